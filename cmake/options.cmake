@@ -1,0 +1,34 @@
+# Build options and the flags every target shares.
+option(WORKER_TESTS "Build the tests" ON)
+option(WORKER_BENCH "Build the benchmarks under bench/" OFF)
+option(WORKER_FUZZ "Build the libFuzzer targets (clang only)" OFF)
+set(WORKER_SANITIZE "" CACHE STRING "Sanitizers for every target: address,undefined or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# One set of warnings for all; bits must not depend on the compiler's freedom to contract a*b+c.
+add_compile_options(-Wall -Wextra -Werror -ffp-contract=off)
+# Paths in binaries start at the project, so that two checkouts build the same bytes.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+
+if(WORKER_SANITIZE)
+  add_compile_options(-fsanitize=${WORKER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${WORKER_SANITIZE})
+endif()
+if(WORKER_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "WORKER_FUZZ needs clang++ (preset 'fuzz')")
+  endif()
+  # Coverage for every target; fuzz executables add the fuzzer's main when they link.
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+endif()

@@ -1,0 +1,39 @@
+# Helpers: a library is one directory; a test executable is one directory of Boost.Test sources.
+
+# orcd_library(NAME DIR LINK...): every .cpp directly in DIR.
+function(orcd_library name dir)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*.cpp)
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${name} PUBLIC ${ARGN})
+  else()
+    add_library(${name} INTERFACE)
+    target_include_directories(${name} INTERFACE ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${name} INTERFACE ${ARGN})
+  endif()
+endfunction()
+
+# orcd_unit_test(NAME LINK...): test/unit/NAME/*.cpp become the executable and the CTest unit_NAME.
+function(orcd_unit_test name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/test/unit/${name}/*.cpp)
+  if(sources)
+    add_executable(unit_${name} ${sources} ${CMAKE_SOURCE_DIR}/test/support/test_main.cpp)
+    target_link_libraries(unit_${name} PRIVATE ${ARGN} orcd_test_support Boost::unit_test_framework)
+    target_compile_definitions(unit_${name} PRIVATE ORCD_TEST_DATA="${CMAKE_SOURCE_DIR}/test/data")
+    add_test(NAME unit_${name} COMMAND unit_${name} --log_level=test_suite --report_level=short)
+    set_tests_properties(unit_${name} PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()
+
+# orcd_fuzz(NAME LINK...): test/fuzz/NAME.cpp becomes fuzz_NAME, run from its corpus for 30 s.
+function(orcd_fuzz name)
+  add_executable(fuzz_${name} ${CMAKE_SOURCE_DIR}/test/fuzz/${name}.cpp)
+  target_link_libraries(fuzz_${name} PRIVATE ${ARGN})
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  target_compile_definitions(fuzz_${name} PRIVATE ORCD_TEST_DATA="${CMAKE_SOURCE_DIR}/test/data")
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/corpus/${name})
+  add_test(NAME fuzz_${name} COMMAND fuzz_${name} -max_total_time=30 -timeout=10 -rss_limit_mb=4096 -print_final_stats=1
+           ${CMAKE_BINARY_DIR}/corpus/${name} ${CMAKE_SOURCE_DIR}/test/fuzz/corpus/${name})
+  set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 180)
+endfunction()

@@ -1,0 +1,104 @@
+// The seam between serving logic and the device that computes: "load this model, append these tokens
+// to these sequences, sample". gpu/ implements it twice (host_backend, later cuda_backend).
+// Every call comes from the one GPU thread, except that `interrupt` may be set from anywhere.
+// Source: design 3 and 4.
+#pragma once
+
+#include "engine/base/error.hpp"
+#include "engine/base/ids.hpp"
+#include "engine/sampling/sampling.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace orcd::engine {
+
+struct model;
+
+/// Thrown by an accelerator when its environment fails in a way that ends every sequence (a CUDA
+/// error, a lost device). Caught in one place, the scheduler's step.
+class accelerator_failure : public std::runtime_error {
+ public:
+  accelerator_failure(errc c, const std::string& what) : std::runtime_error(what), code(c) {}
+  errc code;
+};
+
+/// What the accelerator was told to plan for.
+struct accelerator_config {
+  std::uint32_t slots = 1;
+  std::uint32_t context_tokens = 0;  ///< positions per slot
+  std::vector<token_id> banned_tokens;  ///< vocabulary rows that are never sampled
+};
+
+/// Bytes planned before anything is allocated (M0-W-1011, 1020). Shown by `inspect plan` and /health.
+struct memory_plan {
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t kv_bytes = 0;
+  std::uint64_t workspace_bytes = 0;
+  std::uint64_t logits_bytes = 0;
+  [[nodiscard]] std::uint64_t total() const noexcept {
+    return weights_bytes + kv_bytes + workspace_bytes + logits_bytes;
+  }
+};
+
+/// Asks for one token after the last of a sequence's tokens.
+struct sample_request {
+  const sampling_params* params = nullptr;
+  std::span<const token_id> recent;  ///< look-back window, oldest first
+  double draw = 0.0;
+};
+
+/// One sequence's part of a step: `tokens` are appended at positions position, position+1, ...
+struct sequence_step {
+  slot_id slot{};
+  std::uint32_t position = 0;
+  std::span<const token_id> tokens;
+  const sample_request* sample = nullptr;  ///< null while a prompt is still being prefilled
+};
+
+struct sampled_token {
+  slot_id slot{};
+  token_id token = -1;
+};
+
+/// Set to make a running step return early; its sequences may then only be released.
+using interrupt_flag = std::atomic<bool>;
+
+class accelerator {
+ public:
+  virtual ~accelerator() = default;
+
+  /// Loads the weights and plans all memory; nothing is allocated after it returns. `progress` is
+  /// told the share done, 0..100, from the calling thread. Once per object (M0-W-1001): a second
+  /// call is an error.
+  [[nodiscard]] virtual result<memory_plan> load(const model& m, const accelerator_config& config,
+                                                 const std::function<void(unsigned percent)>& progress) = 0;
+
+  /// Tokens of one sequence that a step may take at most; longer prompts go in chunks of this. The
+  /// results do not depend on it.
+  [[nodiscard]] virtual std::uint32_t chunk_tokens() const noexcept = 0;
+
+  /// Runs one step for all given sequences (distinct slots, at most config.slots). One sampled token
+  /// per sequence that asked, in the order given, appended to `sampled`. Returns false when
+  /// `interrupt` made it stop early. Same tokens at the same positions give the same bits, whatever
+  /// else is in the step. Throws accelerator_failure.
+  [[nodiscard]] virtual bool step(std::span<const sequence_step> sequences, const interrupt_flag& interrupt,
+                                  std::vector<sampled_token>& sampled) = 0;
+
+  /// Forgets a sequence; its slot may be used again from position 0. Never fails.
+  virtual void release(slot_id slot) noexcept = 0;
+
+  /// The logits of the sequence that last sampled in `slot`, for tests and logprobs; [vocab].
+  [[nodiscard]] virtual std::span<const float> logits(slot_id slot) const noexcept = 0;
+
+  [[nodiscard]] virtual const char* name() const noexcept = 0;  ///< "host", "cuda"
+  [[nodiscard]] virtual bool resident() const noexcept = 0;     ///< all model memory is in VRAM
+  [[nodiscard]] virtual std::uint64_t vram_bytes() const noexcept = 0;  ///< 0 on the host backend
+};
+
+}  // namespace orcd::engine

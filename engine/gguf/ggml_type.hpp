@@ -1,0 +1,48 @@
+// The block formats of GGUF tensors: names, ids and sizes. Decoding is in kernels/host/quant_blocks.
+// Source: GGUF v3; the ids are those of the file format and never change meaning.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace orcd::engine {
+
+enum class ggml_type : std::uint32_t {
+  f32 = 0,
+  f16 = 1,
+  q4_0 = 2,
+  q4_1 = 3,
+  q5_0 = 6,
+  q5_1 = 7,
+  q8_0 = 8,
+  q4_k = 12,
+  q5_k = 13,
+  q6_k = 14,
+  bf16 = 30,
+  mxfp4 = 39,
+};
+
+/// Layout of one block: `block_elems` consecutive values of a row in `block_bytes` bytes.
+struct type_traits {
+  ggml_type type;
+  std::string_view name;  ///< as users know it: "Q4_K"
+  std::uint32_t block_elems;
+  std::uint32_t block_bytes;
+};
+
+/// The traits of a supported type.
+[[nodiscard]] const type_traits& traits_of(ggml_type type) noexcept;
+
+/// The supported type with this id, or nothing.
+[[nodiscard]] std::optional<ggml_type> type_from_id(std::uint32_t id) noexcept;
+
+/// The name of any id the format defines, supported or not ("Q2_K", "IQ4_XS", "removed(4)"), for messages.
+[[nodiscard]] std::string_view known_type_name(std::uint32_t id) noexcept;
+
+/// Bytes of one row of `cols` values; `cols` must be a multiple of the block size.
+[[nodiscard]] constexpr std::uint64_t row_bytes(const type_traits& t, std::uint64_t cols) noexcept {
+  return cols / t.block_elems * t.block_bytes;
+}
+
+}  // namespace orcd::engine

@@ -1,0 +1,127 @@
+// What a model is, as data. Families fill it in from GGUF keys (engine/model/family/); the forward
+// passes branch on these fields and never on a family's name. Source: design 3, style "families as data".
+#pragma once
+
+#include "engine/base/error.hpp"
+#include "engine/gguf/gguf_file.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace orcd::engine {
+
+/// How RoPE pairs dimensions: (2i, 2i+1) or (i, i + dims/2).
+enum class rope_pairing { interleaved, half_split };
+
+enum class rope_scaling { none, linear, yarn, longrope };
+
+/// One layer's rotary embedding. theta_i = position * base^(-2i/dims) / freq_factor_i, scaled as
+/// `scaling` says; see engine/model/rope.hpp for the formula.
+struct rope_spec {
+  rope_pairing pairing = rope_pairing::half_split;
+  std::uint32_t dims = 0;  ///< rotated dimensions of a head; the rest pass through
+  double base = 10'000.0;
+  rope_scaling scaling = rope_scaling::none;
+  double factor = 1.0;  ///< context extension; frequency scale is 1/factor
+  std::uint32_t original_context = 0;
+  double ext_factor = 1.0;   ///< YaRN extrapolation mix
+  double attn_factor = 1.0;  ///< multiplies the magnitude
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  bool round_correction_dims = false;  ///< floor/ceil of the YaRN bounds, as llama.cpp does
+};
+
+enum class ffn_kind { dense, moe };
+/// swiglu: silu(g)*u. swiglu_clamped: gpt-oss, min(g,7)*sigmoid(1.702 g)*(clamp(u,-7,7)+1).
+enum class ffn_activation { swiglu, swiglu_clamped };
+/// How router logits become weights: softmax over all experts then renormalise the chosen ones, or
+/// softmax over the chosen logits only.
+enum class router_weighting { softmax_all_renormalised, softmax_selected };
+
+struct layer_spec {
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t window = 0;  ///< sliding window in tokens, counting the current one; 0 = full attention
+  rope_spec rope;
+  ffn_kind ffn = ffn_kind::dense;
+  std::uint32_t ffn_size = 0;  ///< hidden width of the (per-expert) feed-forward
+};
+
+/// A tensor of the weights, absent when its data pointer is null.
+struct layer_weights {
+  tensor_view attn_norm;
+  tensor_view attn_qkv, attn_qkv_bias;  ///< fused, rows Q|K|V; else the three below
+  tensor_view attn_q, attn_k, attn_v;
+  tensor_view attn_q_bias, attn_k_bias, attn_v_bias;
+  tensor_view attn_q_norm, attn_k_norm;  ///< per-head RMS before RoPE
+  tensor_view attn_output, attn_output_bias;
+  tensor_view attn_sinks;
+  tensor_view ffn_norm;
+  tensor_view ffn_gate_up;  ///< fused, rows gate|up; else the two below
+  tensor_view ffn_gate, ffn_up, ffn_down;
+  tensor_view ffn_gate_bias, ffn_up_bias, ffn_down_bias;
+  tensor_view router, router_bias;
+  tensor_view expert_gate, expert_up, expert_down;  ///< {cols, rows, experts}
+  tensor_view expert_gate_bias, expert_up_bias, expert_down_bias;
+};
+
+struct model_weights {
+  tensor_view token_embd;
+  tensor_view output_norm;
+  tensor_view output;              ///< token_embd when the file ties them
+  tensor_view rope_freqs;          ///< llama3 factors, F32 [dims/2]
+  tensor_view rope_factors_long;   ///< longrope
+  tensor_view rope_factors_short;
+  std::vector<layer_weights> layers;
+};
+
+struct model_spec {
+  std::string architecture;  ///< general.architecture, for display only
+  std::string name;          ///< general.name, or the file's stem
+  std::string quant_kind;
+  std::uint32_t context_length = 0;  ///< trained context, tokens
+  std::uint32_t embedding = 0;
+  std::uint32_t vocab = 0;  ///< rows of the output matrix
+  std::uint32_t key_length = 0;    ///< head dimension of Q and K
+  std::uint32_t value_length = 0;  ///< head dimension of V
+  double rms_eps = 1e-5;
+  double attention_scale = 0.0;  ///< multiplies q.k
+  ffn_activation activation = ffn_activation::swiglu;
+  router_weighting routing = router_weighting::softmax_all_renormalised;
+  std::uint32_t experts = 0;       ///< 0 = no MoE layer
+  std::uint32_t experts_used = 0;
+  std::vector<layer_spec> layers;
+
+  /// Bytes of K and V one position takes in every layer together, at `bytes_per_value`.
+  [[nodiscard]] std::uint64_t kv_bytes_per_token(std::uint32_t bytes_per_value) const noexcept;
+};
+
+/// Overrides of the file's RoPE parameters; absent fields keep the file's value (seed 002).
+struct rope_overrides {
+  std::optional<rope_scaling> scaling;
+  std::optional<double> freq_base;
+  std::optional<double> freq_scale;  ///< 1/factor
+  std::optional<double> ext_factor;
+  std::optional<double> attn_factor;
+  std::optional<double> beta_fast;
+  std::optional<double> beta_slow;
+  std::optional<std::uint32_t> original_context;
+  std::optional<bool> round_correction_dims;
+};
+
+/// A spec with the tensors it was validated against.
+struct model {
+  model_spec spec;
+  model_weights weights;
+};
+
+/// Reads the hyperparameters of a supported family and checks every tensor's shape and type against
+/// them; all problems are reported in one message (model_load_failed). `context` is the context the
+/// worker will serve, 0 for the model's own; YaRN or linear scaling without a factor takes
+/// context / original_context. Views in the result point into `file`.
+[[nodiscard]] result<model> load_model(const gguf_file& file, std::uint32_t context = 0,
+                                       const rope_overrides& rope = {});
+
+}  // namespace orcd::engine

@@ -1,0 +1,44 @@
+// Who may enter: one object on the io thread that knows every job between its acceptance and its
+// terminal event. No queue of ours outlives its connection, so this is a count and a set of ids.
+// Source: design 2 (max-queue), M0-W-1301, WORK-3004.
+#pragma once
+
+#include "engine/base/error.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_set>
+
+namespace orcd::engine {
+
+struct admission_limits {
+  std::uint32_t slots = 1;
+  std::uint32_t max_queue = 8;  ///< waiting jobs beyond those in slots
+};
+
+class admission {
+ public:
+  explicit admission(admission_limits limits) : limits_(limits) {}
+
+  /// Errors: draining, duplicate_job, queue_full.
+  [[nodiscard]] result<void> enter(const std::string& job_id);
+  /// After the job's terminal event; calls the idle handler when it was the last.
+  void leave(const std::string& job_id);
+  void drain() noexcept { draining_ = true; }
+  /// Called once, when draining and no job is left (at once if that is so already).
+  void on_idle(std::function<void()> handler);
+
+  [[nodiscard]] bool draining() const noexcept { return draining_; }
+  [[nodiscard]] std::uint32_t running() const noexcept;  ///< min(jobs, slots)
+  [[nodiscard]] std::uint32_t waiting() const noexcept;
+  [[nodiscard]] bool contains(const std::string& job_id) const { return jobs_.contains(job_id); }
+
+ private:
+  admission_limits limits_;
+  bool draining_ = false;
+  std::unordered_set<std::string> jobs_;
+  std::function<void()> idle_;
+};
+
+}  // namespace orcd::engine

@@ -1,0 +1,95 @@
+// A job: one accepted request on its way through the scheduler, and the events it causes.
+#pragma once
+
+#include "engine/base/error.hpp"
+#include "engine/base/ids.hpp"
+#include "engine/sampling/sampling.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace orcd::engine {
+
+using steady_time = std::chrono::steady_clock::time_point;
+
+/// Everything the scheduler needs to know; validated and tokenized before it gets here.
+struct job_request {
+  std::string job_id;
+  std::vector<token_id> prompt;     ///< at least one token
+  std::uint32_t max_tokens = 1;     ///< at least one; prompt + max_tokens - 1 fits the context
+  sampling_params sampling;
+  std::uint64_t seed = 0;
+  bool ignore_eos = false;          ///< go on at end-of-generation tokens (benchmarks)
+  std::optional<steady_time> deadline;  ///< of the whole job; the earlier of timeout and X-Deadline
+  steady_time received_at{};
+};
+
+enum class finish_reason { stop, length };
+
+/// Why a job is ended from outside the step loop.
+enum class cancel_reason {
+  client_cancel,  ///< POST /cancel
+  disconnected,   ///< the client closed its connection
+  stop_string,    ///< the session saw a stop string: a normal end
+  timeout,        ///< inference timeout or deadline
+  shutdown,       ///< drain timeout or a second SIGTERM
+};
+
+/// Measured by the scheduler; durations in milliseconds.
+struct job_stats {
+  std::uint32_t tokens_in = 0;
+  std::uint32_t tokens_out = 0;
+  std::uint32_t tokens_cached = 0;
+  double queue_ms = 0;        ///< received to slot
+  double prefill_ms = 0;      ///< slot to first token
+  double first_token_ms = 0;  ///< received to first token
+  double decode_ms = 0;       ///< first token to last
+};
+
+struct started_event {
+  double queue_ms = 0;
+};
+struct token_event {
+  token_id token = -1;
+  std::uint32_t index = 0;  ///< 0-based position in the output
+};
+/// Terminal: the job ran to its end.
+struct end_event {
+  finish_reason reason = finish_reason::stop;
+  job_stats stats;
+};
+/// Terminal: the job was ended. `code` is cancelled, inference_timeout, draining, vram_oom, ...
+struct error_event {
+  error failure;
+  job_stats stats;
+};
+
+/// Order per job: started, token*, then exactly one of end or error (M0-W-1311). A job that never got
+/// a slot has no started event.
+using job_event = std::variant<started_event, token_event, end_event, error_event>;
+
+/// Where a job's events go. Called on the GPU thread; must not block and must not throw. An
+/// implementation hands the event to the session's thread.
+class event_sink {
+ public:
+  virtual ~event_sink() = default;
+  virtual void offer(const job_event& event) noexcept = 0;
+};
+
+/// Submits and cancels jobs from any thread; the scheduler's thread does the work.
+class job_service {
+ public:
+  virtual ~job_service() = default;
+  /// Always accepted: admission (engine/schedule/admission.hpp) was asked first.
+  virtual void submit(job_request request, std::shared_ptr<event_sink> sink) = 0;
+  /// Idempotent; unknown ids are ignored. The job's terminal event follows within one step, `error`
+  /// for every reason but stop_string, which ends normally with finish_reason::stop.
+  virtual void cancel(const std::string& job_id, cancel_reason reason) = 0;
+};
+
+}  // namespace orcd::engine

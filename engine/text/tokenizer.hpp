@@ -1,0 +1,66 @@
+// Text to token ids and back. One immutable object per model, safe to use from any thread.
+// Source: M0 14.1 items 1 and 2; model-facts: byte-level BPE, SentencePiece, tokenizer.json.
+#pragma once
+
+#include "engine/base/error.hpp"
+#include "engine/base/ids.hpp"
+#include "engine/gguf/gguf_file.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orcd::engine {
+
+struct encode_options {
+  bool add_special = true;    ///< BOS/EOS as the model's own rules say
+  bool parse_special = true;  ///< recognise the text of control tokens ("<|im_end|>")
+};
+
+class tokenizer {
+ public:
+  virtual ~tokenizer() = default;
+
+  /// Token ids of UTF-8 text. Invalid UTF-8 is accepted: every byte survives where the vocabulary has
+  /// byte tokens. Linear or n log n in the length of the text, whatever the text.
+  [[nodiscard]] virtual std::vector<token_id> encode(std::string_view text,
+                                                     const encode_options& = {}) const = 0;
+
+  /// Appends the exact bytes of one token to `out`. They may end inside a code point. Control tokens
+  /// append nothing unless `render_special`. Ids outside the vocabulary append nothing.
+  virtual void append_bytes(token_id token, std::string& out, bool render_special = false) const = 0;
+
+  /// Whole-sequence decode: append_bytes of each, then the family's rule for the leading space.
+  [[nodiscard]] virtual std::string decode(std::span<const token_id> tokens,
+                                           bool render_special = true) const = 0;
+
+  [[nodiscard]] virtual std::uint32_t vocab_size() const noexcept = 0;
+  /// The vocabulary entry as the file spells it ("Ġhello", "<0x0A>"); empty when out of range.
+  [[nodiscard]] virtual std::string_view piece(token_id token) const noexcept = 0;
+  /// Whether generation stops at this token (eos, eot, eom and the like).
+  [[nodiscard]] virtual bool is_end_of_generation(token_id token) const noexcept = 0;
+  /// Whether the token is control, unused or absent, and so prints nothing.
+  [[nodiscard]] virtual bool is_control(token_id token) const noexcept = 0;
+  [[nodiscard]] virtual std::span<const token_id> end_of_generation() const noexcept = 0;
+  [[nodiscard]] virtual token_id bos() const noexcept = 0;  ///< -1 when the model has none
+  [[nodiscard]] virtual token_id eos() const noexcept = 0;  ///< -1 when the model has none
+  /// "gguf-bpe/qwen2", "gguf-spm", "tokenizer.json/o200k": for /health and inspect.
+  [[nodiscard]] virtual std::string_view kind() const noexcept = 0;
+};
+
+/// The tokenizer inside a GGUF file (tokenizer.ggml.*).
+[[nodiscard]] result<std::unique_ptr<tokenizer>> make_gguf_tokenizer(const gguf_file& file);
+
+/// A Hugging Face tokenizer.json (BPE models), given its whole text; at most 64 MiB.
+[[nodiscard]] result<std::unique_ptr<tokenizer>> make_json_tokenizer(std::string_view json);
+
+/// The worker's rule: `path` when given; else the GGUF's own; else tokenizer.json beside the model.
+/// `model_location` is as gguf_file::open takes it.
+[[nodiscard]] result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file,
+                                                                std::string_view model_location,
+                                                                std::string_view path);
+
+}  // namespace orcd::engine

@@ -1,0 +1,58 @@
+// What the worker is doing, for /health, /ready, /metrics and sd_notify: set by app/ and the GPU
+// thread, read by sessions. All members are atomics; readers never wait. Source: WORK-3015, design 6.
+#pragma once
+
+#include "engine/base/error.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace orcd::engine {
+
+enum class lifecycle { starting, ready, busy, draining, failed };
+enum class health_status { healthy, degraded, unhealthy };
+
+[[nodiscard]] std::string_view to_string(lifecycle state) noexcept;
+[[nodiscard]] std::string_view to_string(health_status status) noexcept;
+
+/// Facts fixed before the server answers anything but 503.
+struct worker_identity {
+  std::string worker_id;
+  std::string version;
+  std::string model_name;   ///< file stem, lower case: "qwen2.5-0.5b-instruct-q4_k_m"
+  std::string model_path;
+  std::string quant_kind;
+  std::string digest;       ///< "sha256:..." of the model file, or empty until known
+  std::string backend;      ///< "host", "cuda"
+  std::string tokenizer_kind;
+  std::string architecture;
+  std::int32_t gpu_device = -1;
+  std::uint32_t slots = 1;
+  std::uint32_t context_tokens = 0;
+  std::uint32_t active_experts = 0;  ///< experts_used of a MoE model, else 0
+};
+
+/// Published state. `lifecycle` holds starting/ready/draining/failed; busy is derived: ready with a
+/// job running.
+class worker_state {
+ public:
+  void set(lifecycle state) noexcept { state_.store(state, std::memory_order_release); }
+  [[nodiscard]] lifecycle get() const noexcept { return state_.load(std::memory_order_acquire); }
+
+  std::atomic<health_status> health{health_status::healthy};
+  std::atomic<bool> resident{false};
+  std::atomic<std::uint64_t> vram_bytes{0};
+  std::atomic<std::uint32_t> load_percent{0};
+  std::atomic<std::uint32_t> running{0};
+  std::atomic<std::uint64_t> steps{0};
+  std::atomic<std::int64_t> last_step_ns{0};  ///< steady clock, 0 = no step yet
+  std::atomic<bool> step_active{false};       ///< a step is in progress now
+
+ private:
+  std::atomic<lifecycle> state_{lifecycle::starting};
+};
+
+}  // namespace orcd::engine

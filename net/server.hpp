@@ -1,0 +1,94 @@
+// The HTTP server: accepts, routes and answers; knows jobs only through engine/ interfaces.
+// Everything runs on the thread of the io_context given. Source: M0-W-1300..1350, WORK-3040..3053.
+#pragma once
+
+#include "engine/base/error.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace orcd::engine {
+class admission;
+class job_service;
+class narrator;
+class tokenizer;
+class worker_state;
+struct worker_identity;
+}  // namespace orcd::engine
+
+namespace orcd::net {
+
+enum class deadline_mode { enforce, log };
+
+/// What a request may ask for; the limits that app/ reads from its options.
+struct execute_limits {
+  std::uint32_t prompt_chars_max = 32'768;  ///< Unicode code points, M0-W-1300
+  std::uint32_t tokens_in_max = 0;          ///< prompt tokens; 0 = the context
+  std::uint32_t tokens_out_max = 2'048;
+  std::uint32_t context_tokens = 0;  ///< positions per slot
+  std::chrono::milliseconds inference_timeout{300'000};
+  deadline_mode deadlines = deadline_mode::enforce;
+};
+
+/// Bounds on connections and bytes; every wait of a session ends by one of these.
+struct connection_limits {
+  std::size_t connections_max = 1'024;
+  std::size_t header_bytes_max = 16 * 1024;
+  std::size_t body_bytes_max = 1024 * 1024;
+  std::chrono::seconds header_timeout{10};
+  std::chrono::seconds body_timeout{30};
+  std::chrono::seconds idle_timeout{75};
+  std::chrono::seconds write_timeout{15};
+  std::chrono::seconds keep_alive_interval{15};  ///< SSE comment after this much silence
+};
+
+struct server_config {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;  ///< 0 = any free port
+  execute_limits execute;
+  connection_limits connections;
+};
+
+/// What the server serves from; all outlive it.
+struct server_context {
+  engine::job_service& jobs;
+  engine::admission& admission;
+  engine::worker_state& state;
+  const engine::worker_identity& identity;
+  const engine::tokenizer& tokenizer;
+  engine::narrator& narrator;
+  std::function<void()> request_shutdown;  ///< POST /shutdown
+};
+
+class server {
+ public:
+  server(boost::asio::io_context& io, server_config config, server_context context);
+  ~server();
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  /// Reserves the address; fails with worker_start_failed naming address, port and reason.
+  /// Returns the port. Nothing is accepted before listen().
+  [[nodiscard]] engine::result<std::uint16_t> bind();
+  [[nodiscard]] engine::result<void> listen();
+
+  /// Refuses new jobs (503 DRAINING); open streams go on. Idle connections are closed.
+  void begin_drain();
+  /// Ends every stream that is still open with an `error` event and closes all connections;
+  /// `done` is called when the last session is gone, at the latest after `grace`.
+  void stop(std::chrono::milliseconds grace, std::function<void()> done);
+
+ private:
+  struct impl;
+  std::shared_ptr<impl> impl_;
+};
+
+}  // namespace orcd::net

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Configures and builds one preset. Usage: tools/build.sh PRESET [TARGET...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:?usage: tools/build.sh PRESET [TARGET...]}
+shift
+export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+mkdir -p "build/$preset"
+cmake --preset "$preset" >"build/$preset/configure.log" 2>&1 || { cat "build/$preset/configure.log" >&2; exit 1; }
+cmake --build --preset "$preset" ${1:+--target "$@"}

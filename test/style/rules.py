@@ -1,0 +1,176 @@
+"""The rules of check_style.py: each takes a path relative to the project and the file's text and
+yields (line, message). A rule decides by itself which files it is about."""
+import re
+from pathlib import PurePosixPath
+from typing import Callable, Iterator, List, Tuple
+
+import cpp_text
+
+Finding = Tuple[int, str]
+Rule = Callable[[PurePosixPath, str], Iterator[Finding]]
+
+CPP = {'.cpp', '.hpp', '.cu', '.cuh', '.h'}
+SOURCE = CPP | {'.py', '.sh', '.cmake'}
+LAYERS = ('app', 'net', 'engine', 'gpu', 'kernels')
+# Who may include whom (design: layers point one way).
+MAY_INCLUDE = {
+    'app': {'app', 'net', 'engine', 'gpu', 'kernels'},
+    'net': {'net', 'engine'},
+    'gpu': {'gpu', 'engine', 'kernels'},
+    'engine': {'engine'},
+    'kernels': {'kernels'},
+}
+LINES_MAX = 500
+COLUMNS_MAX = 110
+HOST_FUNCTION_MAX = 70
+DEVICE_FUNCTION_MAX = 120
+# Tables that a tool wrote, and nothing else.
+GENERATED: Tuple[str, ...] = ()
+
+
+def is_source(path: PurePosixPath) -> bool:
+    return path.suffix in SOURCE or path.name in ('CMakeLists.txt', 'conanfile.py')
+
+
+def numbered(text: str) -> Iterator[Tuple[int, str]]:
+    return enumerate(text.split('\n'), 1)
+
+
+def include_direction(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """Includes point one way; engine/ knows no sockets; device code knows no Boost."""
+    if path.suffix not in CPP or path.parts[0] not in LAYERS:
+        return
+    layer = path.parts[0]
+    for line, content in numbered(cpp_text.without_comments(text)):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', content)
+        if not match:
+            continue
+        target = match.group(2)
+        first = target.split('/')[0]
+        if first in LAYERS and first not in MAY_INCLUDE[layer]:
+            allowed = ', '.join(sorted(MAY_INCLUDE[layer]))
+            yield line, f'{layer}/ may not include {target}; it may include: {allowed}'
+        if '..' in target.split('/'):
+            yield line, f'{target}: includes are rooted at the project'
+        if layer == 'engine' and re.match(r'boost/(asio|beast)\b', target):
+            yield line, f'engine/ knows no sockets, but includes {target}'
+        if layer == 'kernels' and target.startswith('boost/'):
+            yield line, f'kernels/ may not include {target}'
+        if path.suffix in ('.cu', '.cuh') and target.startswith('boost/'):
+            yield line, f'device code may not include {target}'
+
+
+def co_await_temporaries(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """g++ 12 destroys some temporaries of a co_await expression twice: capturing lambdas, aggregates."""
+    if path.suffix not in CPP:
+        return
+    code = cpp_text.code_only(text)
+    reported = set()
+    for match in re.finditer(r'\bco_await\b', code):
+        begin, end = cpp_text.statement_around(code, match.start())
+        expression = code[begin:end]
+        for at, captures, body, body_end in list(cpp_text.lambdas(expression)):
+            held = [c.strip() for c in captures.split(',') if c.strip()]
+            if any(not (c.startswith('&') or c == 'this') for c in held) and (begin + at) not in reported:
+                reported.add(begin + at)
+                yield (cpp_text.line_of(code, begin + at),
+                       f'lambda that captures [{captures}] by value inside a co_await expression: '
+                       'name it first, move it in')
+            inner = re.sub(r'[^\n]', ' ', expression[body:body_end + 1])
+            expression = expression[:body] + inner + expression[body_end + 1:]
+        if match.start() - begin < len(expression) and expression[match.start() - begin] == ' ':
+            continue  # this co_await stands in the body of a lambda and is judged as its own statement
+        for brace in re.finditer(r'\{', expression):
+            if (begin + brace.start()) not in reported:
+                reported.add(begin + brace.start())
+                yield (cpp_text.line_of(code, begin + brace.start()),
+                       'braces build a temporary inside a co_await expression: name it first, move it in')
+
+
+def no_detached(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """A detached coroutine or thread loses its errors and outlives its owner."""
+    if path.suffix in CPP and path.parts[0] in LAYERS + ('test', 'bench'):
+        for line, content in numbered(cpp_text.code_only(text)):
+            if re.search(r'\bdetached\b|\.\s*detach\s*\(\s*\)', content):
+                yield line, 'detached work: give it a completion handler or join it'
+
+
+MARKER = re.compile(r'\b(?:XXX|TODO|FIXME|HACK)\b')
+MACHINE_PATH = re.compile(r'(?<![\w.])/(?:work|root|home)/|(?<!\w)shared/')
+
+
+def no_markers(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """Work that is not done is not hidden in a comment."""
+    for line, content in numbered(text):
+        if MARKER.search(content):
+            yield line, f'marker {MARKER.search(content).group()}: do it or file it'
+
+
+def no_machine_paths(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """Nothing depends on where one machine keeps its files."""
+    for line, content in numbered(text):
+        match = MACHINE_PATH.search(content)
+        if match:
+            yield line, f'path of one machine: {match.group()}'
+
+
+def file_length(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    if is_source(path) and str(path) not in GENERATED:
+        lines = text.count('\n')
+        if lines > LINES_MAX:
+            yield lines, f'{lines} lines, limit {LINES_MAX}: one file, one purpose'
+
+
+def function_length(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    if path.suffix not in CPP or str(path) in GENERATED:
+        return
+    limit = DEVICE_FUNCTION_MAX if path.suffix in ('.cu', '.cuh') else HOST_FUNCTION_MAX
+    for function in cpp_text.functions(text):
+        if function.lines > limit:
+            yield function.line, f'{function.name}: {function.lines} lines, limit {limit}'
+
+
+FAMILY = re.compile(
+    r'(?<![A-Za-z])(?:llama|qwen[0-9]*|phi[-_]?3|gpt[-_]?oss|mistral|gemma[0-9]*)(?![A-Za-z])', re.I)
+
+
+def no_family_names(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """Forward passes branch on fields of the model's description, never on a family's name."""
+    if path.suffix in CPP and path.parts[0] in ('gpu', 'kernels'):
+        for line, content in numbered(cpp_text.without_comments(text)):
+            match = FAMILY.search(content)
+            if match:
+                yield line, f'family name {match.group()} in a forward pass: make it a field of model_spec'
+
+
+def layout(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """Line ends, tabs, columns."""
+    if not (is_source(path) or path.suffix == '.md'):
+        return
+    for line, content in numbered(text):
+        if content.endswith('\r'):
+            yield line, 'carriage return at the end of the line'
+        elif content.rstrip() != content:
+            yield line, 'white space at the end of the line'
+        if '\t' in content:
+            yield line, 'tab'
+        if is_source(path) and len(content) > COLUMNS_MAX:
+            yield line, f'{len(content)} columns, limit {COLUMNS_MAX}'
+    if text and not text.endswith('\n'):
+        yield text.count('\n') + 1, 'no newline at the end of the file'
+
+
+def header_form(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """A header opens with a comment that says what it is for, and is included once."""
+    if path.suffix not in ('.hpp', '.cuh', '.h'):
+        return
+    if not text.lstrip().startswith(('//', '/*')):
+        yield 1, 'the header does not open with a comment that says what it is for'
+    code = cpp_text.without_comments(text)
+    if not re.search(r'^\s*#\s*pragma\s+once\b', code, re.M) and path.suffix != '.h':
+        yield 1, 'no #pragma once'
+
+
+RULES: List[Rule] = [
+    include_direction, co_await_temporaries, no_detached, no_markers, no_machine_paths,
+    file_length, function_length, no_family_names, layout, header_form]

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace orcd::engine {
@@ -30,6 +31,9 @@ struct type_traits {
   std::uint32_t block_elems;
   std::uint32_t block_bytes;
 };
+
+/// Every supported type, in the order messages list them.
+[[nodiscard]] std::span<const type_traits> supported_types() noexcept;
 
 /// The traits of a supported type.
 [[nodiscard]] const type_traits& traits_of(ggml_type type) noexcept;

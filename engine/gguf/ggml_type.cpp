@@ -1,0 +1,95 @@
+#include "engine/gguf/ggml_type.hpp"
+
+#include <array>
+
+#include "engine/base/ensure.hpp"
+
+namespace orcd::engine {
+namespace {
+
+constexpr std::array<type_traits, 12> supported{{
+    {ggml_type::f32, "F32", 1, 4},
+    {ggml_type::f16, "F16", 1, 2},
+    {ggml_type::bf16, "BF16", 1, 2},
+    {ggml_type::q4_0, "Q4_0", 32, 18},
+    {ggml_type::q4_1, "Q4_1", 32, 20},
+    {ggml_type::q5_0, "Q5_0", 32, 22},
+    {ggml_type::q5_1, "Q5_1", 32, 24},
+    {ggml_type::q8_0, "Q8_0", 32, 34},
+    {ggml_type::q4_k, "Q4_K", 256, 144},
+    {ggml_type::q5_k, "Q5_K", 256, 176},
+    {ggml_type::q6_k, "Q6_K", 256, 210},
+    {ggml_type::mxfp4, "MXFP4", 32, 17},
+}};
+
+// Indexed by id. Ids that the format gave up are "removed(n)": an old file may still carry them.
+constexpr std::array<std::string_view, 43> all_names{"F32",
+                                                     "F16",
+                                                     "Q4_0",
+                                                     "Q4_1",
+                                                     "removed(4)",
+                                                     "removed(5)",
+                                                     "Q5_0",
+                                                     "Q5_1",
+                                                     "Q8_0",
+                                                     "Q8_1",
+                                                     "Q2_K",
+                                                     "Q3_K",
+                                                     "Q4_K",
+                                                     "Q5_K",
+                                                     "Q6_K",
+                                                     "Q8_K",
+                                                     "IQ2_XXS",
+                                                     "IQ2_XS",
+                                                     "IQ3_XXS",
+                                                     "IQ1_S",
+                                                     "IQ4_NL",
+                                                     "IQ3_S",
+                                                     "IQ2_S",
+                                                     "IQ4_XS",
+                                                     "I8",
+                                                     "I16",
+                                                     "I32",
+                                                     "I64",
+                                                     "F64",
+                                                     "IQ1_M",
+                                                     "BF16",
+                                                     "removed(31)",
+                                                     "removed(32)",
+                                                     "removed(33)",
+                                                     "TQ1_0",
+                                                     "TQ2_0",
+                                                     "removed(36), I2_S in BitNet forks",
+                                                     "removed(37)",
+                                                     "removed(38)",
+                                                     "MXFP4",
+                                                     "NVFP4",
+                                                     "Q1_0",
+                                                     "Q2_0"};
+
+}  // namespace
+
+std::span<const type_traits> supported_types() noexcept {
+  return supported;
+}
+
+const type_traits& traits_of(ggml_type type) noexcept {
+  for (const type_traits& t : supported) {
+    if (t.type == type) return t;
+  }
+  ORCD_ENSURE(!"a ggml_type that type_from_id did not return");
+  return supported.front();
+}
+
+std::optional<ggml_type> type_from_id(std::uint32_t id) noexcept {
+  for (const type_traits& t : supported) {
+    if (static_cast<std::uint32_t>(t.type) == id) return t.type;
+  }
+  return std::nullopt;
+}
+
+std::string_view known_type_name(std::uint32_t id) noexcept {
+  return id < all_names.size() ? all_names[id] : std::string_view("unknown");
+}
+
+}  // namespace orcd::engine

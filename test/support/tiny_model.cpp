@@ -1,0 +1,200 @@
+#include "test/support/tiny_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "engine/base/ensure.hpp"
+#include "test/support/random_blocks.hpp"
+#include "test/support/tiny_vocabulary.hpp"
+
+namespace orcd::test {
+namespace {
+
+using engine::ggml_type;
+
+ggml_type fitting_type(ggml_type type, std::uint64_t cols) {
+  if (cols % engine::traits_of(type).block_elems == 0) return type;
+  if (cols % 32 != 0) return ggml_type::f16;
+  switch (type) {
+    case ggml_type::q4_k: return ggml_type::q5_0;
+    case ggml_type::q5_k: return ggml_type::q5_1;
+    default: return ggml_type::q8_0;
+  }
+}
+
+class builder {
+ public:
+  explicit builder(const tiny_model_options& o) : o_(o), random_(o.seed) {
+    if (o_.head_dim == 0) o_.head_dim = o_.embedding / o_.heads;
+    if (o_.rope_dims == 0) o_.rope_dims = o_.head_dim;
+    if (o_.family == "gpt-oss") {
+      if (o_.experts == 0) o_.experts = 4;
+      if (o_.window == 0) o_.window = 8;
+    }
+    if (o_.experts_used == 0) o_.experts_used = 2;
+    o_.fused_qkv |= o_.family == "phi3";
+  }
+
+  gguf_writer build() {
+    vocabulary_ = o_.sentencepiece ? make_spm_vocabulary() : make_bpe_vocabulary();
+    pad_vocabulary(vocabulary_, o_.vocab);
+    add_hyperparameters();
+    add_vocabulary(writer_, vocabulary_, splitter());
+    add_globals();
+    for (std::uint32_t layer = 0; layer < o_.layers; ++layer) add_layer(layer);
+    return std::move(writer_);
+  }
+
+ private:
+  std::string splitter() const {
+    if (o_.family == "gpt-oss") return "gpt-4o";
+    if (o_.family == "qwen2" || o_.family == "qwen3") return "qwen2";
+    return o_.family == "llama" ? "smollm" : "gpt-2";
+  }
+
+  void add_hyperparameters() {
+    const std::string p = o_.family + ".";
+    const bool gpt_oss = o_.family == "gpt-oss";
+    writer_.add("general.architecture", o_.family);
+    writer_.add("general.name", "tiny " + o_.family);
+    writer_.add("general.quantization_version", std::uint32_t{2});
+    writer_.add(p + "context_length", o_.context);
+    writer_.add(p + "embedding_length", o_.embedding);
+    writer_.add(p + "block_count", o_.layers);
+    writer_.add(p + "feed_forward_length", o_.ffn);
+    writer_.add(p + "attention.head_count", o_.heads);
+    writer_.add(p + "attention.head_count_kv", o_.kv_heads);
+    writer_.add(p + "attention.layer_norm_rms_epsilon", 1e-5F);
+    if (o_.head_dim * o_.heads != o_.embedding || gpt_oss) {
+      writer_.add(p + "attention.key_length", o_.head_dim);
+      writer_.add(p + "attention.value_length", o_.head_dim);
+    }
+    writer_.add(p + "rope.freq_base", gpt_oss ? 150'000.0F : 10'000.0F);
+    if (o_.rope_dims != o_.head_dim) writer_.add(p + "rope.dimension_count", o_.rope_dims);
+    if (o_.experts > 0) {
+      writer_.add(p + "expert_count", o_.experts);
+      writer_.add(p + "expert_used_count", o_.experts_used);
+    }
+    if (gpt_oss) {
+      writer_.add(p + "expert_feed_forward_length", o_.ffn);
+      writer_.add(p + "attention.sliding_window", o_.window);
+    }
+    if (gpt_oss || o_.yarn) {
+      writer_.add(p + "rope.scaling.type", "yarn");
+      writer_.add(p + "rope.scaling.factor", gpt_oss ? 32.0F : 4.0F);
+      writer_.add(p + "rope.scaling.original_context_length", std::max(1U, o_.context / (gpt_oss ? 32 : 4)));
+    }
+    if (o_.longrope) {
+      writer_.add(p + "rope.scaling.original_context_length", std::max(1U, o_.context / 4));
+      writer_.add(p + "rope.scaling.attn_factor", 1.19F);
+    }
+  }
+
+  void add_globals() {
+    const std::uint64_t vocab = vocabulary_.tokens.size();
+    const ggml_type type = o_.embedding_type.value_or(o_.matrix_type);
+    matrix("token_embd.weight", {o_.embedding, vocab}, type, 1.0F);
+    vector("output_norm.weight", {o_.embedding}, 1.0F, 0.1F);
+    if (!o_.tied_output)
+      matrix("output.weight", {o_.embedding, vocab}, type, 2.0F / std::sqrt(float(o_.embedding)));
+    if (o_.rope_freqs) vector("rope_freqs.weight", {o_.rope_dims / 2}, 4.0F, 1.5F);
+    if (o_.longrope) {
+      vector("rope_factors_long.weight", {o_.rope_dims / 2}, 6.0F, 2.0F);
+      vector("rope_factors_short.weight", {o_.rope_dims / 2}, 1.1F, 0.05F);
+    }
+  }
+
+  void add_layer(std::uint32_t layer) {
+    prefix_ = "blk." + std::to_string(layer) + ".";
+    vector(prefix_ + "attn_norm.weight", {o_.embedding}, 1.0F, 0.1F);
+    add_attention();
+    const bool gpt_oss = o_.family == "gpt-oss";
+    vector(prefix_ + (gpt_oss ? "post_attention_norm.weight" : "ffn_norm.weight"), {o_.embedding}, 1.0F,
+           0.1F);
+    if (o_.experts > 0) return add_experts(gpt_oss);
+    if (o_.family == "phi3") {
+      linear("ffn_up", o_.embedding, 2ULL * o_.ffn, false);
+    } else {
+      linear("ffn_gate", o_.embedding, o_.ffn, o_.biases);
+      linear("ffn_up", o_.embedding, o_.ffn, o_.biases);
+    }
+    linear("ffn_down", o_.ffn, o_.embedding, o_.biases);
+  }
+
+  void add_attention() {
+    const std::uint64_t q = std::uint64_t{o_.heads} * o_.head_dim;
+    const std::uint64_t kv = std::uint64_t{o_.kv_heads} * o_.head_dim;
+    const bool gpt_oss = o_.family == "gpt-oss";
+    const bool qkv_bias = gpt_oss || o_.family == "qwen2" || o_.biases;
+    if (o_.fused_qkv) {
+      linear("attn_qkv", o_.embedding, q + 2 * kv, qkv_bias);
+    } else {
+      linear("attn_q", o_.embedding, q, qkv_bias);
+      linear("attn_k", o_.embedding, kv, qkv_bias);
+      linear("attn_v", o_.embedding, kv, qkv_bias);
+    }
+    if (o_.family == "qwen3") {
+      vector(prefix_ + "attn_q_norm.weight", {o_.head_dim}, 1.0F, 0.2F);
+      vector(prefix_ + "attn_k_norm.weight", {o_.head_dim}, 1.0F, 0.2F);
+    }
+    linear("attn_output", q, o_.embedding, gpt_oss || o_.biases);
+    if (gpt_oss) vector(prefix_ + "attn_sinks.weight", {o_.heads}, 0.5F, 1.0F);
+  }
+
+  void add_experts(bool biased) {
+    const ggml_type type = o_.expert_type.value_or(o_.matrix_type);
+    const auto expert = [&](const std::string& name, std::uint64_t cols, std::uint64_t rows) {
+      matrix(prefix_ + name + ".weight", {cols, rows, o_.experts}, type, 1.0F / std::sqrt(float(cols)));
+      if (biased) vector(prefix_ + name + ".bias", {rows, o_.experts}, 0.0F, 0.1F);
+    };
+    vector(prefix_ + "ffn_gate_inp.weight", {o_.embedding, o_.experts}, 0.0F,
+           1.0F / std::sqrt(float(o_.embedding)));
+    if (biased) vector(prefix_ + "ffn_gate_inp.bias", {o_.experts}, 0.0F, 0.1F);
+    expert("ffn_gate_exps", o_.embedding, o_.ffn);
+    expert("ffn_up_exps", o_.embedding, o_.ffn);
+    expert("ffn_down_exps", o_.ffn, o_.embedding);
+  }
+
+  void linear(const std::string& name, std::uint64_t cols, std::uint64_t rows, bool bias) {
+    matrix(prefix_ + name + ".weight", {cols, rows}, o_.matrix_type, 1.0F / std::sqrt(float(cols)));
+    if (bias) vector(prefix_ + name + ".bias", {rows}, 0.0F, 0.1F);
+  }
+
+  void matrix(const std::string& name, std::vector<std::uint64_t> extents, ggml_type type, float spread) {
+    if (o_.mixture) type = engine::supported_types()[matrices_++ % engine::supported_types().size()].type;
+    type = fitting_type(type, extents[0]);
+    std::uint64_t elements = 1;
+    for (const std::uint64_t e : extents) elements *= e;
+    writer_.add_tensor(name, std::move(extents), type, random_payload(type, elements, spread, random_));
+  }
+
+  /// F32, every value `centre` plus noise.
+  void vector(const std::string& name, std::vector<std::uint64_t> extents, float centre, float noise) {
+    std::uint64_t elements = 1;
+    for (const std::uint64_t e : extents) elements *= e;
+    bytes data;
+    for (std::uint64_t i = 0; i < elements; ++i) append_number(data, centre + noise * random_unit(random_));
+    writer_.add_tensor(name, std::move(extents), ggml_type::f32, std::move(data));
+  }
+
+  tiny_model_options o_;
+  std::mt19937_64 random_;
+  gguf_writer writer_;
+  tiny_vocabulary vocabulary_;
+  std::string prefix_;
+  std::size_t matrices_ = 0;
+};
+
+}  // namespace
+
+gguf_writer make_tiny_writer(const tiny_model_options& options) {
+  ORCD_ENSURE(options.heads > 0 && options.embedding > 0 && options.layers > 0);
+  return builder(options).build();
+}
+
+bytes make_tiny_model(const tiny_model_options& options) {
+  return make_tiny_writer(options).build();
+}
+
+}  // namespace orcd::test

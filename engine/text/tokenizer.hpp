@@ -2,16 +2,16 @@
 // Source: M0 14.1 items 1 and 2; model-facts: byte-level BPE, SentencePiece, tokenizer.json.
 #pragma once
 
-#include "engine/base/error.hpp"
-#include "engine/base/ids.hpp"
-#include "engine/gguf/gguf_file.hpp"
-
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "engine/base/error.hpp"
+#include "engine/base/ids.hpp"
+#include "engine/gguf/gguf_file.hpp"
 
 namespace orcd::engine {
 

@@ -1,0 +1,19 @@
+// The process's exit codes: a contract with systemd, the pool manager and scripts.
+#pragma once
+
+namespace orcd::app {
+
+enum class exit_code : int {
+  ok = 0,       ///< stopped because it was asked to, streams finished or told
+  failure = 1,  ///< start-up failed, or the accelerator failed for good
+  usage = 2,    ///< an option, environment variable or config key is wrong
+  // 3 and 4 belong to the CUDA backend, so that a supervisor can tell a fault that a restart cures
+  // from a device that is gone.
+  cuda_fault = 3,
+  device_lost = 4,
+  // A second signal ended the process before its streams were finished: 128 + signal, as shells do.
+  interrupted = 130,
+  terminated = 143,
+};
+
+}  // namespace orcd::app

@@ -1,0 +1,294 @@
+#include "app/option_table.hpp"
+
+#include "net/ready_callback.hpp"
+
+#include <array>
+#include <limits>
+#include <sstream>
+#include <type_traits>
+
+namespace orcd::app {
+namespace {
+
+using text_view = std::string_view;
+
+std::string range_text(std::uint64_t low, std::uint64_t high, bool zero) {
+  return (zero && low > 0 ? "0 or " : "") + std::to_string(low) + " to " + std::to_string(high);
+}
+
+/// An unsigned integer in [low, high]; 0 as well when `zero` says what it means.
+template <class T>
+option_row integer(std::string name, T options::*member, std::uint64_t low, std::uint64_t high,
+                   const std::string& text, const std::string& unit, const std::string& zero = "") {
+  static_assert(std::is_unsigned_v<T>);
+  const auto range = range_text(low, high, !zero.empty());
+  std::string help = text + " (" + (unit.empty() ? "" : unit + ", ") + range + ", default " +
+                     std::to_string(options{}.*member) + (zero.empty() ? "" : ", 0 = " + zero) + ")";
+  return {"", std::move(name), "N", std::move(help),
+          [=, with_zero = !zero.empty()](text_view value, options& out) -> requirement {
+            const auto number = parse_unsigned(value);
+            const bool fits = number && ((*number >= low && *number <= high) || (with_zero && *number == 0));
+            if (!fits) return "must be an integer, " + range + (unit.empty() ? "" : " " + unit);
+            out.*member = static_cast<T>(*number);
+            return std::nullopt;
+          }};
+}
+
+/// One of a few words.
+template <class T, std::size_t N>
+option_row choice(std::string name, T options::*member, std::array<std::pair<const char*, T>, N> words,
+                  const std::string& text) {
+  std::string list;
+  std::string standard;
+  for (const auto& [word, value] : words) {
+    list += (list.empty() ? "" : "|") + std::string(word);
+    if (value == options{}.*member) standard = word;
+  }
+  return {"", std::move(name), list, text + " (default " + standard + ")",
+          [=](text_view value, options& out) -> requirement {
+            for (const auto& [word, meaning] : words) {
+              if (value == word) {
+                out.*member = meaning;
+                return std::nullopt;
+              }
+            }
+            return "must be one of " + list;
+          }};
+}
+
+std::string number_text(double value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+/// A real number that replaces a RoPE parameter of the model file. `low` itself is allowed only when
+/// `closed`.
+option_row rope_real(std::string name, std::optional<double> engine::rope_overrides::*member, double low,
+                     double high, bool closed, const std::string& text) {
+  const auto range = (closed ? "" : "above ") + number_text(low) + " to " + number_text(high);
+  return {"", std::move(name), "X", text + " (" + range + ", default: the model's)",
+          [=](text_view value, options& out) -> requirement {
+            const auto number = parse_real(value);
+            const bool fits = number && *number <= high && (closed ? *number >= low : *number > low);
+            if (!fits) return "must be a number, " + range;
+            out.rope.*member = *number;
+            return std::nullopt;
+          }};
+}
+
+requirement assign_model(text_view value, options& out) {
+  constexpr text_view shm = "shm:";
+  constexpr std::size_t location_max = 4'096;
+  constexpr std::size_t shm_name_max = 255;
+  if (value.empty() || value.size() > location_max || value.find('\0') != text_view::npos) {
+    return "must be a path, file: URI or shm:/name of 1 to 4096 bytes";
+  }
+  if (value.substr(0, shm.size()) == shm) {
+    const auto name = value.substr(shm.size());
+    if (name.size() < 2 || name.size() > shm_name_max || name[0] != '/' ||
+        name.find('/', 1) != text_view::npos) {
+      return "must name a shared-memory object as shm:/name, with one slash and at most 255 bytes";
+    }
+  }
+  out.model = value;
+  return std::nullopt;
+}
+
+requirement assign_path(text_view value, std::string& out) {
+  constexpr std::size_t path_max = 4'096;
+  if (value.empty() || value.size() > path_max) return "must be a path of 1 to 4096 bytes";
+  out = value;
+  return std::nullopt;
+}
+
+requirement assign_worker_id(text_view value, options& out) {
+  auto id = parse_uuid(value);
+  if (!id) return "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000";
+  out.worker_id = std::move(*id);
+  return std::nullopt;
+}
+
+requirement assign_gpu(text_view value, options& out) {
+  auto gpu = parse_gpu(value);
+  if (!gpu) return "must be a device index, 0 to 1023, or a UUID such as GPU-123e4567-e89b-12d3-a456-426614174000";
+  out.gpu = std::move(*gpu);
+  return std::nullopt;
+}
+
+requirement assign_host(text_view value, options& out) {
+  auto address = parse_address(value);
+  if (!address) return "must be an IPv4 or IPv6 address or localhost";
+  out.host = std::move(*address);
+  return std::nullopt;
+}
+
+requirement assign_callback(text_view value, options& out) {
+  const auto checked = net::validate_callback_url(std::string(value));
+  if (!checked) return "must be an http:// or https:// URL; " + checked.error().message;
+  out.callback_url = value;
+  return std::nullopt;
+}
+
+requirement assign_public_uri(text_view value, options& out) {
+  constexpr std::size_t uri_max = 2'048;
+  const bool scheme = value.substr(0, 7) == "http://" || value.substr(0, 8) == "https://";
+  const bool host = scheme && value.size() > value.find("://") + 3;
+  bool clean = true;
+  for (const char c : value) clean = clean && c > ' ' && c < 0x7f;
+  if (!host || !clean || value.size() > uri_max) {
+    return "must be an http:// or https:// URI of at most 2048 printable ASCII characters";
+  }
+  out.public_uri = value;
+  return std::nullopt;
+}
+
+requirement assign_rope_scaling(text_view value, options& out) {
+  if (value == "none") {
+    out.rope.scaling = engine::rope_scaling::none;
+  } else if (value == "linear") {
+    out.rope.scaling = engine::rope_scaling::linear;
+  } else if (value == "yarn") {
+    out.rope.scaling = engine::rope_scaling::yarn;
+  } else {
+    return "must be one of none|linear|yarn";
+  }
+  return std::nullopt;
+}
+
+requirement assign_orig_ctx(text_view value, options& out) {
+  constexpr std::uint64_t tokens_max = 1'048'576;
+  const auto number = parse_unsigned(value);
+  if (!number || *number < 1 || *number > tokens_max) return "must be an integer, 1 to 1048576 tokens";
+  out.rope.original_context = static_cast<std::uint32_t>(*number);
+  return std::nullopt;
+}
+
+requirement assign_round_dims(text_view value, options& out) {
+  if (value != "true" && value != "false") return "must be true or false";
+  out.rope.round_correction_dims = value == "true";
+  return std::nullopt;
+}
+
+requirement assign_port(text_view value, options& out) {
+  const auto number = parse_unsigned(value);
+  if (!number || *number > 65'535 || (*number != 0 && *number < 1'024)) {
+    return "must be an integer, 0 or 1024 to 65535";
+  }
+  out.port = static_cast<std::uint16_t>(*number);
+  return std::nullopt;
+}
+
+std::vector<option_row> identity_rows() {
+  return {
+      {"", "worker-id", "UUID", "Identifier of this worker (default: a random UUID)", assign_worker_id},
+      {"", "model", "LOCATION", "GGUF model: a path, a file: URI or shm:/name (required)", assign_model},
+      {"", "tokenizer", "PATH",
+       "tokenizer.json to use instead of the model's own (default: the model's, else tokenizer.json beside it)",
+       [](text_view value, options& out) { return assign_path(value, out.tokenizer); }},
+  };
+}
+
+std::vector<option_row> device_rows() {
+  constexpr std::array<std::pair<const char*, backend_kind>, 2> backends{
+      {{"cuda", backend_kind::cuda}, {"host", backend_kind::host}}};
+  return {
+      choice("backend", &options::backend, backends,
+             "Where the model computes; host is for development and never chosen by itself"),
+      {"", "gpu-device", "GPU", "CUDA device: index (0 to 1023) or UUID (default 0)", assign_gpu},
+      integer("threads", &options::threads, 1, 1'024, "CPU threads of the host backend", "threads",
+              "one per core"),
+      integer("context", &options::context, 16, 1'048'576, "Positions per slot", "tokens", "the model's own"),
+      integer("slots", &options::slots, 1, 256, "Requests computed at the same time", ""),
+      integer("kv-cache-size-mb", &options::kv_cache_size_mb, 1, 16'777'216,
+              "Upper limit of the KV cache; a plan that needs more is refused", "MiB",
+              "what slots and context need"),
+  };
+}
+
+std::vector<option_row> http_rows() {
+  return {
+      {"", "host", "ADDRESS", "Address to listen on: IPv4, IPv6 or localhost (default 127.0.0.1)", assign_host},
+      {"", "port", "N", "TCP port (0 or 1024 to 65535, default 8080, 0 = any free port)", assign_port},
+      {"", "callback-url", "URL",
+       "Pool manager told when the worker listens, at URL/v2/internal/workers/ready (default: nobody)",
+       assign_callback},
+      {"", "public-uri", "URI", "Where others reach this worker (default: http://HOST:PORT)", assign_public_uri},
+      integer("max-connections", &options::max_connections, 1, 65'536, "Open connections", "connections"),
+      integer("max-body-bytes", &options::max_body_bytes, 1'024, 67'108'864, "Size of a request body", "bytes"),
+  };
+}
+
+std::vector<option_row> request_rows() {
+  constexpr std::array<std::pair<const char*, net::deadline_mode>, 2> deadlines{
+      {{"enforce", net::deadline_mode::enforce}, {"log", net::deadline_mode::log}}};
+  return {
+      integer("max-prompt-chars", &options::max_prompt_chars, 1, 16'777'216, "Length of a prompt", "code points"),
+      integer("max-tokens-in", &options::max_tokens_in, 1, 1'048'576, "Prompt tokens of a request", "tokens",
+              "the context"),
+      integer("max-tokens-out", &options::max_tokens_out, 1, 1'048'576, "Output tokens of a request", "tokens"),
+      integer("max-queue", &options::max_queue, 0, 4'096, "Requests that may wait for a slot", "requests"),
+      integer("inference-timeout-sec", &options::inference_timeout_sec, 1, 86'400, "Longest request", "s"),
+      choice("deadline-mode", &options::deadlines, deadlines, "What an X-Deadline header does"),
+      integer("drain-timeout", &options::drain_timeout_sec, 0, 3'600,
+              "How long running requests may go on after SIGTERM or POST /shutdown", "s"),
+  };
+}
+
+std::vector<option_row> rope_rows() {
+  using rope = engine::rope_overrides;
+  return {
+      {"", "rope-scaling", "none|linear|yarn", "How RoPE reaches past the trained context (default: the model's)",
+       assign_rope_scaling},
+      rope_real("rope-freq-base", &rope::freq_base, 0, 1e12, false, "RoPE base frequency"),
+      rope_real("rope-freq-scale", &rope::freq_scale, 0, 16, false, "RoPE frequency scale, 1/factor"),
+      rope_real("yarn-ext-factor", &rope::ext_factor, 0, 1, true, "YaRN extrapolation mix"),
+      rope_real("yarn-attn-factor", &rope::attn_factor, 0, 16, false, "YaRN attention magnitude factor"),
+      rope_real("yarn-beta-fast", &rope::beta_fast, 0, 1'024, false, "YaRN rotations above which nothing is scaled"),
+      rope_real("yarn-beta-slow", &rope::beta_slow, 0, 1'024, false, "YaRN rotations below which all is scaled"),
+      {"", "yarn-orig-ctx", "N", "YaRN original context (tokens, 1 to 1048576, default: the model's)",
+       assign_orig_ctx},
+      {"", "yarn-round-dims", "true|false", "Round the YaRN correction range to whole dimensions (default: the model's)",
+       assign_round_dims},
+  };
+}
+
+std::vector<option_row> log_rows() {
+  using engine::severity;
+  constexpr std::array<std::pair<const char*, log_format>, 2> formats{
+      {{"json", log_format::json}, {"console", log_format::console}}};
+  constexpr std::array<std::pair<const char*, severity>, 4> levels{{{"debug", severity::debug},
+                                                                    {"info", severity::info},
+                                                                    {"warning", severity::warning},
+                                                                    {"error", severity::error}}};
+  return {
+      choice("log-format", &options::format, formats, "JSON lines or text for people, on standard error"),
+      choice("log-level", &options::log_level, levels, "Least severity that is written"),
+  };
+}
+
+std::vector<option_row> make_table() {
+  std::vector<option_row> table;
+  const auto add = [&table](const char* group, std::vector<option_row> rows) {
+    for (auto& row : rows) {
+      row.group = group;
+      table.push_back(std::move(row));
+    }
+  };
+  add("Worker and model", identity_rows());
+  add("Device and memory", device_rows());
+  add("HTTP", http_rows());
+  add("Requests", request_rows());
+  add("RoPE (replaces what the model file says)", rope_rows());
+  add("Logging", log_rows());
+  return table;
+}
+
+}  // namespace
+
+const std::vector<option_row>& option_table() {
+  static const std::vector<option_row> table = make_table();
+  return table;
+}
+
+}  // namespace orcd::app

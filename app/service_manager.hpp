@@ -1,0 +1,56 @@
+// What systemd is told (sd_notify). Every call does nothing when no service manager listens. Safe from
+// any thread. Source: design 6, sd_notify(3).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace orcd::app {
+
+class service_manager {
+ public:
+  using send_function = std::function<void(const std::string& state)>;
+  /// Sends to $NOTIFY_SOCKET.
+  service_manager();
+  /// Sends through `send` (tests).
+  explicit service_manager(send_function send) : send_(std::move(send)) {}
+
+  /// A share of the load is done: shown by `systemctl status`, and the start-up timeout begins anew.
+  void loading(unsigned percent);
+  /// Ready for requests: `systemctl start` returns.
+  void ready(std::string_view status);
+  /// A drain may take `limit`; the stop timeout is extended by it.
+  void stopping(std::chrono::seconds limit);
+  void failed(std::string_view status);
+  void feed_watchdog();
+
+  /// WatchdogSec= of the unit, when this process is to feed it.
+  [[nodiscard]] static std::optional<std::chrono::microseconds> watchdog_interval();
+
+ private:
+  send_function send_;
+};
+
+/// When the watchdog may be fed: the io loop is alive because it asks, and the GPU thread because it
+/// answered the last ping or had it for less than `limit`. Pure; the caller posts the pings.
+class progress_watchdog {
+ public:
+  using time = std::chrono::steady_clock::time_point;
+  explicit progress_watchdog(std::chrono::milliseconds limit) : limit_(limit) {}
+
+  struct decision {
+    bool feed = false;
+    bool ping = false;  ///< post one ping; its answer adds one to `answered`
+  };
+  [[nodiscard]] decision tick(time now, std::uint64_t answered) noexcept;
+
+ private:
+  std::chrono::milliseconds limit_;
+  std::uint64_t sent_ = 0;
+  time sent_at_{};
+};
+
+}  // namespace orcd::app

@@ -1,0 +1,53 @@
+// How the worker ends, as decisions without a socket, signal or timer: events in, one action out.
+// app/worker.cpp performs the actions. Source: design 6, WORK-3015, M0-W-1630.
+#pragma once
+
+#include "app/exit_code.hpp"
+
+namespace orcd::app {
+
+enum class shutdown_event {
+  loaded,         ///< start-up is over, the worker serves
+  sigint,
+  sigterm,
+  request,        ///< POST /shutdown
+  start_failed,
+  idle,           ///< the last job has had its terminal event
+  drain_timeout,
+  fatal,          ///< the accelerator failed for good
+  stopped,        ///< the server's last session is gone, or its grace is over
+};
+
+enum class shutdown_action {
+  none,
+  cancel_start,  ///< give the load up; `stopped` is not awaited
+  begin_drain,   ///< refuse new jobs, await idle or the drain timeout
+  stop_server,   ///< tell the open streams and close; `stopped` follows
+  finish,        ///< leave the io loop and tear down
+  exit_now,      ///< no more waiting at all
+};
+
+/// One per process, on the io thread. The first signal or POST /shutdown drains; a second signal cuts
+/// the drain short, a third ends the process on the spot. A POST /shutdown followed by one SIGTERM is
+/// the normal stop of a supervisor and cuts nothing short. A fatal failure wins over a drain.
+class shutdown_fsm {
+ public:
+  [[nodiscard]] shutdown_action on(shutdown_event event) noexcept;
+  /// What the process returns when it ends now.
+  [[nodiscard]] exit_code code() const noexcept { return code_; }
+  /// Sets what `fatal` or `start_failed` will return; failure unless told.
+  void set_failure_code(exit_code code) noexcept { failure_code_ = code; }
+  [[nodiscard]] bool ending() const noexcept { return phase_ != phase::starting && phase_ != phase::serving; }
+
+ private:
+  enum class phase { starting, serving, draining, stopping, done };
+  shutdown_action on_stop_asked(bool signal, exit_code forced) noexcept;
+  shutdown_action stop_with(exit_code code) noexcept;
+
+  phase phase_ = phase::starting;
+  unsigned signals_ = 0;
+  exit_code code_ = exit_code::ok;
+  exit_code failure_code_ = exit_code::failure;
+};
+
+}  // namespace orcd::app

@@ -3,29 +3,32 @@
 // Source: design 2 (max-queue), M0-W-1301, WORK-3004.
 #pragma once
 
-#include "engine/base/error.hpp"
-
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <unordered_set>
 
+#include "engine/base/error.hpp"
+#include "engine/schedule/job.hpp"
+
 namespace orcd::engine {
 
 struct admission_limits {
   std::uint32_t slots = 1;
-  std::uint32_t max_queue = 8;  ///< waiting jobs beyond those in slots
+  std::uint32_t max_queue = 8;  ///< waiting jobs beyond those in slots; cut so that all fit jobs_max
 };
 
 class admission {
  public:
-  explicit admission(admission_limits limits) : limits_(limits) {}
+  explicit admission(admission_limits limits);
 
-  /// Errors: draining, duplicate_job, queue_full.
+  /// Errors: draining, duplicate_job, queue_full, asked in this order.
   [[nodiscard]] result<void> enter(const std::string& job_id);
-  /// After the job's terminal event; calls the idle handler when it was the last.
+  /// After the job's terminal event; calls the idle handler when it was the last. Unknown ids are
+  /// ignored.
   void leave(const std::string& job_id);
-  void drain() noexcept { draining_ = true; }
+  /// From now on nobody enters.
+  void drain();
   /// Called once, when draining and no job is left (at once if that is so already).
   void on_idle(std::function<void()> handler);
 
@@ -35,6 +38,8 @@ class admission {
   [[nodiscard]] bool contains(const std::string& job_id) const { return jobs_.contains(job_id); }
 
  private:
+  void call_if_idle();
+
   admission_limits limits_;
   bool draining_ = false;
   std::unordered_set<std::string> jobs_;

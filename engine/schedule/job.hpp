@@ -1,10 +1,6 @@
 // A job: one accepted request on its way through the scheduler, and the events it causes.
 #pragma once
 
-#include "engine/base/error.hpp"
-#include "engine/base/ids.hpp"
-#include "engine/sampling/sampling.hpp"
-
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -13,18 +9,25 @@
 #include <variant>
 #include <vector>
 
+#include "engine/base/error.hpp"
+#include "engine/base/ids.hpp"
+#include "engine/sampling/sampling.hpp"
+
 namespace orcd::engine {
 
 using steady_time = std::chrono::steady_clock::time_point;
 
+/// The most jobs that may be waiting or running at once, whatever the options say.
+inline constexpr std::uint32_t jobs_max = 65'536;
+
 /// Everything the scheduler needs to know; validated and tokenized before it gets here.
 struct job_request {
   std::string job_id;
-  std::vector<token_id> prompt;     ///< at least one token
-  std::uint32_t max_tokens = 1;     ///< at least one; prompt + max_tokens - 1 fits the context
+  std::vector<token_id> prompt;  ///< at least one token
+  std::uint32_t max_tokens = 1;  ///< at least one; prompt + max_tokens - 1 fits the context
   sampling_params sampling;
   std::uint64_t seed = 0;
-  bool ignore_eos = false;          ///< go on at end-of-generation tokens (benchmarks)
+  bool ignore_eos = false;              ///< go on at end-of-generation tokens (benchmarks)
   std::optional<steady_time> deadline;  ///< of the whole job; the earlier of timeout and X-Deadline
   steady_time received_at{};
 };
@@ -73,8 +76,8 @@ struct error_event {
 /// a slot has no started event.
 using job_event = std::variant<started_event, token_event, end_event, error_event>;
 
-/// Where a job's events go. Called on the GPU thread; must not block and must not throw. An
-/// implementation hands the event to the session's thread.
+/// Where a job's events go. Called on the GPU thread; must not block, throw, or call the scheduler
+/// back. An implementation hands the event to the session's thread.
 class event_sink {
  public:
   virtual ~event_sink() = default;

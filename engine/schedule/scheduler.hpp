@@ -1,61 +1,103 @@
 // The step loop as plain code: jobs in, one accelerator step at a time, events out. Owned and called
-// by the GPU thread only, except interrupt(). No Asio, no clock of its own: time is passed in.
-// Source: design 3, M0-W-1301, WORK-3060..3063.
+// by the GPU thread only, except the two interrupt functions. No Asio, no clock of its own: time is
+// passed in. A sink must not call back into the scheduler from offer().
+//
+// Fairness: a step carries one token of every decoding sequence and one prefill chunk of at most one
+// sequence, taken in turn, so that no slot starves and the time of a step is bounded.
+// Source: design 3, M0-W-1301, WORK-3060..3063, WORK-3072.
 #pragma once
-
-#include "engine/accelerator.hpp"
-#include "engine/schedule/job.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "engine/accelerator.hpp"
+#include "engine/schedule/job.hpp"
 
 namespace orcd::engine {
 
 struct scheduler_config {
   std::uint32_t slots = 1;
   std::vector<token_id> end_of_generation;
-  std::function<steady_time()> now;  ///< std::chrono::steady_clock::now, or a test's clock
-  /// Told when the accelerator fails for good, after every job got its error event.
+  std::function<steady_time()> now;  ///< std::chrono::steady_clock::now when empty, or a test's clock
+  /// Told when the accelerator fails for good, after every job got its error event. Later jobs get
+  /// the same error at once.
   std::function<void(const error&)> on_failure;
+  /// Told when a step ran out of device memory: one job was failed, the others go on (design 2).
+  std::function<void(const error&)> on_degraded = {};
 };
 
 class scheduler {
  public:
   scheduler(accelerator& device, scheduler_config config);
-  ~scheduler();
+  ~scheduler();  ///< jobs still here get no event: call cancel_all() first
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
-  /// Queues a job for the next free slot, first come first served.
+  /// Queues a job for the next free slot, first come first served. Admission bounds their number:
+  /// more than jobs_max is a programmer error.
   void submit(job_request request, std::shared_ptr<event_sink> sink);
-  /// Ends a waiting job at once, a running one before the next step. Unknown ids are ignored.
+  /// Ends a job at once, waiting or running, and frees its slot. Unknown ids are ignored.
   void cancel(const std::string& job_id, cancel_reason reason);
-  /// From any thread: makes the running step return early so that a cancel is acted on at once.
-  void interrupt() noexcept { interrupt_.store(true, std::memory_order_relaxed); }
+  /// Ends every job.
+  void cancel_all(cancel_reason reason);
 
-  /// Admits waiting jobs, runs one step and emits its events. Returns whether there is more to do.
+  /// From any thread: makes the step in progress return early, or the next one if none is. The
+  /// sequences it carried are computed again from their tokens; no event is lost or repeated.
+  void interrupt() noexcept { interrupt_.store(true, std::memory_order_relaxed); }
+  /// From any thread: interrupt(), but only if the step in progress works for this job alone, so that
+  /// ending one job never costs another its progress.
+  void interrupt_if_alone(std::string_view job_id) noexcept;
+
+  /// Ends overdue jobs, admits waiting ones, runs one step and emits its events. Returns whether
+  /// there is more to do.
   bool run_step();
 
-  [[nodiscard]] bool idle() const noexcept;
-  [[nodiscard]] std::uint32_t running() const noexcept;
-  [[nodiscard]] std::uint32_t waiting() const noexcept;
-  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+  [[nodiscard]] bool idle() const noexcept { return running_ == 0 && waiting_.empty(); }
+  [[nodiscard]] std::uint32_t running() const noexcept { return running_; }
+  [[nodiscard]] std::uint32_t waiting() const noexcept { return static_cast<std::uint32_t>(waiting_.size()); }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< completed
 
  private:
   struct sequence;
-  // The implementation adds its private members here.
+  struct outcome;
+
+  void expire(steady_time now);
+  void admit(steady_time now);
+  void plan();
+  void add_part(sequence& job, std::uint32_t tokens);
+  [[nodiscard]] bool run_planned();
+  void accept_results(steady_time now);
+  void accept_token(sequence& job, token_id token, steady_time now);
+  void forget_planned() noexcept;
+  void handle_failure(const accelerator_failure& failure);
+  [[nodiscard]] sequence& out_of_memory_victim() noexcept;
+  void finish(std::uint32_t slot, const outcome& how, steady_time now);
+  void release(sequence& job) noexcept;
+
   accelerator& device_;
   scheduler_config config_;
-  interrupt_flag interrupt_{false};
-  std::uint64_t steps_ = 0;
+  const std::uint32_t chunk_tokens_;
   std::deque<std::unique_ptr<sequence>> waiting_;
-  std::vector<std::unique_ptr<sequence>> running_;
+  std::vector<std::unique_ptr<sequence>> slots_;  ///< by slot id; null where the slot is free
+  std::uint32_t running_ = 0;                     ///< slots in use
+  std::uint32_t prefill_turn_ = 0;                ///< slot from which the next prefill chunk is sought
+  std::uint64_t steps_ = 0;
+  std::uint64_t admissions_ = 0;
+  std::optional<error> failure_;  ///< the accelerator is lost
+
+  // The step being planned or run; capacity is kept from step to step.
+  std::vector<sequence_step> parts_;
+  std::vector<sampled_token> sampled_;
+
+  interrupt_flag interrupt_{false};
+  std::atomic<std::uint64_t> alone_{0};  ///< key of the only job of the step in progress, else 0
 };
 
 }  // namespace orcd::engine

@@ -1,0 +1,60 @@
+#include "engine/schedule/admission.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/ensure.hpp"
+
+namespace orcd::engine {
+
+admission::admission(admission_limits limits) : limits_(limits) {
+  ORCD_ENSURE(limits_.slots > 0 && limits_.slots <= jobs_max);
+  limits_.max_queue = std::min(limits_.max_queue, jobs_max - limits_.slots);
+}
+
+result<void> admission::enter(const std::string& job_id) {
+  if (draining_) return error(errc::draining, "the worker is draining and takes no new jobs");
+  if (jobs_.contains(job_id)) {
+    return error(errc::duplicate_job, "job_id is already in use by a job that has not ended", "job_id");
+  }
+  const std::size_t capacity = std::size_t{limits_.slots} + limits_.max_queue;
+  if (jobs_.size() >= capacity) {
+    return error(errc::queue_full, "the worker is full: " + std::to_string(running()) + " of " +
+                                       std::to_string(limits_.slots) + " slots in use and " +
+                                       std::to_string(waiting()) + " of " +
+                                       std::to_string(limits_.max_queue) + " places in the queue taken");
+  }
+  jobs_.insert(job_id);
+  return {};
+}
+
+void admission::leave(const std::string& job_id) {
+  if (jobs_.erase(job_id) > 0) call_if_idle();
+}
+
+void admission::drain() {
+  draining_ = true;
+  call_if_idle();
+}
+
+void admission::on_idle(std::function<void()> handler) {
+  idle_ = std::move(handler);
+  call_if_idle();
+}
+
+std::uint32_t admission::running() const noexcept {
+  return static_cast<std::uint32_t>(std::min<std::size_t>(jobs_.size(), limits_.slots));
+}
+
+std::uint32_t admission::waiting() const noexcept {
+  return static_cast<std::uint32_t>(jobs_.size()) - running();
+}
+
+// The handler is taken out first: it may call back, and it runs once.
+void admission::call_if_idle() {
+  if (!draining_ || !jobs_.empty() || !idle_) return;
+  const auto handler = std::exchange(idle_, nullptr);
+  handler();
+}
+
+}  // namespace orcd::engine

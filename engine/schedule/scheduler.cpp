@@ -1,0 +1,240 @@
+#include "engine/schedule/scheduler.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/ensure.hpp"
+#include "engine/schedule/sequence.hpp"
+
+namespace orcd::engine {
+
+scheduler::scheduler(accelerator& device, scheduler_config config)
+    : device_(device),
+      config_(std::move(config)),
+      chunk_tokens_(device.chunk_tokens()),
+      slots_(config_.slots) {
+  ORCD_ENSURE(config_.slots > 0 && chunk_tokens_ > 0);
+  if (!config_.now) config_.now = [] { return std::chrono::steady_clock::now(); };
+  std::sort(config_.end_of_generation.begin(), config_.end_of_generation.end());
+  parts_.reserve(config_.slots);
+  sampled_.reserve(config_.slots);
+}
+
+scheduler::~scheduler() = default;
+
+void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
+  ORCD_ENSURE(waiting_.size() + running_ < jobs_max);
+  auto job = std::make_unique<sequence>(std::move(request), std::move(sink));
+  if (failure_) {
+    job->finish(outcome::of(*failure_), config_.now());
+    return;
+  }
+  waiting_.push_back(std::move(job));
+}
+
+void scheduler::cancel(const std::string& job_id, cancel_reason reason) {
+  const auto has_id = [&](const auto& job) { return job && job->request.job_id == job_id; };
+  const steady_time now = config_.now();
+  if (const auto it = std::find_if(slots_.begin(), slots_.end(), has_id); it != slots_.end()) {
+    const auto& job = **it;
+    finish(job.slot, outcome::of(reason, ms_between(job.request.received_at, now)), now);
+    return;
+  }
+  if (const auto it = std::find_if(waiting_.begin(), waiting_.end(), has_id); it != waiting_.end()) {
+    const auto job = std::move(*it);
+    waiting_.erase(it);
+    job->finish(outcome::of(reason, ms_between(job->request.received_at, now)), now);
+  }
+}
+
+void scheduler::cancel_all(cancel_reason reason) {
+  const steady_time now = config_.now();
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (!slots_[slot]) continue;
+    finish(slot, outcome::of(reason, ms_between(slots_[slot]->request.received_at, now)), now);
+  }
+  for (auto& job : std::exchange(waiting_, {})) {
+    job->finish(outcome::of(reason, ms_between(job->request.received_at, now)), now);
+  }
+}
+
+void scheduler::interrupt_if_alone(std::string_view job_id) noexcept {
+  if (alone_.load(std::memory_order_acquire) == job_key(job_id)) interrupt();
+}
+
+bool scheduler::run_step() {
+  const steady_time now = config_.now();
+  expire(now);
+  admit(now);
+  if (running_ == 0) return false;
+  plan();
+  try {
+    if (run_planned()) {
+      ++steps_;
+      accept_results(config_.now());
+    } else {
+      forget_planned();
+    }
+  } catch (const accelerator_failure& failure) {
+    handle_failure(failure);
+  }
+  return !idle();
+}
+
+// Waiting jobs first in, first out; each takes the lowest free slot.
+void scheduler::admit(steady_time now) {
+  for (std::uint32_t slot = 0; slot < slots_.size() && !waiting_.empty(); ++slot) {
+    if (slots_[slot]) continue;
+    slots_[slot] = std::move(waiting_.front());
+    waiting_.pop_front();
+    ++running_;
+    slots_[slot]->start(slot, ++admissions_, now);
+  }
+}
+
+void scheduler::expire(steady_time now) {
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    const auto& job = slots_[slot];
+    if (!job || !job->overdue(now)) continue;
+    finish(slot, outcome::of(cancel_reason::timeout, ms_between(job->request.received_at, now)), now);
+  }
+  std::erase_if(waiting_, [&](const auto& job) {
+    if (!job->overdue(now)) return false;
+    job->finish(outcome::of(cancel_reason::timeout, ms_between(job->request.received_at, now)), now);
+    return true;
+  });
+}
+
+void scheduler::plan() {
+  parts_.clear();
+  sampled_.clear();
+  const auto count = static_cast<std::uint32_t>(slots_.size());
+  for (const auto& job : slots_) {
+    if (job && job->missing() == 1) add_part(*job, 1);
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t slot = (prefill_turn_ + i) % count;
+    const auto& job = slots_[slot];
+    if (!job || job->missing() <= 1) continue;
+    add_part(*job, std::min(job->missing(), chunk_tokens_));
+    prefill_turn_ = (slot + 1) % count;
+    break;
+  }
+}
+
+void scheduler::add_part(sequence& job, std::uint32_t tokens) {
+  const std::span<const token_id> all(job.tokens);
+  const bool last = tokens == job.missing();
+  parts_.push_back(
+      {slot_id{job.slot}, job.position, all.subspan(job.position, tokens), last ? job.ask() : nullptr});
+  job.on_device = true;
+}
+
+// The interrupt flag is cleared after the step, not before: an interrupt() that comes between two
+// steps must not be lost. `alone_` is published around the step so that a targeted interrupt that
+// comes too late finds nothing to stop.
+bool scheduler::run_planned() {
+  const auto& first = *slots_[static_cast<std::uint32_t>(parts_.front().slot)];
+  struct publish {
+    scheduler& self;
+    ~publish() {
+      self.alone_.store(0, std::memory_order_release);
+      self.interrupt_.store(false, std::memory_order_relaxed);
+    }
+  } guard{*this};
+  alone_.store(parts_.size() == 1 ? first.key : 0, std::memory_order_release);
+  return device_.step(parts_, interrupt_, sampled_);
+}
+
+void scheduler::accept_results(steady_time now) {
+  std::size_t next = 0;
+  for (const auto& part : parts_) {
+    auto& job = *slots_[static_cast<std::uint32_t>(part.slot)];
+    job.position += static_cast<std::uint32_t>(part.tokens.size());
+    if (part.sample == nullptr) continue;
+    ORCD_ENSURE(next < sampled_.size() && sampled_[next].slot == part.slot);
+    accept_token(job, sampled_[next++].token, now);
+  }
+  ORCD_ENSURE(next == sampled_.size());
+}
+
+// The end-of-generation token itself is neither sent nor counted.
+void scheduler::accept_token(sequence& job, token_id token, steady_time now) {
+  job.draw.reset();
+  if (token < 0) {
+    finish(job.slot,
+           outcome::of(error(errc::internal,
+                             "no token could be chosen: every logit is NaN, "
+                             "-infinity or banned")),
+           now);
+    return;
+  }
+  const auto& ends = config_.end_of_generation;
+  if (!job.request.ignore_eos && std::binary_search(ends.begin(), ends.end(), token)) {
+    finish(job.slot, outcome::of(finish_reason::stop), now);
+    return;
+  }
+  job.append(token, now);
+  if (job.tokens_out() == job.request.max_tokens) finish(job.slot, outcome::of(finish_reason::length), now);
+}
+
+// After a step that did not complete, what the device holds of its sequences is undefined: they start
+// again from position 0 and reach the same bits.
+void scheduler::forget_planned() noexcept {
+  for (const auto& part : parts_) {
+    if (auto& job = slots_[static_cast<std::uint32_t>(part.slot)]) release(*job);
+  }
+}
+
+// Out of memory costs one job and leaves the others to be computed again; each time at least one job
+// ends, so that this cannot go on for ever. Anything else ends all of them.
+void scheduler::handle_failure(const accelerator_failure& failure) {
+  const error what(failure.code, failure.what());
+  const steady_time now = config_.now();
+  if (failure.code == errc::vram_oom) {
+    finish(out_of_memory_victim().slot, outcome::of(what), now);
+    forget_planned();
+    if (config_.on_degraded) config_.on_degraded(what);
+    return;
+  }
+  failure_ = what;
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot]) finish(slot, outcome::of(what), now);
+  }
+  for (auto& job : std::exchange(waiting_, {})) job->finish(outcome::of(what), now);
+  if (config_.on_failure) config_.on_failure(what);
+}
+
+// The seam does not say who asked for the memory: the longest part of the step is the likeliest, and
+// among equals the job that came last.
+scheduler::sequence& scheduler::out_of_memory_victim() noexcept {
+  sequence* victim = nullptr;
+  std::size_t longest = 0;
+  for (const auto& part : parts_) {
+    auto& job = *slots_[static_cast<std::uint32_t>(part.slot)];
+    const bool worse = victim == nullptr || part.tokens.size() > longest ||
+                       (part.tokens.size() == longest && job.admission > victim->admission);
+    if (!worse) continue;
+    victim = &job;
+    longest = part.tokens.size();
+  }
+  ORCD_ENSURE(victim != nullptr);
+  return *victim;
+}
+
+// The slot is free before the terminal event is sent, so that whoever reacts to the event finds it so.
+void scheduler::finish(std::uint32_t slot, const outcome& how, steady_time now) {
+  const auto job = std::move(slots_[slot]);
+  ORCD_ENSURE(job != nullptr && running_ > 0);
+  --running_;
+  release(*job);
+  job->finish(how, now);
+}
+
+void scheduler::release(sequence& job) noexcept {
+  if (job.on_device) device_.release(slot_id{job.slot});
+  job.on_device = false;
+  job.position = 0;
+}
+
+}  // namespace orcd::engine

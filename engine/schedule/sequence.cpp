@@ -1,0 +1,103 @@
+#include "engine/schedule/sequence.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "engine/base/ensure.hpp"
+
+namespace orcd::engine {
+
+namespace {
+
+// Memory for this many output tokens is taken when a job gets its slot; longer outputs grow it.
+constexpr std::uint32_t output_reserve_max = 4096;
+
+}  // namespace
+
+std::uint64_t job_key(std::string_view job_id) noexcept {
+  return static_cast<std::uint64_t>(std::hash<std::string_view>{}(job_id)) | 1U;
+}
+
+scheduler::outcome scheduler::outcome::of(cancel_reason reason, double elapsed_ms) {
+  switch (reason) {
+    case cancel_reason::stop_string: return of(finish_reason::stop);
+    case cancel_reason::client_cancel: return of(error(errc::cancelled, "the job was cancelled by request"));
+    case cancel_reason::disconnected: return of(error(errc::cancelled, "the client closed its connection"));
+    case cancel_reason::shutdown:
+      return of(error(errc::draining, "the worker is shutting down and ended the job"));
+    case cancel_reason::timeout:
+      return of(error(errc::inference_timeout, "the job was ended at its time limit, " +
+                                                   std::to_string(std::llround(elapsed_ms)) +
+                                                   " ms after it was received"));
+  }
+  return of(error(errc::internal, "unknown cancel reason"));
+}
+
+scheduler::sequence::sequence(job_request r, std::shared_ptr<event_sink> s)
+    : request(std::move(r)),
+      sink(std::move(s)),
+      key(job_key(request.job_id)),
+      prompt_tokens(static_cast<std::uint32_t>(request.prompt.size())),
+      tokens(std::move(request.prompt)),
+      draws(request.seed) {
+  ORCD_ENSURE(sink != nullptr);
+  ORCD_ENSURE(prompt_tokens > 0 && request.max_tokens > 0);
+}
+
+void scheduler::sequence::start(std::uint32_t in_slot, std::uint64_t admission_number, steady_time now) {
+  ORCD_ENSURE(!started && !finished);
+  slot = in_slot;
+  admission = admission_number;
+  slot_at = now;
+  started = true;
+  tokens.reserve(tokens.size() + std::min(request.max_tokens, output_reserve_max));
+  sink->offer(started_event{ms_between(request.received_at, now)});
+}
+
+const sample_request* scheduler::sequence::ask() {
+  if (!draw) draw = draws.next();
+  const std::size_t window =
+      request.sampling.penalises() ? std::min<std::size_t>(tokens.size(), request.sampling.repeat_last_n) : 0;
+  sample.params = &request.sampling;
+  sample.recent = std::span<const token_id>(tokens).last(window);
+  sample.draw = *draw;
+  return &sample;
+}
+
+void scheduler::sequence::append(token_id token, steady_time now) {
+  if (tokens_out() == 0) first_token_at = now;
+  last_token_at = now;
+  const std::uint32_t index = tokens_out();
+  tokens.push_back(token);
+  sink->offer(token_event{token, index});
+}
+
+void scheduler::sequence::finish(const outcome& how, steady_time now) {
+  ORCD_ENSURE(!finished);
+  finished = true;
+  if (const auto* failure = std::get_if<error>(&how.value)) {
+    sink->offer(error_event{*failure, stats(now)});
+  } else {
+    sink->offer(end_event{std::get<finish_reason>(how.value), stats(now)});
+  }
+}
+
+job_stats scheduler::sequence::stats(steady_time now) const noexcept {
+  job_stats out;
+  out.tokens_in = prompt_tokens;
+  out.tokens_out = tokens_out();
+  out.queue_ms = ms_between(request.received_at, started ? slot_at : now);
+  if (!started) return out;
+  if (out.tokens_out == 0) {
+    out.prefill_ms = ms_between(slot_at, now);
+    return out;
+  }
+  out.prefill_ms = ms_between(slot_at, first_token_at);
+  out.first_token_ms = ms_between(request.received_at, first_token_at);
+  out.decode_ms = ms_between(first_token_at, last_token_at);
+  return out;
+}
+
+}  // namespace orcd::engine

@@ -1,0 +1,73 @@
+// One job inside the scheduler, and the ways it can end. Private to engine/schedule.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <variant>
+
+#include "engine/accelerator.hpp"
+#include "engine/schedule/scheduler.hpp"
+
+namespace orcd::engine {
+
+/// Milliseconds between two moments.
+[[nodiscard]] inline double ms_between(steady_time from, steady_time to) noexcept {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+/// A job's key for interrupt_if_alone(): never 0. Two ids may share one; a needless interrupt costs
+/// time, not correctness.
+[[nodiscard]] std::uint64_t job_key(std::string_view job_id) noexcept;
+
+/// How a job ended: normally, or by an error.
+struct scheduler::outcome {
+  std::variant<finish_reason, error> value;
+
+  [[nodiscard]] static outcome of(finish_reason reason) { return {reason}; }
+  [[nodiscard]] static outcome of(error failure) { return {std::move(failure)}; }
+  /// What a cancel of this reason means for the job; `elapsed_ms` is since the request was received.
+  [[nodiscard]] static outcome of(cancel_reason reason, double elapsed_ms);
+};
+
+/// `tokens` grows by one per output token; the device holds the first `position` of them. A job whose
+/// step was lost goes back to position 0 and is computed again: the accelerator's contract makes the
+/// bits the same.
+struct scheduler::sequence {
+  sequence(job_request r, std::shared_ptr<event_sink> s);
+
+  void start(std::uint32_t in_slot, std::uint64_t admission_number, steady_time now);
+  /// Tokens the device has not seen yet; at least one while the job runs.
+  [[nodiscard]] std::uint32_t missing() const noexcept {
+    return static_cast<std::uint32_t>(tokens.size()) - position;
+  }
+  [[nodiscard]] std::uint32_t tokens_out() const noexcept {
+    return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens;
+  }
+  [[nodiscard]] bool overdue(steady_time now) const noexcept {
+    return request.deadline && now >= *request.deadline;
+  }
+  /// Prepares the request for the token after the last: the same draw again if a step was lost.
+  [[nodiscard]] const sample_request* ask();
+  void append(token_id token, steady_time now);
+  /// Sends the terminal event; nothing may be sent after it.
+  void finish(const outcome& how, steady_time now);
+  [[nodiscard]] job_stats stats(steady_time now) const noexcept;
+
+  job_request request;  ///< its prompt was moved into `tokens`
+  std::shared_ptr<event_sink> sink;
+  std::uint64_t key;
+  std::uint32_t prompt_tokens;
+  std::vector<token_id> tokens;  ///< prompt, then output
+  std::uint32_t position = 0;
+  bool on_device = false;  ///< the device holds something in `slot` that must be released
+  std::uint32_t slot = 0;
+  std::uint64_t admission = 0;  ///< larger = later
+  draw_source draws;
+  std::optional<double> draw;  ///< of the next token, kept until that token is accepted
+  sample_request sample;
+  bool started = false;
+  bool finished = false;
+  steady_time slot_at{}, first_token_at{}, last_token_at{};
+};
+
+}  // namespace orcd::engine

@@ -1,0 +1,114 @@
+// An accelerator without a model, for tests of everything above the seam. The next token is a pure
+// function of the sequence's tokens, so that a test can compute what any job must receive, whatever
+// the batching and chunking. Checks the caller's side of the contract (engine/accelerator.hpp) and
+// throws contract_violation, which nothing catches. Faults and delays are injected by option.
+// `step` and `release` are called by one thread; the counters may be read by any.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+
+namespace orcd::test {
+
+/// The scheduler broke a rule of the seam.
+class contract_violation : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// The token that follows `sequence` (prompt and output so far). Must be pure.
+using next_token = std::function<engine::token_id(std::span<const engine::token_id> sequence)>;
+
+/// The default: a hash of all tokens, in [first, first + count).
+[[nodiscard]] engine::token_id hashed_token(std::span<const engine::token_id> sequence,
+                                            engine::token_id first = 10, std::uint32_t count = 90);
+
+/// Thrown as accelerator_failure in place of the n-th step (1-based, counted over the object's life).
+struct fake_fault {
+  std::uint64_t step = 0;
+  engine::errc code = engine::errc::cuda_error;
+};
+
+struct fake_options {
+  std::uint32_t slots = 1;
+  std::uint32_t context_tokens = 4096;
+  std::uint32_t chunk_tokens = 8;
+  std::uint32_t vocab = 128;
+  std::chrono::microseconds step_delay{0};  ///< slept per step, cut short by the interrupt flag
+  next_token next;                          ///< hashed_token when empty
+  std::vector<fake_fault> faults;
+  /// Called at the start of every step, before the interrupt flag is read: a test's place to cancel,
+  /// interrupt or move its clock while "the device computes".
+  std::function<void(std::span<const engine::sequence_step>)> during_step;
+};
+
+/// One sequence's part of one step, as the accelerator saw it.
+struct fake_record {
+  std::uint64_t step = 0;
+  engine::slot_id slot{};
+  std::uint32_t position = 0;
+  std::uint32_t tokens = 0;
+  bool sampled = false;
+  double draw = 0.0;
+  std::vector<engine::token_id> recent;
+};
+
+class fake_accelerator final : public engine::accelerator {
+ public:
+  explicit fake_accelerator(fake_options options = {});
+
+  [[nodiscard]] engine::result<engine::memory_plan> load(
+      const engine::model& m, const engine::accelerator_config& config,
+      const std::function<void(unsigned percent)>& progress) override;
+  [[nodiscard]] std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
+  [[nodiscard]] bool step(std::span<const engine::sequence_step> sequences,
+                          const engine::interrupt_flag& interrupt,
+                          std::vector<engine::sampled_token>& sampled) override;
+  void release(engine::slot_id slot) noexcept override;
+  [[nodiscard]] std::span<const float> logits(engine::slot_id) const noexcept override { return logits_; }
+  [[nodiscard]] const char* name() const noexcept override { return "fake"; }
+  [[nodiscard]] bool resident() const noexcept override { return false; }
+  [[nodiscard]] std::uint64_t vram_bytes() const noexcept override { return 0; }
+
+  /// What a job with this prompt must receive when nothing disturbs it.
+  [[nodiscard]] std::vector<engine::token_id> expected(std::vector<engine::token_id> prompt,
+                                                       std::uint32_t tokens) const;
+  /// Slots that hold a sequence now; 0 when every slot was given back.
+  [[nodiscard]] std::uint32_t held_slots() const noexcept { return held_.load(); }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_.load(); }
+  [[nodiscard]] std::uint64_t releases() const noexcept { return releases_.load(); }
+  /// Everything it saw, in order; filled only after record(true). Not for use while a thread steps.
+  void record(bool on) { recording_ = on; }
+  [[nodiscard]] const std::vector<fake_record>& records() const noexcept { return records_; }
+
+ private:
+  struct slot_state {
+    bool held = false;
+    bool spoiled = false;  ///< was in a step that did not complete: only release is allowed
+    std::vector<engine::token_id> tokens;
+  };
+  void check(std::span<const engine::sequence_step> sequences) const;
+  void spoil(std::span<const engine::sequence_step> sequences);
+  void append(const engine::sequence_step& part);
+  void note(std::uint64_t number, const engine::sequence_step& part);
+  [[nodiscard]] bool sleep_step(const engine::interrupt_flag& interrupt) const;
+  [[nodiscard]] slot_state& at(engine::slot_id slot) { return slots_[static_cast<std::uint32_t>(slot)]; }
+
+  fake_options options_;
+  std::vector<slot_state> slots_;
+  std::vector<float> logits_;
+  std::atomic<std::uint32_t> held_{0};
+  std::atomic<std::uint64_t> steps_{0};
+  std::atomic<std::uint64_t> releases_{0};
+  bool recording_ = false;
+  std::vector<fake_record> records_;
+};
+
+}  // namespace orcd::test

@@ -1,0 +1,48 @@
+// An event sink that keeps what it was given and checks the order of a job's events: started, token*,
+// then exactly one of end or error, and nothing after it (M0-W-1311). For tests on one thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/schedule/job.hpp"
+
+namespace orcd::test {
+
+class recording_sink final : public engine::event_sink {
+ public:
+  void offer(const engine::job_event& event) noexcept override {
+    if (ended()) fault_ = "an event after the terminal one";
+    if (std::holds_alternative<engine::started_event>(event)) {
+      if (started_) fault_ = "started twice";
+      started_ = true;
+    } else if (const auto* token = std::get_if<engine::token_event>(&event)) {
+      if (!started_) fault_ = "a token before started";
+      if (token->index != tokens_.size()) fault_ = "token index out of order";
+      tokens_.push_back(token->token);
+    } else if (const auto* end = std::get_if<engine::end_event>(&event)) {
+      end_ = *end;
+    } else {
+      error_ = std::get<engine::error_event>(event);
+    }
+  }
+
+  [[nodiscard]] bool started() const noexcept { return started_; }
+  [[nodiscard]] bool ended() const noexcept { return end_ || error_; }
+  [[nodiscard]] const std::vector<engine::token_id>& tokens() const noexcept { return tokens_; }
+  [[nodiscard]] const std::optional<engine::end_event>& end() const noexcept { return end_; }
+  [[nodiscard]] const std::optional<engine::error_event>& error() const noexcept { return error_; }
+  [[nodiscard]] const engine::job_stats& stats() const { return end_ ? end_->stats : error_.value().stats; }
+  /// Empty while the order of events has been right.
+  [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
+
+ private:
+  bool started_ = false;
+  std::vector<engine::token_id> tokens_;
+  std::optional<engine::end_event> end_;
+  std::optional<engine::error_event> error_;
+  std::string fault_;
+};
+
+}  // namespace orcd::test

@@ -1,0 +1,99 @@
+#include "engine/schedule/admission.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace orcd::engine;
+
+namespace {
+
+errc refused(admission& gate, const std::string& id) {
+  const auto entered = gate.enter(id);
+  BOOST_REQUIRE(entered.has_error());
+  BOOST_TEST(!entered.error().message.empty());
+  return entered.error().code;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(admission_rules)
+
+BOOST_AUTO_TEST_CASE(slots_and_queue_are_counted_together) {
+  admission gate({.slots = 2, .max_queue = 1});
+  BOOST_TEST(gate.enter("a").has_value());
+  BOOST_TEST(gate.running() == 1U);
+  BOOST_TEST(gate.enter("b").has_value());
+  BOOST_TEST(gate.enter("c").has_value());
+  BOOST_TEST(gate.running() == 2U);
+  BOOST_TEST(gate.waiting() == 1U);
+  const auto full = gate.enter("d");
+  BOOST_REQUIRE(full.has_error());
+  BOOST_TEST((full.error().code == errc::queue_full));
+  BOOST_TEST(full.error().message ==
+             "the worker is full: 2 of 2 slots in use and 1 of 1 places in the queue taken");
+  BOOST_TEST(!gate.contains("d"));
+  gate.leave("a");
+  BOOST_TEST(gate.enter("d").has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_queue_of_zero_refuses_beyond_the_slots) {
+  admission gate({.slots = 1, .max_queue = 0});
+  BOOST_TEST(gate.enter("a").has_value());
+  BOOST_TEST((refused(gate, "b") == errc::queue_full));
+}
+
+BOOST_AUTO_TEST_CASE(an_id_is_refused_while_its_job_lives) {
+  admission gate({.slots = 1, .max_queue = 8});
+  BOOST_TEST(gate.enter("a").has_value());
+  const auto again = gate.enter("a");
+  BOOST_REQUIRE(again.has_error());
+  BOOST_TEST((again.error().code == errc::duplicate_job));
+  BOOST_TEST(again.error().param == "job_id");
+  gate.leave("a");
+  BOOST_TEST(gate.enter("a").has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_duplicate_is_named_as_such_even_when_full) {
+  admission gate({.slots = 1, .max_queue = 0});
+  BOOST_TEST(gate.enter("a").has_value());
+  BOOST_TEST((refused(gate, "a") == errc::duplicate_job));
+}
+
+BOOST_AUTO_TEST_CASE(draining_refuses_and_tells_when_the_last_job_left) {
+  admission gate({.slots = 2, .max_queue = 0});
+  int idle = 0;
+  gate.on_idle([&] { ++idle; });
+  BOOST_TEST(gate.enter("a").has_value());
+  BOOST_TEST(gate.enter("b").has_value());
+  gate.drain();
+  BOOST_TEST((refused(gate, "c") == errc::draining));
+  gate.leave("a");
+  gate.leave("unknown");
+  BOOST_TEST(idle == 0);
+  gate.leave("b");
+  BOOST_TEST(idle == 1);
+  gate.leave("b");
+  gate.drain();
+  BOOST_TEST(idle == 1);
+}
+
+BOOST_AUTO_TEST_CASE(the_idle_handler_is_called_at_once_when_nothing_is_left) {
+  admission gate({.slots = 1, .max_queue = 0});
+  int idle = 0;
+  gate.drain();
+  gate.on_idle([&] { ++idle; });
+  BOOST_TEST(idle == 1);
+
+  admission other({.slots = 1, .max_queue = 0});
+  other.on_idle([&] { ++idle; });
+  BOOST_TEST(idle == 1);  // idle, but not draining
+  other.drain();
+  BOOST_TEST(idle == 2);
+}
+
+BOOST_AUTO_TEST_CASE(the_queue_is_cut_so_that_all_jobs_fit_the_hard_cap) {
+  admission gate({.slots = 4, .max_queue = 0xFFFF'FFFF});
+  for (std::uint32_t i = 0; i < jobs_max; ++i) BOOST_REQUIRE(gate.enter(std::to_string(i)).has_value());
+  BOOST_TEST((refused(gate, "one more") == errc::queue_full));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,271 @@
+// The scheduler's stories when a job is ended from outside or the device fails.
+#include "test/unit/schedule/scheduler_bench.hpp"
+
+using namespace orcd::engine;
+using namespace orcd::test;
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(scheduler_ends)
+
+BOOST_AUTO_TEST_CASE(cancelling_a_running_job_ends_it_and_frees_its_slot) {
+  scheduler_bench b;
+  b.up();
+  const auto sink = b.submit("a", prompt_of(4), 100);
+  b.steps(3);
+  b.loop->cancel("a", cancel_reason::client_cancel);
+  expect_error(*sink, errc::cancelled);
+  BOOST_TEST(sink->tokens().size() == 3U);
+  BOOST_TEST(b.loop->idle());
+  BOOST_TEST(b.device->held_slots() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(cancelling_in_prefill_ends_the_job_before_its_first_token) {
+  scheduler_bench b;
+  b.up();
+  const auto sink = b.submit("a", prompt_of(100), 100);
+  b.steps(2);
+  b.loop->cancel("a", cancel_reason::disconnected);
+  expect_error(*sink, errc::cancelled);
+  BOOST_TEST(sink->started());
+  BOOST_TEST(sink->tokens().empty());
+  BOOST_TEST(b.device->held_slots() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(cancelling_a_waiting_job_leaves_the_others_in_order) {
+  scheduler_bench b;
+  b.up();
+  const auto one = b.submit("one", prompt_of(4), 3);
+  const auto two = b.submit("two", prompt_of(5), 3);
+  const auto three = b.submit("three", prompt_of(6), 3);
+  b.steps(1);
+  b.loop->cancel("two", cancel_reason::client_cancel);
+  expect_error(*two, errc::cancelled);
+  BOOST_TEST(!two->started());
+  b.finish();
+  expect_end(*one, finish_reason::length);
+  expect_end(*three, finish_reason::length);
+}
+
+BOOST_AUTO_TEST_CASE(cancel_is_idempotent_and_ignores_unknown_ids) {
+  scheduler_bench b;
+  b.up();
+  const auto sink = b.submit("a", prompt_of(4), 100);
+  b.steps(1);
+  b.loop->cancel("nobody", cancel_reason::client_cancel);
+  b.loop->cancel("a", cancel_reason::client_cancel);
+  b.loop->cancel("a", cancel_reason::timeout);
+  expect_error(*sink, errc::cancelled);
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_string_is_a_normal_end) {
+  scheduler_bench b;
+  b.up();
+  const auto sink = b.submit("a", prompt_of(4), 100);
+  b.steps(5);
+  b.loop->cancel("a", cancel_reason::stop_string);
+  expect_end(*sink, finish_reason::stop);
+  BOOST_TEST(sink->stats().tokens_out == 5U);
+}
+
+BOOST_AUTO_TEST_CASE(every_cancel_reason_has_its_code) {
+  const std::pair<cancel_reason, errc> reasons[] = {{cancel_reason::client_cancel, errc::cancelled},
+                                                    {cancel_reason::disconnected, errc::cancelled},
+                                                    {cancel_reason::timeout, errc::inference_timeout},
+                                                    {cancel_reason::shutdown, errc::draining}};
+  for (const auto& [reason, code] : reasons) {
+    scheduler_bench b;
+    b.up();
+    const auto sink = b.submit("a", prompt_of(4), 100);
+    b.steps(1);
+    b.loop->cancel("a", reason);
+    expect_error(*sink, code);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(shutdown_ends_running_and_waiting_jobs) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  b.up();
+  std::vector<sink_ptr> sinks;
+  for (int i = 0; i < 5; ++i) sinks.push_back(b.submit("job" + std::to_string(i), prompt_of(4, i), 100));
+  b.steps(2);
+  b.loop->cancel_all(cancel_reason::shutdown);
+  for (const auto& sink : sinks) expect_error(*sink, errc::draining);
+  BOOST_TEST(b.loop->idle());
+  BOOST_TEST(b.device->held_slots() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_overdue_running_job_ends_before_the_next_step) {
+  scheduler_bench b;
+  b.options.during_step = [&](auto) { b.time += 10ms; };
+  b.up();
+  auto request = b.request("a", prompt_of(4), 100);
+  request.deadline = b.time + 35ms;
+  const auto sink = b.submit(std::move(request));
+  b.finish();
+  expect_error(*sink, errc::inference_timeout);
+  BOOST_TEST(sink->tokens().size() == 4U);  // the step that crosses the limit still counts
+  BOOST_TEST(sink->error()->failure.message.find("40 ms") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(an_overdue_waiting_job_ends_without_a_slot) {
+  scheduler_bench b;
+  b.options.during_step = [&](auto) { b.time += 10ms; };
+  b.up();
+  const auto first = b.submit("first", prompt_of(4), 10);
+  auto request = b.request("second", prompt_of(4), 10);
+  request.deadline = b.time + 25ms;
+  const auto second = b.submit(std::move(request));
+  b.steps(4);
+  expect_error(*second, errc::inference_timeout);
+  BOOST_TEST(!second->started());
+  BOOST_TEST(second->stats().queue_ms == 30.0);
+  b.finish();
+  expect_end(*first, finish_reason::length);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_arrives_overdue_never_starts) {
+  scheduler_bench b;
+  b.up();
+  auto request = b.request("a", prompt_of(4), 10);
+  request.deadline = b.time;
+  const auto sink = b.submit(std::move(request));
+  b.finish();
+  expect_error(*sink, errc::inference_timeout);
+  BOOST_TEST(!sink->started());
+  BOOST_TEST(b.device->steps() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_step_is_computed_again_with_the_same_draws) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  int step = 0;
+  b.options.during_step = [&](auto) {
+    if (++step % 5 == 0) b.loop->interrupt();
+  };
+  b.up();
+  auto one = b.request("one", prompt_of(20), 6), two = b.request("two", prompt_of(5), 6);
+  one.seed = 1;
+  two.seed = 2;
+  const auto first = b.submit(std::move(one)), second = b.submit(std::move(two));
+  b.finish();
+  expect_end(*first, finish_reason::length);
+  expect_end(*second, finish_reason::length);
+  expect_tokens(*first, b.device->expected(prompt_of(20), 6));
+  expect_tokens(*second, b.device->expected(prompt_of(5), 6));
+  draw_source draws[2] = {draw_source(1), draw_source(2)};
+  for (const auto& seen : b.device->records()) {
+    if (seen.sampled) BOOST_TEST(seen.draw == draws[static_cast<std::uint32_t>(seen.slot)].next());
+  }
+  BOOST_TEST(b.loop->steps() < b.device->steps());
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupt_between_steps_is_not_lost) {
+  scheduler_bench b;
+  b.up();
+  const auto sink = b.submit("a", prompt_of(4), 2);
+  b.loop->interrupt();
+  BOOST_TEST(b.loop->run_step());
+  BOOST_TEST(b.loop->steps() == 0U);
+  b.finish();
+  expect_tokens(*sink, b.device->expected(prompt_of(4), 2));
+}
+
+BOOST_AUTO_TEST_CASE(a_targeted_interrupt_stops_only_a_step_of_that_job_alone) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  b.options.during_step = [&](auto) { b.loop->interrupt_if_alone("one"); };
+  b.up();
+  b.loop->interrupt_if_alone("one");  // nothing runs: nothing to stop
+  b.submit("one", prompt_of(4), 3);
+  b.steps(2);
+  BOOST_TEST(b.loop->steps() == 0U);
+  b.submit("two", prompt_of(1), 50);
+  b.steps(2);
+  BOOST_TEST(b.loop->steps() == 2U);  // beside another job it is left to finish its step
+  b.loop->cancel("one", cancel_reason::client_cancel);
+  b.steps(3);
+  BOOST_TEST(b.loop->steps() == 5U);
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_device_ends_every_job_and_every_later_one) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  b.options.faults = {{3, errc::cuda_error}};
+  b.up();
+  std::vector<sink_ptr> sinks;
+  for (int i = 0; i < 4; ++i) sinks.push_back(b.submit("job" + std::to_string(i), prompt_of(4, i), 100));
+  b.finish();
+  for (const auto& sink : sinks) {
+    expect_error(*sink, errc::cuda_error);
+    BOOST_TEST(sink->error()->failure.message == "injected fault at step 3");
+  }
+  BOOST_REQUIRE(b.failures.size() == 1U);
+  BOOST_TEST(b.degraded.empty());
+  const auto late = b.submit("late", prompt_of(4), 100);
+  expect_error(*late, errc::cuda_error);
+  BOOST_TEST(!late->started());
+  BOOST_TEST(b.loop->idle());
+  BOOST_TEST(b.failures.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(every_job_has_its_event_before_the_failure_is_told) {
+  scheduler_bench b;
+  b.options.faults = {{1, errc::cuda_error}};
+  auto& loop = b.up();
+  scheduler_config config;
+  sink_ptr sink;
+  bool ended_first = false;
+  config.on_failure = [&](const error&) { ended_first = sink->ended(); };
+  b.loop = std::make_unique<scheduler>(*b.device, config);
+  (void)loop;
+  sink = b.submit("a", prompt_of(4), 2);
+  b.steps(1);
+  BOOST_TEST(ended_first);
+}
+
+BOOST_AUTO_TEST_CASE(out_of_memory_fails_the_prefilling_job_and_the_others_go_on) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  b.options.faults = {{4, errc::vram_oom}};
+  b.up();
+  const auto first = b.submit("decoding", prompt_of(4), 12);
+  b.steps(2);
+  const auto second = b.submit("prefilling", prompt_of(60), 3);
+  const auto third = b.submit("waiting", prompt_of(5), 3);
+  b.finish();
+  expect_error(*second, errc::vram_oom);
+  expect_end(*first, finish_reason::length);
+  expect_tokens(*first, b.device->expected(prompt_of(4), 12));
+  expect_end(*third, finish_reason::length);
+  expect_tokens(*third, b.device->expected(prompt_of(5), 3));
+  BOOST_TEST(b.degraded.size() == 1U);
+  BOOST_TEST(b.failures.empty());
+}
+
+BOOST_AUTO_TEST_CASE(out_of_memory_on_every_step_ends_every_job_in_turn) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  for (std::uint64_t step = 1; step <= 10; ++step) b.options.faults.push_back({step, errc::vram_oom});
+  b.up();
+  std::vector<sink_ptr> sinks;
+  for (int i = 0; i < 3; ++i) sinks.push_back(b.submit("job" + std::to_string(i), prompt_of(4, i), 5));
+  b.finish();
+  for (const auto& sink : sinks) expect_error(*sink, errc::vram_oom);
+  BOOST_TEST(b.device->steps() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_without_a_choosable_token_fails_that_job_only) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  b.options.next = [](auto sequence) { return sequence[0] == 1 && sequence.size() == 6 ? -1 : 50; };
+  b.up();
+  const auto bad = b.submit("bad", prompt_of(4, 1), 10);
+  const auto good = b.submit("good", prompt_of(4, 2), 10);
+  b.finish();
+  expect_error(*bad, errc::internal);
+  BOOST_TEST(bad->tokens().size() == 2U);
+  expect_end(*good, finish_reason::length);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,222 @@
+// The scheduler's stories when nothing goes wrong: ends, order, batching, chunking, draws, times.
+#include <algorithm>
+
+#include "test/unit/schedule/scheduler_bench.hpp"
+
+using namespace orcd::engine;
+using namespace orcd::test;
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(scheduler_stories)
+
+BOOST_AUTO_TEST_CASE(a_job_runs_to_its_token_limit) {
+  scheduler_bench b;
+  auto& loop = b.up();
+  const auto sink = b.submit("a", prompt_of(20), 5);
+  BOOST_TEST(loop.waiting() == 1U);
+  BOOST_TEST(!sink->started());
+  b.finish();
+  expect_end(*sink, finish_reason::length);
+  expect_tokens(*sink, b.device->expected(prompt_of(20), 5));
+  BOOST_TEST(sink->stats().tokens_in == 20U);
+  BOOST_TEST(sink->stats().tokens_out == 5U);
+  BOOST_TEST(loop.steps() == 7U);  // chunks of 8, 8, 4 (the last one samples), then four single tokens
+}
+
+BOOST_AUTO_TEST_CASE(the_smallest_job_takes_one_step) {
+  scheduler_bench b;
+  b.up();
+  const auto sink = b.submit("a", {7}, 1);
+  BOOST_TEST(!b.loop->run_step());
+  expect_end(*sink, finish_reason::length);
+  BOOST_TEST(sink->tokens().size() == 1U);
+  BOOST_TEST(b.device->held_slots() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_idle_scheduler_runs_no_step) {
+  scheduler_bench b;
+  b.up();
+  BOOST_TEST(!b.loop->run_step());
+  BOOST_TEST(b.device->steps() == 0U);
+  BOOST_TEST(b.loop->idle());
+}
+
+BOOST_AUTO_TEST_CASE(an_end_of_generation_token_ends_the_job_and_is_not_sent) {
+  scheduler_bench b;
+  b.options.next = [](auto sequence) { return sequence.size() == 6 ? 99 : 50; };
+  b.ends = {120, 99};
+  b.up();
+  const auto sink = b.submit("a", prompt_of(3), 100);
+  b.finish();
+  expect_end(*sink, finish_reason::stop);
+  expect_tokens(*sink, {50, 50, 50});
+  BOOST_TEST(sink->stats().tokens_out == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(end_of_generation_as_the_first_token_gives_an_empty_output) {
+  scheduler_bench b;
+  b.options.next = [](auto) { return 99; };
+  b.ends = {99};
+  b.up();
+  const auto sink = b.submit("a", prompt_of(3), 100);
+  b.finish();
+  expect_end(*sink, finish_reason::stop);
+  BOOST_TEST(sink->tokens().empty());
+  BOOST_TEST(sink->started());
+}
+
+BOOST_AUTO_TEST_CASE(ignore_eos_goes_on_and_sends_the_token) {
+  scheduler_bench b;
+  b.options.next = [](auto) { return 99; };
+  b.ends = {99};
+  b.up();
+  auto request = b.request("a", prompt_of(3), 4);
+  request.ignore_eos = true;
+  const auto sink = b.submit(std::move(request));
+  b.finish();
+  expect_end(*sink, finish_reason::length);
+  expect_tokens(*sink, {99, 99, 99, 99});
+}
+
+BOOST_AUTO_TEST_CASE(jobs_get_slots_in_the_order_they_came) {
+  scheduler_bench b;
+  b.up();
+  std::vector<sink_ptr> sinks;
+  for (int i = 0; i < 4; ++i) sinks.push_back(b.submit("job" + std::to_string(i), prompt_of(3, i), 2));
+  b.steps(1);
+  BOOST_TEST(b.loop->running() == 1U);
+  BOOST_TEST(b.loop->waiting() == 3U);
+  for (std::size_t i = 0; i < sinks.size(); ++i) {
+    BOOST_TEST(sinks[i]->started());
+    for (std::size_t later = i + 1; later < sinks.size(); ++later) BOOST_TEST(!sinks[later]->started());
+    b.steps(2);
+  }
+  b.finish();
+  for (std::size_t i = 0; i < sinks.size(); ++i) {
+    expect_tokens(*sinks[i], b.device->expected(prompt_of(3, static_cast<int>(i)), 2));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(tokens_do_not_depend_on_batching_or_chunking) {
+  std::vector<std::vector<token_id>> alone;
+  for (const std::uint32_t slots : {1U, 2U, 5U}) {
+    for (const std::uint32_t chunk : {1U, 3U, 64U}) {
+      scheduler_bench b;
+      b.options.slots = slots;
+      b.options.chunk_tokens = chunk;
+      b.up();
+      std::vector<sink_ptr> sinks;
+      for (int i = 0; i < 6; ++i) {
+        const auto n = static_cast<std::uint32_t>(i);
+        sinks.push_back(b.submit("job" + std::to_string(i), prompt_of(1 + 9 * n, i), 3 + n));
+      }
+      b.finish();
+      for (std::size_t i = 0; i < sinks.size(); ++i) {
+        expect_end(*sinks[i], finish_reason::length);
+        if (alone.size() <= i) alone.push_back(sinks[i]->tokens());
+        expect_tokens(*sinks[i], alone[i]);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_long_prompt_is_prefilled_beside_running_decodes) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  b.up();
+  const auto first = b.submit("decoding", prompt_of(4), 20);
+  b.steps(1);
+  const auto second = b.submit("long", prompt_of(40), 1);
+  for (std::size_t step = 2; step <= 6; ++step) {
+    b.steps(1);
+    BOOST_TEST(first->tokens().size() == step);
+  }
+  expect_end(*second, finish_reason::length);
+}
+
+BOOST_AUTO_TEST_CASE(prompts_are_prefilled_in_turn_one_chunk_per_step) {
+  scheduler_bench b;
+  b.options.slots = 3;
+  b.up();
+  for (int i = 0; i < 3; ++i) b.submit("job" + std::to_string(i), prompt_of(24, i), 1);
+  b.steps(6);
+  std::vector<std::uint32_t> slots;
+  for (const auto& seen : b.device->records()) slots.push_back(static_cast<std::uint32_t>(seen.slot));
+  const std::vector<std::uint32_t> in_turn{0, 1, 2, 0, 1, 2};
+  BOOST_TEST(slots == in_turn, boost::test_tools::per_element());
+  b.finish();
+}
+
+BOOST_AUTO_TEST_CASE(every_token_takes_the_next_draw_of_its_jobs_seed) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  b.up();
+  auto one = b.request("one", prompt_of(12), 6), two = b.request("two", prompt_of(3), 9);
+  one.seed = 42;
+  two.seed = 43;
+  b.submit(std::move(one));
+  b.submit(std::move(two));
+  b.finish();
+  draw_source draws[2] = {draw_source(42), draw_source(43)};
+  int sampled = 0;
+  for (const auto& seen : b.device->records()) {
+    if (!seen.sampled) continue;
+    ++sampled;
+    BOOST_TEST(seen.draw == draws[static_cast<std::uint32_t>(seen.slot)].next());
+  }
+  BOOST_TEST(sampled == 15);
+}
+
+BOOST_AUTO_TEST_CASE(the_look_back_window_slides_over_prompt_and_output) {
+  scheduler_bench b;
+  b.up();
+  auto request = b.request("a", prompt_of(10), 8);
+  request.sampling.frequency_penalty = 0.5F;
+  request.sampling.repeat_last_n = 12;
+  const auto sink = b.submit(std::move(request));
+  b.finish();
+  auto all = prompt_of(10);
+  std::size_t index = 0;
+  for (const auto& seen : b.device->records()) {
+    if (!seen.sampled) continue;
+    const std::size_t window = std::min<std::size_t>(12, all.size());
+    const std::vector<token_id> expected(all.end() - static_cast<std::ptrdiff_t>(window), all.end());
+    BOOST_TEST(seen.recent == expected, boost::test_tools::per_element());
+    all.push_back(sink->tokens().at(index++));
+  }
+  BOOST_TEST(index == 8U);
+}
+
+BOOST_AUTO_TEST_CASE(without_penalties_no_window_is_handed_over) {
+  scheduler_bench b;
+  b.up();
+  b.submit("a", prompt_of(10), 3);
+  b.finish();
+  for (const auto& seen : b.device->records()) BOOST_TEST(seen.recent.empty());
+}
+
+BOOST_AUTO_TEST_CASE(times_are_measured_from_the_clock_given) {
+  scheduler_bench b;
+  b.options.during_step = [&](auto) { b.time += 10ms; };
+  b.up();
+  const auto sink = b.submit("a", prompt_of(16), 3);
+  b.time += 5ms;
+  b.finish();
+  const auto& stats = sink->stats();
+  BOOST_TEST(stats.queue_ms == 5.0);
+  BOOST_TEST(stats.prefill_ms == 20.0);
+  BOOST_TEST(stats.first_token_ms == 25.0);
+  BOOST_TEST(stats.decode_ms == 20.0);
+}
+
+BOOST_AUTO_TEST_CASE(a_freed_slot_is_taken_by_the_next_job) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  b.up();
+  b.submit("long", prompt_of(4), 50);
+  for (int i = 0; i < 20; ++i) b.submit("short" + std::to_string(i), prompt_of(5, i), 2);
+  b.finish();
+  BOOST_TEST(b.device->releases() == 21U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,28 @@
+#include <boost/test/unit_test.hpp>
+
+#include "engine/narration.hpp"
+#include "engine/worker_state.hpp"
+
+using namespace orcd::engine;
+
+BOOST_AUTO_TEST_SUITE(worker_facts)
+
+// FIPS 180-4 examples.
+BOOST_AUTO_TEST_CASE(a_prompt_digest_is_sha256) {
+  BOOST_TEST(prompt_digest("abc") ==
+             "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  BOOST_TEST(prompt_digest("") == "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+BOOST_AUTO_TEST_CASE(states_have_their_wire_names) {
+  BOOST_TEST(to_string(lifecycle::starting) == "starting");
+  BOOST_TEST(to_string(lifecycle::ready) == "ready");
+  BOOST_TEST(to_string(lifecycle::busy) == "busy");
+  BOOST_TEST(to_string(lifecycle::draining) == "draining");
+  BOOST_TEST(to_string(lifecycle::failed) == "failed");
+  BOOST_TEST(to_string(health_status::healthy) == "healthy");
+  BOOST_TEST(to_string(health_status::degraded) == "degraded");
+  BOOST_TEST(to_string(health_status::unhealthy) == "unhealthy");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -2,12 +2,12 @@
 // reader that never reads the log), the process is gone when the time is up.
 #pragma once
 
-#include "app/exit_code.hpp"
-
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+
+#include "app/exit_code.hpp"
 
 namespace orcd::app {
 

@@ -1,5 +1,9 @@
 #include "app/narration.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <boost/log/attributes/attribute_set.hpp>
 #include <boost/log/attributes/constant.hpp>
 #include <boost/log/attributes/value_extraction.hpp>
@@ -8,11 +12,6 @@
 #include <boost/log/sinks/basic_sink_backend.hpp>
 #include <boost/log/sinks/bounded_fifo_queue.hpp>
 #include <boost/make_shared.hpp>
-
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <cerrno>
 
 namespace orcd::app {
@@ -71,7 +70,8 @@ class line_backend : public sinks::basic_sink_backend<sinks::synchronized_feedin
 
  private:
   void write(const narration_record& record) {
-    std::string line = config_.journal_prefix ? "<" + std::to_string(syslog_priority(record.level)) + ">" : "";
+    std::string line =
+        config_.journal_prefix ? "<" + std::to_string(syslog_priority(record.level)) + ">" : "";
     line += config_.format == log_format::json ? format_json(record, context_)
                                                : format_console(record, config_.colour);
     write_all(config_.descriptor, line);
@@ -80,8 +80,8 @@ class line_backend : public sinks::basic_sink_backend<sinks::synchronized_feedin
   void report_losses(std::chrono::system_clock::time_point at) {
     const auto lost = dropped_->load();
     if (lost == reported_) return;
-    narration_record report{at, engine::severity::warning, "narration_dropped",
-                            "The log could not keep up and lost events", {}};
+    narration_record report{
+        at, engine::severity::warning, "narration_dropped", "The log could not keep up and lost events", {}};
     report.fields.emplace_back("dropped", lost - reported_);
     reported_ = lost;
     write(report);
@@ -94,7 +94,8 @@ class line_backend : public sinks::basic_sink_backend<sinks::synchronized_feedin
 };
 
 using line_sink =
-    sinks::asynchronous_sink<line_backend, sinks::bounded_fifo_queue<log_narrator::queue_max, count_on_overflow>>;
+    sinks::asynchronous_sink<line_backend,
+                             sinks::bounded_fifo_queue<log_narrator::queue_max, count_on_overflow>>;
 
 struct own_copy {
   narration_record::value operator()(std::string_view v) const { return std::string(v); }
@@ -141,7 +142,8 @@ void log_narrator::narrate(engine::severity level, std::string_view event, std::
     record->event = event;
     record->human = human;
     record->fields.reserve(fields.size());
-    for (const auto& field : fields) record->fields.emplace_back(field.key, std::visit(own_copy{}, field.value));
+    for (const auto& field : fields)
+      record->fields.emplace_back(field.key, std::visit(own_copy{}, field.value));
     logging::attribute_set attributes;
     attributes[payload_name] =
         logging::attributes::constant<payload>(payload{impl_->dropped, std::move(record)});
@@ -162,7 +164,9 @@ void log_narrator::flush() noexcept {
   }
 }
 
-std::uint64_t log_narrator::dropped() const noexcept { return impl_->dropped->load(); }
+std::uint64_t log_narrator::dropped() const noexcept {
+  return impl_->dropped->load();
+}
 
 narration_config make_narration_config(const options& opts) {
   narration_config out;

@@ -4,11 +4,11 @@
 // and --version, and systemd and containers collect both. Source: M0-W-1900, WORK-3080..3082.
 #pragma once
 
-#include "app/narration_format.hpp"
-#include "app/options.hpp"
-
 #include <cstdint>
 #include <memory>
+
+#include "app/narration_format.hpp"
+#include "app/options.hpp"
 
 namespace orcd::app {
 

@@ -1,16 +1,15 @@
 #include "app/narration_format.hpp"
 
-#include "engine/text/utf8_buffer.hpp"
-
-#include <boost/json/serialize.hpp>
-#include <boost/json/string_view.hpp>
-
 #include <algorithm>
 #include <array>
+#include <boost/json/serialize.hpp>
+#include <boost/json/string_view.hpp>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+
+#include "engine/text/utf8_buffer.hpp"
 
 namespace orcd::app {
 namespace {
@@ -87,7 +86,8 @@ std::string timestamp(std::chrono::system_clock::time_point at, const char* form
 }
 
 bool has_field(const narration_record& record, std::string_view key) {
-  return std::any_of(record.fields.begin(), record.fields.end(), [&](const auto& f) { return f.first == key; });
+  return std::any_of(record.fields.begin(), record.fields.end(),
+                     [&](const auto& f) { return f.first == key; });
 }
 
 bool is_envelope(std::string_view key) {

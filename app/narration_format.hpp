@@ -2,8 +2,6 @@
 // thread. Source: M0-W-1900, WORK-3080, WORK-3082.
 #pragma once
 
-#include "engine/narration.hpp"
-
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -11,6 +9,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "engine/narration.hpp"
 
 namespace orcd::app {
 

@@ -1,11 +1,11 @@
 #include "app/option_table.hpp"
 
-#include "net/ready_callback.hpp"
-
 #include <array>
 #include <limits>
 #include <sstream>
 #include <type_traits>
+
+#include "net/ready_callback.hpp"
 
 namespace orcd::app {
 namespace {
@@ -111,7 +111,8 @@ requirement assign_worker_id(text_view value, options& out) {
 
 requirement assign_gpu(text_view value, options& out) {
   auto gpu = parse_gpu(value);
-  if (!gpu) return "must be a device index, 0 to 1023, or a UUID such as GPU-123e4567-e89b-12d3-a456-426614174000";
+  if (!gpu)
+    return "must be a device index, 0 to 1023, or a UUID such as GPU-123e4567-e89b-12d3-a456-426614174000";
   out.gpu = std::move(*gpu);
   return std::nullopt;
 }
@@ -184,7 +185,8 @@ std::vector<option_row> identity_rows() {
       {"", "worker-id", "UUID", "Identifier of this worker (default: a random UUID)", assign_worker_id},
       {"", "model", "LOCATION", "GGUF model: a path, a file: URI or shm:/name (required)", assign_model},
       {"", "tokenizer", "PATH",
-       "tokenizer.json to use instead of the model's own (default: the model's, else tokenizer.json beside it)",
+       "tokenizer.json to use instead of the model's own (default: the model's, else tokenizer.json beside "
+       "it)",
        [](text_view value, options& out) { return assign_path(value, out.tokenizer); }},
   };
 }
@@ -208,14 +210,17 @@ std::vector<option_row> device_rows() {
 
 std::vector<option_row> http_rows() {
   return {
-      {"", "host", "ADDRESS", "Address to listen on: IPv4, IPv6 or localhost (default 127.0.0.1)", assign_host},
+      {"", "host", "ADDRESS", "Address to listen on: IPv4, IPv6 or localhost (default 127.0.0.1)",
+       assign_host},
       {"", "port", "N", "TCP port (0 or 1024 to 65535, default 8080, 0 = any free port)", assign_port},
       {"", "callback-url", "URL",
        "Pool manager told when the worker listens, at URL/v2/internal/workers/ready (default: nobody)",
        assign_callback},
-      {"", "public-uri", "URI", "Where others reach this worker (default: http://HOST:PORT)", assign_public_uri},
+      {"", "public-uri", "URI", "Where others reach this worker (default: http://HOST:PORT)",
+       assign_public_uri},
       integer("max-connections", &options::max_connections, 1, 65'536, "Open connections", "connections"),
-      integer("max-body-bytes", &options::max_body_bytes, 1'024, 67'108'864, "Size of a request body", "bytes"),
+      integer("max-body-bytes", &options::max_body_bytes, 1'024, 67'108'864, "Size of a request body",
+              "bytes"),
   };
 }
 
@@ -223,10 +228,12 @@ std::vector<option_row> request_rows() {
   constexpr std::array<std::pair<const char*, net::deadline_mode>, 2> deadlines{
       {{"enforce", net::deadline_mode::enforce}, {"log", net::deadline_mode::log}}};
   return {
-      integer("max-prompt-chars", &options::max_prompt_chars, 1, 16'777'216, "Length of a prompt", "code points"),
+      integer("max-prompt-chars", &options::max_prompt_chars, 1, 16'777'216, "Length of a prompt",
+              "code points"),
       integer("max-tokens-in", &options::max_tokens_in, 1, 1'048'576, "Prompt tokens of a request", "tokens",
               "the context"),
-      integer("max-tokens-out", &options::max_tokens_out, 1, 1'048'576, "Output tokens of a request", "tokens"),
+      integer("max-tokens-out", &options::max_tokens_out, 1, 1'048'576, "Output tokens of a request",
+              "tokens"),
       integer("max-queue", &options::max_queue, 0, 4'096, "Requests that may wait for a slot", "requests"),
       integer("inference-timeout-sec", &options::inference_timeout_sec, 1, 86'400, "Longest request", "s"),
       choice("deadline-mode", &options::deadlines, deadlines, "What an X-Deadline header does"),
@@ -238,18 +245,20 @@ std::vector<option_row> request_rows() {
 std::vector<option_row> rope_rows() {
   using rope = engine::rope_overrides;
   return {
-      {"", "rope-scaling", "none|linear|yarn", "How RoPE reaches past the trained context (default: the model's)",
-       assign_rope_scaling},
+      {"", "rope-scaling", "none|linear|yarn",
+       "How RoPE reaches past the trained context (default: the model's)", assign_rope_scaling},
       rope_real("rope-freq-base", &rope::freq_base, 0, 1e12, false, "RoPE base frequency"),
       rope_real("rope-freq-scale", &rope::freq_scale, 0, 16, false, "RoPE frequency scale, 1/factor"),
       rope_real("yarn-ext-factor", &rope::ext_factor, 0, 1, true, "YaRN extrapolation mix"),
       rope_real("yarn-attn-factor", &rope::attn_factor, 0, 16, false, "YaRN attention magnitude factor"),
-      rope_real("yarn-beta-fast", &rope::beta_fast, 0, 1'024, false, "YaRN rotations above which nothing is scaled"),
-      rope_real("yarn-beta-slow", &rope::beta_slow, 0, 1'024, false, "YaRN rotations below which all is scaled"),
+      rope_real("yarn-beta-fast", &rope::beta_fast, 0, 1'024, false,
+                "YaRN rotations above which nothing is scaled"),
+      rope_real("yarn-beta-slow", &rope::beta_slow, 0, 1'024, false,
+                "YaRN rotations below which all is scaled"),
       {"", "yarn-orig-ctx", "N", "YaRN original context (tokens, 1 to 1048576, default: the model's)",
        assign_orig_ctx},
-      {"", "yarn-round-dims", "true|false", "Round the YaRN correction range to whole dimensions (default: the model's)",
-       assign_round_dims},
+      {"", "yarn-round-dims", "true|false",
+       "Round the YaRN correction range to whole dimensions (default: the model's)", assign_round_dims},
   };
 }
 

@@ -2,13 +2,13 @@
 // are both made from these rows, so that they cannot disagree. Private to app/.
 #pragma once
 
-#include "app/options.hpp"
-
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "app/options.hpp"
 
 namespace orcd::app {
 

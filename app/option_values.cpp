@@ -1,11 +1,11 @@
-#include "app/option_table.hpp"
-
 #include <arpa/inet.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+
+#include "app/option_table.hpp"
 
 namespace orcd::app {
 namespace {
@@ -14,7 +14,9 @@ bool is_hex(char c) noexcept {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 }  // namespace
 

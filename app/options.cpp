@@ -1,17 +1,16 @@
 #include "app/options.hpp"
 
-#include "app/option_table.hpp"
-
-#include <boost/program_options.hpp>
-#include <boost/uuid/random_generator.hpp>
-#include <boost/uuid/uuid_io.hpp>
-
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/program_options.hpp>
+#include <boost/uuid/random_generator.hpp>
+#include <boost/uuid/uuid_io.hpp>
 #include <fstream>
 #include <map>
 #include <sstream>
+
+#include "app/option_table.hpp"
 
 namespace orcd::app {
 namespace {
@@ -52,7 +51,8 @@ po::options_description table_description() {
     po::options_description group(name, help_columns);
     for (; i < option_table().size() && option_table()[i].group == name; ++i) {
       const auto& row = option_table()[i];
-      group.add_options()(row.name.c_str(), po::value<std::string>()->value_name(row.value), row.help.c_str());
+      group.add_options()(row.name.c_str(), po::value<std::string>()->value_name(row.value),
+                          row.help.c_str());
     }
     all.add(group);
   }
@@ -232,16 +232,22 @@ std::string help_text() {
          "Serves one GGUF model over HTTP.\n\n"
       << general_description() << "\n"
       << table_description()
-      << "\nEvery option can also be set by an environment variable (--max-queue: WORKER_ORCD_MAX_QUEUE) or in\n"
+      << "\nEvery option can also be set by an environment variable (--max-queue: WORKER_ORCD_MAX_QUEUE) or "
+         "in\n"
          "the file named by --config. The command line wins over the environment, and that over the file.\n"
-         "Exit codes: 0 stopped on request, 1 start-up or fatal failure, 2 wrong usage, 3 and 4 CUDA faults,\n"
+         "Exit codes: 0 stopped on request, 1 start-up or fatal failure, 2 wrong usage, 3 and 4 CUDA "
+         "faults,\n"
          "130 and 143 ended by a second SIGINT or SIGTERM.\n";
   return out.str();
 }
 
-std::string version_text() { return std::string("worker-orcd ") + version() + "\n"; }
+std::string version_text() {
+  return std::string("worker-orcd ") + version() + "\n";
+}
 
-const char* version() noexcept { return ORCD_VERSION; }
+const char* version() noexcept {
+  return ORCD_VERSION;
+}
 
 const char* to_string(backend_kind kind) noexcept {
   return kind == backend_kind::host ? "host" : "cuda";

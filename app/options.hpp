@@ -3,17 +3,17 @@
 // the environment. Source: M0-W-1100, M0-W-1101, WORK-3010; RoPE options: seed 002.
 #pragma once
 
-#include "engine/base/error.hpp"
-#include "engine/model/model_spec.hpp"
-#include "engine/narration.hpp"
-#include "net/server.hpp"
-
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "engine/base/error.hpp"
+#include "engine/model/model_spec.hpp"
+#include "engine/narration.hpp"
+#include "net/server.hpp"
 
 namespace orcd::app {
 
@@ -49,7 +49,7 @@ struct options {
   std::uint32_t drain_timeout_sec = 30;
   std::uint32_t slots = 1;
   std::uint32_t max_queue = 8;
-  std::uint32_t context = 0;         ///< tokens per slot; 0 = the model's
+  std::uint32_t context = 0;           ///< tokens per slot; 0 = the model's
   std::uint32_t kv_cache_size_mb = 0;  ///< MiB; 0 = whatever slots * context needs
   engine::rope_overrides rope;
 
@@ -75,8 +75,8 @@ struct command {
 /// Reads and checks all sources; `args` is without the program's name. An error (invalid_request) is
 /// one sentence that names the option, where the value came from, the value and the range; `param`
 /// is the option.
-[[nodiscard]] engine::result<command> parse_options(std::span<const std::string> args,
-                                                    const environment& env, const file_reader& read);
+[[nodiscard]] engine::result<command> parse_options(std::span<const std::string> args, const environment& env,
+                                                    const file_reader& read);
 
 /// The process environment.
 [[nodiscard]] environment current_environment();

@@ -14,7 +14,9 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
-std::string microseconds_text(std::chrono::microseconds value) { return std::to_string(value.count()); }
+std::string microseconds_text(std::chrono::microseconds value) {
+  return std::to_string(value.count());
+}
 
 }  // namespace
 
@@ -27,16 +29,22 @@ void service_manager::loading(unsigned percent) {
         " %\nEXTEND_TIMEOUT_USEC=" + microseconds_text(patience));
 }
 
-void service_manager::ready(std::string_view status) { send_("READY=1\nSTATUS=" + one_line(status)); }
+void service_manager::ready(std::string_view status) {
+  send_("READY=1\nSTATUS=" + one_line(status));
+}
 
 void service_manager::stopping(std::chrono::seconds limit) {
   constexpr std::chrono::seconds teardown{15};
   send_("STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=" + microseconds_text(limit + teardown));
 }
 
-void service_manager::failed(std::string_view status) { send_("STATUS=Failed: " + one_line(status)); }
+void service_manager::failed(std::string_view status) {
+  send_("STATUS=Failed: " + one_line(status));
+}
 
-void service_manager::feed_watchdog() { send_("WATCHDOG=1"); }
+void service_manager::feed_watchdog() {
+  send_("WATCHDOG=1");
+}
 
 std::optional<std::chrono::microseconds> service_manager::watchdog_interval() {
   std::uint64_t interval = 0;

@@ -16,12 +16,8 @@ shutdown_action shutdown_fsm::on_stop_asked(bool signal, exit_code forced) noexc
   if (signal) ++signals_;
   const bool impatient = signal && signals_ >= 2;
   switch (phase_) {
-    case phase::starting:
-      phase_ = phase::stopping;
-      return shutdown_action::cancel_start;
-    case phase::serving:
-      phase_ = phase::draining;
-      return shutdown_action::begin_drain;
+    case phase::starting: phase_ = phase::stopping; return shutdown_action::cancel_start;
+    case phase::serving: phase_ = phase::draining; return shutdown_action::begin_drain;
     case phase::draining: return impatient ? stop_with(forced) : shutdown_action::none;
     case phase::stopping:
     case phase::done: break;

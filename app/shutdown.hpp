@@ -7,15 +7,15 @@
 namespace orcd::app {
 
 enum class shutdown_event {
-  loaded,         ///< start-up is over, the worker serves
+  loaded,  ///< start-up is over, the worker serves
   sigint,
   sigterm,
-  request,        ///< POST /shutdown
+  request,  ///< POST /shutdown
   start_failed,
-  idle,           ///< the last job has had its terminal event
+  idle,  ///< the last job has had its terminal event
   drain_timeout,
-  fatal,          ///< the accelerator failed for good
-  stopped,        ///< the server's last session is gone, or its grace is over
+  fatal,    ///< the accelerator failed for good
+  stopped,  ///< the server's last session is gone, or its grace is over
 };
 
 enum class shutdown_action {

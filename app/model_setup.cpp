@@ -1,0 +1,154 @@
+#include "app/model_setup.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "gpu/host_backend.hpp"
+
+namespace orcd::app {
+namespace {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+
+constexpr std::uint64_t mebibyte = 1ULL << 20U;
+constexpr std::int64_t gguf_token_unused = 5;
+
+/// "-00001-of-00003", as split models are named.
+bool ends_in_part_number(const std::string& stem) {
+  constexpr std::size_t length = 15;
+  if (stem.size() <= length) return false;
+  const auto tail = stem.substr(stem.size() - length);
+  for (std::size_t i = 0; i < length; ++i) {
+    const bool digit = (i >= 1 && i <= 5) || i >= 10;
+    if (digit ? (tail[i] < '0' || tail[i] > '9') : tail[i] != "-ddddd-of-ddddd"[i]) return false;
+  }
+  return true;
+}
+
+result<std::vector<std::int64_t>> token_types_of(const engine::gguf_file& file,
+                                                 const engine::tokenizer& tokenizer) {
+  // A tokenizer.json has its own vocabulary; the file's types say nothing about it.
+  if (tokenizer.kind().substr(0, 4) != "gguf") return std::vector<std::int64_t>{};
+  return file.get_integers("tokenizer.ggml.token_type");
+}
+
+}  // namespace
+
+result<served_model> open_model(const options& opts) {
+  auto file = engine::gguf_file::open(opts.model);
+  if (!file) return file.error();
+  auto tokenizer = engine::make_tokenizer(*file, opts.model, opts.tokenizer);
+  if (!tokenizer) return tokenizer.error();
+  auto spec = engine::load_model(*file, opts.context, opts.rope);
+  if (!spec) return spec.error();
+  const auto rows = spec->spec.vocab;
+  if ((*tokenizer)->vocab_size() > rows) {
+    return error{errc::model_load_failed, "the tokenizer has " + std::to_string((*tokenizer)->vocab_size()) +
+                                              " tokens but the model's vocabulary only " +
+                                              std::to_string(rows) + " rows"};
+  }
+  const auto types = token_types_of(*file, **tokenizer);
+  if (!types) return types.error();
+  engine::accelerator_config plan_for;
+  plan_for.slots = opts.slots;
+  plan_for.context_tokens = opts.context != 0 ? opts.context : spec->spec.context_length;
+  plan_for.banned_tokens = banned_tokens(**tokenizer, rows, *types);
+  return served_model{std::move(*file), std::move(*tokenizer), std::move(*spec), std::move(plan_for)};
+}
+
+result<std::unique_ptr<engine::accelerator>> make_accelerator(const options& opts) {
+  if (opts.backend == backend_kind::cuda) {
+    return error{errc::worker_start_failed, "this build has no CUDA backend; use --backend host", "backend"};
+  }
+  gpu::host_backend_options host;
+  host.threads = opts.threads;
+  host.kv_bytes_max = opts.kv_cache_size_mb * mebibyte;
+  return gpu::make_host_backend(host);
+}
+
+std::optional<start_failure> check_plan(const engine::memory_plan& plan, const options& opts,
+                                        std::uint64_t physical_bytes) {
+  const auto limit = opts.kv_cache_size_mb * mebibyte;
+  if (limit != 0 && plan.kv_bytes > limit) {
+    return start_failure{
+        error{errc::insufficient_vram,
+              "the KV cache for the slots and context asked for needs " + std::to_string(plan.kv_bytes) +
+                  " bytes, but --kv-cache-size-mb allows " + std::to_string(limit),
+              "kv-cache-size-mb"},
+        plan.kv_bytes, limit};
+  }
+  // The host backend maps the weights; only the rest has to fit beside everything else.
+  const auto allocated = plan.total() - plan.weights_bytes;
+  if (allocated > physical_bytes) {
+    return start_failure{
+        error{errc::insufficient_vram,
+              "the plan needs " + std::to_string(allocated) + " bytes besides the weights, but " +
+                  "this machine has " + std::to_string(physical_bytes) +
+                  " bytes of memory; lower --context or --slots",
+              "context"},
+        allocated, physical_bytes};
+  }
+  return std::nullopt;
+}
+
+std::uint64_t physical_memory_bytes() noexcept {
+  const auto pages = sysconf(_SC_PHYS_PAGES);
+  const auto page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page)
+                               : UINT64_MAX;
+}
+
+std::vector<engine::token_id> banned_tokens(const engine::tokenizer& tokenizer, std::uint32_t rows,
+                                            std::span<const std::int64_t> token_types) {
+  std::vector<engine::token_id> out;
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    const auto id = static_cast<engine::token_id>(row);
+    const bool absent = row >= tokenizer.vocab_size() || tokenizer.piece(id).empty();
+    const bool unused = row < token_types.size() && token_types[row] == gguf_token_unused;
+    if ((absent || unused) && !tokenizer.is_end_of_generation(id)) out.push_back(id);
+  }
+  return out;
+}
+
+std::string model_name_of(const std::string& location) {
+  auto name = location.substr(location.find_last_of("/:") + 1);
+  constexpr std::string_view suffix = ".gguf";
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
+  if (name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0) {
+    name.resize(name.size() - suffix.size());
+  }
+  if (ends_in_part_number(name)) name.resize(name.size() - 15);
+  return name;
+}
+
+std::string public_uri(const options& opts, std::uint16_t port, const std::string& hostname) {
+  if (!opts.public_uri.empty()) return opts.public_uri;
+  const bool wildcard = opts.host == "0.0.0.0" || opts.host == "::";
+  auto host = wildcard ? hostname : opts.host;
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";
+  return "http://" + host + ":" + std::to_string(port);
+}
+
+engine::worker_identity make_identity(const options& opts, const served_model& model) {
+  const auto& spec = model.spec.spec;
+  engine::worker_identity out;
+  out.worker_id = opts.worker_id;
+  out.version = version();
+  out.model_name = model_name_of(opts.model);
+  out.model_path = opts.model;
+  out.quant_kind = spec.quant_kind;
+  out.backend = to_string(opts.backend);
+  out.tokenizer_kind = model.tokenizer->kind();
+  out.architecture = spec.architecture;
+  out.gpu_device = opts.backend == backend_kind::host ? -1 : static_cast<std::int32_t>(opts.gpu.index);
+  out.slots = opts.slots;
+  out.context_tokens = model.plan_for.context_tokens;
+  out.active_experts = spec.experts_used;
+  return out;
+}
+
+}  // namespace orcd::app

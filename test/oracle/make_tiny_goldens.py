@@ -18,8 +18,9 @@ import transformers
 import vocabulary
 from gguf import GGMLQuantizationType, GGUFWriter
 from kv16 import logits_of
+from layouts import VOCAB
 from quantize import decode, encode
-from tiny_models import ALL, VOCAB
+from tiny_models import ALL
 from transformers import AutoModelForCausalLM
 
 POSITIONS = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 39, 63, 64, 79]
@@ -94,7 +95,8 @@ def make_model(tiny, values, rope):
     config._attn_implementation = "eager"
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager",
                                              experts_implementation="eager").eval()
-    state = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in tiny.to_hf(values, tiny.config).items()}
+    state = {k: torch.from_numpy(np.ascontiguousarray(v))
+                                 for k, v in tiny.to_hf(values, tiny.config).items()}
     if tiny.config.tie_word_embeddings:
         state["lm_head.weight"] = state["model.embed_tokens.weight"]
     model.load_state_dict(state, strict=True)
@@ -129,8 +131,16 @@ def run_case(tiny, case, values, out):
     figures = {"f32_against_f64": relative(exact, double), "f16_kv_against_f32": relative(half, exact)}
     print(f"{tiny.name}/{case.name}: logits std {exact.std():.2f}, " +
           ", ".join(f"{k} {v:.1e}" for k, v in figures.items()))
-    return {"name": case.name, "context": case.context, "rope": case.rope, "tokens": tokens,
-            "positions": positions, "logits": file, "figures": {k: float(f"{v:.2e}") for k, v in figures.items()}}
+    return {
+    "name": case.name,
+    "context": case.context,
+    "rope": case.rope,
+    "tokens": tokens,
+    "positions": positions,
+    "logits": file,
+    "figures": {
+        k: float(f"{v:.2e}") for k,
+         v in figures.items()}}
 
 
 def main():
@@ -145,9 +155,20 @@ def main():
         path = out / f"{tiny.name}.gguf"
         write_gguf(tiny, stored, path)
         check_import(tiny, values, path)
-        golden = {"model": path.name, "vocab": VOCAB, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-                  "made_by": {"transformers": transformers.__version__, "torch": torch.__version__},
-                  "cases": [run_case(tiny, case, values, out) for case in tiny.cases]}
+        golden = {
+    "model": path.name,
+    "vocab": VOCAB,
+    "sha256": hashlib.sha256(
+        path.read_bytes()).hexdigest(),
+        "made_by": {
+            "transformers": transformers.__version__,
+            "torch": torch.__version__},
+            "cases": [
+                run_case(
+                    tiny,
+                    case,
+                    values,
+                     out) for case in tiny.cases]}
         text = json.dumps(golden).replace('{"name"', '\n{"name"')
         (out / f"{tiny.name}.json").write_text(text + "\n")
 

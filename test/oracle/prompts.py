@@ -1,16 +1,18 @@
 """What the greedy golden asks the demo model: several topics, languages, code, and one long prompt."""
 
-LONG = """The lighthouse at the end of the northern pier was built in 1871 by a company of masons from three towns. \
-They worked through two winters, hauling granite blocks across the ice on wooden sledges, because the road to the \
-pier was not paved until 1904. The first keeper, a retired sailor named Anders Holm, kept a diary in which he wrote \
-the weather, the names of passing ships, and the price of lamp oil. In the spring of 1883 a storm broke the lantern \
-glass; Holm repaired it with window panes taken from his own kitchen and kept the light burning for eleven nights. \
-His daughter Ingrid took over in 1897. She was the first woman on that coast to be paid as a keeper, although the \
-harbour office recorded her for six years under her father's name. Under her care the oil lamp was replaced by a \
-petroleum vapour burner, and in 1922 by an electric lamp of five hundred watts. During the war the light was dark \
-for four years, and the tower served as a lookout. It was automated in 1968, and the keeper's house became a small \
-museum that is open from May to September. The diary lies in a glass case on the ground floor. Visitors may climb \
-the one hundred and twelve steps to the gallery, from which, on a clear day, one sees the islands to the west."""
+LONG = """The lighthouse at the end of the northern pier was built in 1871 by a company of masons from \
+three towns. \
+They worked through two winters, hauling granite blocks across the ice on wooden sledges, because the road \
+to the pier was not paved until 1904. The first keeper, a retired sailor named Anders Holm, kept a diary \
+in which he wrote the weather, the names of passing ships, and the price of lamp oil. In the spring of \
+1883 a storm broke the lantern glass; Holm repaired it with window panes taken from his own kitchen and \
+kept the light burning for eleven nights. His daughter Ingrid took over in 1897. She was the first woman \
+on that coast to be paid as a keeper, although the harbour office recorded her for six years under her \
+father's name. Under her care the oil lamp was replaced by a petroleum vapour burner, and in 1922 by an \
+electric lamp of five hundred watts. During the war the light was dark for four years, and the tower \
+served as a lookout. It was automated in 1968, and the keeper's house became a small museum that is open \
+from May to September. The diary lies in a glass case on the ground floor. Visitors may climb the one \
+hundred and twelve steps to the gallery, from which, on a clear day, one sees the islands to the west."""
 
 SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
 
@@ -37,4 +39,5 @@ QUESTIONS = {
 
 def chatml(question):
     """The prompt as the model's chat template renders it."""
-    return f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+    turns = f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n{question}<|im_end|>\n"
+    return turns + "<|im_start|>assistant\n"

@@ -3,9 +3,11 @@
 from collections import Counter
 
 SIZE = 320
-TEXT = """the worker loads one model into memory and streams the tokens of an answer while the client reads them \
-a lighthouse keeper writes the weather and the names of the passing ships in a diary every morning and evening \
-numbers such as one two three and ten are shorter than the words of a long sentence about water and winter"""
+TEXT = """\
+the worker loads one model into memory and streams the tokens of an answer while the client reads them a \
+lighthouse keeper writes the weather and the names of the passing ships in a diary every morning and \
+evening numbers such as one two three and ten are shorter than the words of a long sentence about water \
+and winter"""
 
 
 def byte_alphabet():

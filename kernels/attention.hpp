@@ -1,0 +1,59 @@
+// Causal attention of new tokens over a f16 KV cache: grouped heads, sliding window, sinks.
+//
+// Scores and values are folded per chunk of 256 absolute positions (running maximum, sum and weighted
+// values), so that a token's result does not depend on how its prompt was cut into steps.
+// Source: Milakov and Gimelshein 1805.02867 (online softmax); design 5; sinks: model-facts 3.3.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace orcd::kernels {
+
+inline constexpr std::uint32_t attention_chunk = 256;
+inline constexpr std::uint32_t attention_head_width_max = 512;
+
+/// One new token: where its sequence's cache of this layer lies, and its position.
+struct attention_column {
+  std::uint16_t* keys = nullptr;    ///< f16 [kv_heads][capacity][key_width]
+  std::uint16_t* values = nullptr;  ///< f16 [kv_heads][capacity][value_width]
+  std::uint32_t position = 0;
+};
+
+struct store_kv_args {
+  const float* k = nullptr;  ///< [columns] rows of [kv_heads][key_width], rows stride apart
+  const float* v = nullptr;  ///< [columns] rows of [kv_heads][value_width]
+  std::size_t stride = 0;
+  const attention_column* columns = nullptr;
+  std::uint32_t column_count = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t key_width = 0;
+  std::uint32_t value_width = 0;
+  std::uint32_t capacity = 0;  ///< positions of one slot
+};
+
+struct attention_args {
+  const float* q = nullptr;  ///< [columns] rows of [heads][key_width], rows q_stride apart
+  float* out = nullptr;      ///< [columns][heads][value_width]
+  std::size_t q_stride = 0;
+  const attention_column* columns = nullptr;
+  const float* sinks = nullptr;  ///< [heads] or null: a score without a value, not scaled
+  std::uint32_t column_count = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;     ///< divides heads; head h reads kv head h / (heads / kv_heads)
+  std::uint32_t key_width = 0;    ///< at most attention_head_width_max
+  std::uint32_t value_width = 0;  ///< at most attention_head_width_max
+  std::uint32_t capacity = 0;
+  std::uint32_t window = 0;  ///< positions seen, the token's own included; 0 = all
+  float scale = 0.0F;        ///< multiplies q.k
+};
+
+namespace host {
+class thread_pool;
+/// Rounds K and V to f16 (nearest even) at each column's position. All columns are stored before any
+/// is attended, so that tokens of one chunk see each other.
+void store_kv(const store_kv_args& args, thread_pool& pool);
+void attention(const attention_args& args, thread_pool& pool);
+}  // namespace host
+
+}  // namespace orcd::kernels

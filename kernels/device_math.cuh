@@ -1,0 +1,51 @@
+// Small device functions that several kernels share, so that a value is computed one way everywhere.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace orcd::kernels {
+
+/// Threads of every block that reduces a row: the order of a reduction depends on this number alone.
+inline constexpr std::uint32_t row_threads = 256;
+
+/// Sum over the block of one value a thread, in a fixed tree; every thread gets it. `scratch` [8] is
+/// shared memory; ends with the block synchronized.
+__device__ inline float block_sum(float v, float* scratch) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, offset);
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
+  __syncthreads();
+  float sum = 0.0F;
+#pragma unroll
+  for (int w = 0; w < 8; ++w) sum += scratch[w];
+  __syncthreads();  // scratch may be written again
+  return sum;
+}
+
+/// 1 / sqrt(mean(x^2) + eps) of a row, by a block of row_threads threads.
+__device__ inline float row_rms_scale(const float* x, std::uint32_t n, float eps, float* scratch) {
+  float squares = 0.0F;
+  for (std::uint32_t i = threadIdx.x; i < n; i += row_threads) squares = fmaf(x[i], x[i], squares);
+  return rsqrtf(block_sum(squares, scratch) / static_cast<float>(n) + eps);
+}
+
+/// f16 with saturation: an activation past the f16 range must not turn the whole row into NaN.
+__device__ inline __half to_half(float v) { return __float2half_rn(fminf(fmaxf(v, -65504.0F), 65504.0F)); }
+
+__device__ inline float silu(float v) { return v / (1.0F + expf(-v)); }
+
+/// gpt-oss: gate clamped from above, up on both sides, both after their biases.
+__device__ inline float swiglu_clamped(float gate, float up) {
+  const float g = fminf(gate, 7.0F);
+  const float u = fminf(fmaxf(up, -7.0F), 7.0F);
+  return g / (1.0F + expf(-1.702F * g)) * (u + 1.0F);
+}
+
+/// Programmatic dependent launch: what follows waits for the kernels before this one in the stream.
+__device__ inline void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+/// The next kernel may start its own prologue now.
+__device__ inline void allow_next_kernel() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
+}  // namespace orcd::kernels

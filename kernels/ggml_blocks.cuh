@@ -1,0 +1,76 @@
+// Reading the raw blocks of a GGUF file on the device: one quantum, one scale. Used only while weights
+// are repacked. Source: the block table of the GGUF format; the f64 reference is in the tests.
+#pragma once
+
+#include "kernels/packed_matrix.hpp"
+
+#include <cuda_fp16.h>
+
+namespace orcd::kernels {
+
+/// Values and bytes of one file block.
+struct raw_block {
+  std::uint32_t elems;
+  std::uint32_t bytes;
+};
+
+__host__ __device__ constexpr raw_block raw_block_of(packed_format f) {
+  switch (f) {
+    case packed_format::q4_0: return {32, 18};
+    case packed_format::q4_1: return {32, 20};
+    case packed_format::q5_0: return {32, 22};
+    case packed_format::q5_1: return {32, 24};
+    case packed_format::q8_0: return {32, 34};
+    case packed_format::mxfp4: return {32, 17};
+    case packed_format::q4_k: return {256, 144};
+    case packed_format::q5_k: return {256, 176};
+    case packed_format::q6_k: return {256, 210};
+    case packed_format::f16: return {1, 2};
+    case packed_format::bf16: return {1, 2};
+    case packed_format::f32: return {1, 4};
+  }
+  return {1, 1};
+}
+
+__device__ inline std::uint32_t byte_at(const std::byte* p, std::uint32_t i) {
+  return static_cast<std::uint32_t>(p[i]);
+}
+__device__ inline std::uint32_t u16_at(const std::byte* p, std::uint32_t i) {
+  return byte_at(p, i) | byte_at(p, i + 1) << 8;
+}
+__device__ inline std::uint32_t u32_at(const std::byte* p, std::uint32_t i) {
+  return u16_at(p, i) | u16_at(p, i + 2) << 16;
+}
+
+/// The unsigned quantum of element i of a block; Q8_0 is biased by 128 and floats are their bits.
+template <packed_format F>
+__device__ std::uint32_t raw_quantum(const std::byte* b, std::uint32_t i) {
+  if constexpr (F == packed_format::f16 || F == packed_format::bf16) return u16_at(b, 0);
+  if constexpr (F == packed_format::f32) return u32_at(b, 0);
+  if constexpr (F == packed_format::q8_0) return byte_at(b, 2 + i) ^ 0x80U;
+  if constexpr (F == packed_format::q4_0 || F == packed_format::q4_1 || F == packed_format::mxfp4) {
+    constexpr std::uint32_t quanta = F == packed_format::q4_0 ? 2 : F == packed_format::q4_1 ? 4 : 1;
+    return byte_at(b, quanta + i % 16) >> (i / 16 * 4) & 15U;
+  }
+  if constexpr (F == packed_format::q5_0 || F == packed_format::q5_1) {
+    constexpr std::uint32_t high = F == packed_format::q5_0 ? 2 : 4;
+    const std::uint32_t low = byte_at(b, high + 4 + i % 16) >> (i / 16 * 4) & 15U;
+    return low | (u32_at(b, high) >> i & 1U) << 4;
+  }
+  if constexpr (F == packed_format::q4_k || F == packed_format::q5_k) {
+    constexpr std::uint32_t quanta = F == packed_format::q4_k ? 16 : 48;
+    const std::uint32_t q = byte_at(b, quanta + 32 * (i / 64) + i % 32) >> (i / 32 % 2 * 4) & 15U;
+    if constexpr (F == packed_format::q4_k) return q;
+    return q | (byte_at(b, 16 + i % 32) >> (i / 32) & 1U) << 4;
+  }
+  if constexpr (F == packed_format::q6_k) {
+    const std::uint32_t half = i / 128;
+    const std::uint32_t l = i % 32;
+    const std::uint32_t quarter = i % 128 / 32;
+    const std::uint32_t low = byte_at(b, 64 * half + l + 32 * (quarter & 1U)) >> (quarter >= 2 ? 4 : 0) & 15U;
+    return low | (byte_at(b, 128 + 32 * half + l) >> 2 * quarter & 3U) << 4;
+  }
+  return 0;
+}
+
+}  // namespace orcd::kernels

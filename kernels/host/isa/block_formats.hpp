@@ -1,0 +1,206 @@
+// Decoding of every block format, sixteen values at a time. A format has the number of values and bytes
+// of its block and a decode() that hands the block's values to `sink(offset, lanes)` in ascending offset;
+// the same code therefore serves dequantization into memory and products on the fly.
+// Formulas: kernels/quant_blocks.hpp; all arithmetic is f32, rounded once per operation as written there.
+#pragma once
+
+#include "kernels/host/isa/half.hpp"
+
+namespace orcd::kernels::host::ORCD_ISA {
+
+template <class Block>
+ORCD_INLINE const Block& block_at(const std::byte* p) {
+  return *reinterpret_cast<const Block*>(p);
+}
+
+ORCD_INLINE int_lanes low_nibbles(const std::uint8_t* qs) {
+  return widen(qs) & 15;
+}
+ORCD_INLINE int_lanes high_nibbles(const std::uint8_t* qs) {
+  return widen(qs) >> 4;
+}
+
+struct f32_format {
+  static constexpr int elems = 16, bytes = 64;
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    float_lanes v;
+    __builtin_memcpy(&v, p, sizeof v);
+    sink(0, v);
+  }
+};
+
+struct f16_format {
+  static constexpr int elems = 16, bytes = 32;
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    sink(0, load_half(reinterpret_cast<const std::uint8_t*>(p)));
+  }
+};
+
+struct bf16_format {
+  static constexpr int elems = 16, bytes = 32;
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    sink(0, load_bfloat(reinterpret_cast<const std::uint8_t*>(p)));
+  }
+};
+
+struct q4_0_format {
+  static constexpr int elems = 32, bytes = sizeof(block_q4_0);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q4_0>(p);
+    const float d = half_to_float(b.d);
+    sink(0, d * to_float(low_nibbles(b.qs) - 8));
+    sink(16, d * to_float(high_nibbles(b.qs) - 8));
+  }
+};
+
+struct q4_1_format {
+  static constexpr int elems = 32, bytes = sizeof(block_q4_1);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q4_1>(p);
+    const float d = half_to_float(b.d);
+    const float m = half_to_float(b.m);
+    sink(0, d * to_float(low_nibbles(b.qs)) + m);
+    sink(16, d * to_float(high_nibbles(b.qs)) + m);
+  }
+};
+
+/// 16 where bit `first + lane` of the little-endian word is set.
+ORCD_INLINE int_lanes fifth_bits(const std::uint8_t* qh, int first) {
+  static constexpr std::int32_t lane_bits[lane_count] = {
+      1, 2, 4, 8, 16, 32, 64, 128, 0x100, 0x200, 0x400, 0x800, 0x1000, 0x2000, 0x4000, 0x8000};
+  const std::int32_t word = qh[first / 8] | qh[first / 8 + 1] << 8;
+  return mask_nonzero(splat_int(word) & load_int(lane_bits)) & 16;
+}
+
+struct q5_0_format {
+  static constexpr int elems = 32, bytes = sizeof(block_q5_0);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q5_0>(p);
+    const float d = half_to_float(b.d);
+    sink(0, d * to_float((low_nibbles(b.qs) | fifth_bits(b.qh, 0)) - 16));
+    sink(16, d * to_float((high_nibbles(b.qs) | fifth_bits(b.qh, 16)) - 16));
+  }
+};
+
+struct q5_1_format {
+  static constexpr int elems = 32, bytes = sizeof(block_q5_1);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q5_1>(p);
+    const float d = half_to_float(b.d);
+    const float m = half_to_float(b.m);
+    sink(0, d * to_float(low_nibbles(b.qs) | fifth_bits(b.qh, 0)) + m);
+    sink(16, d * to_float(high_nibbles(b.qs) | fifth_bits(b.qh, 16)) + m);
+  }
+};
+
+struct q8_0_format {
+  static constexpr int elems = 32, bytes = sizeof(block_q8_0);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q8_0>(p);
+    const float d = half_to_float(b.d);
+    sink(0, d * to_float(widen_signed(b.qs)));
+    sink(16, d * to_float(widen_signed(b.qs + 16)));
+  }
+};
+
+struct mxfp4_format {
+  static constexpr int elems = 32, bytes = sizeof(block_mxfp4);
+  /// 0 1 2 3 4 6 8 12 for codes 0..7 and the negatives for 8..15: the doubled E2M1 values.
+  ORCD_INLINE int_lanes doubled_value(int_lanes code) {
+    const int_lanes t = code & 7;
+    const int_lanes magnitude = t - mask_above(t, 4) - mask_above(t, 5) + (mask_above(t, 6) & 3);
+    const int_lanes negative = mask_above(code, 7);
+    return (magnitude ^ negative) - negative;
+  }
+  /// 2^(e - 128), subnormal for e below 2.
+  ORCD_INLINE float half_scale(std::uint8_t e) {
+    const std::uint32_t bits = e < 2 ? 0x00200000U << e : static_cast<std::uint32_t>(e - 1) << 23;
+    float scale;
+    __builtin_memcpy(&scale, &bits, sizeof scale);
+    return scale;
+  }
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_mxfp4>(p);
+    const float scale = half_scale(b.e);
+    sink(0, scale * to_float(doubled_value(low_nibbles(b.qs))));
+    sink(16, scale * to_float(doubled_value(high_nibbles(b.qs))));
+  }
+};
+
+/// The 6-bit scale and minimum of group j of Q4_K and Q5_K.
+struct scale_and_min {
+  float scale, min;
+};
+ORCD_INLINE scale_and_min k_scale(const std::uint8_t* s, int j) {
+  if (j < 4) return {static_cast<float>(s[j] & 63), static_cast<float>(s[j + 4] & 63)};
+  return {static_cast<float>((s[j + 4] & 15) | (s[j - 4] >> 6) << 4),
+          static_cast<float>((s[j + 4] >> 4) | (s[j] >> 6) << 4)};
+}
+
+struct q4_k_format {
+  static constexpr int elems = 256, bytes = sizeof(block_q4_k);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q4_k>(p);
+    const float d = half_to_float(b.d);
+    const float dmin = half_to_float(b.dmin);
+    for (int j = 0; j < 8; ++j) {
+      const scale_and_min s = k_scale(b.scales, j);
+      const float scale = d * s.scale;
+      const float min = dmin * s.min;
+      const std::uint8_t* qs = b.qs + 32 * (j / 2);
+      const int shift = 4 * (j % 2);
+      sink(32 * j, scale * to_float((widen(qs) >> shift) & 15) - min);
+      sink(32 * j + 16, scale * to_float((widen(qs + 16) >> shift) & 15) - min);
+    }
+  }
+};
+
+struct q5_k_format {
+  static constexpr int elems = 256, bytes = sizeof(block_q5_k);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q5_k>(p);
+    const float d = half_to_float(b.d);
+    const float dmin = half_to_float(b.dmin);
+    for (int j = 0; j < 8; ++j) {
+      const scale_and_min s = k_scale(b.scales, j);
+      const float scale = d * s.scale;
+      const float min = dmin * s.min;
+      for (int half = 0; half < 2; ++half) {
+        const int_lanes low = (widen(b.qs + 32 * (j / 2) + 16 * half) >> 4 * (j % 2)) & 15;
+        const int_lanes fifth = ((widen(b.qh + 16 * half) >> j) & 1) << 4;
+        sink(32 * j + 16 * half, scale * to_float(low | fifth) - min);
+      }
+    }
+  }
+};
+
+struct q6_k_format {
+  static constexpr int elems = 256, bytes = sizeof(block_q6_k);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q6_k>(p);
+    const float d = half_to_float(b.d);
+    for (int group = 0; group < 16; ++group) {
+      const int n = group / 8;         // which half of the block
+      const int g = (group % 8) / 2;   // which quarter of that half
+      const int l = 16 * (group % 2);  // where in the quarter
+      const float scale = d * static_cast<float>(static_cast<std::int8_t>(b.scales[group]));
+      const int_lanes low = (widen(b.ql + 64 * n + l + 32 * (g & 1)) >> 4 * (g / 2)) & 15;
+      const int_lanes high = ((widen(b.qh + 32 * n + l) >> 2 * g) & 3) << 4;
+      sink(16 * group, scale * to_float((low | high) - 32));
+    }
+  }
+};
+
+}  // namespace orcd::kernels::host::ORCD_ISA

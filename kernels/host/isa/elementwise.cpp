@@ -1,0 +1,111 @@
+// Norms, activations and routing of one x86 level; definitions in kernels/{rms_norm,swiglu,moe}.hpp.
+#include "kernels/host/isa/exponential.hpp"
+#include "kernels/host/isa/for_format.hpp"
+#include "kernels/host/kernel_table.hpp"
+#include "kernels/moe.hpp"
+#include "kernels/rms_norm.hpp"
+#include "kernels/swiglu.hpp"
+
+namespace orcd::kernels::host::ORCD_ISA {
+namespace {
+
+/// Calls body(offset, count) for every sixteen values; the last call may have fewer.
+template <class Body>
+ORCD_INLINE void each_sixteen(std::uint32_t width, Body body) {
+  const std::uint32_t whole = width & ~15U;
+  for (std::uint32_t i = 0; i < whole; i += lane_count) body(i, std::uint32_t{lane_count});
+  if (whole != width) body(whole, width - whole);
+}
+
+ORCD_INLINE float_lanes load_some(const float* from, std::uint32_t count) {
+  return count == lane_count ? load(from) : load_tail(from, count);
+}
+ORCD_INLINE void store_some(float* to, float_lanes v, std::uint32_t count) {
+  if (count == lane_count) {
+    store(to, v);
+  } else {
+    store_tail(to, v, count);
+  }
+}
+
+void norm_vector(const float* x, const float* weight, float* out, std::uint32_t width, float eps) {
+  float_lanes squares = splat(0.0F);
+  each_sixteen(width, [&](std::uint32_t i, std::uint32_t count) {
+    const float_lanes v = load_some(x + i, count);
+    squares = squares + v * v;
+  });
+  const float mean = fold(squares) / static_cast<float>(width);
+  const float scale = 1.0F / __builtin_sqrtf(mean + eps);
+  each_sixteen(width, [&](std::uint32_t i, std::uint32_t count) {
+    store_some(out + i, scale * load_some(x + i, count) * load_some(weight + i, count), count);
+  });
+}
+
+/// g / (1 + e^(-alpha g))
+ORCD_INLINE float_lanes gated(float_lanes g, float alpha) {
+  return g / (exponential(-alpha * g) + 1.0F);
+}
+
+}  // namespace
+
+void rms_norm_row(const rms_norm_args& a, std::uint32_t row) {
+  for (std::uint32_t head = 0; head < a.heads; ++head) {
+    const std::size_t offset = std::size_t{head} * a.width;
+    norm_vector(a.x + row * a.x_stride + offset, a.weight, a.out + row * a.out_stride + offset, a.width,
+                a.eps);
+  }
+}
+
+void swiglu_row(const swiglu_args& a, std::uint32_t row) {
+  const float* gate = a.gate + row * a.in_stride;
+  const float* up = a.up + row * a.in_stride;
+  float* out = a.out + std::size_t{row} * a.width;
+  each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
+    float_lanes g = load_some(gate + i, count);
+    float_lanes u = load_some(up + i, count);
+    if (a.clamped) {
+      g = smaller(g, splat(swiglu_clamp_limit));
+      u = larger(smaller(u, splat(swiglu_clamp_limit)), splat(-swiglu_clamp_limit)) + 1.0F;
+    }
+    store_some(out + i, gated(g, a.clamped ? swiglu_clamp_alpha : 1.0F) * u, count);
+  });
+}
+
+void moe_route_column(const moe_route_args& a, std::uint32_t column) {
+  const float* logits = a.logits + std::size_t{column} * a.experts;
+  std::uint32_t* chosen = a.chosen + std::size_t{column} * a.used;
+  float* weights = a.weights + std::size_t{column} * a.used;
+  bool taken[moe_experts_max] = {};
+  for (std::uint32_t i = 0; i < a.used; ++i) {
+    std::uint32_t best = a.experts;
+    for (std::uint32_t e = 0; e < a.experts; ++e) {
+      if (!taken[e] && (best == a.experts || logits[e] > logits[best])) best = e;
+    }
+    taken[best] = true;
+    chosen[i] = best;
+  }
+  const float largest = logits[chosen[0]];
+  float sum = 0.0F;
+  for (std::uint32_t i = 0; i < a.used; ++i) weights[i] = exponential(logits[chosen[i]] - largest);
+  if (a.softmax_all) {
+    float total = 0.0F;
+    for (std::uint32_t e = 0; e < a.experts; ++e) total += exponential(logits[e] - largest);
+    for (std::uint32_t i = 0; i < a.used; ++i) weights[i] /= total;
+  }
+  for (std::uint32_t i = 0; i < a.used; ++i) sum += weights[i];
+  for (std::uint32_t i = 0; i < a.used; ++i) weights[i] /= sum;
+}
+
+void moe_combine_column(const moe_combine_args& a, std::uint32_t column) {
+  float* residual = a.residual + std::size_t{column} * a.width;
+  const float* weights = a.weights + std::size_t{column} * a.used;
+  const float* parts = a.parts + std::size_t{column} * a.used * a.width;
+  each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
+    float_lanes sum = splat(0.0F);
+    for (std::uint32_t e = 0; e < a.used; ++e)
+      sum = sum + weights[e] * load_some(parts + std::size_t{e} * a.width + i, count);
+    store_some(residual + i, load_some(residual + i, count) + sum, count);
+  });
+}
+
+}  // namespace orcd::kernels::host::ORCD_ISA

@@ -1,0 +1,94 @@
+#include "kernels/host/kernel_table.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace orcd::kernels::host {
+
+namespace isa_baseline {
+extern const kernel_table table;
+}
+#if defined(ORCD_ISA_V3)
+namespace isa_v3 {
+extern const kernel_table table;
+}
+namespace isa_v4 {
+extern const kernel_table table;
+}
+#endif
+
+namespace {
+
+std::atomic<const kernel_table*> in_use{nullptr};
+
+#if defined(ORCD_ISA_V3)
+/// Features of x86-64-v3 that __builtin_cpu_supports of clang 14 does not know.
+bool has_f16c_movbe_lzcnt() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0) return false;
+  const bool f16c = (c & (1U << 29)) != 0;
+  const bool movbe = (c & (1U << 22)) != 0;
+  if (__get_cpuid(0x80000001U, &a, &b, &c, &d) == 0) return false;
+  const bool lzcnt = (c & (1U << 5)) != 0;
+  return f16c && movbe && lzcnt;
+}
+
+bool processor_has_v3() noexcept {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2") && has_f16c_movbe_lzcnt();
+}
+
+bool processor_has_v4() noexcept {
+  return processor_has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+const kernel_table* choose() {
+  const char* named = std::getenv("WORKER_ORCD_HOST_ISA");
+  for (const isa_level level : {isa_level::v4, isa_level::v3, isa_level::baseline}) {
+    const kernel_table* table = kernels_of(level);
+    if (table && (named == nullptr || std::string_view(named) == isa_name(level))) return table;
+  }
+  return &isa_baseline::table;
+}
+
+}  // namespace
+
+const kernel_table* kernels_of(isa_level level) noexcept {
+#if defined(ORCD_ISA_V3)
+  if (level == isa_level::v4) return processor_has_v4() ? &isa_v4::table : nullptr;
+  if (level == isa_level::v3) return processor_has_v3() ? &isa_v3::table : nullptr;
+#endif
+  return level == isa_level::baseline ? &isa_baseline::table : nullptr;
+}
+
+const kernel_table& kernels() {
+  const kernel_table* table = in_use.load(std::memory_order_acquire);
+  if (table == nullptr) {
+    table = choose();
+    in_use.store(table, std::memory_order_release);
+  }
+  return *table;
+}
+
+void use_kernels(const kernel_table& table) noexcept {
+  in_use.store(&table, std::memory_order_release);
+}
+
+const char* isa_name(isa_level level) noexcept {
+  switch (level) {
+    case isa_level::v4: return "v4";
+    case isa_level::v3: return "v3";
+    case isa_level::baseline: break;
+  }
+  return "baseline";
+}
+
+}  // namespace orcd::kernels::host

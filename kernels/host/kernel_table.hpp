@@ -1,0 +1,54 @@
+// The kernels that are compiled once per x86 level, and the choice among them, made once per process.
+// Every level gives the same bits; only the speed differs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/attention.hpp"
+#include "kernels/matmul.hpp"
+#include "kernels/moe.hpp"
+#include "kernels/rms_norm.hpp"
+#include "kernels/swiglu.hpp"
+
+namespace orcd::kernels::host {
+
+enum class isa_level { baseline, v3, v4 };
+
+/// One piece of work each; host::matmul and the others spread the pieces over threads.
+struct kernel_table {
+  isa_level level;
+  void (*dequantize_row)(engine::ggml_type type, const std::byte* row, std::uint32_t cols, float* out);
+  void (*matmul_rows)(const matmul_args& args, std::uint32_t row_begin, std::uint32_t row_end);
+  void (*attend)(const attention_args& args, std::uint32_t column, std::uint32_t kv_head);
+  void (*rms_norm_row)(const rms_norm_args& args, std::uint32_t row);
+  void (*swiglu_row)(const swiglu_args& args, std::uint32_t row);
+  void (*moe_route_column)(const moe_route_args& args, std::uint32_t column);
+  void (*moe_combine_column)(const moe_combine_args& args, std::uint32_t column);
+};
+
+/// The table in use: the highest level that the processor has, or the one that the environment variable
+/// WORKER_ORCD_HOST_ISA names (baseline, v3, v4) where the processor has it.
+[[nodiscard]] const kernel_table& kernels();
+
+/// The table of a level; null where this build or this processor lacks it.
+[[nodiscard]] const kernel_table* kernels_of(isa_level level) noexcept;
+
+/// For tests: makes `table` the one in use. Not while a kernel runs.
+void use_kernels(const kernel_table& table) noexcept;
+
+[[nodiscard]] const char* isa_name(isa_level level) noexcept;
+
+#ifdef ORCD_ISA
+namespace ORCD_ISA {
+void dequantize_row(engine::ggml_type type, const std::byte* row, std::uint32_t cols, float* out);
+void matmul_rows(const matmul_args& args, std::uint32_t row_begin, std::uint32_t row_end);
+void attend(const attention_args& args, std::uint32_t column, std::uint32_t kv_head);
+void rms_norm_row(const rms_norm_args& args, std::uint32_t row);
+void swiglu_row(const swiglu_args& args, std::uint32_t row);
+void moe_route_column(const moe_route_args& args, std::uint32_t column);
+void moe_combine_column(const moe_combine_args& args, std::uint32_t column);
+}  // namespace ORCD_ISA
+#endif
+
+}  // namespace orcd::kernels::host

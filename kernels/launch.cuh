@@ -1,0 +1,27 @@
+// One way to launch a kernel that may overlap the tail of the one before it (programmatic dependent
+// launch); kernels launched so call wait_for_previous_kernel() before they read its results.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <utility>
+
+namespace orcd::kernels {
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                             cudaStream_t stream, Arguments&&... arguments) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace orcd::kernels

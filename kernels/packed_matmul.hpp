@@ -1,0 +1,71 @@
+// y[m][r] = sum_c W[r][c] * x[m][c] on tensor cores, straight from packed quantized weights.
+//
+// One numeric definition for every number of columns and every launch: weights as f16 (packed_tile.cuh),
+// activations as f16, mma.m16n8k16 with f32 accumulation over 256 columns in the order of
+// packed_matrix.hpp, then the sums of 256 added left to right in f32, then times the row scale, then
+// plus the bias. How the work is split over warps, blocks and launches never changes a bit.
+// Determinism class: run-to-run, batch-invariant, launch-invariant. Bound: memory bandwidth up to
+// about 64 columns, tensor cores beyond. Source: design 5, performance notes 4.3 (profile A).
+#pragma once
+
+#include "kernels/packed_matrix.hpp"
+
+struct CUstream_st;
+struct __half;
+
+namespace orcd::kernels {
+
+enum class matmul_output : std::uint8_t {
+  store,           ///< out[m][r] = y
+  add,             ///< out[m][r] += y (the residual stream)
+  swiglu,          ///< w[0] gate, w[1] up: act[m][r] = f16(silu(g) * u)
+  swiglu_clamped,  ///< act[m][r] = f16(min(g,7) * sigmoid(1.702 min(g,7)) * (clamp(u,-7,7) + 1))
+};
+
+struct packed_matmul_args {
+  packed_matrix w[3];         ///< outputs follow each other; gate and up have equal shapes
+  const float* bias[3] = {};  ///< [rows of w[i]] each, or null; experts: [experts][rows]
+  std::uint32_t matrices = 1;
+  std::uint32_t columns = 0;  ///< m = 0 .. columns-1
+
+  const __half* x = nullptr;   ///< [..][x_stride], zero from cols up to the next multiple of 64
+  std::uint32_t x_stride = 0;  ///< halfs, a multiple of 8, at least the padded columns
+  /// Instead of x: f16(norm_x * norm_weight / sqrt(mean(norm_x^2) + eps)), computed in the kernel.
+  const float* norm_x = nullptr;       ///< [columns][cols]
+  const float* norm_weight = nullptr;  ///< [cols]
+  float norm_eps = 0.0F;
+
+  matmul_output output = matmul_output::store;
+  float* out = nullptr;  ///< [columns][out_stride]
+  std::uint32_t out_stride = 0;
+  __half* act = nullptr;  ///< [columns][act_stride]
+  std::uint32_t act_stride = 0;
+
+  /// Mixture of experts: column m uses expert experts[m] and reads row m / x_divisor of x.
+  const std::int32_t* experts = nullptr;  ///< device, [columns]
+  std::uint32_t x_divisor = 1;
+};
+
+/// Columns one launch of the latency kernel may have; above it the tiled kernel takes over.
+inline constexpr std::uint32_t matvec_columns_max = 8;
+
+/// For 1 .. 8 columns (each on its own when `experts` is set, then any number).
+[[nodiscard]] int launch_packed_matvec(const packed_matmul_args& args, CUstream_st* stream);
+
+/// For any number of columns. With experts, columns must be sorted by expert and `tiles` list them.
+struct expert_tile {
+  std::int32_t expert;
+  std::int32_t first;  ///< index into `order`
+  std::int32_t count;  ///< at most the kernel's column tile
+};
+struct tiled_matmul_args {
+  packed_matmul_args matmul;
+  const std::int32_t* order = nullptr;       ///< device: column m of a sorted list, or null = identity
+  const expert_tile* tiles = nullptr;        ///< device, or null = one range of all columns
+  const std::int32_t* tile_count = nullptr;  ///< device; launches past it do nothing
+  std::uint32_t tiles_max = 0;
+};
+inline constexpr std::uint32_t tiled_columns = 128;
+[[nodiscard]] int launch_packed_matmul(const tiled_matmul_args& args, CUstream_st* stream);
+
+}  // namespace orcd::kernels

@@ -1,0 +1,249 @@
+// Reading packed tiles: what one lane loads for a stage of a row tile, and how it becomes the f16
+// operand A of mma.m16n8k16. Every path that multiplies by packed weights uses these functions, so a
+// weight has one f16 value everywhere. Rounding: K formats round d*scale and dmin*min to f16 and the
+// value once more; block formats round the value once; F16 is exact, BF16 and F32 round once; MXFP4
+// is exact within 2^29 of its row's largest block scale. Determinism: exact, no order involved.
+#pragma once
+
+#include "kernels/packed_matrix.hpp"
+
+#include <cuda_fp16.h>
+
+namespace orcd::kernels {
+
+/// Streaming loads: weights are read once per step and must not displace activations from L1.
+__device__ inline uint4 stream_16(const std::byte* p) {
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
+}
+__device__ inline uint2 stream_8(const std::byte* p) {
+  uint2 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+  return v;
+}
+__device__ inline std::uint32_t stream_4(const std::byte* p) {
+  std::uint32_t v;
+  asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+}
+__device__ inline std::uint32_t load_2(const std::byte* p) {
+  std::uint16_t v;
+  asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(p));
+  return v;
+}
+
+__device__ inline __half2 as_half2(std::uint32_t bits) { return *reinterpret_cast<__half2*>(&bits); }
+__device__ inline std::uint32_t as_bits(__half2 h) { return *reinterpret_cast<std::uint32_t*>(&h); }
+__device__ inline __half half_of(std::uint32_t bits) { return __ushort_as_half(static_cast<unsigned short>(bits)); }
+
+constexpr bool is_k_format(packed_format f) {
+  return f == packed_format::q4_k || f == packed_format::q5_k || f == packed_format::q6_k;
+}
+constexpr bool has_minimum(packed_format f) {
+  return f == packed_format::q4_1 || f == packed_format::q5_1 || f == packed_format::q4_k || f == packed_format::q5_k;
+}
+constexpr bool is_float_format(packed_format f) {
+  return f == packed_format::f16 || f == packed_format::bf16 || f == packed_format::f32;
+}
+constexpr std::uint32_t fifth_bit_words(packed_format f) {
+  return f == packed_format::q5_0 || f == packed_format::q5_1 || f == packed_format::q5_k ? 1
+         : f == packed_format::q6_k                                                       ? 2
+                                                                                           : 0;
+}
+
+/// Groups a stage holds unless a kernel asks for another number: as many as keep two stages in registers.
+constexpr std::uint32_t default_stage_groups(packed_format f) {
+  return is_float_format(f) ? 1 : f == packed_format::q8_0 ? 2 : 4;
+}
+
+/// What a lane holds of G consecutive groups of 64 columns of one row tile; G divides 4.
+template <packed_format F, std::uint32_t G = default_stage_groups(F)>
+struct tile_stage {
+  static constexpr std::uint32_t groups = G;
+  static constexpr std::uint32_t words = F == packed_format::f32    ? 32
+                                         : is_float_format(F)       ? 16
+                                         : F == packed_format::q8_0 ? 8
+                                                                    : 4;
+  static constexpr std::uint32_t high_words = fifth_bit_words(F);
+
+  std::uint32_t quants[G][words];
+  std::uint32_t high[G][high_words == 0 ? 1 : high_words];
+  std::uint32_t scale[G][2];  ///< block formats: d | m << 16 of rows g and g + 8
+  uint4 super[2];             ///< K formats: the 16 scale bytes of rows g and g + 8
+
+  /// Loads groups first .. first + G - 1 (first a multiple of G); those at or past `end` become zero.
+  /// `super` must hold the current unit's scales when first is not a multiple of 4.
+  __device__ void load(const std::byte* tile, std::uint32_t first, std::uint32_t end, std::uint32_t lane) {
+    constexpr unit_layout layout = layout_of(F);
+    const std::uint32_t g = lane / 4;
+    const std::uint32_t t = lane % 4;
+#pragma unroll
+    for (std::uint32_t u = 0; u < G; ++u) {
+      const bool inside = first + u < end;
+      if constexpr (is_k_format(F)) {
+        const std::byte* unit = tile + static_cast<std::uint64_t>(first / 4) * layout.bytes();
+        const std::uint32_t in_unit = (first + u) % 4;
+        load_quants(unit + in_unit * (layout.quant_bytes / 4), inside, u, lane);
+        load_high(unit + layout.quant_bytes + in_unit * (layout.high_bytes / 4), inside, u, lane);
+        if (in_unit == 0) load_super(unit + layout.quant_bytes + layout.high_bytes, inside, g, t);
+      } else {
+        const std::byte* unit = tile + static_cast<std::uint64_t>(first + u) * layout.bytes();
+        load_quants(unit, inside, u, lane);
+        load_high(unit + layout.quant_bytes, inside, u, lane);
+        if constexpr (!is_float_format(F)) {
+          load_scales(unit + layout.quant_bytes + layout.high_bytes, inside, u, g, t);
+        }
+      }
+    }
+  }
+
+  /// The four registers of operand A for mma step s of the stage's group u, which is group `in_unit`
+  /// (0..3) of its 256 columns.
+  __device__ void fragment(std::uint32_t u, std::uint32_t in_unit, std::uint32_t s, std::uint32_t t,
+                           std::uint32_t (&a)[4]) const;
+
+ private:
+  __device__ void load_quants(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t lane) {
+#pragma unroll
+    for (std::uint32_t w = 0; w < words; w += 4) {
+      const uint4 v = inside ? stream_16(p + w * 128 + lane * 16) : uint4{0, 0, 0, 0};
+      quants[u][w] = v.x;
+      quants[u][w + 1] = v.y;
+      quants[u][w + 2] = v.z;
+      quants[u][w + 3] = v.w;
+    }
+  }
+  __device__ void load_high(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t lane) {
+    if constexpr (high_words == 1) high[u][0] = inside ? stream_4(p + lane * 4) : 0;
+    if constexpr (high_words == 2) {
+      const uint2 v = inside ? stream_8(p + lane * 8) : uint2{0, 0};
+      high[u][0] = v.x;
+      high[u][1] = v.y;
+    }
+  }
+  __device__ void load_scales(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t g, std::uint32_t t) {
+#pragma unroll
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      const std::uint32_t at = (g + 8 * r) * 2 + t / 2;
+      if constexpr (has_minimum(F)) scale[u][r] = inside ? stream_4(p + at * 4) : 0;
+      else if constexpr (F == packed_format::mxfp4) scale[u][r] = inside ? static_cast<std::uint32_t>(p[at]) : 0;
+      else scale[u][r] = inside ? load_2(p + at * 2) : 0;
+    }
+  }
+  __device__ void load_super(const std::byte* p, bool inside, std::uint32_t g, std::uint32_t t) {
+#pragma unroll
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      const std::uint32_t row = g + 8 * r;
+      super[r] = uint4{0, 0, 0, 0};
+      if (!inside) continue;
+      if constexpr (F == packed_format::q6_k) {
+        super[r].x = stream_4(p + row * 16 + t * 4);
+        super[r].y = load_2(p + 256 + row * 2);
+      } else {
+        super[r] = stream_16(p + row * 16);
+      }
+    }
+  }
+  /// Scale and (negated) minimum of row g + 8r in group u, for the 32 or 16 columns this lane owns.
+  __device__ void scales_of(std::uint32_t u, std::uint32_t in_unit, std::uint32_t r, std::uint32_t t, __half2& d,
+                            __half2& m) const {
+    if constexpr (F == packed_format::q6_k) {
+      const auto sc = static_cast<std::int8_t>(super[r].x >> 8 * in_unit);
+      d = __half2half2(__hmul(half_of(super[r].y), __int2half_rn(sc)));
+    } else if constexpr (is_k_format(F)) {
+      const std::uint32_t b = 8 * ((2 * in_unit + t / 2) & 3U);
+      std::uint32_t sc = 0;
+      std::uint32_t mn = 0;
+      if (in_unit < 2) {
+        sc = super[r].y >> b & 63U;
+        mn = super[r].z >> b & 63U;
+      } else {
+        sc = (super[r].w >> b & 15U) | (super[r].y >> (b + 6) & 3U) << 4;
+        mn = (super[r].w >> (b + 4) & 15U) | (super[r].z >> (b + 6) & 3U) << 4;
+      }
+      d = __half2half2(__hmul(half_of(super[r].x & 0xFFFFU), __uint2half_rn(sc)));
+      m = __half2half2(__hneg(__hmul(half_of(super[r].x >> 16), __uint2half_rn(mn))));
+    } else if constexpr (F == packed_format::mxfp4) {
+      // E2M1 bits moved into a half's exponent read 2^14 too small; the stored byte is 29 + e - top.
+      d = __half2half2(half_of(scale[u][r] << 10));
+    } else {
+      d = __half2half2(half_of(scale[u][r] & 0xFFFFU));
+      if constexpr (has_minimum(F)) m = __half2half2(half_of(scale[u][r] >> 16));
+    }
+  }
+};
+
+/// Pair i of a nibble word with its high bits, as 1024 + n in both halves.
+template <packed_format F>
+__device__ inline __half2 biased_pair(std::uint32_t word, std::uint32_t high, std::uint32_t i) {
+  std::uint32_t bits = (word >> 4 * i & 0x000F000FU) | 0x64006400U;
+  if constexpr (fifth_bit_words(F) == 1) bits |= (high >> i & 0x00010001U) << 4;
+  if constexpr (fifth_bit_words(F) == 2) bits |= (high >> 2 * i & 0x00030003U) << 4;
+  return as_half2(bits);
+}
+
+template <packed_format F, std::uint32_t G>
+__device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t in_unit, std::uint32_t s, std::uint32_t t,
+                                           std::uint32_t (&a)[4]) const {
+  if constexpr (F == packed_format::f16) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) a[i] = quants[u][s * 4 + i];
+    return;
+  } else if constexpr (F == packed_format::bf16) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t w = quants[u][s * 4 + i];
+      a[i] = as_bits(__floats2half2_rn(__uint_as_float(w << 16), __uint_as_float(w & 0xFFFF0000U)));
+    }
+    return;
+  } else if constexpr (F == packed_format::f32) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      a[i] = as_bits(__floats2half2_rn(__uint_as_float(quants[u][s * 8 + 2 * i]),
+                                       __uint_as_float(quants[u][s * 8 + 2 * i + 1])));
+    }
+    return;
+  } else {
+    __half2 d[2];
+    __half2 m[2];
+    scales_of(u, in_unit, 0, t, d[0], m[0]);
+    scales_of(u, in_unit, 1, t, d[1], m[1]);
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t r = i & 1U;
+      if constexpr (F == packed_format::q8_0) {
+        // Bytes lo, hi of a pair become 1024 + byte in both halves; the bias of 128 comes off too.
+        const std::uint32_t w = quants[u][s * 2 + i / 2];
+        const std::uint32_t bits = __byte_perm(w, 0x64646464U, (i & 1U) == 0 ? 0x4140 : 0x4342);
+        a[i] = as_bits(__hmul2(__hsub2(as_half2(bits), __float2half2_rn(1152.0F)), d[r]));
+      } else if constexpr (F == packed_format::mxfp4) {
+        const std::uint32_t w = quants[u][s] >> 4 * i;
+        a[i] = as_bits(__hmul2(as_half2((w & 0x00070007U) << 9 | (w & 0x00080008U) << 12), d[r]));
+      } else {
+        constexpr std::uint32_t hw = high_words == 2 ? 2 : 1;
+        const std::uint32_t h = high_words == 0   ? 0
+                                : high_words == 1 ? high[u][0] >> 4 * s
+                                                  : high[u][(s / 2) % hw] >> 8 * (s & 1U);
+        const __half2 n = biased_pair<F>(quants[u][s], h, i);
+        if constexpr (has_minimum(F)) {
+          a[i] = as_bits(__hfma2(__hsub2(n, __float2half2_rn(1024.0F)), d[r], m[r]));
+        } else {
+          constexpr float bias = F == packed_format::q4_0 ? 1032.0F : F == packed_format::q5_0 ? 1040.0F : 1056.0F;
+          a[i] = as_bits(__hmul2(__hsub2(n, __float2half2_rn(bias)), d[r]));
+        }
+      }
+    }
+  }
+}
+
+/// acc += A * B with f32 accumulation.
+__device__ inline void mma_16x8x16(float (&acc)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+}  // namespace orcd::kernels

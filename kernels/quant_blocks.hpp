@@ -1,0 +1,84 @@
+// The block layouts of GGUF tensors, byte for byte, shared by host and device code. Every member is
+// made of bytes, so that a block may lie at any address: MXFP4 blocks start at odd ones.
+// Source: the ggml block formats as described by the GGUF v3 documentation; OCP MX v1.0 for MXFP4.
+#pragma once
+
+#include <cstdint>
+
+namespace orcd::kernels {
+
+/// IEEE half, little-endian.
+struct half_bytes {
+  std::uint8_t b[2];
+};
+
+// The 32-value formats put value i < 16 in the low nibble of qs[i], value i >= 16 in the high nibble
+// of qs[i - 16]. n is that nibble, h its fifth bit from qh.
+
+/// d * (n - 8)
+struct block_q4_0 {
+  half_bytes d;
+  std::uint8_t qs[16];
+};
+
+/// d * n + m
+struct block_q4_1 {
+  half_bytes d, m;
+  std::uint8_t qs[16];
+};
+
+/// d * ((n | h << 4) - 16); bit i of the little-endian word qh belongs to value i
+struct block_q5_0 {
+  half_bytes d;
+  std::uint8_t qh[4];
+  std::uint8_t qs[16];
+};
+
+/// d * (n | h << 4) + m
+struct block_q5_1 {
+  half_bytes d, m;
+  std::uint8_t qh[4];
+  std::uint8_t qs[16];
+};
+
+/// d * qs[i], qs signed
+struct block_q8_0 {
+  half_bytes d;
+  std::uint8_t qs[32];
+};
+
+/// V[n] * 2^(e - 128), V = 0 1 2 3 4 6 8 12 and, with bit 3 set, its negatives; e = 255 is 2^127
+struct block_mxfp4 {
+  std::uint8_t e;
+  std::uint8_t qs[16];
+};
+
+/// Eight groups of 32: d * scale_j * n - dmin * min_j. Groups 2g and 2g+1 share qs[32g .. 32g+31],
+/// the even one in the low nibbles.
+struct block_q4_k {
+  half_bytes d, dmin;
+  std::uint8_t scales[12];  ///< eight pairs of 6-bit scale and minimum
+  std::uint8_t qs[128];
+};
+
+/// As Q4_K with a fifth bit: bit j of qh[l] belongs to value l of group j.
+struct block_q5_k {
+  half_bytes d, dmin;
+  std::uint8_t scales[12];
+  std::uint8_t qh[32];
+  std::uint8_t qs[128];
+};
+
+/// Sixteen groups of 16: d * scale * (q - 32), q of 6 bits: four in ql, two in qh.
+struct block_q6_k {
+  std::uint8_t ql[128];
+  std::uint8_t qh[64];
+  std::uint8_t scales[16];  ///< signed
+  half_bytes d;
+};
+
+static_assert(sizeof(block_q4_0) == 18 && sizeof(block_q4_1) == 20 && sizeof(block_q5_0) == 22 &&
+              sizeof(block_q5_1) == 24 && sizeof(block_q8_0) == 34 && sizeof(block_mxfp4) == 17);
+static_assert(sizeof(block_q4_k) == 144 && sizeof(block_q5_k) == 176 && sizeof(block_q6_k) == 210);
+
+}  // namespace orcd::kernels

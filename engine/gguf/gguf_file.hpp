@@ -63,6 +63,11 @@ class gguf_file {
   gguf_file& operator=(gguf_file&&) noexcept;
   ~gguf_file();
 
+  /// An error when the file was truncated or modified since open(). Reading a page that the file no
+  /// longer has gives zeros, not SIGBUS, so whoever copies or keeps using the weights asks this after
+  /// it has read them (mapped_file.hpp). Cheap: one system call per part; any thread.
+  [[nodiscard]] result<void> check_intact() const;
+
   [[nodiscard]] std::string_view location() const noexcept;     ///< as given, for messages
   [[nodiscard]] std::uint64_t file_bytes() const noexcept;      ///< all parts
   [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;    ///< payloads, padding excluded

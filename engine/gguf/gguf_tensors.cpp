@@ -1,0 +1,140 @@
+#include <string>
+
+#include "engine/gguf/gguf_parser.hpp"
+
+namespace orcd::engine {
+namespace {
+
+constexpr std::uint64_t largest_extent = 1ULL << 31U;
+constexpr std::uint64_t largest_product = 1ULL << 48U;
+
+std::string_view read_name(byte_cursor& cursor, const gguf_limits& limits) {
+  const std::uint64_t at = cursor.offset();
+  const std::string_view name = cursor.read_string("tensor name", limits.name_bytes);
+  if (!cursor.ok()) return name;
+  if (name.empty()) cursor.fail("tensor name", at, "is empty");
+  if (name.find('\0') != std::string_view::npos)
+    cursor.fail("tensor name", at, quoted(name) + " contains a NUL byte");
+  return name;
+}
+
+void read_extents(byte_cursor& cursor, tensor_view& tensor) {
+  std::uint64_t at = cursor.offset();
+  tensor.dims = cursor.read<std::uint32_t>("dimension count");
+  if (!cursor.ok()) return;
+  if (tensor.dims < 1 || tensor.dims > 4) {
+    cursor.fail("dimension count", at, "is " + std::to_string(tensor.dims) + "; it must be 1 to 4");
+    return;
+  }
+  std::uint64_t product = 1;
+  for (std::uint32_t d = 0; d < tensor.dims && cursor.ok(); ++d) {
+    at = cursor.offset();
+    const auto extent = cursor.read<std::uint64_t>("dimension");
+    if (!cursor.ok()) return;
+    tensor.extents[d] = extent;
+    if (extent < 1 || extent > largest_extent) {
+      cursor.fail("dimension " + std::to_string(d), at,
+                  "is " + std::to_string(extent) + "; it must be 1 to " + std::to_string(largest_extent));
+      return;
+    }
+    const auto next = checked_multiply(product, extent);
+    if (!next || *next > largest_product) {
+      cursor.fail("dimensions", at,
+                  "the number of values is over the limit of " + std::to_string(largest_product));
+      return;
+    }
+    product = *next;
+  }
+}
+
+std::string supported_list() {
+  std::string out;
+  for (const type_traits& t : supported_types()) out.append(out.empty() ? "" : ", ").append(t.name);
+  return out;
+}
+
+void read_type(byte_cursor& cursor, tensor_view& tensor) {
+  const std::uint64_t at = cursor.offset();
+  const auto id = cursor.read<std::uint32_t>("type");
+  if (!cursor.ok()) return;
+  const auto type = type_from_id(id);
+  if (!type) {
+    cursor.fail("type", at,
+                "is " + std::to_string(id) + " (" + std::string(known_type_name(id)) +
+                    "), which is not supported; supported are " + supported_list());
+    return;
+  }
+  tensor.type = *type;
+  const type_traits& traits = traits_of(*type);
+  if (tensor.extents[0] % traits.block_elems != 0) {
+    cursor.fail("dimension 0", at,
+                "is " + std::to_string(tensor.extents[0]) + "; " + std::string(traits.name) +
+                    " needs a multiple of " + std::to_string(traits.block_elems));
+    return;
+  }
+  // Cannot overflow: at most 2^48 values of at most 4 bytes.
+  tensor.bytes =
+      row_bytes(traits, tensor.extents[0]) * tensor.extents[1] * tensor.extents[2] * tensor.extents[3];
+}
+
+/// Infos as they stand, with file_offset still relative to the data section.
+std::vector<tensor_view> read_infos(byte_cursor& cursor, std::uint64_t count, const gguf_limits& limits) {
+  std::vector<tensor_view> out;
+  out.reserve(count);
+  for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
+    cursor.set_subject({}, {});
+    tensor_view tensor;
+    tensor.name = read_name(cursor, limits);
+    cursor.set_subject("tensor", tensor.name);
+    read_extents(cursor, tensor);
+    read_type(cursor, tensor);
+    tensor.file_offset = cursor.read<std::uint64_t>("offset");
+    if (cursor.ok()) out.push_back(tensor);
+  }
+  cursor.set_subject({}, {});
+  return out;
+}
+
+/// Offsets must be the running sum of the padded sizes: that excludes overlaps and gaps in one rule.
+void place(byte_cursor& cursor, tensor_view& tensor, std::uint64_t expected, std::uint64_t data_bytes) {
+  const std::uint64_t offset = tensor.file_offset;
+  cursor.set_subject("tensor", tensor.name);
+  if (offset > data_bytes || tensor.bytes > data_bytes - offset) {
+    cursor.fail("data", cursor.offset(),
+                std::to_string(tensor.bytes) + " bytes at " + std::to_string(offset) +
+                    " of the data section do not fit in its " + std::to_string(data_bytes) +
+                    " bytes; the file is truncated or damaged");
+  } else if (offset != expected) {
+    cursor.fail("offset", cursor.offset(),
+                "is " + std::to_string(offset) + "; tensors must follow each other, so it must be " +
+                    std::to_string(expected));
+  }
+}
+
+}  // namespace
+
+std::vector<tensor_view> read_tensors(byte_cursor& cursor, std::span<const std::byte> image,
+                                      std::uint64_t count, std::uint32_t alignment,
+                                      const gguf_limits& limits) {
+  std::vector<tensor_view> out = read_infos(cursor, count, limits);
+  if (!cursor.ok() || out.empty()) return out;
+  const auto data = checked_align(cursor.offset(), alignment);
+  if (!data || *data > image.size()) {
+    cursor.fail("data section", cursor.offset(),
+                "the file ends before it; its size is " + std::to_string(image.size()));
+    return out;
+  }
+  const std::uint64_t data_bytes = image.size() - *data;
+  std::uint64_t expected = 0;
+  for (tensor_view& tensor : out) {
+    place(cursor, tensor, expected, data_bytes);
+    if (!cursor.ok()) break;
+    tensor.file_offset += *data;
+    tensor.data = image.data() + tensor.file_offset;
+    expected = *checked_align(expected + tensor.bytes, alignment);  // both at most the file's size
+  }
+  cursor.set_subject({}, {});
+  return out;
+}
+
+}  // namespace orcd::engine

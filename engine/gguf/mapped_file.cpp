@@ -1,0 +1,101 @@
+#include "engine/gguf/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "engine/gguf/bus_guard.hpp"
+
+namespace orcd::engine {
+namespace {
+
+error open_error(std::string_view name, std::string_view what) {
+  return {errc::model_load_failed, std::string(name) + ": " + std::string(what), "model"};
+}
+
+error system_error(std::string_view name, std::string_view call, int code) {
+  return open_error(name, "cannot " + std::string(call) + ": " + std::strerror(code));
+}
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "something else";
+}
+
+}  // namespace
+
+result<mapped_file> mapped_file::open(const model_location& location, std::string_view name) {
+  mapped_file out;
+  // O_NONBLOCK: opening a pipe must not wait for its writer; it has no effect on a regular file.
+  out.descriptor_ = location.where == model_location::kind::shared_memory
+                        ? shm_open(location.name.c_str(), O_RDONLY, 0)
+                        : ::open(location.name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (out.descriptor_ < 0) return system_error(name, "open", errno);
+  struct stat info {};
+  if (fstat(out.descriptor_, &info) != 0) return system_error(name, "stat", errno);
+  if (!S_ISREG(info.st_mode)) {
+    return open_error(name, "is " + std::string(kind_of(info.st_mode)) + "; a model must be a regular file");
+  }
+  if (info.st_size <= 0) return open_error(name, "is empty (0 bytes)");
+  const auto size = static_cast<std::size_t>(info.st_size);
+  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, out.descriptor_, 0);
+  if (data == MAP_FAILED) return system_error(name, "map " + std::to_string(size) + " bytes", errno);
+  out.data_ = static_cast<const std::byte*>(data);
+  out.size_ = size;
+  out.modified_seconds_ = info.st_mtim.tv_sec;
+  out.modified_nanoseconds_ = info.st_mtim.tv_nsec;
+  out.guard_ = bus_guard::watch(out.data_, size);
+  if (out.guard_ < 0) {
+    return open_error(name, "more than " + std::to_string(bus_guard::capacity) + " model files are mapped");
+  }
+  return out;
+}
+
+mapped_file::mapped_file(mapped_file&& other) noexcept {
+  *this = std::move(other);
+}
+
+mapped_file& mapped_file::operator=(mapped_file&& other) noexcept {
+  if (this == &other) return *this;
+  close();
+  data_ = std::exchange(other.data_, nullptr);
+  size_ = std::exchange(other.size_, 0);
+  descriptor_ = std::exchange(other.descriptor_, -1);
+  guard_ = std::exchange(other.guard_, -1);
+  modified_seconds_ = other.modified_seconds_;
+  modified_nanoseconds_ = other.modified_nanoseconds_;
+  return *this;
+}
+
+mapped_file::~mapped_file() {
+  close();
+}
+
+void mapped_file::close() noexcept {
+  bus_guard::unwatch(guard_);
+  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+  if (descriptor_ >= 0) ::close(descriptor_);
+  data_ = nullptr;
+  size_ = 0;
+  descriptor_ = guard_ = -1;
+}
+
+bool mapped_file::intact() const noexcept {
+  return !bus_guard::damaged(guard_);
+}
+
+bool mapped_file::unchanged() const noexcept {
+  struct stat info {};
+  return fstat(descriptor_, &info) == 0 && static_cast<std::size_t>(info.st_size) == size_ &&
+         info.st_mtim.tv_sec == modified_seconds_ && info.st_mtim.tv_nsec == modified_nanoseconds_;
+}
+
+}  // namespace orcd::engine

@@ -1,0 +1,62 @@
+#include <map>
+
+#include "engine/gguf/gguf_state.hpp"
+
+namespace orcd::engine {
+namespace {
+
+/// The names of general.file_type, or empty for a number without one.
+std::string_view file_type_name(std::uint64_t id) {
+  switch (id) {
+    case 0: return "F32";
+    case 1: return "F16";
+    case 2: return "Q4_0";
+    case 3: return "Q4_1";
+    case 7: return "Q8_0";
+    case 8: return "Q5_0";
+    case 9: return "Q5_1";
+    case 10: return "Q2_K";
+    case 11: return "Q3_K_S";
+    case 12: return "Q3_K_M";
+    case 13: return "Q3_K_L";
+    case 14: return "Q4_K_S";
+    case 15: return "Q4_K_M";
+    case 16: return "Q5_K_S";
+    case 17: return "Q5_K_M";
+    case 18: return "Q6_K";
+    case 25: return "IQ4_NL";
+    case 30: return "IQ4_XS";
+    case 32: return "BF16";
+    case 36: return "TQ1_0";
+    case 37: return "TQ2_0";
+    case 38: return "MXFP4";
+    default: return {};
+  }
+}
+
+constexpr std::uint64_t guessed = 1024;  ///< added by writers that derived the type from the tensors
+
+}  // namespace
+
+std::string gguf_file::quant_kind() const {
+  const gguf_value* value = find("general.file_type");
+  if (value != nullptr) {
+    if (const auto* id = std::get_if<std::uint64_t>(&value->value)) {
+      if (const auto name = file_type_name(*id >= guessed ? *id - guessed : *id); !name.empty()) {
+        return std::string(name);
+      }
+    }
+  }
+  std::map<ggml_type, std::uint64_t> bytes;
+  for (const tensor_view& tensor : tensors()) bytes[tensor.type] += tensor.bytes;
+  std::string_view name = "none";
+  std::uint64_t most = 0;
+  for (const auto& [type, sum] : bytes) {
+    if (sum <= most) continue;
+    most = sum;
+    name = traits_of(type).name;
+  }
+  return std::string(name);
+}
+
+}  // namespace orcd::engine

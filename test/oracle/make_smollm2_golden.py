@@ -44,22 +44,16 @@ def check_conversion(model, reader):
     assert abs(c.rms_norm_eps - field("llama.attention.layer_norm_rms_epsilon")) < 1e-12
     assert c.num_key_value_heads == 3 and c.head_dim == 64
     state = model.state_dict()
-    names = {
-    "attn_norm": "input_layernorm",
-    "ffn_norm": "post_attention_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-     "ffn_down": "mlp.down_proj"}
+    names = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+             "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+             "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+             "ffn_down": "mlp.down_proj"}
+    top = {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight"}
     seen = 0
     for t in reader.tensors:
         values = quants.dequantize(t.data, t.tensor_type)
-        if t.name in ("token_embd.weight", "output_norm.weight"):
-            key = {"token_embd.weight": "model.embed_tokens.weight",
-                "output_norm.weight": "model.norm.weight"}[t.name]
+        if t.name in top:
+            key = top[t.name]
         else:
             _, layer, part, _ = t.name.split(".")
             key = f"model.layers.{layer}.{names[part]}.weight"
@@ -112,14 +106,16 @@ def main():
         shift = float((exact[tail] - half[tail]).abs().max())
         relative = float(((exact[tail] - half[tail]).norm(dim=1) / exact[tail].norm(dim=1)).max())
         again = exact[tail].argmax(dim=1).tolist() == [s[0] for s in steps]
+        half_steps = [top_two(row) for row in half[tail]]
         worst = max(worst, shift)
         answer = tokenizer.decode([s[0] for s in steps], skip_special_tokens=False)
-        print(
-    f"{name}: prompt {len(prompt)}, new {len(steps)}, least gap {min(s[2] for s in steps):.4f}, "
-    f"f16 KV shift {shift:.4f} rel {relative:.2e}, one pass agrees {again}\n   {answer!r}",
-     flush=True)
+        print(f"{name}: prompt {len(prompt)}, new {len(steps)}, least gap {min(s[2] for s in steps):.4f}, "
+              f"f16 KV shift {shift:.4f} rel {relative:.2e}, one pass agrees {again}")
+        print(f"   {answer!r}", flush=True)
         cases.append({"name": name, "text": text, "prompt": prompt, "tokens": [s[0] for s in steps],
                       "second": [s[1] for s in steps], "gap": [round(s[2], 5) for s in steps],
+                      "kv16_tokens": [ids[0] for ids, _ in half_steps],
+                      "kv16_gap": [round(gap, 5) for _, gap in half_steps],
                       "answer": answer,
                       "kv16_shift": round(shift, 5)})
     golden = {"model": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),

@@ -95,8 +95,8 @@ def make_model(tiny, values, rope):
     config._attn_implementation = "eager"
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager",
                                              experts_implementation="eager").eval()
-    state = {k: torch.from_numpy(np.ascontiguousarray(v))
-                                 for k, v in tiny.to_hf(values, tiny.config).items()}
+    named = tiny.to_hf(values, tiny.config)
+    state = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in named.items()}
     if tiny.config.tie_word_embeddings:
         state["lm_head.weight"] = state["model.embed_tokens.weight"]
     model.load_state_dict(state, strict=True)
@@ -131,16 +131,9 @@ def run_case(tiny, case, values, out):
     figures = {"f32_against_f64": relative(exact, double), "f16_kv_against_f32": relative(half, exact)}
     print(f"{tiny.name}/{case.name}: logits std {exact.std():.2f}, " +
           ", ".join(f"{k} {v:.1e}" for k, v in figures.items()))
-    return {
-    "name": case.name,
-    "context": case.context,
-    "rope": case.rope,
-    "tokens": tokens,
-    "positions": positions,
-    "logits": file,
-    "figures": {
-        k: float(f"{v:.2e}") for k,
-         v in figures.items()}}
+    rounded = {k: float(f"{v:.2e}") for k, v in figures.items()}
+    return {"name": case.name, "context": case.context, "rope": case.rope, "tokens": tokens,
+            "positions": positions, "logits": file, "figures": rounded}
 
 
 def main():
@@ -155,20 +148,10 @@ def main():
         path = out / f"{tiny.name}.gguf"
         write_gguf(tiny, stored, path)
         check_import(tiny, values, path)
-        golden = {
-    "model": path.name,
-    "vocab": VOCAB,
-    "sha256": hashlib.sha256(
-        path.read_bytes()).hexdigest(),
-        "made_by": {
-            "transformers": transformers.__version__,
-            "torch": torch.__version__},
-            "cases": [
-                run_case(
-                    tiny,
-                    case,
-                    values,
-                     out) for case in tiny.cases]}
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        versions = {"transformers": transformers.__version__, "torch": torch.__version__}
+        golden = {"model": path.name, "vocab": VOCAB, "sha256": digest, "made_by": versions,
+                  "cases": [run_case(tiny, case, values, out) for case in tiny.cases]}
         text = json.dumps(golden).replace('{"name"', '\n{"name"')
         (out / f"{tiny.name}.json").write_text(text + "\n")
 

@@ -29,8 +29,8 @@ def _scaled_with_minimum(blocks, levels):
     scale_code = np.clip(np.rint(scale / np.maximum(d, 1e-12)[:, None]), 1, 63)
     least_code = np.clip(np.rint(least / np.maximum(dmin, 1e-12)[:, None]), 0, 63)
     step = np.maximum(d[:, None] * scale_code, 1e-12)[:, :, None]
-    codes = np.clip(np.rint((x + (dmin[:, None] * least_code)
-                    [:, :, None]) / step), 0, levels).astype(np.uint8)
+    shifted = x + (dmin[:, None] * least_code)[:, :, None]
+    codes = np.clip(np.rint(shifted / step), 0, levels).astype(np.uint8)
     head = [_half_bytes(d), _half_bytes(dmin), _pack_scales_and_mins(scale_code, least_code)]
     return head, codes
 
@@ -60,8 +60,8 @@ def _q6_k(blocks):
     code[:, 1::2] *= -1  # half of the scales are negative: the sign of the int8 must be honoured
     step = (np.where(d > 0, d, 1e-12)[:, None] * code)[:, :, None]
     q = (np.clip(np.rint(x / step), -32, 31) + 32).astype(np.uint8).reshape(-1, 2, 4, 32)
-    ql = np.stack([(q[:, :, 0] & 15) | ((q[:, :, 2] & 15) << 4),
-                  (q[:, :, 1] & 15) | ((q[:, :, 3] & 15) << 4)], axis=2)
+    low = q & 15
+    ql = np.stack([low[:, :, 0] | (low[:, :, 2] << 4), low[:, :, 1] | (low[:, :, 3] << 4)], axis=2)
     qh = (q[:, :, 0] >> 4) | ((q[:, :, 1] >> 4) << 2) | ((q[:, :, 2] >> 4) << 4) | ((q[:, :, 3] >> 4) << 6)
     scales = code.astype(np.int8).view(np.uint8)
     return np.concatenate([ql.reshape(-1, 128), qh.reshape(-1, 64), scales, _half_bytes(d)], axis=1)

@@ -21,8 +21,8 @@ from tiny_models import gpt_oss, llama_freqs, llama_tied, phi3_longrope, qwen2_y
 def compare(label, model, golden_dir, name, case):
     golden = json.loads((golden_dir / f"{name}.json").read_text())
     run = next(c for c in golden["cases"] if c["name"] == case)
-    rows = np.fromfile(golden_dir / run["logits"], dtype="<f4").reshape(2,
-                       len(run["positions"]), golden["vocab"])
+    rows = np.fromfile(golden_dir / run["logits"], dtype="<f4")
+    rows = rows.reshape(2, len(run["positions"]), golden["vocab"])
     reference = torch.from_numpy(rows[0])
     wrong = logits_of(model, run["tokens"])[run["positions"]]
     error = float(((wrong - reference).norm(dim=1) / reference.norm(dim=1)).max())
@@ -41,75 +41,53 @@ def with_config(make, **change):
     return make_model(tiny, make_weights(tiny)[1], None)
 
 
-def with_state(tiny, edit):
+def with_state(tiny, suffix, fill):
+    """Every parameter whose name ends with `suffix` set to `fill`."""
     model = make_model(tiny, make_weights(tiny)[1], None)
     with torch.no_grad():
         for name, value in model.named_parameters():
-            edit(name, value)
+            if name.endswith(suffix):
+                value.fill_(fill)
     return model
+
+
+def dense_mistakes(out):
+    llama, qwen, phi = llama_freqs(), qwen2_yarn(), phi3_longrope()
+    plain = {"rope_type": "default", "rope_theta": 10000.0}
+    freqs, yarn = (out, "llama-freqs", "plain"), (out, "qwen2-yarn", "yarn")
+    compare("nothing: the same run again", with_rope(llama), *freqs)
+    compare("rope_freqs ignored", make_model(llama, make_weights(llama)[1], plain), *freqs)
+    compare("eps 1e-5 for 1e-2", with_config(llama_freqs, rms_norm_eps=1e-5), *freqs)
+    compare("linear scaling ignored", with_rope(llama_tied()), out, "llama-tied", "linear")
+    compare("YaRN bounds not rounded", with_rope(qwen, truncate=False), *yarn)
+    compare("YaRN beta_fast 32 for 8", with_rope(qwen, beta_fast=32.0), *yarn)
+    compare("YaRN magnitude 1", with_rope(qwen, attention_factor=1.0), *yarn)
+    compare("K bias missing", with_state(qwen, "k_proj.bias", 0), *yarn)
+    short = phi.config.rope_parameters["short_factor"]
+    compare("short factors for long", with_rope(phi, long_factor=short), out, "phi3-longrope", "long")
+    compare("magnitude 1", with_rope(phi, attention_factor=1.0), out, "phi3-longrope", "short")
+
+
+def expert_mistakes(out):
+    oss, golden = gpt_oss(), (out, "gpt-oss", "plain")
+    kinds = ["full_attention", "sliding_attention"] * 2
+    compare("window 9 for 8", with_config(gpt_oss, sliding_window=9), *golden)
+    compare("window on odd layers", with_config(gpt_oss, layer_types=kinds), *golden)
+    compare("YaRN bounds rounded", with_rope(oss, truncate=True), *golden)
+    compare("no sinks", with_state(oss, "sinks", -1e9), *golden)
+    compare("no clamp", with_config(gpt_oss, swiglu_limit=1e9), *golden)
+    compare("silu for the 1.702 sigmoid", with_config(gpt_oss, swiglu_alpha=1.0), *golden)
+    compare("router bias missing", with_state(oss, "router.bias", 0), *golden)
+    compare("down bias missing", with_state(oss, "down_proj_bias", 0), *golden)
+    compare("output bias missing", with_state(oss, "o_proj.bias", 0), *golden)
 
 
 def main():
     transformers.logging.set_verbosity_error()
     out = Path(sys.argv[1])
     print("| golden | mistake | relative error |\n|---|---|---|")
-    plain = {"rope_type": "default", "rope_theta": 10000.0}
-    llama, qwen, phi, oss = llama_freqs(), qwen2_yarn(), phi3_longrope(), gpt_oss()
-    compare("nothing: the same run again", with_rope(llama), out, "llama-freqs", "plain")
-    compare(
-    "rope_freqs ignored",
-    make_model(
-        llama,
-        make_weights(llama)[1],
-        plain),
-        out,
-        "llama-freqs",
-         "plain")
-    compare("eps 1e-5 for 1e-2", with_config(llama_freqs, rms_norm_eps=1e-5), out, "llama-freqs", "plain")
-    compare("linear scaling ignored", with_rope(llama_tied()), out, "llama-tied", "linear")
-    compare("YaRN bounds not rounded", with_rope(qwen, truncate=False), out, "qwen2-yarn", "yarn")
-    compare("YaRN beta_fast 32 for 8", with_rope(qwen, beta_fast=32.0), out, "qwen2-yarn", "yarn")
-    compare("YaRN magnitude 1", with_rope(qwen, attention_factor=1.0), out, "qwen2-yarn", "yarn")
-    compare(
-    "K bias missing",
-    with_state(
-        qwen,
-        lambda n,
-        v: v.zero_() if n.endswith("k_proj.bias") else None),
-        out,
-        "qwen2-yarn",
-         "yarn")
-    short = phi.config.rope_parameters["short_factor"]
-    compare("short factors for long", with_rope(phi, long_factor=short), out, "phi3-longrope", "long")
-    compare("magnitude 1", with_rope(phi, attention_factor=1.0), out, "phi3-longrope", "short")
-    compare("window 9 for 8", with_config(gpt_oss, sliding_window=9), out, "gpt-oss", "plain")
-    kinds = ["full_attention", "sliding_attention"] * 2
-    compare("window on odd layers", with_config(gpt_oss, layer_types=kinds), out, "gpt-oss", "plain")
-    compare("YaRN bounds rounded", with_rope(oss, truncate=True), out, "gpt-oss", "plain")
-    compare("no sinks", with_state(oss, lambda n, v: v.fill_(-1e9) if n.endswith("sinks") else None),
-            out, "gpt-oss", "plain")
-    compare("no clamp", with_config(gpt_oss, swiglu_limit=1e9), out, "gpt-oss", "plain")
-    compare("silu for the 1.702 sigmoid", with_config(gpt_oss, swiglu_alpha=1.0), out, "gpt-oss", "plain")
-    compare(
-    "router bias missing",
-    with_state(
-        oss,
-        lambda n,
-        v: v.zero_() if n.endswith("router.bias") else None),
-        out,
-        "gpt-oss",
-         "plain")
-    compare("down bias missing", with_state(oss, lambda n, v: v.zero_() if "down_proj_bias" in n else None),
-            out, "gpt-oss", "plain")
-    compare(
-    "output bias missing",
-    with_state(
-        oss,
-        lambda n,
-        v: v.zero_() if n.endswith("o_proj.bias") else None),
-        out,
-        "gpt-oss",
-         "plain")
+    dense_mistakes(out)
+    expert_mistakes(out)
 
 
 if __name__ == "__main__":

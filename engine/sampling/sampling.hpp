@@ -1,31 +1,41 @@
 // How the next token is chosen. `sample` is a pure function of logits, parameters, look-back window
 // and one uniform draw, so that it is also the reference of the GPU sampler, and a job's draws depend
-// only on its seed and the index of the token. Source: M0-W-1030, M0-W-1032, M0-W-1421, model-facts 7.3.
+// only on its seed and the index of the token.
+//
+// The bits are the same on every CPU and, by construction, on a GPU:
+// - Scores are f32 and every operation is a single IEEE one; exp is portable_exp.hpp, not libm's.
+// - A token's weight is exp((score - highest score) / temperature) as an integer in units of 2^-40,
+//   rounded down. Integer sums do not depend on their order, so any reduction gives the same total.
+// - The order of likelihood, which top_k and top_p cut, is by score, ties to the lower id.
+// - The draw always walks the kept tokens by id: the choice is the first whose cumulative weight
+//   exceeds floor(draw * total), computed in integers. No sort is needed unless a filter is on.
+// Source: M0-W-1030, M0-W-1032, M0-W-1421, model-facts 7.3.
 #pragma once
 
-#include "engine/base/ids.hpp"
-
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <span>
 #include <vector>
 
+#include "engine/base/ids.hpp"
+
 namespace orcd::engine {
 
 /// Order of effects: penalties, argmax when temperature is 0, temperature, top_k, top_p, min_p, draw.
 struct sampling_params {
-  float temperature = 1.0F;         ///< 0..2; 0 is argmax of the penalised logits, ties to the lowest id
-  std::uint32_t top_k = 0;          ///< keep the k most likely; 0 = off
-  float top_p = 1.0F;               ///< (0,1]; smallest set whose probability reaches it; 1 = off
-  float min_p = 0.0F;               ///< [0,1]; drop below min_p * highest probability; 0 = off
-  float repetition_penalty = 1.0F;  ///< logit > 0 ? / p : * p for tokens in the window; 1 = off
-  float presence_penalty = 0.0F;    ///< subtracted once per token in the window
-  float frequency_penalty = 0.0F;   ///< subtracted per occurrence in the window
+  float temperature = 1.0F;          ///< 0..2; 0 is argmax of the penalised logits, ties to the lowest id
+  std::uint32_t top_k = 0;           ///< keep the k most likely; 0 = off
+  float top_p = 1.0F;                ///< (0,1]; smallest set whose probability reaches it; 1 = off
+  float min_p = 0.0F;                ///< [0,1]; drop below min_p * highest probability; 0 = off
+  float repetition_penalty = 1.0F;   ///< logit > 0 ? / p : * p for tokens in the window; 1 = off
+  float presence_penalty = 0.0F;     ///< subtracted once per token in the window
+  float frequency_penalty = 0.0F;    ///< subtracted per occurrence in the window
   std::uint32_t repeat_last_n = 64;  ///< look-back window in tokens of prompt + output; 0 = off
 
   [[nodiscard]] bool penalises() const noexcept {
-    return repeat_last_n > 0 && (repetition_penalty != 1.0F || presence_penalty != 0.0F ||
-                                 frequency_penalty != 0.0F);
+    return repeat_last_n > 0 &&
+           (repetition_penalty != 1.0F || presence_penalty != 0.0F || frequency_penalty != 0.0F);
   }
 };
 
@@ -41,16 +51,22 @@ class draw_source {
 };
 
 /// Scratch that lives as long as its owner so that sampling allocates nothing after the first token.
+/// reserve() makes that true of the first token too: 20 bytes per vocabulary row.
 struct sampling_workspace {
-  std::vector<float> scores;
-  std::vector<token_id> order;
+  std::vector<float> scores;           ///< [vocab] logits after penalties; -infinity = never chosen
+  std::vector<std::uint64_t> weights;  ///< [vocab] probability in units of 2^-40 of the highest
+  std::vector<token_id> kept;          ///< ids that the filters have left, ascending
+  std::vector<token_id> narrowed;      ///< ids around a filter's cut; the window while penalties apply
+
+  void reserve(std::size_t vocab, std::size_t window);
 };
 
-/// `logits` [vocab]; ids in `banned` are never chosen (unused vocabulary rows); `recent` is the
-/// look-back window, oldest first, already cut to repeat_last_n. NaN logits are never chosen; if no
-/// token can be chosen the result is -1.
+/// `logits` [vocab], 1 to 2^23 rows; ids in `banned` are never chosen (unused vocabulary rows), nor
+/// are NaN and -infinity; tokens at +infinity share the whole probability. `recent` is the look-back
+/// window, oldest first, already cut to repeat_last_n. Ids outside the vocabulary are ignored in both.
+/// `draw` is in [0, 1). If no token can be chosen the result is -1. Any thread, one workspace each.
 [[nodiscard]] token_id sample(std::span<const float> logits, const sampling_params& params,
-                              std::span<const token_id> recent, std::span<const token_id> banned,
-                              double draw, sampling_workspace& workspace);
+                              std::span<const token_id> recent, std::span<const token_id> banned, double draw,
+                              sampling_workspace& workspace);
 
 }  // namespace orcd::engine

@@ -1,0 +1,99 @@
+"""Fixtures: tiny models written by the project's own tool, shared workers, the real demo model."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from worker_process import BINARY, BUILD, Worker  # noqa: E402
+
+# A few milliseconds a token: long enough to cancel, to disconnect from and to drain.
+SLOW_SHAPE = ('--layers', '6', '--embedding', '512', '--heads', '8', '--kv-heads', '4', '--ffn', '1536',
+              '--context', '8192', '--type', 'Q8_0')
+SLOW_TOKENS = 4000
+
+
+def pytest_configure(config) -> None:
+    if not BINARY.exists():
+        raise pytest.UsageError(f'{BINARY} is not built; ORCD_BUILD_DIR names the directory')
+
+
+@pytest.fixture(scope='session')
+def models(tmp_path_factory):
+    """models(name, *options): the path of a tiny model, written once per session."""
+    folder = tmp_path_factory.mktemp('models')
+
+    def write(name: str, *options: str) -> Path:
+        path = folder / f'{name}.gguf'
+        if not path.exists():
+            tool = str(BUILD / 'write_tiny_model')
+            subprocess.run([tool, '--out', str(path), *options], check=True, timeout=60)
+        return path
+    return write
+
+
+@pytest.fixture(scope='session')
+def tiny_model(models) -> Path:
+    return models('tiny', '--context', '1024')
+
+
+@pytest.fixture(scope='session')
+def slow_model(models) -> Path:
+    return models('slow', *SLOW_SHAPE)
+
+
+@pytest.fixture(scope='session')
+def demo_model() -> Path:
+    path = os.environ.get('ORCD_DEMO_MODEL', '')
+    if not path or not Path(path).exists():
+        pytest.skip('the demo model is not here: set ORCD_DEMO_MODEL (tools/fetch_demo_model.sh)')
+    return Path(path)
+
+
+@pytest.fixture(scope='session')
+def shared_tiny(tiny_model) -> Iterator[Worker]:
+    with Worker('--model', tiny_model) as worker:
+        worker.wait_event('ready')
+        yield worker
+
+
+@pytest.fixture(scope='session')
+def shared_slow(slow_model) -> Iterator[Worker]:
+    with Worker('--model', slow_model, '--max-queue', '2', '--max-tokens-out', str(SLOW_TOKENS)) as worker:
+        worker.wait_event('ready')
+        yield worker
+
+
+@pytest.fixture(scope='session')
+def shared_demo(demo_model) -> Iterator[Worker]:
+    with Worker('--model', demo_model) as worker:
+        worker.wait_event('ready')
+        yield worker
+
+
+def _idle(worker: Worker) -> Iterator[Worker]:
+    worker.wait_idle()
+    yield worker
+    assert worker.alive(), 'the worker died:\n' + '\n'.join(worker.lines[-20:])
+    worker.wait_idle()
+
+
+@pytest.fixture
+def tiny(shared_tiny) -> Iterator[Worker]:
+    """A worker with a model that takes microseconds a token; idle before and after, alive after."""
+    yield from _idle(shared_tiny)
+
+
+@pytest.fixture
+def slow(shared_slow) -> Iterator[Worker]:
+    """The same with milliseconds a token, one slot, a queue of two."""
+    yield from _idle(shared_slow)
+
+
+@pytest.fixture
+def demo(shared_demo) -> Iterator[Worker]:
+    yield from _idle(shared_demo)

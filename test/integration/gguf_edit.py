@@ -1,0 +1,52 @@
+"""Breaks a valid GGUF file in one chosen place. It knows just enough of the format to find the place."""
+import struct
+from typing import Tuple
+
+STRING, ARRAY = 8, 9
+WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+
+
+def _string(data: bytes, at: int) -> Tuple[bytes, int]:
+    length, = struct.unpack_from('<Q', data, at)
+    return data[at + 8:at + 8 + length], at + 8 + length
+
+
+def _skip(data: bytes, at: int, kind: int) -> int:
+    if kind == STRING:
+        return _string(data, at)[1]
+    if kind == ARRAY:
+        element, count = struct.unpack_from('<IQ', data, at)
+        at += 12
+        for _ in range(count):
+            at = _skip(data, at, element)
+        return at
+    return at + WIDTHS[kind]
+
+
+def with_architecture(data: bytes, name: bytes) -> bytes:
+    """Another general.architecture of the same length."""
+    key = b'general.architecture'
+    at = data.index(key) + len(key) + 4
+    old, end = _string(data, at)
+    assert len(old) == len(name), (old, name)
+    return data[:at + 8] + name + data[end:]
+
+
+def with_tensor_type(data: bytes, kind: int) -> bytes:
+    """Another ggml type for the first tensor of the table."""
+    tensors, pairs = struct.unpack_from('<QQ', data, 8)
+    assert tensors > 0
+    at = 24
+    for _ in range(pairs):
+        _, at = _string(data, at)
+        at = _skip(data, at + 4, struct.unpack_from('<I', data, at)[0])
+    _, at = _string(data, at)
+    dimensions, = struct.unpack_from('<I', data, at)
+    at += 4 + 8 * dimensions
+    return data[:at] + struct.pack('<I', kind) + data[at + 4:]
+
+
+def without_tokenizer(data: bytes) -> bytes:
+    """Every tokenizer key under another name of the same length."""
+    assert b'tokenizer.ggml.' in data
+    return data.replace(b'tokenizer.ggml.', b'tokenizer.none.')

@@ -1,0 +1,86 @@
+"""What a worker holds does not grow: memory, descriptors, threads; the model is mapped, not copied.
+Source: issue (speed and memory), M0-W-1221, 1830 item 7."""
+import json
+import re
+import statistics
+
+import pytest
+
+from http_client import Connection, Stream
+from worker_process import SANITIZED, Worker, request_body, wait_until
+
+REQUESTS = 1000
+WARM_UP = 200
+
+
+def one(connection: Connection, **changes) -> None:
+    connection.request('POST', '/execute', json.dumps(request_body(**changes)).encode())
+    stream = Stream(connection)
+    assert stream.finish().name in ('end', 'error')
+
+
+@pytest.mark.skipif(SANITIZED, reason='a sanitizer keeps freed memory on purpose')
+def test_a_thousand_requests_leave_nothing_behind(tiny_model):
+    with Worker('--model', tiny_model) as worker:
+        worker.wait_event('ready')
+
+        def batch(count):
+            with Connection(worker.port) as connection:
+                for number in range(count):
+                    one(connection, max_tokens=8, prompt='word ' * (number % 40 + 1), temperature=1.0,
+                        seed=number)
+            for number in range(count // 20):
+                worker.open(max_tokens=0).close()
+                stream = worker.open(job_id=f'x{number}', max_tokens=500, ignore_eos=True)
+                worker.cancel(f'x{number}')
+                stream.finish()
+                stream.close()
+                worker.open(max_tokens=500, ignore_eos=True).close()
+            worker.wait_idle()
+
+        batch(WARM_UP)
+        memory, descriptors, threads = worker.memory(), worker.descriptors(), worker.threads()
+        samples = []
+        for _ in range(5):
+            batch(REQUESTS // 5)
+            samples.append(worker.memory()['VmRSS'])
+        growth = (statistics.median(samples[-2:]) - memory['VmRSS']) / memory['VmRSS']
+        assert growth < 0.01, f'resident memory grew by {growth * 100:.2f} %: {memory["VmRSS"]} {samples}'
+        assert worker.descriptors() == descriptors
+        assert worker.threads() == threads
+
+
+@pytest.mark.skipif(SANITIZED, reason='a sanitizer has memory of its own')
+def test_the_model_is_mapped_not_copied(slow_model):
+    size = slow_model.stat().st_size
+    with Worker('--model', slow_model, '--context', '256') as worker:
+        worker.execute(max_tokens=5)
+        mapped, private = 0, 0
+        text = open(f'/proc/{worker.pid}/smaps').read()
+        for block in re.split(r'\n(?=[0-9a-f]+-[0-9a-f]+ )', text):
+            if str(slow_model) in block.split('\n', 1)[0]:
+                mapped += int(re.search(r'^Rss:\s+(\d+)', block, re.M).group(1)) * 1024
+                private += int(re.search(r'^Private_Dirty:\s+(\d+)', block, re.M).group(1)) * 1024
+        assert mapped > size * 0.8, f'{mapped} of {size} bytes are mapped from the file'
+        assert private == 0
+        anonymous = worker.memory()['RssAnon']
+        assert anonymous < size * 0.6 + 16 * 2**20, f'{anonymous} anonymous bytes for a model of {size}'
+
+
+def test_the_real_model_is_mapped_not_copied(demo, demo_model):
+    if SANITIZED:
+        pytest.skip('a sanitizer has memory of its own')
+    demo.execute(max_tokens=3)
+    memory = demo.memory()
+    size = demo_model.stat().st_size
+    assert memory['RssFile'] > size * 0.8
+    assert memory['RssAnon'] < size * 1.5, memory
+
+
+def test_every_disconnect_frees_its_descriptor(tiny):
+    before = tiny.descriptors()
+    for _ in range(100):
+        tiny.open(max_tokens=900, ignore_eos=True).close()
+        tiny.connect().reset()
+    tiny.wait_idle()
+    wait_until(lambda: tiny.descriptors() <= before, 5, 'the descriptors are back')

@@ -1,0 +1,133 @@
+"""The scrape: parses, passes promtool, counts what was done, never runs backwards.
+Sources: M0-W-1350, WORK-3081, the wire conventions (d)."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from worker_process import Worker, wait_until
+
+PROMTOOL = os.environ.get('ORCD_PROMTOOL') or shutil.which('promtool')
+SAMPLE = re.compile(r'[a-zA-Z_:][\w:]*(\{(\w+="(\\.|[^"\\])*",?)*\})? (-?[\d.eE+-]+|NaN|\+Inf)')
+
+NAMES = [
+    'worker_vram_bytes', 'worker_requests_total', 'worker_tokens_in_total',
+    'worker_tokens_generated_total', 'worker_uptime_seconds', 'worker_requests_waiting',
+    'worker_requests_running', 'worker_info', 'worker_state', 'worker_resident',
+    'worker_disconnects_total', 'worker_cancel_to_idle_seconds', 'worker_gpu_step_age_seconds',
+    'worker_inference_duration_seconds', 'worker_time_to_first_token_seconds',
+    'worker_inter_token_latency_seconds',
+]
+
+
+@pytest.fixture
+def worker(tiny_model):
+    with Worker('--model', tiny_model) as running:
+        running.wait_event('ready')
+        yield running
+
+
+def exercise(worker) -> None:
+    worker.execute(max_tokens=10, ignore_eos=True)
+    worker.execute(max_tokens=5, ignore_eos=True)
+    worker.open(max_tokens=0).close()
+    stream = worker.open(job_id='cancelled', max_tokens=900, ignore_eos=True)
+    worker.cancel('cancelled')
+    stream.finish()
+    stream.close()
+    worker.wait_idle()
+
+
+def test_text_format(worker):
+    exercise(worker)
+    answer = worker.get('/metrics')
+    assert answer.headers['content-type'].startswith('text/plain; version=0.0.4')
+    text = answer.body.decode()
+    assert text.endswith('\n')
+    families, typed = set(), {}
+    for line in text.splitlines():
+        if line.startswith('# TYPE '):
+            _, _, name, kind = line.split(' ')
+            assert name not in typed, f'{name} twice'
+            typed[name] = kind
+        elif line.startswith('# HELP '):
+            families.add(line.split(' ')[2])
+        else:
+            assert SAMPLE.fullmatch(line), line
+    assert families == set(typed)
+    for name in NAMES:
+        assert name in typed, name
+
+
+def test_promtool(worker):
+    if not PROMTOOL:
+        pytest.skip('promtool is not here (tools/promtool.sh)')
+    exercise(worker)
+    checked = subprocess.run([PROMTOOL, 'check', 'metrics'], input=worker.get('/metrics').body,
+                             capture_output=True, timeout=30)
+    assert checked.returncode == 0, (checked.stdout + checked.stderr).decode()
+
+
+def test_counts_are_what_was_done(worker):
+    begin = worker.metrics()
+    exercise(worker)
+    assert worker.metric('worker_requests_total', outcome='completed') == 2
+    assert worker.metric('worker_requests_total', outcome='refused') == 1
+    ended = worker.metric('worker_requests_total', outcome='cancelled')
+    assert ended == 1 or worker.metric('worker_requests_total', outcome='completed') == 3
+    assert worker.metric('worker_tokens_generated_total') >= 15
+    assert worker.metric('worker_tokens_in_total') > 0
+    assert worker.metric('worker_inference_duration_seconds_count') == 3
+    for series, value in begin.items():
+        if series.split('{')[0].endswith(('_total', '_count', '_bucket')):
+            assert worker.metrics().get(series, 0) >= value, series
+
+
+def test_exact_token_counts(worker):
+    ends = [worker.execute(max_tokens=n, ignore_eos=True, prompt='abc ' * n)[-1].data for n in (1, 4, 9)]
+    assert worker.metric('worker_tokens_generated_total') == sum(e['tokens_out'] for e in ends) == 14
+    assert worker.metric('worker_tokens_in_total') == sum(e['tokens_in'] for e in ends)
+    assert worker.metric('worker_time_to_first_token_seconds_count') == 3
+    assert worker.metric('worker_inter_token_latency_seconds_count') == (1 + 4 + 9) - 3
+
+
+def test_histograms_are_cumulative(worker):
+    exercise(worker)
+    series = worker.metrics()
+    names = {s.split('_bucket{')[0] for s in series if '_bucket{' in s}
+    assert len(names) >= 5
+    for name in names:
+        buckets = [(re.search(r'le="([^"]+)"', s).group(1), v) for s, v in series.items()
+                   if s.startswith(name + '_bucket{')]
+        buckets.sort(key=lambda b: float(b[0]))
+        values = [v for _, v in buckets]
+        assert values == sorted(values) and buckets[-1][0] == '+Inf', name
+        assert values[-1] == series[name + '_count'], name
+
+
+def test_state_is_one_hot(worker):
+    assert worker.metric('worker_state') == 1
+    assert worker.metric('worker_state', state='ready') == 1
+
+
+def test_no_text_of_a_client_in_labels(worker):
+    worker.execute(job_id='label-canary', prompt='label-canary', max_tokens=1)
+    worker.call('GET', '/label-canary')
+    assert b'label-canary' not in worker.get('/metrics').body
+
+
+def test_the_requirements_name_in_milliseconds(worker):
+    worker.execute(max_tokens=1)
+    texts = [worker.get(path).body for path in ('/metrics', '/metrics?compat=seed', '/metrics?milliseconds=1',
+                                                '/metrics?ms=1')]
+    assert any(b'worker_inference_duration_ms_bucket' in text for text in texts)
+
+
+def test_disconnects_by_phase(slow):
+    before = slow.metric('worker_disconnects_total', phase='decode')
+    stream = slow.open(max_tokens=3000, ignore_eos=True)
+    stream.until('token', 2)
+    stream.close()
+    wait_until(lambda: slow.metric('worker_disconnects_total', phase='decode') == before + 1, 3, 'counted')

@@ -1,0 +1,260 @@
+"""How a worker refuses to start: exit code, exactly one clear error, no hang; and where its options come
+from. Sources: M0-W-1020, 1100..1111, 1210, WORK-3010..3012; the design's section 6."""
+import os
+import socket
+import struct
+
+import pytest
+
+import gguf_edit
+from worker_process import BINARY, Worker, run_to_exit
+
+FAILURE, USAGE = 1, 2
+
+
+def only_error(worker) -> dict:
+    errors = [e for e in worker.events() if e['level'] in ('error', 'critical')]
+    assert len(errors) == 1, errors
+    assert not worker.events('ready')
+    return errors[0]
+
+
+def refuse_model(path, *options, code='MODEL_LOAD_FAILED', words=()):
+    """Starts on a bad model: exit 1, one error with the required fields."""
+    exit_code, worker = run_to_exit('--model', path, *options)
+    assert exit_code == FAILURE, '\n'.join(worker.lines)
+    error = only_error(worker)
+    assert error['event'] == 'error' and error['code'] == code, error
+    assert error.get('model_path', error.get('model')) is not None and 'gpu_device' in error
+    for word in words:
+        assert word in error['message'], f'{word!r} is not in {error["message"]!r}'
+    assert worker.stdout == b''
+    return error
+
+
+@pytest.fixture(scope='module')
+def image(tiny_model) -> bytes:
+    return tiny_model.read_bytes()
+
+
+@pytest.fixture
+def broken(tmp_path):
+    def write(data: bytes):
+        path = tmp_path / 'broken.gguf'
+        path.write_bytes(data)
+        return path
+    return write
+
+
+def test_missing_model(tmp_path):
+    refuse_model(tmp_path / 'nowhere.gguf', words=('nowhere.gguf',))
+
+
+def test_model_is_a_directory(tmp_path):
+    refuse_model(tmp_path, words=(str(tmp_path),))
+
+
+def test_unreadable_model(broken, image):
+    path = broken(image)
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip('runs as root: every file is readable')
+    refuse_model(path)
+
+
+def test_empty_model(broken):
+    refuse_model(broken(b''), words=('broken.gguf',))
+
+
+def test_not_a_model(broken):
+    refuse_model(broken(b'#!/bin/sh\n' * 100), words=('broken.gguf',))
+
+
+@pytest.mark.parametrize('version', [0, 1, 2, 4, 2**32 - 1])
+def test_other_version(broken, image, version):
+    refuse_model(broken(image[:4] + struct.pack('<I', version) + image[8:]), words=(str(version), '3'))
+
+
+@pytest.mark.parametrize('share', [0.0005, 0.01, 0.3, 0.6, 0.95, 0.9999])
+def test_truncated_model(broken, image, share):
+    refuse_model(broken(image[:max(5, int(len(image) * share))]), words=('broken.gguf',))
+
+
+@pytest.mark.parametrize('field, value', [(8, 2**63), (8, 10_001), (16, 2**63)])
+def test_impossible_counts(broken, image, field, value):
+    refuse_model(broken(image[:field] + struct.pack('<Q', value) + image[field + 8:]))
+
+
+def test_unknown_architecture(broken, image):
+    refuse_model(broken(gguf_edit.with_architecture(image, b'lamma')),
+                 words=('lamma', 'llama', 'qwen2', 'phi3'))
+
+
+@pytest.mark.parametrize('kind', [4, 31, 39 + 1000, 2**31])
+def test_unknown_tensor_type(broken, image, kind):
+    refuse_model(broken(gguf_edit.with_tensor_type(image, kind)), words=(str(kind),))
+
+
+def test_missing_tokenizer(broken, image):
+    error = refuse_model(broken(gguf_edit.without_tokenizer(image)))
+    assert 'tokenizer' in error['message']
+
+
+def test_missing_tokenizer_json(tiny_model, tmp_path):
+    exit_code, worker = run_to_exit('--model', tiny_model, '--tokenizer', tmp_path / 'none.json')
+    assert exit_code == FAILURE and 'none.json' in only_error(worker)['message']
+
+
+def test_port_in_use(tiny_model):
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        exit_code, worker = run_to_exit('--model', tiny_model, port=port)
+    error = only_error(worker)
+    assert exit_code == FAILURE and error['code'] == 'WORKER_START_FAILED'
+    assert port in error['message'] and '127.0.0.1' in error['message']
+
+
+def test_port_is_checked_before_the_model_is_loaded(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        taken.listen()
+        _, worker = run_to_exit('--model', tmp_path / 'none.gguf', port=str(taken.getsockname()[1]))
+    assert only_error(worker)['code'] in ('WORKER_START_FAILED', 'MODEL_LOAD_FAILED')
+
+
+def test_cuda_backend_is_refused_where_there_is_none(tiny_model):
+    exit_code, worker = run_to_exit('--model', tiny_model, '--backend', 'cuda', backend=False)
+    message = only_error(worker)['message']
+    assert exit_code == FAILURE and 'cuda' in message.lower() and 'host' in message, message
+    exit_code, worker = run_to_exit('--model', tiny_model, backend=False)
+    assert exit_code == FAILURE, 'nothing falls back to the host backend'
+
+
+def test_kv_cache_limit(tiny_model):
+    exit_code, worker = run_to_exit('--model', tiny_model, '--context', '1024', '--slots', '64',
+                                    '--kv-cache-size-mb', '1')
+    error = only_error(worker)
+    assert exit_code == FAILURE and error['code'] in ('INSUFFICIENT_VRAM', 'WORKER_START_FAILED')
+
+
+BAD_OPTIONS = [
+    (['--port', '80'], 'port', ('80', '1024', '65535')),
+    (['--port', '65536'], 'port', ('65536',)),
+    (['--port', 'x'], 'port', ('x',)),
+    (['--port', '-1'], 'port', ()),
+    (['--worker-id', 'me'], 'worker-id', ('me', 'UUID')),
+    (['--slots', '0'], 'slots', ('0', '1')),
+    (['--slots', '1000'], 'slots', ('1000', '256')),
+    (['--max-queue', '-1'], 'max-queue', ('-1',)),
+    (['--max-tokens-out', '1e3'], 'max-tokens-out', ('1e3',)),
+    (['--backend', 'gpu'], 'backend', ('gpu', 'cuda', 'host')),
+    (['--gpu-device', '-1'], 'gpu-device', ('-1',)),
+    (['--callback-url', 'ftp://x'], 'callback-url', ('ftp://x',)),
+    (['--log-format', 'xml'], 'log-format', ('xml', 'json')),
+    (['--deadline-mode', 'maybe'], 'deadline-mode', ('maybe',)),
+    (['--host', 'not an address'], 'host', ('not an address',)),
+    (['--rope-freq-base', 'nan'], 'rope-freq-base', ('nan',)),
+    (['--inference-timeout-sec', '0'], 'inference-timeout-sec', ('0',)),
+    (['--model', ''], 'model', ()),
+    (['--no-such-option', '1'], 'no-such-option', ()),
+    (['stray'], 'stray', ()),
+    (['--slots'], 'slots', ()),
+    (['--slots', '2', '--slots', '3'], 'slots', ()),
+]
+
+
+@pytest.mark.parametrize('options, name, words', BAD_OPTIONS, ids=[' '.join(o[0]) for o in BAD_OPTIONS])
+def test_bad_option(tiny_model, options, name, words):
+    model = [] if options[0] == '--model' else ['--model', tiny_model]
+    port = '' if options[0] == '--port' else '0'
+    backend = options[0] != '--backend'
+    log_format = '' if options[0] == '--log-format' else 'json'
+    exit_code, worker = run_to_exit(*model, *options, port=port, backend=backend, log_format=log_format)
+    assert exit_code == USAGE
+    told = [line for line in worker.lines if line]
+    assert len(told) == 1, told
+    for word in (name, *words):
+        assert word in told[0], f'{word!r} is not in {told[0]!r}'
+
+
+def test_model_is_required():
+    exit_code, worker = run_to_exit()
+    assert exit_code == USAGE and '--model' in '\n'.join(worker.lines)
+
+
+def test_help_and_version():
+    for option, word in (('--help', b'--max-queue'), ('--version', b'worker-orcd')):
+        exit_code, worker = run_to_exit(option, backend=False, port='', log_format='')
+        assert exit_code == 0 and word in worker.stdout and not worker.lines
+
+
+def test_command_line_wins_over_environment_wins_over_file(tiny_model, tmp_path):
+    config = tmp_path / 'worker.conf'
+    config.write_text('# comment\nslots = 2\nmax-queue = 3\nmax-tokens-out = 44\ninference-timeout-sec = 5\n')
+    environment = {'WORKER_ORCD_SLOTS': '4', 'WORKER_ORCD_MAX_TOKENS_OUT': '55'}
+    with Worker('--model', tiny_model, '--config', config, '--slots', '5', environment=environment) as worker:
+        assert worker.get('/health').json()['slots'] == 5
+        refused = worker.open(max_tokens=56)
+        assert refused.response.status == 400 and '55' in refused.response.error['message']
+        refused.close()
+
+
+def test_everything_by_environment(tiny_model):
+    environment = {'WORKER_ORCD_MODEL': str(tiny_model), 'WORKER_ORCD_BACKEND': 'host',
+                   'WORKER_ORCD_PORT': '0', 'WORKER_ORCD_LOG_FORMAT': 'json'}
+    with Worker(environment=environment, backend=False, port='', log_format='') as worker:
+        assert worker.get('/ready').status == 200
+
+
+def test_bad_config_file(tiny_model, tmp_path):
+    for text, word in (('slotz = 2\n', 'slotz'), ('slots = many\n', 'many'), ('slots\n', 'config'),
+                       ('slots = 1\nslots = 2\n', 'slots')):
+        config = tmp_path / 'worker.conf'
+        config.write_text(text)
+        exit_code, worker = run_to_exit('--model', tiny_model, '--config', config)
+        assert exit_code == USAGE and word in '\n'.join(worker.lines), (text, worker.lines)
+    exit_code, worker = run_to_exit('--model', tiny_model, '--config', tmp_path / 'none.conf')
+    assert exit_code == USAGE and 'none.conf' in '\n'.join(worker.lines)
+
+
+@pytest.mark.parametrize('how', ['path', 'file uri', 'relative path', 'shared memory'])
+def test_model_locations(tiny_model, how):
+    location = {'path': str(tiny_model), 'file uri': f'file:{tiny_model}',
+                'relative path': tiny_model.name}.get(how)
+    segment = None
+    if how == 'shared memory':
+        segment = f'/dev/shm/orcd-test-{os.getpid()}'
+        with open(segment, 'wb') as file:
+            file.write(tiny_model.read_bytes())
+        location = f'shm:/{os.path.basename(segment)}'
+    try:
+        with Worker('--model', location, directory=tiny_model.parent) as worker:
+            assert worker.execute(max_tokens=2)[-1].name == 'end'
+    finally:
+        if segment:
+            os.unlink(segment)
+
+
+@pytest.mark.parametrize('family', ['llama', 'qwen2', 'phi3', 'gpt-oss'])
+def test_every_family_serves(models, family):
+    options = ['--sentencepiece'] if family == 'phi3' else []
+    model = models(f'family-{family}', '--family', family, '--context', '512', *options)
+    with Worker('--model', model) as worker:
+        first, second = (worker.execute(max_tokens=20, ignore_eos=True) for _ in range(2))
+        assert first[-1].data['tokens_out'] == 20
+        assert [e.raw for e in first if e.name == 'token'] == [e.raw for e in second if e.name == 'token']
+
+
+def test_ipv6(tiny_model):
+    if not os.path.exists('/proc/net/if_inet6') or '1' not in open('/proc/net/if_inet6').read():
+        pytest.skip('no IPv6 here')
+    with Worker('--model', tiny_model, '--host', '::1') as worker:
+        with socket.create_connection(('::1', worker.port), timeout=10) as peer:
+            peer.sendall(b'GET /live HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n')
+            assert b' 200 ' in peer.recv(4096)
+
+
+def test_binary_is_the_release():
+    assert os.access(BINARY, os.X_OK)

@@ -1,0 +1,242 @@
+"""Starts, watches and always ends one worker process."""
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Dict, List, Optional, Tuple
+
+from http_client import Connection, Event, Response, Stream, check_stream, split_metric
+
+PROJECT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get('ORCD_BUILD_DIR', PROJECT / 'build' / 'release')).resolve()
+BINARY = BUILD / 'worker-orcd'
+SANITIZED = os.environ.get('ORCD_SANITIZED', '') not in ('', '0')
+# Sanitizers cost a factor; limits of time are stretched by it, never loosened otherwise.
+STRETCH = 15.0 if SANITIZED else 1.0
+START_TIMEOUT = 30.0 * STRETCH
+SANITIZER_REPORT = re.compile(r'(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error: ')
+
+
+def wait_until(condition, timeout: float, what: str, step: float = 0.005):
+    """The condition's first true value; every wait of the tests is bounded by this."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f'not within {timeout:.1f} s: {what}')
+        time.sleep(step)
+
+
+class Worker:
+    """One worker-orcd on a free port. Its log is parsed line by line while it runs."""
+
+    def __init__(self, *arguments: str, environment: Optional[Dict[str, str]] = None, backend: bool = True,
+                 log_format: str = 'json', port: str = '0', directory: Optional[Path] = None):
+        command = [str(BINARY)]
+        if backend:
+            command += ['--backend', 'host']
+        if port:
+            command += ['--port', port]
+        if log_format:
+            command += ['--log-format', log_format]
+        self.command = command + [str(a) for a in arguments]
+        clean = {k: v for k, v in os.environ.items()
+                 if not k.startswith(('WORKER_', 'ORCD_', 'NOTIFY_', 'LISTEN_', 'WATCHDOG_'))}
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env={**clean, **(environment or {})},
+                                        cwd=directory)
+        self.pid = self.process.pid
+        self.lines: List[str] = []
+        self.stdout = b''
+        self._changed = threading.Condition()
+        self._readers = [threading.Thread(target=self._read_log, daemon=True),
+                         threading.Thread(target=self._read_stdout, daemon=True)]
+        for reader in self._readers:
+            reader.start()
+        self._port: Optional[int] = None
+
+    def _read_log(self) -> None:
+        for raw in self.process.stderr:
+            with self._changed:
+                self.lines.append(raw.decode('utf-8', errors='strict').rstrip('\n'))
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _read_stdout(self) -> None:
+        self.stdout = self.process.stdout.read()
+
+    def __enter__(self) -> 'Worker':
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    # --- the process ---------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Whatever happened: no process is left, and no sanitizer had anything to report."""
+        if SANITIZED and self.alive():
+            self._stop_in_order()
+        if self.alive():
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait(30)
+        for reader in self._readers:
+            reader.join(10)
+        self.process.stderr.close()
+        self.process.stdout.close()
+        reports = [line for line in self.lines if SANITIZER_REPORT.search(line)]
+        assert not reports, '\n'.join(self.lines[-80:])
+
+    def _stop_in_order(self) -> None:
+        """Leaks are looked for at exit only, so the process must get there: drain, then insist."""
+        for _ in range(2):
+            self.terminate()
+            try:
+                self.process.wait(10)
+                return
+            except subprocess.TimeoutExpired:
+                continue
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait_exit(self, timeout: float) -> int:
+        code = self.process.wait(timeout * STRETCH)
+        for reader in self._readers:
+            reader.join(10)
+        return code
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    # --- the log -------------------------------------------------------------------------------
+
+    def events(self, name: Optional[str] = None, **fields) -> List[dict]:
+        """Parsed log lines; every line must be one JSON object."""
+        with self._changed:
+            parsed = [json.loads(line) for line in self.lines if line]
+        return [e for e in parsed if (name is None or e.get('event') == name)
+                and all(e.get(k) == v for k, v in fields.items())]
+
+    def wait_event(self, name: str, timeout: float = START_TIMEOUT, **fields) -> dict:
+        deadline = time.monotonic() + timeout
+        while True:
+            found = self.events(name, **fields)
+            if found:
+                return found[-1]
+            if self.process.poll() is not None:
+                for reader in self._readers:
+                    reader.join(5)
+                found = self.events(name, **fields)
+                if found:
+                    return found[-1]
+                raise AssertionError(
+                    f'exit {self.process.returncode} before {name}:\n' + '\n'.join(self.lines))
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise AssertionError(f'no {name} within {timeout} s:\n' + '\n'.join(self.lines[-20:]))
+            with self._changed:
+                self._changed.wait(min(left, 0.1))
+
+    @property
+    def port(self) -> int:
+        if self._port is None:
+            self._port = int(self.wait_event('ready')['port'])
+        return self._port
+
+    # --- requests ------------------------------------------------------------------------------
+
+    def connect(self, **options) -> Connection:
+        return Connection(self.port, **options)
+
+    def call(self, method: str, path: str, body=None, headers: Optional[Dict[str, str]] = None) -> Response:
+        """One request on a connection of its own; `body` may be bytes or something for json.dumps."""
+        payload = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        with self.connect() as connection:
+            connection.request(method, path, payload, headers)
+            return connection.read_response(head_only=method == 'HEAD')
+
+    def get(self, path: str) -> Response:
+        return self.call('GET', path)
+
+    def open(self, headers: Optional[Dict[str, str]] = None, **body) -> Stream:
+        """Sends /execute and returns its stream as soon as the response head is there."""
+        return Stream(self.send_execute(headers, **body))
+
+    def send_execute(self, headers: Optional[Dict[str, str]] = None, **body) -> Connection:
+        connection = self.connect()
+        connection.request('POST', '/execute', json.dumps(request_body(**body)).encode(), headers)
+        return connection
+
+    def execute(self, headers: Optional[Dict[str, str]] = None, **body) -> List[Event]:
+        """A whole stream, checked."""
+        stream = self.open(headers, **body)
+        assert stream.response.status == 200, (stream.response.status, stream.response.body)
+        events = stream.rest()
+        stream.close()
+        check_stream(events)
+        return events
+
+    def cancel(self, job_id: str) -> Response:
+        return self.call('POST', '/cancel', {'job_id': job_id})
+
+    def metrics(self) -> Dict[str, float]:
+        text = self.get('/metrics').body.decode('utf-8')
+        return dict(split_metric(line) for line in text.splitlines() if line and not line.startswith('#'))
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Sum over the series of that name whose labels match."""
+        total = 0.0
+        for series, value in self.metrics().items():
+            match = re.fullmatch(r'([\w:]+)(?:\{(.*)\})?', series)
+            found = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match.group(2) or ''))
+            if match.group(1) == name and all(found.get(k) == v for k, v in labels.items()):
+                total += value
+        return total
+
+    def running(self) -> float:
+        return self.metric('worker_requests_running')
+
+    def waiting(self) -> float:
+        return self.metric('worker_requests_waiting')
+
+    def wait_idle(self, timeout: float = 10.0) -> None:
+        wait_until(lambda: self.running() == 0 and self.waiting() == 0, timeout * STRETCH,
+                   'the worker is idle')
+
+    # --- what the process holds ----------------------------------------------------------------
+
+    def descriptors(self) -> int:
+        return len(os.listdir(f'/proc/{self.pid}/fd'))
+
+    def threads(self) -> int:
+        return len(os.listdir(f'/proc/{self.pid}/task'))
+
+    def memory(self) -> Dict[str, int]:
+        """Bytes by name from /proc/PID/status (VmRSS, RssAnon, RssFile, ...)."""
+        text = Path(f'/proc/{self.pid}/status').read_text()
+        return {k: int(v) * 1024 for k, v in re.findall(r'^(\w+):\s+(\d+) kB$', text, re.M)}
+
+
+def request_body(**changes) -> dict:
+    """A valid /execute body; None removes a field."""
+    body = {'job_id': f'job-{uuid.uuid4()}', 'prompt': 'Once upon a time', 'max_tokens': 16,
+            'temperature': 0.0, 'seed': 42, **changes}
+    return {k: v for k, v in body.items() if v is not None}
+
+
+def run_to_exit(*arguments: str, timeout: float = 30.0, **options) -> Tuple[int, Worker]:
+    """Runs the binary until it exits by itself."""
+    worker = Worker(*arguments, **options)
+    try:
+        return worker.wait_exit(timeout), worker
+    finally:
+        worker.end()

@@ -1,0 +1,130 @@
+#include "engine/text/bpe_tokenizer.hpp"
+
+#include <utility>
+
+#include "engine/text/bpe.hpp"
+#include "engine/text/nfc.hpp"
+#include "engine/text/utf8.hpp"
+
+namespace orcd::engine {
+
+namespace {
+
+constexpr std::string_view metaspace = "\xE2\x96\x81";
+
+std::string with_metaspaces(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 2);
+  for (const char c : text) {
+    if (c == ' ') {
+      out.append(metaspace);
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+class bpe_tokenizer::bpe_run final : public run {
+ public:
+  explicit bpe_run(const bpe_tokenizer& t) : t_(t) {}
+
+  void plain(std::string_view text, bool first, bool parse_special, std::vector<token_id>& out) override {
+    const bpe_settings& s = t_.settings_;
+    std::string normal;
+    if (s.nfc && may_need_nfc(text)) text = normal = to_nfc(text);
+    if (s.normalized_specials.empty()) return fragment(text, first, out);
+    s.normalized_specials.partition(
+        text, parse_special,
+        [&](std::string_view part) { fragment(part, first && part.data() == text.data(), out); },
+        [&](token_id id) { out.push_back(id); });
+  }
+
+ private:
+  void fragment(std::string_view text, bool first, std::vector<token_id>& out) {
+    const bpe_settings& s = t_.settings_;
+    const bool spaced =
+        text.front() == ' ' || (s.how == spelling::sentencepiece && text.starts_with(metaspace));
+    std::string changed;
+    if (s.prefix == space_prefix::always || (s.prefix == space_prefix::unless_spaced && !spaced) ||
+        (s.prefix == space_prefix::first_unless_spaced && first && !spaced)) {
+      text = changed = ' ' + std::string(text);
+    }
+    if (s.how == spelling::sentencepiece) text = changed = with_metaspaces(text);
+    t_.words_.split(text, [&](std::string_view w) { word(w, out); });
+  }
+
+  void word(std::string_view w, std::vector<token_id>& out) {
+    const token_id whole = t_.vocab_.find(w);
+    if (whole < 0 || t_.vocab_.kind(whole) != token_kind::normal) return append_merged(w, out);
+    if (t_.settings_.ignore_merges) return out.push_back(whole);
+    std::atomic<reach>& known = t_.reachable_[static_cast<std::size_t>(whole)];
+    const reach r = known.load(std::memory_order_relaxed);
+    if (r == reach::yes) return out.push_back(whole);
+    append_merged(w, out);
+    if (r == reach::untried) {
+      const bool reached = scratch_.symbols.size() == 1 && scratch_.symbols[0] == whole;
+      known.store(reached ? reach::yes : reach::no, std::memory_order_relaxed);
+    }
+  }
+
+  void append_merged(std::string_view w, std::vector<token_id>& out) {
+    scratch_.symbols.clear();
+    if (t_.settings_.how == spelling::byte_level) {
+      for (const char c : w) append_byte(static_cast<unsigned char>(c));
+    } else {
+      append_characters(w);
+    }
+    scratch_.merge(t_.merges_);
+    out.insert(out.end(), scratch_.symbols.begin(), scratch_.symbols.end());
+  }
+
+  // A byte without a token has no place in the result, as in the Hugging Face model.
+  void append_byte(unsigned char byte) {
+    if (const token_id id = t_.vocab_.of_byte(byte); id >= 0) scratch_.symbols.push_back(id);
+  }
+
+  void append_characters(std::string_view w) {
+    const char* const end = w.data() + w.size();
+    bool unknown_before = false;
+    for (const char* p = w.data(); p != end;) {
+      const std::string_view c(p, utf8::decode(p, end).size);
+      p += c.size();
+      const token_id id = t_.vocab_.find(c);
+      const bool known = id >= 0 || has_bytes(c);
+      if (id >= 0) {
+        scratch_.symbols.push_back(id);
+      } else if (known) {
+        for (const char b : c) append_byte(static_cast<unsigned char>(b));
+      } else if (t_.settings_.unknown >= 0 && !(unknown_before && t_.settings_.fuse_unknown)) {
+        scratch_.symbols.push_back(t_.settings_.unknown);
+      }
+      unknown_before = !known;
+    }
+  }
+
+  [[nodiscard]] bool has_bytes(std::string_view c) const {
+    for (const char b : c) {
+      if (t_.vocab_.of_byte(static_cast<unsigned char>(b)) < 0) return false;
+    }
+    return true;
+  }
+
+  const bpe_tokenizer& t_;
+  bpe_scratch scratch_;
+};
+
+bpe_tokenizer::bpe_tokenizer(vocabulary vocab, merge_table merges, bpe_settings settings, vocab_rules rules)
+    : vocab_tokenizer(std::move(vocab), std::move(rules)),
+      merges_(std::move(merges)),
+      settings_(std::move(settings)),
+      words_(settings_.stages),
+      reachable_(std::make_unique<std::atomic<reach>[]>(vocab_.size())) {}
+
+std::unique_ptr<vocab_tokenizer::run> bpe_tokenizer::start() const {
+  return std::make_unique<bpe_run>(*this);
+}
+
+}  // namespace orcd::engine

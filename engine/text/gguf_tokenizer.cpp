@@ -1,0 +1,224 @@
+// Tokenizers from the tokenizer.ggml.* keys of a GGUF file.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "engine/text/bpe_tokenizer.hpp"
+#include "engine/text/end_of_generation.hpp"
+#include "engine/text/spm_tokenizer.hpp"
+
+namespace orcd::engine {
+
+namespace {
+
+constexpr std::string_view prefix = "tokenizer.ggml.";
+constexpr std::size_t max_merges = 1u << 22;
+
+error refuse(std::string text) {
+  return {errc::model_load_failed, std::move(text)};
+}
+
+std::string key(std::string_view name) {
+  return std::string(prefix).append(name);
+}
+
+// A special id: `fallback` when absent, -1 when it is outside the vocabulary.
+result<token_id> read_id(const gguf_file& file, std::string_view name, std::uint32_t vocab,
+                         token_id fallback) {
+  const gguf_value* v = file.find(key(name));
+  if (v == nullptr) return fallback >= 0 && static_cast<std::uint32_t>(fallback) < vocab ? fallback : -1;
+  if (const auto* i = std::get_if<std::int64_t>(&v->value)) {
+    return *i >= 0 && *i < static_cast<std::int64_t>(vocab) ? static_cast<token_id>(*i) : -1;
+  }
+  if (const auto* u = std::get_if<std::uint64_t>(&v->value))
+    return *u < vocab ? static_cast<token_id>(*u) : -1;
+  return refuse(key(name) + " is not an integer");
+}
+
+result<std::vector<token_entry>> read_tokens(const gguf_file& file) {
+  const auto pieces = file.get_strings(key("tokens"));
+  if (!pieces) return pieces.error();
+  const auto types = file.get_integers(key("token_type"));
+  if (!types) return types.error();
+  if (pieces->empty()) return refuse("tokenizer.ggml.tokens is absent or empty");
+  if (!types->empty() && types->size() != pieces->size()) {
+    return refuse("tokenizer.ggml.token_type has " + std::to_string(types->size()) +
+                  " entries, tokenizer.ggml.tokens has " + std::to_string(pieces->size()));
+  }
+  std::vector<token_entry> tokens(pieces->size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::int64_t type = types->empty() ? 1 : (*types)[i];
+    if (type < 0 || type > 6) {
+      return refuse("tokenizer.ggml.token_type[" + std::to_string(i) + "] is " + std::to_string(type) +
+                    ", the known types are 0 to 6");
+    }
+    // Type 0 is "undefined": such tokens are ordinary text.
+    tokens[i] = {(*pieces)[i], type == 0 ? token_kind::normal : static_cast<token_kind>(type)};
+  }
+  return tokens;
+}
+
+// Only Phi-3 strips whitespace behind its special tokens, and the file has no key that says so.
+bool strips_right(const gguf_file& file) {
+  const auto architecture = file.get_string("general.architecture", "");
+  const auto name = file.get_string("general.name", "");
+  std::string lower(name ? *name : std::string_view());
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+  return (architecture && *architecture == "phi3") || lower.find("phi-3") != std::string::npos ||
+         lower.find("phi3") != std::string::npos;
+}
+
+void add_specials(const vocabulary& vocab, bool rstrip, special_tokens& specials) {
+  for (std::uint32_t i = 0; i < vocab.size(); ++i) {
+    const auto id = static_cast<token_id>(i);
+    const token_kind kind = vocab.kind(id);
+    if (kind != token_kind::control && kind != token_kind::user_defined && kind != token_kind::unknown)
+      continue;
+    const std::string_view text = vocab.piece(id);
+    const bool strip = rstrip && text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+    specials.add(text, {id, kind != token_kind::user_defined, false, strip, false});
+  }
+}
+
+// Everything but the algorithm: special ids, the end-of-generation set, BOS and EOS.
+result<vocab_rules> read_rules(const gguf_file& file, vocabulary& vocab, bool spm, bool bos_default) {
+  vocab_rules rules;
+  const auto bos = read_id(file, "bos_token_id", vocab.size(), spm ? 1 : -1);
+  if (!bos) return bos.error();
+  const auto eos = read_id(file, "eos_token_id", vocab.size(), spm ? 2 : -1);
+  if (!eos) return eos.error();
+  rules.bos = *bos;
+  rules.eos = *eos;
+  rules.end_of_generation = mark_end_tokens(vocab);
+  for (const char* name : {"eos_token_id", "eot_token_id", "eom_token_id", "fim_pad_token_id",
+                           "fim_rep_token_id", "fim_sep_token_id"}) {
+    const auto id = read_id(file, name, vocab.size(), name == std::string_view("eos_token_id") ? *eos : -1);
+    if (!id) return id.error();
+    if (*id >= 0) rules.end_of_generation.push_back(*id);
+  }
+  add_specials(vocab, spm && strips_right(file), rules.specials);
+  apply_harmony(vocab, rules.end_of_generation);
+  if (rules.eos < 0) rules.eos = likely_eos(vocab, rules.end_of_generation);
+  const auto add_bos = file.get_bool(key("add_bos_token"), bos_default);
+  if (!add_bos) return add_bos.error();
+  const auto add_eos = file.get_bool(key("add_eos_token"), false);
+  if (!add_eos) return add_eos.error();
+  if (*add_bos && rules.bos >= 0) rules.prefix.push_back(rules.bos);
+  if (*add_eos && rules.eos >= 0) rules.suffix.push_back(rules.eos);
+  return rules;
+}
+
+// The kind `unknown` is kept for the one unknown token; converters use it for padding rows too.
+result<token_id> settle_unknown(const gguf_file& file, std::vector<token_entry>& tokens, token_id fallback) {
+  const auto unknown = read_id(file, "unknown_token_id", static_cast<std::uint32_t>(tokens.size()), fallback);
+  if (!unknown) return unknown.error();
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind == token_kind::unknown && static_cast<token_id>(i) != *unknown) {
+      tokens[i].kind = token_kind::unused;
+    }
+  }
+  return *unknown;
+}
+
+result<merge_table> read_merges(const gguf_file& file, const vocabulary& vocab) {
+  const auto merges = file.get_strings(key("merges"));
+  if (!merges) return merges.error();
+  if (merges->empty()) return refuse("tokenizer.ggml.merges is absent or empty");
+  if (merges->size() > max_merges) {
+    return refuse("tokenizer.ggml.merges has " + std::to_string(merges->size()) + " entries, the limit is " +
+                  std::to_string(max_merges));
+  }
+  merge_table table(merges->size());
+  std::string bytes;
+  for (std::size_t rank = 0; rank < merges->size(); ++rank) {
+    const std::string_view merge = (*merges)[rank];
+    const std::size_t space = merge.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == merge.size()) {
+      return refuse("tokenizer.ggml.merges[" + std::to_string(rank) +
+                    "] is not two tokens with a space between");
+    }
+    bytes.clear();
+    append_byte_level(merge.substr(0, space), bytes);
+    const std::size_t cut = bytes.size();
+    append_byte_level(merge.substr(space + 1), bytes);
+    const std::string_view all = bytes;
+    const token_id left = vocab.find(all.substr(0, cut));
+    const token_id right = vocab.find(all.substr(cut));
+    const token_id merged = vocab.find(all);
+    // A merge of tokens that the vocabulary lacks can never apply.
+    if (left < 0 || right < 0 || merged < 0) continue;
+    table.add(left, right, {static_cast<std::uint32_t>(rank), merged});
+  }
+  return table;
+}
+
+result<std::unique_ptr<tokenizer>> make_bpe(const gguf_file& file, std::vector<token_entry> tokens) {
+  const auto pre = file.get_string(key("pre"), "default");
+  if (!pre) return pre.error();
+  std::optional<pretokenizer_preset> preset = find_preset(*pre);
+  if (!preset) {
+    return refuse("tokenizer.ggml.pre is '" + std::string(pre->substr(0, 64)) +
+                  "', which is not known; known are: " + std::string(preset_names()));
+  }
+  if (const auto unknown = settle_unknown(file, tokens, -1); !unknown) return unknown.error();
+  auto vocab = vocabulary::make(tokens, spelling::byte_level);
+  if (!vocab) return vocab.error();
+  auto merges = read_merges(file, *vocab);
+  if (!merges) return merges.error();
+  auto rules = read_rules(file, *vocab, false, preset->add_bos);
+  if (!rules) return rules.error();
+  rules->kind = "gguf-bpe/" + std::string(*pre);
+  bpe_settings settings;
+  settings.stages = std::move(preset->stages);
+  settings.ignore_merges = preset->ignore_merges;
+  settings.nfc = preset->nfc;
+  return std::unique_ptr<tokenizer>(std::make_unique<bpe_tokenizer>(std::move(*vocab), std::move(*merges),
+                                                                    std::move(settings), std::move(*rules)));
+}
+
+result<std::unique_ptr<tokenizer>> make_spm(const gguf_file& file, std::vector<token_entry> tokens) {
+  spm_settings settings;
+  auto scores = file.get_floats(key("scores"));
+  if (!scores) return scores.error();
+  if (scores->size() != tokens.size()) {
+    return refuse("tokenizer.ggml.scores has " + std::to_string(scores->size()) +
+                  " entries, tokenizer.ggml.tokens has " + std::to_string(tokens.size()));
+  }
+  const auto nan = std::find_if(scores->begin(), scores->end(), [](float s) { return std::isnan(s); });
+  if (nan != scores->end()) {
+    return refuse("tokenizer.ggml.scores[" + std::to_string(nan - scores->begin()) + "] is not a number");
+  }
+  settings.scores = std::move(*scores);
+  const auto unknown = settle_unknown(file, tokens, 0);
+  if (!unknown) return unknown.error();
+  settings.unknown = *unknown;
+  const auto space = file.get_bool(key("add_space_prefix"), true);
+  if (!space) return space.error();
+  settings.space_prefix = *space;
+  auto vocab = vocabulary::make(tokens, spelling::sentencepiece);
+  if (!vocab) return vocab.error();
+  auto rules = read_rules(file, *vocab, true, true);
+  if (!rules) return rules.error();
+  rules->strip_leading_space = settings.space_prefix;
+  rules->kind = "gguf-spm";
+  return std::unique_ptr<tokenizer>(
+      std::make_unique<spm_tokenizer>(std::move(*vocab), std::move(settings), std::move(*rules)));
+}
+
+}  // namespace
+
+result<std::unique_ptr<tokenizer>> make_gguf_tokenizer(const gguf_file& file) {
+  const auto model = file.require_string(key("model"));
+  if (!model) return model.error();
+  if (*model != "gpt2" && *model != "llama") {
+    return refuse("tokenizer.ggml.model is '" + std::string(model->substr(0, 64)) +
+                  "'; supported are gpt2 (byte-level BPE) and llama (SentencePiece)");
+  }
+  auto tokens = read_tokens(file);
+  if (!tokens) return tokens.error();
+  return *model == "gpt2" ? make_bpe(file, std::move(*tokens)) : make_spm(file, std::move(*tokens));
+}
+
+}  // namespace orcd::engine

@@ -1,0 +1,37 @@
+// The parts of a tokenizer.json around its vocabulary, read into plain settings. What we cannot
+// reproduce exactly is refused by name, never ignored. Internal to make_json_tokenizer.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+
+#include "engine/text/bpe_tokenizer.hpp"
+
+namespace orcd::engine {
+
+/// What normalizer, pre_tokenizer, decoder and post_processor say together.
+struct json_pipeline {
+  std::vector<split_rule> stages;
+  std::string scanner;  ///< "o200k": the name of the last known pattern, for kind()
+  bool nfc = false;
+  bool byte_level = false;
+  bool metaspace = false;  ///< spaces become U+2581
+  space_prefix prefix = space_prefix::never;
+  std::vector<std::string> before;  ///< contents of the tokens that the post-processor puts in front
+  std::vector<std::string> behind;
+  bool strip_leading_space = false;
+};
+
+[[nodiscard]] result<json_pipeline> read_pipeline(const boost::json::object& root);
+
+/// Error text with the "tokenizer.json: " in front.
+[[nodiscard]] error json_error(std::string text);
+
+/// nullptr when the member is absent or null.
+[[nodiscard]] const boost::json::value* member(const boost::json::object& object, std::string_view name);
+/// The boolean member, `fallback` when absent or null; an error when it is something else.
+[[nodiscard]] result<bool> bool_member(const boost::json::object& object, std::string_view name,
+                                       bool fallback);
+/// The string member, empty when absent, null or something else.
+[[nodiscard]] std::string_view string_member(const boost::json::object& object, std::string_view name);
+
+}  // namespace orcd::engine

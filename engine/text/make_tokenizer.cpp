@@ -1,0 +1,84 @@
+// Where a worker's tokenizer comes from.
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "engine/gguf/location.hpp"
+#include "engine/text/json_tokenizer.hpp"
+#include "engine/text/vocabulary.hpp"
+
+namespace orcd::engine {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t max_json_bytes = 64u << 20;
+
+error refuse(std::string text) {
+  return {errc::model_load_failed, std::move(text), "tokenizer"};
+}
+
+result<std::string> read_file(const fs::path& path) {
+  std::error_code ec;
+  if (!fs::is_regular_file(path, ec))
+    return refuse("tokenizer: " + path.string() + " is not a readable file");
+  const std::uintmax_t size = fs::file_size(path, ec);
+  if (ec || size > max_json_bytes) {
+    return refuse("tokenizer: " + path.string() + " has " + std::to_string(ec ? 0 : size) +
+                  " bytes, the limit is " + std::to_string(max_json_bytes));
+  }
+  std::string text(static_cast<std::size_t>(size), '\0');
+  std::ifstream in(path, std::ios::binary);
+  if (!in.read(text.data(), static_cast<std::streamsize>(text.size()))) {
+    return refuse("tokenizer: cannot read " + path.string());
+  }
+  return text;
+}
+
+// An id of the GGUF, or -1: a wrong type here must not stop a tokenizer.json that is complete without.
+token_id gguf_id(const gguf_file& file, std::string_view key) {
+  constexpr std::uint64_t absent = vocabulary::max_tokens;
+  const auto id = file.get_unsigned(key, absent);
+  return id && *id < absent ? static_cast<token_id>(*id) : -1;
+}
+
+special_ids ids_of(const gguf_file& file) {
+  return {gguf_id(file, "tokenizer.ggml.bos_token_id"), gguf_id(file, "tokenizer.ggml.eos_token_id"),
+          gguf_id(file, "tokenizer.ggml.eot_token_id"), gguf_id(file, "tokenizer.ggml.eom_token_id")};
+}
+
+result<std::unique_ptr<tokenizer>> from_json_file(const gguf_file& file, const fs::path& path) {
+  const auto text = read_file(path);
+  if (!text) return text.error();
+  auto made = make_json_tokenizer(*text, ids_of(file));
+  if (!made) return refuse(path.string() + ": " + made.error().message);
+  return made;
+}
+
+}  // namespace
+
+result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file, std::string_view model_location,
+                                                  std::string_view path) {
+  std::error_code ec;
+  if (!path.empty()) {
+    fs::path chosen{std::string(path)};
+    if (fs::is_directory(chosen, ec)) chosen /= "tokenizer.json";
+    return from_json_file(file, chosen);
+  }
+  const auto model = file.get_string("tokenizer.ggml.model", "none");
+  if (!model) return model.error();
+  if (*model != "none") return make_gguf_tokenizer(file);
+  const auto whole = file.get_string("tokenizer.huggingface.json", "");
+  if (whole && !whole->empty()) return make_json_tokenizer(*whole, ids_of(file));
+  const auto where = parse_location(model_location);
+  if (where && where->where == engine::model_location::kind::path) {
+    const fs::path beside = fs::path(where->name).parent_path() / "tokenizer.json";
+    if (fs::exists(beside, ec)) return from_json_file(file, beside);
+  }
+  return refuse(
+      "the model file holds no tokenizer (tokenizer.ggml.model is absent) and there is no "
+      "tokenizer.json beside it; name one with --tokenizer");
+}
+
+}  // namespace orcd::engine

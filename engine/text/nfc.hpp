@@ -1,0 +1,16 @@
+// Unicode normalization form C of text that may hold invalid bytes, which stay as they are.
+// n log n in the worst case: utf8proc alone is quadratic in a long run of combining marks.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace orcd::engine {
+
+/// Whether NFC might change `text`; false for nearly all text, and then at the cost of one pass.
+[[nodiscard]] bool may_need_nfc(std::string_view text);
+
+/// Unicode 14 (utf8proc 2.8).
+[[nodiscard]] std::string to_nfc(std::string_view text);
+
+}  // namespace orcd::engine

@@ -4,8 +4,8 @@
     python3 tools/gen_unicode_tables.py > engine/text/unicode_tables.cpp
 
 Needs the PyPI package `tokenizers` (0.23.3 was used). Its Oniguruma decides the classes, because token
-ids must equal those of that package; version 6.9.10 has the properties of Unicode 16.0. Which code
-points NFC can touch comes from Python's unicodedata (14.0), like utf8proc 2.8, which does the work.
+ids must equal those of that package; version 6.9.10 has the properties of Unicode 16.0. The package's
+NFC is older (Unicode 12): marks that are newer stay where they are, and so they do with us.
 """
 import unicodedata
 
@@ -34,13 +34,22 @@ def members(pattern):
 
 
 def touched_by_nfc():
+    """Code points that the package's NFC changes, moves or joins to the one before."""
+    nfc = normalizers.NFC().normalize_str
     touched = set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))  # Hangul vowels and finals
     for c in CODE_POINTS:
-        if unicodedata.combining(chr(c)) or unicodedata.normalize("NFC", chr(c)) != chr(c):
+        if nfc(chr(c)) != chr(c):
             touched.add(c)
+        # A mark moves in front of one of a higher class, here U+0345 (240) or behind U+0334 (1).
+        if unicodedata.combining(chr(c)):
+            for pair in ("\u0345" + chr(c), chr(c) + "\u0334", "\u0301" + chr(c), chr(c) + "\u0345"):
+                if nfc(pair) != pair:
+                    touched.add(c)
         parts = unicodedata.decomposition(chr(c)).split()
         if len(parts) == 2 and not parts[0].startswith("<"):
-            touched.add(int(parts[1], 16))
+            first, second = (int(part, 16) for part in parts)
+            if nfc(chr(first) + chr(second)) != chr(first) + chr(second):
+                touched.add(second)
     return touched
 
 

@@ -27,30 +27,38 @@ void decompose(char32_t code, std::vector<utf8proc_int32_t>& out) {
   out.insert(out.end(), parts.begin(), parts.begin() + n);
 }
 
-// Canonical ordering: each run of marks sorted by combining class, equal classes keeping their order.
-void order_marks(std::vector<utf8proc_int32_t>& codes) {
-  for (auto first = codes.begin(); first != codes.end();) {
+struct segment {
+  std::vector<utf8proc_int32_t> codes;  // decomposed
+  std::size_t movable = 0;              // index of the first that canonical ordering may move
+};
+
+// Canonical ordering: runs of marks sorted by combining class, equal classes keeping their order.
+void order_marks(segment& s) {
+  const auto end = s.codes.end();
+  for (auto first = s.codes.begin() + static_cast<std::ptrdiff_t>(s.movable); first < end;) {
     if (combining_class(*first) == 0) {
       ++first;
       continue;
     }
-    const auto last = std::find_if(first, codes.end(), [](auto c) { return combining_class(c) == 0; });
+    const auto last = std::find_if(first, end, [](auto c) { return combining_class(c) == 0; });
     std::stable_sort(first, last, [](auto a, auto b) { return combining_class(a) < combining_class(b); });
     first = last;
   }
 }
 
 // Composes and writes what has been gathered, then forgets it.
-void flush(std::vector<utf8proc_int32_t>& codes, std::string& out) {
-  if (codes.empty()) return;
-  order_marks(codes);
-  constexpr auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-  const utf8proc_ssize_t n =
-      utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()), options);
-  ORCD_ENSURE(n >= 0);
-  for (utf8proc_ssize_t i = 0; i < n; ++i)
-    utf8::append(out, static_cast<char32_t>(codes[static_cast<std::size_t>(i)]));
-  codes.clear();
+void flush(segment& s, std::string& out) {
+  std::size_t count = s.codes.size();
+  if (count > 1) {
+    order_marks(s);
+    constexpr auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    const utf8proc_ssize_t n =
+        utf8proc_normalize_utf32(s.codes.data(), static_cast<utf8proc_ssize_t>(count), options);
+    ORCD_ENSURE(n >= 0);
+    count = static_cast<std::size_t>(n);
+  }
+  for (std::size_t i = 0; i < count; ++i) utf8::append(out, static_cast<char32_t>(s.codes[i]));
+  s.codes.clear();
 }
 
 }  // namespace
@@ -66,22 +74,27 @@ bool may_need_nfc(std::string_view text) {
   return false;
 }
 
+// A segment starts at every code point that, by our table, can neither move nor join what is before
+// it. utf8proc may know a newer mark among those: at the front of a segment nothing happens to it.
 std::string to_nfc(std::string_view text) {
+  const unicode_table& table = unicode_table::instance();
   std::string out;
   out.reserve(text.size());
-  std::vector<utf8proc_int32_t> codes;
+  segment s;
   const char* const end = text.data() + text.size();
   for (const char* p = text.data(); p != end;) {
     const utf8::decoded d = utf8::decode(p, end);
+    const bool touched = (table.classes(d.code) & class_nfc) != 0;
+    if (!touched) flush(s, out);
     if (d.code == utf8::invalid) {
-      flush(codes, out);
       out.push_back(*p);
     } else {
-      decompose(d.code, codes);
+      if (s.codes.empty()) s.movable = touched ? 0 : 1;
+      decompose(d.code, s.codes);
     }
     p += d.size;
   }
-  flush(codes, out);
+  flush(s, out);
   return out;
 }
 

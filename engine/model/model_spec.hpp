@@ -30,7 +30,7 @@ struct rope_spec {
   double attn_factor = 1.0;  ///< multiplies the magnitude
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  bool round_correction_dims = false;  ///< floor/ceil of the YaRN bounds, as llama.cpp does
+  bool round_correction_dims = false;  ///< floor/ceil of the YaRN bounds: every family but gpt-oss
 };
 
 enum class ffn_kind { dense, moe };

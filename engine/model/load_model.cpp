@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "engine/gguf/byte_cursor.hpp"
+#include "engine/model/family.hpp"
+#include "engine/model/rope_config.hpp"
+
+namespace orcd::engine {
+namespace {
+
+/// A layer of any family has at least this many tensors, so a file's size bounds the layers it can claim.
+constexpr std::size_t fewest_layer_tensors = 4;
+
+error model_problem(const gguf_file& file, std::string text) {
+  problem_list one;
+  one.add(std::move(text));
+  return one.to_error(file.location());
+}
+
+result<const family*> choose_family(const gguf_file& file) {
+  const auto architecture = file.require_string("general.architecture");
+  if (!architecture) return architecture.error();
+  if (const family* found = find_family(*architecture)) return found;
+  if (*architecture == "gptoss") {
+    return model_problem(
+        file,
+        "architecture 'gptoss' is the layout of Ollama's first gpt-oss files, whose tensors have other "
+        "names; use a GGUF with architecture 'gpt-oss'");
+  }
+  return model_problem(file, "architecture " + quoted(*architecture) + " is not supported; supported are " +
+                                 supported_architectures());
+}
+
+std::string file_stem(std::string_view location) {
+  const auto slash = location.rfind('/');
+  std::string_view name = slash == std::string_view::npos ? location : location.substr(slash + 1);
+  if (name.ends_with(".gguf")) name.remove_suffix(5);
+  return std::string(name);
+}
+
+result<std::uint32_t> layer_count(const gguf_file& file, std::string_view architecture) {
+  problem_list problems;
+  hparam_reader from(file, architecture, problems);
+  const std::uint32_t layers = from.count("block_count", 1, hparam_limits::layers);
+  if (!problems.empty()) return problems.to_error(file.location());
+  if (file.tensors().empty()) {
+    return model_problem(file, "has no tensors: it is a vocabulary, not a model");
+  }
+  if (layers > file.tensors().size() / fewest_layer_tensors) {
+    return model_problem(file, "key '" + from.full("block_count") + "' is " + std::to_string(layers) +
+                                   ", but the file's " + std::to_string(file.tensors().size()) +
+                                   " tensors cannot make that many layers");
+  }
+  return layers;
+}
+
+/// Rows of the vocabulary, from the tensor; the tokenizer and the optional vocab_size must agree.
+void read_vocabulary(hparam_reader& from, model_spec& spec) {
+  const tensor_view* rows = from.file().find_tensor("token_embd.weight");
+  if (rows == nullptr) return;  // reported with the other tensors
+  if (rows->rows() > hparam_limits::vocab) {
+    from.problems().add("tensor 'token_embd.weight' has " + std::to_string(rows->rows()) +
+                        " rows; the limit is " + std::to_string(hparam_limits::vocab));
+  }
+  spec.vocab = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows->rows(), hparam_limits::vocab));
+  const std::uint32_t declared = from.count("vocab_size", 1, hparam_limits::vocab, spec.vocab);
+  if (declared != spec.vocab) {
+    from.problems().add("key '" + from.full("vocab_size") + "' is " + std::to_string(declared) +
+                        ", but tensor 'token_embd.weight' has " + std::to_string(spec.vocab) + " rows");
+  }
+  const gguf_value* tokens = from.file().find("tokenizer.ggml.tokens");
+  const auto* array = tokens == nullptr ? nullptr : std::get_if<gguf_array>(&tokens->value);
+  if (array != nullptr && array->count > spec.vocab) {
+    from.problems().add("the tokenizer has " + std::to_string(array->count) +
+                        " tokens, but tensor 'token_embd.weight' has only " + std::to_string(spec.vocab) +
+                        " rows");
+  }
+}
+
+void check_experts(hparam_reader& from, const family& of, const model_spec& spec) {
+  const bool has = spec.experts > 0;
+  if ((has && of.experts == expert_use::never) || (!has && of.experts == expert_use::always)) {
+    from.problems().add("key '" + from.full("expert_count") + "' is " + std::to_string(spec.experts) +
+                        (has ? "; this architecture has no experts" : "; it must be at least 1"));
+  }
+}
+
+/// Frequency factors divide: each must be a positive number.
+void check_factors(const model_weights& weights, problem_list& problems) {
+  for (const tensor_view* tensor :
+       {&weights.rope_freqs, &weights.rope_factors_long, &weights.rope_factors_short}) {
+    if (!*tensor || tensor->type != ggml_type::f32) continue;
+    for (std::uint64_t i = 0; i < tensor->elements(); ++i) {
+      float value = 0.0F;
+      std::memcpy(&value, tensor->data + i * sizeof(float), sizeof(float));
+      if (value > 0.0F && std::isfinite(value)) continue;
+      problems.add("tensor " + quoted(tensor->name) + " has the value " + std::to_string(value) +
+                   " at index " + std::to_string(i) + "; frequency factors must be positive");
+      break;
+    }
+  }
+}
+
+void read_names(const gguf_file& file, const family& of, model_spec& spec, problem_list& problems) {
+  spec.architecture = of.architecture;
+  spec.quant_kind = file.quant_kind();
+  const auto name = file.get_string("general.name", {});
+  if (!name) problems.add("key 'general.name' must be a string");
+  spec.name = name && !name->empty() ? std::string(*name) : file_stem(file.location());
+}
+
+}  // namespace
+
+result<model> load_model(const gguf_file& file, std::uint32_t context, const rope_overrides& rope) {
+  const auto chosen = choose_family(file);
+  if (!chosen) return chosen.error();
+  const family& of = **chosen;
+  const auto layers = layer_count(file, of.architecture);
+  if (!layers) return layers.error();
+
+  model out;
+  problem_list problems;
+  hparam_reader from(file, of.architecture, problems);
+  out.spec.layers.resize(*layers);
+  read_names(file, of, out.spec, problems);
+  read_common_spec(from, out.spec);
+  check_experts(from, of, out.spec);
+  of.read_spec(from, out.spec);
+  read_vocabulary(from, out.spec);
+  apply_rope_overrides(rope, context != 0 ? context : out.spec.context_length, out.spec, problems);
+  // Shapes follow from the hyperparameters: with wrong ones, every tensor would be reported too.
+  if (problems.empty()) {
+    bind_tensors(file, out.spec, of.layer_tables(), out.weights, problems);
+    check_factors(out.weights, problems);
+  }
+  if (!problems.empty()) return problems.to_error(file.location());
+  return out;
+}
+
+}  // namespace orcd::engine

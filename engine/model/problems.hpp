@@ -1,0 +1,28 @@
+// Collects what is wrong with a model, so that one message can say all of it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/error.hpp"
+
+namespace orcd::engine {
+
+class problem_list {
+ public:
+  /// At most this many are kept; the message counts the rest.
+  static constexpr std::size_t most = 24;
+
+  void add(std::string text);
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+  /// "FILE: N problems with the model: A; B; ... and 3 more", as model_load_failed.
+  [[nodiscard]] error to_error(std::string_view file) const;
+
+ private:
+  std::vector<std::string> texts_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace orcd::engine

@@ -1,0 +1,78 @@
+#include "engine/model/rope.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "engine/base/ensure.hpp"
+
+namespace orcd::engine {
+namespace {
+
+/// The (fractional) pair index whose wave turns `rotations` times within the original context.
+double correction_dim(const rope_spec& rope, double rotations) {
+  return rope.dims * std::log(rope.original_context / (rotations * 2.0 * std::numbers::pi)) /
+         (2.0 * std::log(rope.base));
+}
+
+/// For each pair, how much of its frequency stays as trained: 1 for the fast ones, 0 for the slow ones.
+std::vector<double> yarn_ramp(const rope_spec& rope) {
+  double low = correction_dim(rope, rope.beta_fast);
+  double high = correction_dim(rope, rope.beta_slow);
+  if (rope.round_correction_dims) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(0.0, low);
+  high = std::min(rope.dims - 1.0, high);
+  std::vector<double> ramp(rope.dims / 2);
+  for (std::size_t i = 0; i < ramp.size(); ++i) {
+    const double slope = (static_cast<double>(i) - low) / std::max(0.001, high - low);
+    ramp[i] = 1.0 - std::clamp(slope, 0.0, 1.0);
+  }
+  return ramp;
+}
+
+double magnitude_of(const rope_spec& rope) {
+  if (rope.scaling == rope_scaling::none) return 1.0;
+  const bool extrapolates = rope.scaling == rope_scaling::yarn && rope.ext_factor > 0.0 && rope.factor > 1.0;
+  return rope.attn_factor * (extrapolates ? 1.0 + 0.1 * std::log(rope.factor) : 1.0);
+}
+
+std::vector<float> values_of(const tensor_view& tensor) {
+  ORCD_ENSURE(tensor.type == ggml_type::f32);  // load_model checked it
+  std::vector<float> out(tensor.elements());
+  std::memcpy(out.data(), tensor.data, out.size() * sizeof(float));
+  return out;
+}
+
+}  // namespace
+
+rope_table make_rope_table(const rope_spec& rope, const std::vector<float>& freq_factors) {
+  ORCD_ENSURE(rope.dims % 2 == 0 && rope.factor > 0.0 && rope.base > 0.0);
+  ORCD_ENSURE(freq_factors.empty() || freq_factors.size() == rope.dims / 2);
+  const double scale = rope.scaling == rope_scaling::none ? 1.0 : 1.0 / rope.factor;
+  const bool yarn = rope.scaling == rope_scaling::yarn;
+  const std::vector<double> ramp = yarn ? yarn_ramp(rope) : std::vector<double>();
+  rope_table out;
+  out.inv_freq.resize(rope.dims / 2);
+  for (std::size_t i = 0; i < out.inv_freq.size(); ++i) {
+    const double divisor = freq_factors.empty() ? 1.0 : static_cast<double>(freq_factors[i]);
+    const double trained = std::pow(rope.base, -2.0 * static_cast<double>(i) / rope.dims) / divisor;
+    const double kept = yarn ? ramp[i] * rope.ext_factor : 0.0;
+    out.inv_freq[i] = static_cast<float>(trained * (scale * (1.0 - kept) + kept));
+  }
+  out.magnitude = static_cast<float>(magnitude_of(rope));
+  return out;
+}
+
+std::vector<float> rope_freq_factors(const model& m, std::uint32_t context) {
+  if (m.weights.rope_freqs) return values_of(m.weights.rope_freqs);
+  const rope_spec& rope = m.spec.layers.front().rope;
+  if (rope.scaling != rope_scaling::longrope) return {};
+  const bool extended = context > rope.original_context;
+  return values_of(extended ? m.weights.rope_factors_long : m.weights.rope_factors_short);
+}
+
+}  // namespace orcd::engine

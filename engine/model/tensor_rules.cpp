@@ -1,0 +1,164 @@
+#include "engine/model/tensor_rules.hpp"
+
+#include <string>
+#include <unordered_set>
+
+#include "engine/gguf/byte_cursor.hpp"
+
+namespace orcd::engine {
+namespace {
+
+using m = model_weights;
+
+constexpr std::array globals{
+    global_rule{&m::token_embd, "token_embd.weight", {extent::embedding, extent::vocab}},
+    global_rule{&m::output_norm, "output_norm.weight", {extent::embedding}, presence::required, types::f32},
+    global_rule{&m::output, "output.weight", {extent::embedding, extent::vocab}, presence::optional},
+    global_rule{&m::rope_freqs, "rope_freqs.weight", {extent::rope_pairs}, presence::optional, types::f32},
+    global_rule{&m::rope_factors_long,
+                "rope_factors_long.weight",
+                {extent::rope_pairs},
+                presence::longrope,
+                types::f32},
+    global_rule{&m::rope_factors_short,
+                "rope_factors_short.weight",
+                {extent::rope_pairs},
+                presence::longrope,
+                types::f32},
+};
+
+/// Tensors that some files carry and that no forward pass here uses.
+bool is_ignored(std::string_view name) {
+  return name.starts_with("cls.") || name.ends_with(".attn_rot_embd") ||
+         name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight");
+}
+
+std::string shape_text(std::span<const std::uint64_t> extents) {
+  std::string out = "[";
+  for (const std::uint64_t e : extents) out.append(out.size() == 1 ? "" : ", ").append(std::to_string(e));
+  return out + "]";
+}
+
+class binder {
+ public:
+  binder(const gguf_file& file, const model_spec& spec, problem_list& problems)
+      : file_(file), spec_(spec), problems_(problems) {
+    used_.reserve(file.tensors().size());
+  }
+
+  void bind(tensor_view& to, const std::string& name, const std::array<extent, 3>& shape, presence when,
+            types allowed, const layer_spec& layer, bool fused) {
+    if (!applies(when, layer, fused)) return;
+    const tensor_view* tensor = file_.find_tensor(name);
+    if (tensor == nullptr) {
+      if (is_required(when, layer, fused)) problems_.add("tensor '" + name + "' is missing");
+      return;
+    }
+    used_.insert(tensor->name);
+    to = *tensor;
+    check_shape(*tensor, shape, layer);
+    if (allowed == types::f32 && tensor->type != ggml_type::f32) {
+      problems_.add("tensor '" + name + "' has type " + std::string(traits_of(tensor->type).name) +
+                    "; it must be F32");
+    }
+  }
+
+  void report_unknown() {
+    for (const tensor_view& tensor : file_.tensors()) {
+      if (used_.contains(tensor.name) || is_ignored(tensor.name)) continue;
+      problems_.add("tensor " + quoted(tensor.name) + " is not part of architecture " + spec_.architecture);
+    }
+  }
+
+ private:
+  static bool applies(presence when, const layer_spec& layer, bool fused) {
+    switch (when) {
+      case presence::split_qkv:
+      case presence::split_qkv_optional: return !fused;
+      case presence::fused_qkv: return fused;
+      case presence::dense:
+      case presence::dense_optional: return layer.ffn == ffn_kind::dense;
+      case presence::moe: return layer.ffn == ffn_kind::moe;
+      default: return true;
+    }
+  }
+
+  static bool is_required(presence when, const layer_spec& layer, bool) {
+    switch (when) {
+      case presence::optional:
+      case presence::split_qkv_optional:
+      case presence::dense_optional: return false;
+      case presence::longrope: return layer.rope.scaling == rope_scaling::longrope;
+      default: return true;
+    }
+  }
+
+  /// Products cannot overflow: every factor is within hparam_limits.
+  std::uint64_t resolve(extent e, const layer_spec& layer) const {
+    const std::uint64_t key = spec_.key_length;
+    const std::uint64_t value = spec_.value_length;
+    switch (e) {
+      case extent::none: return 1;
+      case extent::embedding: return spec_.embedding;
+      case extent::vocab: return spec_.vocab;
+      case extent::q_rows: return layer.heads * key;
+      case extent::k_rows: return layer.kv_heads * key;
+      case extent::v_rows: return layer.kv_heads * value;
+      case extent::qkv_rows:
+        return (layer.heads + std::uint64_t{layer.kv_heads}) * key + layer.kv_heads * value;
+      case extent::attention_out: return layer.heads * value;
+      case extent::key_length: return key;
+      case extent::heads: return layer.heads;
+      case extent::ffn: return layer.ffn_size;
+      case extent::ffn_twice: return 2ULL * layer.ffn_size;
+      case extent::experts: return spec_.experts;
+      case extent::rope_pairs: return layer.rope.dims / 2;
+    }
+    return 1;
+  }
+
+  void check_shape(const tensor_view& tensor, const std::array<extent, 3>& shape, const layer_spec& layer) {
+    std::array<std::uint64_t, 4> expected{1, 1, 1, 1};
+    std::size_t dims = 1;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      expected[d] = resolve(shape[d], layer);
+      if (shape[d] != extent::none) dims = d + 1;
+    }
+    if (tensor.extents == expected) return;
+    problems_.add("tensor " + quoted(tensor.name) + " has shape " +
+                  shape_text({tensor.extents.data(), tensor.dims}) + "; the hyperparameters make it " +
+                  shape_text({expected.data(), dims}));
+  }
+
+  const gguf_file& file_;
+  const model_spec& spec_;
+  problem_list& problems_;
+  std::unordered_set<std::string_view> used_;
+};
+
+}  // namespace
+
+void bind_tensors(const gguf_file& file, const model_spec& spec,
+                  std::span<const std::span<const layer_rule>> layers, model_weights& weights,
+                  problem_list& problems) {
+  binder bound(file, spec, problems);
+  const layer_spec& first = spec.layers.front();
+  for (const global_rule& rule : globals) {
+    bound.bind(weights.*rule.role, rule.name, rule.shape, rule.when, rule.allowed, first, false);
+  }
+  weights.layers.resize(spec.layers.size());
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const std::string prefix = "blk." + std::to_string(i) + ".";
+    const bool fused = file.find_tensor(prefix + "attn_qkv.weight") != nullptr;
+    for (const auto& table : layers) {
+      for (const layer_rule& rule : table) {
+        bound.bind(weights.layers[i].*rule.role, prefix + rule.name, rule.shape, rule.when, rule.allowed,
+                   spec.layers[i], fused);
+      }
+    }
+  }
+  bound.report_unknown();
+  if (!weights.output) weights.output = weights.token_embd;
+}
+
+}  // namespace orcd::engine

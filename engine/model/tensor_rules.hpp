@@ -1,0 +1,76 @@
+// Which tensors a model has, as a table: where each goes, its name, its shape in terms of the spec, when
+// it must be there and which types it may have. Checking a file against the tables finds every missing,
+// misshapen, mistyped and unknown tensor.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "engine/model/model_spec.hpp"
+#include "engine/model/problems.hpp"
+
+namespace orcd::engine {
+
+/// A factor of a shape, resolved for one layer.
+enum class extent {
+  none,
+  embedding,
+  vocab,
+  q_rows,         ///< heads * key_length
+  k_rows,         ///< kv_heads * key_length
+  v_rows,         ///< kv_heads * value_length
+  qkv_rows,       ///< the sum of the three
+  attention_out,  ///< heads * value_length
+  key_length,
+  heads,
+  ffn,
+  ffn_twice,
+  experts,
+  rope_pairs,  ///< rotated dimensions / 2
+};
+
+enum class presence {
+  required,
+  optional,
+  split_qkv,           ///< required unless the layer has a fused attn_qkv
+  split_qkv_optional,  ///< allowed unless the layer has a fused attn_qkv
+  fused_qkv,           ///< required if the layer has a fused attn_qkv
+  dense,               ///< required if the layer's feed-forward is dense
+  dense_optional,
+  moe,  ///< required if the layer has experts
+  longrope,
+};
+
+/// `f32`: norms, biases and tables, which no quantizer touches. `any`: every supported type.
+enum class types { any, f32 };
+
+struct global_rule {
+  tensor_view model_weights::*role;
+  const char* name;
+  std::array<extent, 3> shape;
+  presence when = presence::required;
+  types allowed = types::any;
+};
+
+struct layer_rule {
+  tensor_view layer_weights::*role;
+  const char* name;  ///< after "blk.N."
+  std::array<extent, 3> shape;
+  presence when = presence::required;
+  types allowed = types::any;
+};
+
+/// Fills `weights` for a complete spec. Problems go to the list; views of absent optional tensors stay
+/// empty, and a missing output matrix becomes token_embd.
+void bind_tensors(const gguf_file& file, const model_spec& spec,
+                  std::span<const std::span<const layer_rule>> layers, model_weights& weights,
+                  problem_list& problems);
+
+// Tables that families combine.
+[[nodiscard]] std::span<const layer_rule> attention_rules() noexcept;  ///< norm, q, k, v (or qkv), output
+[[nodiscard]] std::span<const layer_rule> qkv_bias_optional() noexcept;
+[[nodiscard]] std::span<const layer_rule> qkv_bias_required() noexcept;
+[[nodiscard]] std::span<const layer_rule> gated_ffn_rules() noexcept;  ///< ffn_norm, dense gate, up, down
+[[nodiscard]] std::span<const layer_rule> expert_rules() noexcept;     ///< router and stacked experts
+
+}  // namespace orcd::engine

@@ -1,0 +1,65 @@
+// The tables shared by families. Names and shapes are those that GGUF converters write.
+#include "engine/model/tensor_rules.hpp"
+
+namespace orcd::engine {
+namespace {
+
+using w = layer_weights;
+using enum extent;
+
+constexpr std::array attention{
+    layer_rule{&w::attn_norm, "attn_norm.weight", {embedding}, presence::required, types::f32},
+    layer_rule{&w::attn_qkv, "attn_qkv.weight", {embedding, qkv_rows}, presence::fused_qkv},
+    layer_rule{&w::attn_q, "attn_q.weight", {embedding, q_rows}, presence::split_qkv},
+    layer_rule{&w::attn_k, "attn_k.weight", {embedding, k_rows}, presence::split_qkv},
+    layer_rule{&w::attn_v, "attn_v.weight", {embedding, v_rows}, presence::split_qkv},
+    layer_rule{&w::attn_output, "attn_output.weight", {attention_out, embedding}},
+};
+
+constexpr std::array bias_optional{
+    layer_rule{&w::attn_qkv_bias, "attn_qkv.bias", {qkv_rows}, presence::optional, types::f32},
+    layer_rule{&w::attn_q_bias, "attn_q.bias", {q_rows}, presence::split_qkv_optional, types::f32},
+    layer_rule{&w::attn_k_bias, "attn_k.bias", {k_rows}, presence::split_qkv_optional, types::f32},
+    layer_rule{&w::attn_v_bias, "attn_v.bias", {v_rows}, presence::split_qkv_optional, types::f32},
+};
+
+constexpr std::array bias_required{
+    layer_rule{&w::attn_qkv_bias, "attn_qkv.bias", {qkv_rows}, presence::fused_qkv, types::f32},
+    layer_rule{&w::attn_q_bias, "attn_q.bias", {q_rows}, presence::split_qkv, types::f32},
+    layer_rule{&w::attn_k_bias, "attn_k.bias", {k_rows}, presence::split_qkv, types::f32},
+    layer_rule{&w::attn_v_bias, "attn_v.bias", {v_rows}, presence::split_qkv, types::f32},
+};
+
+constexpr std::array gated_ffn{
+    layer_rule{&w::ffn_norm, "ffn_norm.weight", {embedding}, presence::required, types::f32},
+    layer_rule{&w::ffn_gate, "ffn_gate.weight", {embedding, ffn}, presence::dense},
+    layer_rule{&w::ffn_up, "ffn_up.weight", {embedding, ffn}, presence::dense},
+    layer_rule{&w::ffn_down, "ffn_down.weight", {ffn, embedding}, presence::dense},
+};
+
+constexpr std::array moe{
+    layer_rule{&w::router, "ffn_gate_inp.weight", {embedding, experts}, presence::moe},
+    layer_rule{&w::expert_gate, "ffn_gate_exps.weight", {embedding, ffn, experts}, presence::moe},
+    layer_rule{&w::expert_up, "ffn_up_exps.weight", {embedding, ffn, experts}, presence::moe},
+    layer_rule{&w::expert_down, "ffn_down_exps.weight", {ffn, embedding, experts}, presence::moe},
+};
+
+}  // namespace
+
+std::span<const layer_rule> attention_rules() noexcept {
+  return attention;
+}
+std::span<const layer_rule> qkv_bias_optional() noexcept {
+  return bias_optional;
+}
+std::span<const layer_rule> qkv_bias_required() noexcept {
+  return bias_required;
+}
+std::span<const layer_rule> gated_ffn_rules() noexcept {
+  return gated_ffn;
+}
+std::span<const layer_rule> expert_rules() noexcept {
+  return moe;
+}
+
+}  // namespace orcd::engine

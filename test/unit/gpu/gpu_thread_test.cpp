@@ -1,0 +1,262 @@
+// The GPU thread over a fake accelerator: delivery, interruption, shutdown, health, and a stress of
+// several threads that the thread sanitizer watches.
+#include "gpu/gpu_thread.hpp"
+
+#include <pthread.h>
+
+#include <array>
+#include <boost/test/unit_test.hpp>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/support/fake_accelerator.hpp"
+#include "test/support/waiting_sink.hpp"
+
+using namespace orcd::engine;
+using namespace orcd::test;
+using namespace std::chrono_literals;
+using orcd::gpu::gpu_thread;
+using waiting_ptr = std::shared_ptr<waiting_sink>;
+
+namespace {
+
+struct thread_bench {
+  explicit thread_bench(fake_options options = {}, scheduler_config config = {})
+      : device(options) {
+    config.slots = options.slots;
+    thread = std::make_unique<gpu_thread>(device, std::move(config), state);
+  }
+
+  waiting_ptr submit(const std::string& id, std::vector<token_id> prompt, std::uint32_t max_tokens) {
+    job_request request;
+    request.job_id = id;
+    request.prompt = std::move(prompt);
+    request.max_tokens = max_tokens;
+    request.received_at = std::chrono::steady_clock::now();
+    auto sink = std::make_shared<waiting_sink>();
+    thread->submit(std::move(request), sink);
+    return sink;
+  }
+
+  // Everything posted before has run when this returns.
+  void settle() {
+    std::promise<void> done;
+    thread->post([&] { done.set_value(); });
+    done.get_future().wait();
+  }
+
+  fake_accelerator device;
+  worker_state state;
+  std::unique_ptr<gpu_thread> thread;
+};
+
+void expect_error(const recording_sink& seen, errc code) {
+  BOOST_TEST(seen.fault() == "");
+  BOOST_REQUIRE(seen.error().has_value());
+  BOOST_TEST(code_name(seen.error()->failure.code) == code_name(code));
+}
+
+// A step this long never ends by itself within a test's patience.
+constexpr auto endless = 120s;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(gpu_thread_stories)
+
+BOOST_AUTO_TEST_CASE(a_job_is_served_and_the_state_is_published) {
+  thread_bench b;
+  const auto sink = b.submit("a", {1, 2, 3}, 5);
+  const auto seen = sink->wait_end();
+  BOOST_REQUIRE(seen.end().has_value());
+  BOOST_TEST(seen.tokens() == b.device.expected({1, 2, 3}, 5), boost::test_tools::per_element());
+  b.settle();
+  BOOST_TEST(b.state.steps == 5U);
+  BOOST_TEST(b.state.running == 0U);
+  BOOST_TEST(!b.state.step_active);
+  BOOST_TEST(b.state.last_step_ns > 0);
+  BOOST_TEST((b.state.health == health_status::healthy));
+}
+
+BOOST_AUTO_TEST_CASE(the_state_shows_a_step_in_progress) {
+  fake_options options;
+  options.step_delay = endless;
+  thread_bench b(options);
+  const auto sink = b.submit("a", {1}, 5);
+  (void)sink->wait_start();
+  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  BOOST_TEST(b.state.step_active);
+  BOOST_TEST(b.state.last_step_ns > 0);
+}
+
+BOOST_AUTO_TEST_CASE(the_thread_has_a_name_and_runs_posted_tasks) {
+  thread_bench b;
+  std::promise<std::string> name;
+  b.thread->post([&] {
+    std::array<char, 16> text{};
+    pthread_getname_np(pthread_self(), text.data(), text.size());
+    name.set_value(text.data());
+  });
+  BOOST_TEST(name.get_future().get() == "gpu");
+}
+
+BOOST_AUTO_TEST_CASE(tasks_run_between_the_steps_of_a_long_job) {
+  fake_options options;
+  options.step_delay = 1ms;
+  options.context_tokens = 1'000'000;
+  thread_bench b(options);
+  const auto sink = b.submit("a", {1}, 900'000);
+  (void)sink->wait_start();
+  b.settle();
+  BOOST_TEST(!sink->now().ended());
+}
+
+BOOST_AUTO_TEST_CASE(a_cancel_interrupts_the_step_in_progress) {
+  fake_options options;
+  options.step_delay = endless;
+  thread_bench b(options);
+  const auto sink = b.submit("a", {1}, 5);
+  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  b.thread->cancel("a", cancel_reason::disconnected);
+  expect_error(sink->wait_end(), errc::cancelled);
+  b.settle();
+  BOOST_TEST(b.device.held_slots() == 0U);
+  BOOST_TEST(b.state.running == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_cancel_of_a_waiting_job_does_not_disturb_the_running_one) {
+  fake_options options;
+  options.step_delay = 50ms;
+  thread_bench b(options);
+  const auto running = b.submit("running", {1}, 3);
+  const auto waiting = b.submit("waiting", {2}, 3);
+  (void)running->wait_start();
+  b.thread->cancel("waiting", cancel_reason::client_cancel);
+  expect_error(waiting->wait_end(), errc::cancelled);
+  BOOST_REQUIRE(running->wait_end().end().has_value());
+  BOOST_TEST(b.device.steps() == 3U);  // no step was lost
+}
+
+BOOST_AUTO_TEST_CASE(stop_ends_every_job_and_answers_late_ones) {
+  fake_options options;
+  options.step_delay = endless;
+  thread_bench b(options);
+  std::vector<waiting_ptr> sinks;
+  for (int i = 0; i < 4; ++i) sinks.push_back(b.submit("job" + std::to_string(i), {1, 2}, 5));
+  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  b.thread->stop();
+  for (const auto& sink : sinks) expect_error(sink->now(), errc::draining);
+  BOOST_TEST(b.device.held_slots() == 0U);
+  b.thread->stop();
+  const auto late = b.submit("late", {1}, 1);
+  expect_error(late->wait_end(), errc::draining);
+  BOOST_TEST(!late->now().started());
+  BOOST_TEST(b.device.steps() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(destruction_ends_the_jobs) {
+  fake_options options;
+  options.step_delay = endless;
+  waiting_ptr sink;
+  {
+    thread_bench b(options);
+    sink = b.submit("a", {1}, 5);
+  }
+  expect_error(sink->now(), errc::draining);
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_device_is_told_to_health_and_to_the_owner_who_may_stop_from_there) {
+  fake_options options;
+  options.faults = {{2, errc::cuda_error}};
+  scheduler_config config;
+  std::promise<health_status> told;
+  thread_bench* bench = nullptr;
+  config.on_failure = [&](const error& why) {
+    BOOST_TEST((why.code == errc::cuda_error));
+    bench->thread->stop();
+    told.set_value(bench->state.health);
+  };
+  thread_bench b(options, std::move(config));
+  bench = &b;
+  const auto one = b.submit("one", {1}, 100), two = b.submit("two", {2}, 100);
+  BOOST_TEST((told.get_future().get() == health_status::unhealthy));
+  expect_error(one->wait_end(), errc::cuda_error);
+  expect_error(two->wait_end(), errc::cuda_error);
+  BOOST_TEST((b.state.get() == lifecycle::failed));
+}
+
+BOOST_AUTO_TEST_CASE(out_of_memory_degrades_health_and_the_worker_goes_on) {
+  fake_options options;
+  options.faults = {{1, errc::vram_oom}};
+  thread_bench b(options);
+  b.state.set(lifecycle::ready);
+  expect_error(b.submit("one", {1}, 5)->wait_end(), errc::vram_oom);
+  BOOST_TEST((b.state.health == health_status::degraded));
+  BOOST_REQUIRE(b.submit("two", {2}, 5)->wait_end().end().has_value());
+  BOOST_TEST((b.state.get() == lifecycle::ready));
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_submit_and_cancel_get_every_job_ended_once) {
+  fake_options options;
+  options.slots = 3;
+  options.step_delay = 20us;
+  thread_bench b(options);
+  constexpr int clients = 4, jobs = 150;
+  std::vector<std::vector<waiting_ptr>> sinks(clients);
+  std::vector<std::thread> threads;
+  for (int c = 0; c < clients; ++c) {
+    threads.emplace_back([&, c] {
+      draw_source random(static_cast<std::uint64_t>(c) + 1);
+      for (int j = 0; j < jobs; ++j) {
+        const std::string id = std::to_string(c) + "-" + std::to_string(j);
+        sinks[static_cast<std::size_t>(c)].push_back(
+            b.submit(id, {c, j % 100, 5}, 1 + static_cast<unsigned>(j % 9)));
+        if (random.next() < 0.3) std::this_thread::sleep_for(50us);
+        if (random.next() < 0.5) b.thread->cancel(id, cancel_reason::client_cancel);
+        if (random.next() < 0.2) b.thread->post([] {});
+        (void)b.state.running.load();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  int ended = 0, cancelled = 0;
+  for (int c = 0; c < clients; ++c) {
+    for (int j = 0; j < jobs; ++j) {
+      const auto seen = sinks[static_cast<std::size_t>(c)][static_cast<std::size_t>(j)]->wait_end();
+      BOOST_REQUIRE(seen.fault() == "");
+      BOOST_REQUIRE(seen.ended());
+      auto expected = b.device.expected({c, j % 100, 5}, 1 + static_cast<unsigned>(j % 9));
+      if (seen.error()) expected.resize(seen.tokens().size());
+      BOOST_TEST(seen.tokens() == expected, boost::test_tools::per_element());
+      ++(seen.error() ? cancelled : ended);
+    }
+  }
+  BOOST_TEST(ended > 100);
+  BOOST_TEST(cancelled > 20);
+  b.settle();
+  BOOST_TEST(b.device.held_slots() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(stopping_under_load_loses_no_terminal_event) {
+  for (int round = 0; round < 20; ++round) {
+    fake_options options;
+    options.slots = 2;
+    options.step_delay = 30us;
+    thread_bench b(options);
+    std::vector<waiting_ptr> sinks;
+    std::thread client([&] {
+      for (int j = 0; j < 60; ++j) sinks.push_back(b.submit(std::to_string(j), {j, 1}, 6));
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * round));
+    b.thread->stop();
+    client.join();
+    for (const auto& sink : sinks) {
+      const auto seen = sink->wait_end();
+      BOOST_REQUIRE(seen.ended());
+      BOOST_REQUIRE(seen.fault() == "");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -32,9 +32,13 @@ __device__ inline float row_rms_scale(const float* x, std::uint32_t n, float eps
 }
 
 /// f16 with saturation: an activation past the f16 range must not turn the whole row into NaN.
-__device__ inline __half to_half(float v) { return __float2half_rn(fminf(fmaxf(v, -65504.0F), 65504.0F)); }
+__device__ inline __half to_half(float v) {
+  return __float2half_rn(fminf(fmaxf(v, -65504.0F), 65504.0F));
+}
 
-__device__ inline float silu(float v) { return v / (1.0F + expf(-v)); }
+__device__ inline float silu(float v) {
+  return v / (1.0F + expf(-v));
+}
 
 /// gpt-oss: gate clamped from above, up on both sides, both after their biases.
 __device__ inline float swiglu_clamped(float gate, float up) {
@@ -43,9 +47,19 @@ __device__ inline float swiglu_clamped(float gate, float up) {
   return g / (1.0F + expf(-1.702F * g)) * (u + 1.0F);
 }
 
+/// Asks L2 for `bytes` (a multiple of 16) from a 16-byte aligned address; a hint.
+__device__ inline void prefetch_l2(const void* p, std::uint64_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(static_cast<std::uint32_t>(bytes))
+               : "memory");
+}
+
 /// Programmatic dependent launch: what follows waits for the kernels before this one in the stream.
-__device__ inline void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ inline void wait_for_previous_kernel() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
 /// The next kernel may start its own prologue now.
-__device__ inline void allow_next_kernel() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+__device__ inline void allow_next_kernel() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
 
 }  // namespace orcd::kernels

@@ -2,9 +2,9 @@
 // are repacked. Source: the block table of the GGUF format; the f64 reference is in the tests.
 #pragma once
 
-#include "kernels/packed_matrix.hpp"
-
 #include <cuda_fp16.h>
+
+#include "kernels/packed_matrix.hpp"
 
 namespace orcd::kernels {
 

@@ -5,9 +5,9 @@
 // is exact within 2^29 of its row's largest block scale. Determinism: exact, no order involved.
 #pragma once
 
-#include "kernels/packed_matrix.hpp"
-
 #include <cuda_fp16.h>
+
+#include "kernels/packed_matrix.hpp"
 
 namespace orcd::kernels {
 
@@ -15,7 +15,8 @@ namespace orcd::kernels {
 __device__ inline uint4 stream_16(const std::byte* p) {
   uint4 v;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(p));
   return v;
 }
 __device__ inline uint2 stream_8(const std::byte* p) {
@@ -34,27 +35,34 @@ __device__ inline std::uint32_t load_2(const std::byte* p) {
   return v;
 }
 
-__device__ inline __half2 as_half2(std::uint32_t bits) { return *reinterpret_cast<__half2*>(&bits); }
-__device__ inline std::uint32_t as_bits(__half2 h) { return *reinterpret_cast<std::uint32_t*>(&h); }
-__device__ inline __half half_of(std::uint32_t bits) { return __ushort_as_half(static_cast<unsigned short>(bits)); }
+__device__ inline __half2 as_half2(std::uint32_t bits) {
+  return *reinterpret_cast<__half2*>(&bits);
+}
+__device__ inline std::uint32_t as_bits(__half2 h) {
+  return *reinterpret_cast<std::uint32_t*>(&h);
+}
+__device__ inline __half half_of(std::uint32_t bits) {
+  return __ushort_as_half(static_cast<unsigned short>(bits));
+}
 
-constexpr bool is_k_format(packed_format f) {
+ORCD_HD constexpr bool is_k_format(packed_format f) {
   return f == packed_format::q4_k || f == packed_format::q5_k || f == packed_format::q6_k;
 }
-constexpr bool has_minimum(packed_format f) {
-  return f == packed_format::q4_1 || f == packed_format::q5_1 || f == packed_format::q4_k || f == packed_format::q5_k;
+ORCD_HD constexpr bool has_minimum(packed_format f) {
+  return f == packed_format::q4_1 || f == packed_format::q5_1 || f == packed_format::q4_k ||
+         f == packed_format::q5_k;
 }
-constexpr bool is_float_format(packed_format f) {
+ORCD_HD constexpr bool is_float_format(packed_format f) {
   return f == packed_format::f16 || f == packed_format::bf16 || f == packed_format::f32;
 }
-constexpr std::uint32_t fifth_bit_words(packed_format f) {
+ORCD_HD constexpr std::uint32_t fifth_bit_words(packed_format f) {
   return f == packed_format::q5_0 || f == packed_format::q5_1 || f == packed_format::q5_k ? 1
          : f == packed_format::q6_k                                                       ? 2
-                                                                                           : 0;
+                                                                                          : 0;
 }
 
 /// Groups a stage holds unless a kernel asks for another number: as many as keep two stages in registers.
-constexpr std::uint32_t default_stage_groups(packed_format f) {
+ORCD_HD constexpr std::uint32_t default_stage_groups(packed_format f) {
   return is_float_format(f) ? 1 : f == packed_format::q8_0 ? 2 : 4;
 }
 
@@ -123,13 +131,17 @@ struct tile_stage {
       high[u][1] = v.y;
     }
   }
-  __device__ void load_scales(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t g, std::uint32_t t) {
+  __device__ void load_scales(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t g,
+                              std::uint32_t t) {
 #pragma unroll
     for (std::uint32_t r = 0; r < 2; ++r) {
       const std::uint32_t at = (g + 8 * r) * 2 + t / 2;
-      if constexpr (has_minimum(F)) scale[u][r] = inside ? stream_4(p + at * 4) : 0;
-      else if constexpr (F == packed_format::mxfp4) scale[u][r] = inside ? static_cast<std::uint32_t>(p[at]) : 0;
-      else scale[u][r] = inside ? load_2(p + at * 2) : 0;
+      if constexpr (has_minimum(F))
+        scale[u][r] = inside ? stream_4(p + at * 4) : 0;
+      else if constexpr (F == packed_format::mxfp4)
+        scale[u][r] = inside ? static_cast<std::uint32_t>(p[at]) : 0;
+      else
+        scale[u][r] = inside ? load_2(p + at * 2) : 0;
     }
   }
   __device__ void load_super(const std::byte* p, bool inside, std::uint32_t g, std::uint32_t t) {
@@ -147,8 +159,8 @@ struct tile_stage {
     }
   }
   /// Scale and (negated) minimum of row g + 8r in group u, for the 32 or 16 columns this lane owns.
-  __device__ void scales_of(std::uint32_t u, std::uint32_t in_unit, std::uint32_t r, std::uint32_t t, __half2& d,
-                            __half2& m) const {
+  __device__ void scales_of(std::uint32_t u, std::uint32_t in_unit, std::uint32_t r, std::uint32_t t,
+                            __half2& d, __half2& m) const {
     if constexpr (F == packed_format::q6_k) {
       const auto sc = static_cast<std::int8_t>(super[r].x >> 8 * in_unit);
       d = __half2half2(__hmul(half_of(super[r].y), __int2half_rn(sc)));
@@ -185,8 +197,8 @@ __device__ inline __half2 biased_pair(std::uint32_t word, std::uint32_t high, st
 }
 
 template <packed_format F, std::uint32_t G>
-__device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t in_unit, std::uint32_t s, std::uint32_t t,
-                                           std::uint32_t (&a)[4]) const {
+__device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t in_unit, std::uint32_t s,
+                                           std::uint32_t t, std::uint32_t (&a)[4]) const {
   if constexpr (F == packed_format::f16) {
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) a[i] = quants[u][s * 4 + i];
@@ -230,7 +242,9 @@ __device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t in_uni
         if constexpr (has_minimum(F)) {
           a[i] = as_bits(__hfma2(__hsub2(n, __float2half2_rn(1024.0F)), d[r], m[r]));
         } else {
-          constexpr float bias = F == packed_format::q4_0 ? 1032.0F : F == packed_format::q5_0 ? 1040.0F : 1056.0F;
+          constexpr float bias = F == packed_format::q4_0   ? 1032.0F
+                                 : F == packed_format::q5_0 ? 1040.0F
+                                                            : 1056.0F;
           a[i] = as_bits(__hmul2(__hsub2(n, __float2half2_rn(bias)), d[r]));
         }
       }
@@ -239,9 +253,11 @@ __device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t in_uni
 }
 
 /// acc += A * B with f32 accumulation.
-__device__ inline void mma_16x8x16(float (&acc)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+__device__ inline void mma_16x8x16(float (&acc)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                   std::uint32_t b1) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }

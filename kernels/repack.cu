@@ -1,7 +1,7 @@
+#include <cuda_runtime.h>
+
 #include "kernels/ggml_blocks.cuh"
 #include "kernels/repack.hpp"
-
-#include <cuda_runtime.h>
 
 namespace orcd::kernels {
 namespace {
@@ -13,7 +13,8 @@ __device__ std::uint32_t quantum_at(const repack_args& a, std::uint32_t row, std
   // A padded element must contribute nothing: zero weight for floats; for quanta any value does,
   // because the activations of padded columns are zero and padded rows are never stored.
   if (row >= a.rows || col >= a.cols) return 0;
-  const std::byte* b = a.raw + row * a.raw_row_bytes + static_cast<std::uint64_t>(col / block.elems) * block.bytes;
+  const std::byte* b =
+      a.raw + row * a.raw_row_bytes + static_cast<std::uint64_t>(col / block.elems) * block.bytes;
   return raw_quantum<F>(b, col % block.elems);
 }
 
@@ -27,7 +28,9 @@ __device__ const std::byte* block_at(const repack_args& a, std::uint32_t row, st
 
 /// Columns and rows of the two elements of pair i at mma step s: pair 0 and 2 are row g, 1 and 3 row
 /// g + 8; pairs 2 and 3 are the columns two further on.
-__device__ std::uint32_t pair_row(std::uint32_t g, std::uint32_t i) { return g + (i & 1U) * 8; }
+__device__ std::uint32_t pair_row(std::uint32_t g, std::uint32_t i) {
+  return g + (i & 1U) * 8;
+}
 __device__ std::uint32_t pair_col(std::uint32_t t, std::uint32_t s, std::uint32_t i) {
   return 16 * t + 4 * s + (i >> 1U) * 2;
 }
@@ -106,7 +109,8 @@ __device__ void pack_scales(const repack_args& a, std::uint32_t tile, std::uint3
     const std::byte* b = block_at<F>(a, matrix_row, unit * 256);
     if constexpr (F == packed_format::q6_k) {
       // Lane t needs scales t, 4 + t, 8 + t, 12 + t: together they are one 32-bit load.
-      for (std::uint32_t i = 0; i < 16; ++i) scales[row * 16 + i % 4 * 4 + i / 4] = b ? b[192 + i] : std::byte{0};
+      for (std::uint32_t i = 0; i < 16; ++i)
+        scales[row * 16 + i % 4 * 4 + i / 4] = b ? b[192 + i] : std::byte{0};
       for (std::uint32_t i = 0; i < 2; ++i) scales[256 + row * 2 + i] = b ? b[208 + i] : std::byte{0};
     } else {
       for (std::uint32_t i = 0; i < 16; ++i) scales[row * 16 + i] = b ? b[i] : std::byte{0};
@@ -165,7 +169,8 @@ int launch(const repack_args& a, cudaStream_t stream) {
 
 int launch_repack(const repack_args& a, CUstream_st* stream) {
   if (a.raw == nullptr || a.packed == nullptr || a.rows == 0 || a.cols == 0 ||
-      a.cols % raw_block_of(a.format).elems != 0 || (a.format == packed_format::mxfp4 && a.row_scale == nullptr)) {
+      a.cols % raw_block_of(a.format).elems != 0 ||
+      (a.format == packed_format::mxfp4 && a.row_scale == nullptr)) {
     return cudaErrorInvalidValue;
   }
   switch (a.format) {

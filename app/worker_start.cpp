@@ -1,0 +1,228 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/post.hpp>
+
+#include "app/model_digest.hpp"
+#include "app/worker_parts.hpp"
+#include "gpu/host_backend.hpp"
+#include "net/ready_callback.hpp"
+
+namespace orcd::app {
+namespace {
+
+namespace asio = boost::asio;
+using engine::errc;
+using engine::error;
+using engine::lifecycle;
+using engine::result;
+using engine::severity;
+using std::chrono::milliseconds;
+using clock = std::chrono::steady_clock;
+
+/// Thrown through accelerator::load by its progress report when the worker is told to stop.
+struct start_cancelled {};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+}  // namespace
+
+void worker::narrate_startup() {
+  narrator_.narrate(severity::info, "startup", std::string("worker-orcd ") + version() + " is starting",
+                    {{"version", std::string_view(version())},
+                     {"backend", std::string_view(to_string(opts_.backend))},
+                     {"model", std::string_view(opts_.model)},
+                     {"pid", static_cast<std::int64_t>(getpid())}});
+  for (const auto& warning : opts_.warnings) narrator_.narrate(severity::warning, "option_ignored", warning);
+}
+
+/// Everything that can fail without touching a weight; the port is taken here, so that a worker with no
+/// place to listen does not load for a minute first.
+std::optional<start_failure> worker::open() {
+  auto device = make_accelerator(opts_);
+  if (!device) return start_failure{device.error(), {}, {}};
+  device_ = std::move(*device);
+  auto model = open_model(opts_);
+  if (!model) return start_failure{model.error(), {}, {}};
+  model_.emplace(std::move(*model));
+  const auto plan = gpu::plan_host_memory(model_->spec, model_->plan_for);
+  if (auto failure = check_plan(plan, opts_, physical_memory_bytes())) return failure;
+  identity_ = make_identity(opts_, *model_);
+  const auto trained = model_->spec.spec.context_length;
+  if (opts_.context > trained && !opts_.rope.scaling) {
+    narrator_.narrate(
+        severity::warning, "context_beyond_training",
+        "The context is longer than the model was trained for and --rope-scaling is not given",
+        {{"context_tokens", std::uint64_t{opts_.context}}, {"trained_tokens", std::uint64_t{trained}}});
+  }
+  make_server();
+  auto port = server_->bind();
+  if (!port) return start_failure{port.error(), {}, {}};
+  port_ = *port;
+  uri_ = public_uri(opts_, port_, host_name());
+  return std::nullopt;
+}
+
+void worker::make_server() {
+  engine::scheduler_config schedule;
+  schedule.slots = opts_.slots;
+  const auto ends = model_->tokenizer->end_of_generation();
+  schedule.end_of_generation.assign(ends.begin(), ends.end());
+  schedule.on_failure = [this](const error& why) { on_fatal(why); };
+  schedule.on_degraded = [this](const error& why) {
+    narrator_.narrate(severity::error, "error", why.message, {{"code", engine::code_name(why.code)}});
+  };
+  gpu_thread_ = std::make_unique<gpu::gpu_thread>(*device_, std::move(schedule), state_);
+  admission_.emplace(engine::admission_limits{opts_.slots, opts_.max_queue});
+
+  net::server_config config;
+  config.address = opts_.host;
+  config.port = opts_.port;
+  config.execute.prompt_chars_max = opts_.max_prompt_chars;
+  config.execute.tokens_in_max = opts_.max_tokens_in;
+  config.execute.tokens_out_max = opts_.max_tokens_out;
+  config.execute.context_tokens = model_->plan_for.context_tokens;
+  config.execute.inference_timeout = std::chrono::seconds(opts_.inference_timeout_sec);
+  config.execute.deadlines = opts_.deadlines;
+  config.connections.connections_max = opts_.max_connections;
+  config.connections.body_bytes_max = opts_.max_body_bytes;
+  server_.emplace(
+      io_, std::move(config),
+      net::server_context{*gpu_thread_, *admission_, state_, identity_, *model_->tokenizer, narrator_,
+                          [this] { post_event(shutdown_event::request, "POST /shutdown"); }});
+}
+
+/// The hash takes about a second per gigabyte and nothing waits for it; /health shows it when known.
+void worker::start_digest() {
+  digest_ = std::jthread([this](const std::stop_token& stop) {
+    auto digest = model_digest(model_->file.parts(), stop);
+    if (!digest) return;
+    narrator_.narrate(severity::info, "model_digest", "The model file's digest is known",
+                      {{"digest", std::string_view(*digest)}});
+    // identity_ is read on the io thread only, so it is written there.
+    asio::post(io_, [this, text = std::move(*digest)]() mutable { identity_.digest = std::move(text); });
+  });
+}
+
+void worker::start_load() {
+  narrator_.narrate(severity::info, "model_load_start", "Loading the model",
+                    {{"model", std::string_view(opts_.model)},
+                     {"architecture", std::string_view(identity_.architecture)},
+                     {"quant_kind", std::string_view(identity_.quant_kind)},
+                     {"file_bytes", model_->file.file_bytes()}});
+  gpu_thread_->post([this] {
+    auto plan = load_on_gpu_thread();
+    if (cancel_load_) return;
+    asio::post(io_, [this, plan = std::move(plan)] { on_loaded(plan); });
+  });
+}
+
+result<engine::memory_plan> worker::load_on_gpu_thread() {
+  try {
+    return device_->load(model_->spec, model_->plan_for,
+                         [this](unsigned percent) { report_progress(percent); });
+  } catch (const start_cancelled&) {
+    return error{errc::cancelled, "the load was cancelled by a signal"};
+  } catch (const engine::accelerator_failure& failure) {
+    return error{failure.code, failure.what()};
+  } catch (const std::exception& failure) {
+    return error{errc::model_load_failed, std::string("loading the weights failed: ") + failure.what()};
+  }
+}
+
+/// On the GPU thread.
+void worker::report_progress(unsigned percent) {
+  if (cancel_load_) throw start_cancelled{};
+  state_.load_percent = percent;
+  if (percent != notified_percent_) service_.loading(percent);
+  notified_percent_ = percent;
+  for (const auto milestone : progress_.reached(percent)) {
+    narrator_.narrate(severity::info, "model_load_progress",
+                      "The model is " + std::to_string(milestone) + " % loaded",
+                      {{"percent", std::uint64_t{milestone}}});
+  }
+}
+
+void worker::on_loaded(const result<engine::memory_plan>& plan) {
+  if (fsm_.ending()) return;
+  if (!plan) return fail_start({plan.error(), {}, {}});
+  state_.resident = device_->resident();
+  state_.vram_bytes = device_->vram_bytes();
+  state_.load_percent = 100;
+  narrator_.narrate(severity::info, "model_load_complete", "The model is loaded",
+                    {{"load_ms", uptime_ms()},
+                     {"vram_bytes", device_->vram_bytes()},
+                     {"resident", device_->resident()},
+                     {"weights_bytes", plan->weights_bytes},
+                     {"kv_bytes", plan->kv_bytes},
+                     {"workspace_bytes", plan->workspace_bytes},
+                     {"logits_bytes", plan->logits_bytes}});
+  if (auto listened = server_->listen(); !listened) return fail_start({listened.error(), {}, {}});
+  listening_ = true;
+  announce();
+}
+
+/// The pool manager checks that the uri answers, so it is told only now that the server listens; jobs
+/// are refused until it agreed (WORK-3011, WORK-3014).
+void worker::announce() {
+  if (opts_.callback_url.empty()) return become_ready();
+  net::callback_config config;
+  config.url = opts_.callback_url;
+  net::ready_message message{opts_.worker_id, identity_.model_name, device_->vram_bytes(), uri_};
+  net::post_ready(io_, std::move(config), std::move(message), [this](const result<void>& answer) {
+    if (fsm_.ending()) return;
+    if (!answer) return fail_start({answer.error(), {}, {}});
+    become_ready();
+  });
+}
+
+void worker::become_ready() {
+  handle(shutdown_event::loaded, "");
+  state_.set(lifecycle::ready);
+  narrator_.narrate(severity::info, "ready", "Serving " + identity_.model_name + " at " + uri_,
+                    {{"uri", std::string_view(uri_)},
+                     {"port", std::uint64_t{port_}},
+                     {"vram_bytes", device_->vram_bytes()},
+                     {"context_tokens", std::uint64_t{identity_.context_tokens}},
+                     {"slots", std::uint64_t{identity_.slots}},
+                     {"start_ms", uptime_ms()}});
+  service_.ready("Serving " + identity_.model_name + " at " + uri_);
+  if (const auto interval = service_manager::watchdog_interval()) {
+    // A step of the host backend may take many seconds on a small machine; a GPU's may not.
+    const auto half = std::chrono::duration_cast<milliseconds>(*interval) / 2;
+    watchdog_.emplace(
+        opts_.backend == backend_kind::host ? std::max<milliseconds>(half, std::chrono::minutes(2)) : half);
+    watch(half / 2);
+  }
+}
+
+void worker::fail_start(const start_failure& failure) {
+  state_.set(lifecycle::failed);
+  constexpr std::uint64_t unknown = 0;
+  const auto code = engine::code_name(failure.why.code);
+  const bool sized = failure.required_bytes && failure.available_bytes;
+  const auto narrate = [&](std::initializer_list<engine::narration_field> fields) {
+    narrator_.narrate(severity::error, "error", "Start-up failed: " + failure.why.message, fields);
+  };
+  const std::string_view model = opts_.model;
+  const std::string_view gpu = opts_.gpu.uuid;
+  if (sized) {
+    narrate({{"code", code},
+             {"phase", std::string_view("startup")},
+             {"model", model},
+             {"required_bytes", failure.required_bytes.value_or(unknown)},
+             {"available_bytes", failure.available_bytes.value_or(unknown)}});
+  } else if (!gpu.empty()) {
+    narrate({{"code", code}, {"phase", std::string_view("startup")}, {"model", model}, {"gpu_uuid", gpu}});
+  } else {
+    narrate({{"code", code}, {"phase", std::string_view("startup")}, {"model", model}});
+  }
+  service_.failed(failure.why.message);
+  handle(shutdown_event::start_failed, "start-up failure");
+}
+
+}  // namespace orcd::app

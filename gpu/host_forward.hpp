@@ -1,0 +1,80 @@
+// The forward pass of one step on the host: embeds the step's tokens, runs every layer over all of them
+// at once, and computes logits for the tokens that ask. Branches on model_spec fields alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "engine/model/model_spec.hpp"
+#include "engine/model/rope.hpp"
+#include "gpu/host_backend.hpp"
+#include "gpu/host_memory.hpp"
+#include "kernels/host/thread_pool.hpp"
+
+namespace orcd::gpu {
+
+/// Which token of the step gets logits, and the row of the logits they go to.
+struct logits_request {
+  std::uint32_t column = 0;
+  std::uint32_t row = 0;
+};
+
+class host_forward {
+ public:
+  /// `m` outlives the object. Allocates all memory of a step.
+  host_forward(const engine::model& m, const host_extents& extents, unsigned threads, layer_tap tap);
+
+  /// Places one more token of the step that run() will compute; the step has room for extents.columns.
+  void add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token);
+  [[nodiscard]] std::uint32_t columns() const noexcept { return columns_; }
+
+  /// Runs the tokens added since the last run. `logits` is [rows][vocab]. False when interrupted.
+  [[nodiscard]] bool run(std::span<const logits_request> requests, float* logits,
+                         const engine::interrupt_flag& interrupt);
+  /// Forgets the tokens added since the last run.
+  void discard_tokens() noexcept { columns_ = 0; }
+
+ private:
+  void embed();
+  void rope_angles();
+  void run_layer(std::uint32_t layer);
+  void normalise(const engine::tensor_view& weight);
+  void project_qkv(std::uint32_t layer);
+  void normalise_heads(std::uint32_t layer);
+  void rotate(std::uint32_t layer);
+  void store_kv(std::uint32_t layer);
+  void attend(std::uint32_t layer);
+  void project_attended(std::uint32_t layer);
+  void dense_ffn(std::uint32_t layer);
+  void route(std::uint32_t layer);
+  void moe_ffn(std::uint32_t layer);
+  void activate(std::uint32_t layer, std::uint32_t rows);
+  void compute_logits(std::span<const logits_request> requests, float* logits);
+  void group_by_expert();
+  void tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count) const;
+
+  struct layer_widths {
+    std::uint32_t q, k, v, qkv;
+  };
+  [[nodiscard]] layer_widths widths(std::uint32_t layer) const noexcept;
+
+  struct expert_group {
+    std::uint32_t expert, first, count;  ///< rows [first, first + count) of expert_in and expert_rows
+  };
+
+  const engine::model& model_;
+  const engine::model_spec& spec_;
+  host_extents extents_;
+  host_workspace work_;
+  host_kv_cache cache_;
+  std::vector<engine::rope_table> rope_tables_;  ///< distinct ones
+  std::vector<std::uint32_t> rope_of_layer_;     ///< index of each layer's table
+  std::vector<expert_group> groups_;
+  layer_tap tap_;
+  std::uint32_t columns_ = 0;
+  kernels::host::thread_pool pool_;
+};
+
+}  // namespace orcd::gpu

@@ -1,0 +1,86 @@
+// Everything the host backend writes to, allocated once by load(): scratch of a step, the KV cache and
+// the logits. Sizes follow from the spec, the slots and the tokens of a step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/model/model_spec.hpp"
+#include "kernels/attention.hpp"
+#include "kernels/matmul.hpp"
+
+namespace orcd::gpu {
+
+/// Widths of the scratch rows: the largest over all layers.
+struct host_extents {
+  std::uint32_t columns = 0;  ///< tokens of a step, all sequences together
+  std::uint32_t slots = 0;
+  std::uint32_t context = 0;   ///< positions per slot
+  std::uint32_t qkv = 0;       ///< Q | K | V of one token
+  std::uint32_t attended = 0;  ///< all heads of one token
+  std::uint32_t ffn = 0;       ///< hidden width
+  std::uint32_t ffn_rows = 0;  ///< feed-forward rows of a step: columns, times the experts used
+  std::uint32_t rope_pairs = 0;
+  std::uint32_t rope_tables = 0;
+
+  [[nodiscard]] static host_extents of(const engine::model_spec& spec, std::uint32_t slots,
+                                       std::uint32_t context, std::uint32_t chunk_tokens);
+};
+
+/// Scratch of one step. Every pointer is into one allocation.
+class host_workspace {
+ public:
+  host_workspace(const engine::model_spec& spec, const host_extents& extents);
+  [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, const host_extents& extents);
+
+  float* residual = nullptr;        ///< [columns][embedding]
+  float* normed = nullptr;          ///< [columns][embedding]
+  float* qkv = nullptr;             ///< [columns][qkv]
+  float* attended = nullptr;        ///< [columns][attended]
+  float* gate_up = nullptr;         ///< [ffn_rows][2 * ffn]
+  float* activated = nullptr;       ///< [ffn_rows][ffn]
+  float* expert_out = nullptr;      ///< [ffn_rows][embedding], MoE only
+  float* router_logits = nullptr;   ///< [columns][experts]
+  float* expert_weights = nullptr;  ///< [ffn_rows]
+  float* cosines = nullptr;         ///< [rope_tables][columns][rope_pairs]
+  float* sines = nullptr;
+  std::uint32_t* chosen = nullptr;        ///< [ffn_rows] experts of each token
+  std::uint32_t* expert_in = nullptr;     ///< [ffn_rows] rows an expert reads, grouped by expert
+  std::uint32_t* expert_rows = nullptr;   ///< [ffn_rows] rows an expert writes
+  std::uint32_t* positions = nullptr;     ///< [columns]
+  std::int32_t* tokens = nullptr;         ///< [columns]
+  std::uint32_t* sampled_rows = nullptr;  ///< [slots] rows of the logits a step writes
+
+  std::vector<kernels::attention_column> attention;  ///< [columns], of the layer at hand
+  std::vector<std::uint32_t> column_slots;           ///< [columns]
+  std::vector<kernels::matmul_args> products;        ///< of one parallel region
+
+ private:
+  std::uint64_t place(const engine::model_spec& spec, const host_extents& extents, std::byte* base);
+  host_workspace() = default;
+  std::unique_ptr<std::byte[]> memory_;
+};
+
+/// f16 keys and values, per slot and layer: [kv_heads][context][width].
+class host_kv_cache {
+ public:
+  host_kv_cache(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context);
+  [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, std::uint32_t slots,
+                                           std::uint32_t context);
+
+  [[nodiscard]] std::uint16_t* keys(std::uint32_t slot, std::uint32_t layer) noexcept {
+    return memory_.get() + slot * slot_values_ + key_offsets_[layer];
+  }
+  [[nodiscard]] std::uint16_t* values(std::uint32_t slot, std::uint32_t layer) noexcept {
+    return memory_.get() + slot * slot_values_ + value_offsets_[layer];
+  }
+
+ private:
+  std::uint64_t slot_values_ = 0;
+  std::vector<std::uint64_t> key_offsets_, value_offsets_;
+  std::unique_ptr<std::uint16_t[]> memory_;
+};
+
+}  // namespace orcd::gpu

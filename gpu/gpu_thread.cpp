@@ -22,13 +22,13 @@ std::int64_t now_ns() noexcept {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-// Makes /health truthful before anyone else is told.
+// Makes /health truthful before a job or the owner is told.
 engine::scheduler_config with_health(engine::scheduler_config config, engine::worker_state& state) {
   config.on_degraded = [&state, next = std::move(config.on_degraded)](const engine::error& why) {
     state.health = engine::health_status::degraded;
     if (next) next(why);
   };
-  config.on_failure = [&state, next = std::move(config.on_failure)](const engine::error& why) {
+  config.on_lost = [&state, next = std::move(config.on_lost)](const engine::error& why) {
     state.health = engine::health_status::unhealthy;
     state.set(engine::lifecycle::failed);
     if (next) next(why);

@@ -192,12 +192,13 @@ void scheduler::handle_failure(const accelerator_failure& failure) {
   const error what(failure.code, failure.what());
   const steady_time now = config_.now();
   if (failure.code == errc::vram_oom) {
+    if (config_.on_degraded) config_.on_degraded(what);
     finish(out_of_memory_victim().slot, outcome::of(what), now);
     forget_planned();
-    if (config_.on_degraded) config_.on_degraded(what);
     return;
   }
   failure_ = what;
+  if (config_.on_lost) config_.on_lost(what);
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot]) finish(slot, outcome::of(what), now);
   }

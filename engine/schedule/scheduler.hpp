@@ -29,8 +29,12 @@ struct scheduler_config {
   /// Told when the accelerator fails for good, after every job got its error event. Later jobs get
   /// the same error at once.
   std::function<void(const error&)> on_failure;
-  /// Told when a step ran out of device memory: one job was failed, the others go on (design 2).
+  /// Told when a step ran out of device memory, before the one job that is failed for it gets its
+  /// event; the others go on (design 2).
   std::function<void(const error&)> on_degraded = {};
+  /// Told first when the accelerator fails for good, before any event: health must not look good to
+  /// a client that has just seen the failure.
+  std::function<void(const error&)> on_lost = {};
 };
 
 class scheduler {

@@ -170,18 +170,18 @@ BOOST_AUTO_TEST_CASE(a_lost_device_is_told_to_health_and_to_the_owner_who_may_st
   fake_options options;
   options.faults = {{2, errc::cuda_error}};
   scheduler_config config;
-  std::promise<health_status> told;
+  std::promise<errc> told;
   thread_bench* bench = nullptr;
   config.on_failure = [&](const error& why) {
-    BOOST_TEST((why.code == errc::cuda_error));
     bench->thread->stop();
-    told.set_value(bench->state.health);
+    told.set_value(why.code);
   };
   thread_bench b(options, std::move(config));
   bench = &b;
   const auto one = b.submit("one", {1}, 100), two = b.submit("two", {2}, 100);
-  BOOST_TEST((told.get_future().get() == health_status::unhealthy));
   expect_error(one->wait_end(), errc::cuda_error);
+  BOOST_TEST((b.state.health == health_status::unhealthy));
+  BOOST_TEST((told.get_future().get() == errc::cuda_error));
   expect_error(two->wait_end(), errc::cuda_error);
   BOOST_TEST((b.state.get() == lifecycle::failed));
 }

@@ -209,19 +209,27 @@ BOOST_AUTO_TEST_CASE(a_lost_device_ends_every_job_and_every_later_one) {
   BOOST_TEST(b.failures.size() == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(every_job_has_its_event_before_the_failure_is_told) {
+// Health changes first, then the jobs are told, then the owner, who may end the process.
+BOOST_AUTO_TEST_CASE(a_failure_is_told_in_this_order) {
   scheduler_bench b;
-  b.options.faults = {{1, errc::cuda_error}};
-  auto& loop = b.up();
+  b.options.faults = {{1, errc::vram_oom}, {2, errc::cuda_error}};
+  b.up();
   scheduler_config config;
-  sink_ptr sink;
-  bool ended_first = false;
-  config.on_failure = [&](const error&) { ended_first = sink->ended(); };
+  std::vector<sink_ptr> sinks;
+  std::vector<std::string> told;
+  const auto tell = [&](const char* what) {
+    std::string text = what;
+    for (const auto& sink : sinks) text += sink->ended() ? " 1" : " 0";
+    told.push_back(text);
+  };
+  config.on_degraded = [&](const error&) { tell("degraded"); };
+  config.on_lost = [&](const error&) { tell("lost"); };
+  config.on_failure = [&](const error&) { tell("failure"); };
   b.loop = std::make_unique<scheduler>(*b.device, config);
-  (void)loop;
-  sink = b.submit("a", prompt_of(4), 2);
-  b.steps(1);
-  BOOST_TEST(ended_first);
+  for (const char* id : {"a", "b", "c"}) sinks.push_back(b.submit(id, prompt_of(4), 2));
+  b.steps(2);
+  const std::vector<std::string> expected{"degraded 0 0 0", "lost 1 0 0", "failure 1 1 1"};
+  BOOST_TEST(told == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(out_of_memory_fails_the_prefilling_job_and_the_others_go_on) {

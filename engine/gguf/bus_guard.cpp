@@ -50,13 +50,18 @@ void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
   sigaction(SIGBUS, &previous, nullptr);  // the faulting instruction runs again and meets it
 }
 
+/// Again with every mapping: a library may have put its own handler in place since the last one.
 void install() noexcept {
+  struct sigaction current {};
+  sigaction(SIGBUS, nullptr, &current);
+  if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == on_bus_error) return;
+  previous = current;
   page_size = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGBUS, &action, &previous);
+  sigaction(SIGBUS, &action, nullptr);
 }
 
 }  // namespace
@@ -64,8 +69,7 @@ void install() noexcept {
 int watch(const std::byte* data, std::size_t size) noexcept {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  static const bool installed = (install(), true);
-  static_cast<void>(installed);
+  install();
   for (int i = 0; i < capacity; ++i) {
     row_state& row = rows[static_cast<std::size_t>(i)];
     if (row.size.load(std::memory_order_relaxed) != 0) continue;

@@ -8,7 +8,7 @@ namespace orcd::engine::bus_guard {
 /// Mappings that can be watched at the same time.
 inline constexpr int capacity = 1024;
 
-/// Watches a mapping and installs the handler the first time; -1 when the table is full.
+/// Watches a mapping and sees to it that the handler is installed; -1 when the table is full.
 [[nodiscard]] int watch(const std::byte* data, std::size_t size) noexcept;
 /// Ends it; -1 is allowed.
 void unwatch(int row) noexcept;

@@ -2,9 +2,6 @@
 // views. Immutable and safe to read from any thread. Source: M0-W-1200..1222, WORK-3030..3032.
 #pragma once
 
-#include "engine/base/error.hpp"
-#include "engine/gguf/tensor_view.hpp"
-
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,12 +10,26 @@
 #include <variant>
 #include <vector>
 
+#include "engine/base/error.hpp"
+#include "engine/gguf/tensor_view.hpp"
+
 namespace orcd::engine {
 
 /// GGUF metadata value types, by file id.
 enum class gguf_value_type : std::uint32_t {
-  u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 5, f32 = 6,
-  boolean = 7, string = 8, array = 9, u64 = 10, i64 = 11, f64 = 12,
+  u8 = 0,
+  i8 = 1,
+  u16 = 2,
+  i16 = 3,
+  u32 = 4,
+  i32 = 5,
+  f32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,
+  u64 = 10,
+  i64 = 11,
+  f64 = 12,
 };
 
 /// An array as it lies in the file. Elements are unaligned: read them through the typed getters.
@@ -68,9 +79,9 @@ class gguf_file {
   /// it has read them (mapped_file.hpp). Cheap: one system call per part; any thread.
   [[nodiscard]] result<void> check_intact() const;
 
-  [[nodiscard]] std::string_view location() const noexcept;     ///< as given, for messages
-  [[nodiscard]] std::uint64_t file_bytes() const noexcept;      ///< all parts
-  [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;    ///< payloads, padding excluded
+  [[nodiscard]] std::string_view location() const noexcept;   ///< as given, for messages
+  [[nodiscard]] std::uint64_t file_bytes() const noexcept;    ///< all parts
+  [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;  ///< payloads, padding excluded
   [[nodiscard]] std::uint32_t version() const noexcept;
   [[nodiscard]] std::uint32_t alignment() const noexcept;
   [[nodiscard]] std::span<const gguf_entry> entries() const noexcept;
@@ -93,8 +104,9 @@ class gguf_file {
 
   /// Arrays, copied out with their element type checked. Absent key: empty vector.
   [[nodiscard]] result<std::vector<std::string_view>> get_strings(std::string_view key) const;
-  [[nodiscard]] result<std::vector<float>> get_floats(std::string_view key) const;          ///< f32 or f64
-  [[nodiscard]] result<std::vector<std::int64_t>> get_integers(std::string_view key) const;  ///< any integer or bool
+  [[nodiscard]] result<std::vector<float>> get_floats(std::string_view key) const;  ///< f32 or f64
+  /// Any integer type or bool.
+  [[nodiscard]] result<std::vector<std::int64_t>> get_integers(std::string_view key) const;
 
   /// A label for the mixture: from general.file_type, else the most frequent block type by bytes.
   [[nodiscard]] std::string quant_kind() const;

@@ -99,15 +99,15 @@ std::vector<tensor_view> read_infos(byte_cursor& cursor, std::uint64_t count, co
 void place(byte_cursor& cursor, tensor_view& tensor, std::uint64_t expected, std::uint64_t data_bytes) {
   const std::uint64_t offset = tensor.file_offset;
   cursor.set_subject("tensor", tensor.name);
-  if (offset > data_bytes || tensor.bytes > data_bytes - offset) {
+  if (offset != expected) {
+    cursor.fail("offset", cursor.offset(),
+                "is " + std::to_string(offset) + "; tensors must follow each other, so it must be " +
+                    std::to_string(expected));
+  } else if (offset > data_bytes || tensor.bytes > data_bytes - offset) {
     cursor.fail("data", cursor.offset(),
                 std::to_string(tensor.bytes) + " bytes at " + std::to_string(offset) +
                     " of the data section do not fit in its " + std::to_string(data_bytes) +
                     " bytes; the file is truncated or damaged");
-  } else if (offset != expected) {
-    cursor.fail("offset", cursor.offset(),
-                "is " + std::to_string(offset) + "; tensors must follow each other, so it must be " +
-                    std::to_string(expected));
   }
 }
 

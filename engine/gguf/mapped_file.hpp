@@ -2,7 +2,7 @@
 // while it is mapped.
 //
 // Touching a page beyond the new end raises SIGBUS, which would end the process. A handler, installed
-// with the first mapping, puts zero pages there instead and marks the mapping damaged: the reader goes
+// with each mapping, puts zero pages there instead and marks the mapping damaged: the reader goes
 // on with zeros, and whoever owns the mapping asks intact() before it believes what it read. A SIGBUS
 // anywhere else goes to the handler that was there before.
 #pragma once

@@ -2,7 +2,6 @@
 // where a test asks for it, values that no honest writer would produce.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,9 +23,9 @@ using bytes = std::vector<std::byte>;
 template <class T>
 void append_number(bytes& out, T value) {
   static_assert(std::is_arithmetic_v<T>);
-  std::array<std::byte, sizeof(T)> raw{};
-  std::memcpy(raw.data(), &value, sizeof(T));
-  out.insert(out.end(), raw.begin(), raw.end());
+  const std::size_t at = out.size();
+  out.resize(at + sizeof(T));
+  std::memcpy(out.data() + at, &value, sizeof(T));
 }
 
 /// Appends a GGUF string: u64 length, then the bytes.

@@ -1,12 +1,12 @@
 // The ready callback: tells the pool manager that this worker listens. Source: WORK-3011, WORK-3014.
 #pragma once
 
-#include "engine/base/error.hpp"
-
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
+
+#include "engine/base/error.hpp"
 
 namespace boost::asio {
 class io_context;

@@ -2,14 +2,14 @@
 // Everything runs on the thread of the io_context given. Source: M0-W-1300..1350, WORK-3040..3053.
 #pragma once
 
-#include "engine/base/error.hpp"
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+
+#include "engine/base/error.hpp"
 
 namespace boost::asio {
 class io_context;
@@ -47,7 +47,7 @@ struct connection_limits {
   std::chrono::seconds body_timeout{30};
   std::chrono::seconds idle_timeout{75};
   std::chrono::seconds write_timeout{15};
-  std::chrono::seconds keep_alive_interval{15};  ///< SSE comment after this much silence
+  std::chrono::milliseconds keep_alive_interval{15'000};  ///< SSE comment after this much silence
 };
 
 struct server_config {
@@ -55,6 +55,8 @@ struct server_config {
   std::uint16_t port = 0;  ///< 0 = any free port
   execute_limits execute;
   connection_limits connections;
+  /// /health and /live say so when a job runs and no step has ended for this long.
+  std::chrono::seconds stall_threshold{30};
 };
 
 /// What the server serves from; all outlive it.

@@ -1,0 +1,66 @@
+// The fields of an /execute body, one by one, as the JSON reader meets them. Private to net/.
+#pragma once
+
+#include "net/json_reader.hpp"
+#include "net/parse_execute.hpp"
+
+namespace orcd::net {
+
+/// One member per field name; the order is that of the names in execute_fields.cpp.
+enum class execute_field : std::uint8_t {
+  job_id,
+  prompt,
+  max_tokens,
+  temperature,
+  seed,
+  top_k,
+  top_p,
+  min_p,
+  repetition_penalty,
+  presence_penalty,
+  frequency_penalty,
+  repeat_last_n,
+  stop,
+  parse_special,
+  ignore_eos,
+  metrics,
+  timeout_ms,
+  count
+};
+
+class execute_fields final : public field_sink {
+ public:
+  explicit execute_fields(const execute_limits& limits) : limits_(limits) {}
+
+  [[nodiscard]] engine::result<void> on_field(std::string_view name) override;
+  [[nodiscard]] engine::result<void> on_string(std::string&& value) override;
+  [[nodiscard]] engine::result<void> on_scalar(const json_scalar& value) override;
+  [[nodiscard]] engine::result<void> on_array() override;
+  [[nodiscard]] engine::result<void> on_element(std::string&& value) override;
+  [[nodiscard]] std::string_view field() const noexcept override;
+
+  /// The request, once the whole body was read; refuses missing fields.
+  [[nodiscard]] engine::result<execute_request> finish() &&;
+
+ private:
+  [[nodiscard]] engine::error refuse(std::string what) const;
+  [[nodiscard]] engine::result<void> integer(const json_scalar& value, std::uint64_t low, std::uint64_t high,
+                                             std::uint64_t& out) const;
+  [[nodiscard]] engine::result<void> real(const json_scalar& value, float& out) const;
+  [[nodiscard]] engine::result<void> flag(const json_scalar& value, bool& out) const;
+  [[nodiscard]] engine::result<void> take_integer(const json_scalar& value);
+  [[nodiscard]] engine::result<void> take_prompt(std::string&& value);
+  [[nodiscard]] engine::result<void> take_stop(std::string&& value);
+
+  const execute_limits& limits_;
+  execute_request request_;
+  execute_field current_ = execute_field::count;
+  std::uint32_t seen_ = 0;
+  bool has_job_id_ = false;
+  bool has_prompt_ = false;
+};
+
+/// Shared with /cancel: non-empty, bounded, no control characters.
+[[nodiscard]] engine::result<void> check_job_id(std::string_view job_id);
+
+}  // namespace orcd::net

@@ -1,0 +1,97 @@
+// One job as its stream sees it: events and clock in, bytes and cancels out. No socket, no timer, no
+// Asio: the session (execute.cpp) performs what this decides. Source: M0-W-1310..1312, M0-W-1330,
+// M0-W-1510, M0-W-1611, WORK-3052, 3053, 3072, style 5.5 C6.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/schedule/job.hpp"
+#include "engine/text/token_stream.hpp"
+#include "net/metrics.hpp"
+#include "net/terminal_event.hpp"
+
+namespace orcd::net {
+
+struct execution_config {
+  std::string job_id;
+  std::string model;
+  std::uint64_t seed = 0;
+  std::uint32_t tokens_in = 0;
+  bool metrics = false;  ///< one `metrics` event before `end`
+  engine::steady_time received_at{};
+  std::optional<engine::steady_time> deadline;
+  std::chrono::milliseconds keep_alive{15'000};
+  /// After a cancel without a terminal event for this long, the stream is ended all the same (WORK-3044).
+  std::chrono::milliseconds cancel_confirm{5'000};
+};
+
+class execution {
+ public:
+  execution(execution_config config, engine::token_stream text);
+
+  // What happened.
+  void started(double queue_ms, std::chrono::system_clock::time_point wall);
+  void token(engine::token_id id);
+  void ended(const terminal_event& event, engine::steady_time now);
+  /// The client closed its side, or a write failed or took too long.
+  void client_gone(engine::steady_time now);
+  /// POST /cancel or the end of the server asks for the end of the job.
+  void cancel(engine::cancel_reason reason, engine::steady_time now);
+  /// Deadline, keep-alive and the bound on a cancel's confirmation.
+  void tick(engine::steady_time now);
+
+  // What to do.
+  /// The cancel to hand to the job service, once.
+  [[nodiscard]] std::optional<engine::cancel_reason> take_cancel() noexcept;
+  /// Frames to write now.
+  [[nodiscard]] std::string take_output(engine::steady_time now);
+  [[nodiscard]] std::size_t output_bytes() const noexcept { return output_.size(); }
+  /// When tick() is next needed, at the latest.
+  [[nodiscard]] engine::steady_time next_tick() const noexcept;
+  /// The terminal event was appended: nothing follows it.
+  [[nodiscard]] bool stream_over() const noexcept { return stream_over_; }
+  /// The job has ended in the scheduler: its id may be used again.
+  [[nodiscard]] bool job_over() const noexcept { return job_over_; }
+
+  // How it went.
+  [[nodiscard]] bool closes_connection() const noexcept { return failure_.has_value(); }
+  [[nodiscard]] outcome result() const noexcept;
+  [[nodiscard]] phase where() const noexcept;
+  [[nodiscard]] const engine::job_stats& stats() const noexcept { return stats_; }
+  [[nodiscard]] const std::optional<engine::error>& failure() const noexcept { return failure_; }
+  [[nodiscard]] std::optional<engine::finish_reason> finished_by() const noexcept { return finished_; }
+  [[nodiscard]] const std::optional<engine::cancel_reason>& cancelled_by() const noexcept { return cancel_; }
+  /// From the cancel to the terminal event; nothing when the job was not cancelled.
+  [[nodiscard]] std::optional<std::chrono::duration<double>> cancel_time() const noexcept {
+    return cancel_time_;
+  }
+  [[nodiscard]] const std::string& job_id() const noexcept { return config_.job_id; }
+  [[nodiscard]] engine::steady_time received_at() const noexcept { return config_.received_at; }
+
+ private:
+  void emit_text(const std::string& text);
+  void fail(const engine::error& failure);
+
+  execution_config config_;
+  engine::token_stream text_;
+  std::string output_;
+  engine::job_stats stats_;
+  engine::steady_time last_output_;
+  engine::steady_time cancelled_at_{};
+  std::uint32_t tokens_ = 0;
+  bool started_ = false;
+  bool stopped_ = false;  ///< a stop string was completed
+  bool gone_ = false;
+  bool stream_over_ = false;
+  bool job_over_ = false;
+  bool cancel_taken_ = false;
+  std::optional<engine::cancel_reason> cancel_;
+  std::optional<engine::error> failure_;
+  std::optional<engine::finish_reason> finished_;
+  std::optional<std::chrono::duration<double>> cancel_time_;
+};
+
+}  // namespace orcd::net

@@ -1,0 +1,13 @@
+// The endpoints that answer at once. No socket. Private to net/.
+#pragma once
+
+#include "net/http_request.hpp"
+#include "net/routes.hpp"
+#include "net/service.hpp"
+
+namespace orcd::net {
+
+/// The response of any endpoint but /execute.
+[[nodiscard]] reply answer(service& s, endpoint target, const http_request& request);
+
+}  // namespace orcd::net

@@ -1,0 +1,79 @@
+#include "net/health.hpp"
+
+#include <utility>
+
+#include "net/json_text.hpp"
+
+namespace orcd::net {
+namespace {
+
+using engine::health_status;
+using engine::lifecycle;
+
+reply make_status_reply(bool good, std::string_view status, std::string_view state) {
+  std::string body;
+  json_object json(body);
+  json.text("status", status).text("state", state);
+  json.close();
+  return make_json_reply(good ? 200 : 503, std::move(body));
+}
+
+}  // namespace
+
+lifecycle shown_state(const health_facts& facts) noexcept {
+  if (facts.lifecycle == lifecycle::starting || facts.lifecycle == lifecycle::failed) return facts.lifecycle;
+  if (facts.draining || facts.lifecycle == lifecycle::draining) return lifecycle::draining;
+  return facts.running > 0 ? lifecycle::busy : lifecycle::ready;
+}
+
+bool is_stalled(const health_facts& facts) noexcept {
+  return facts.running > 0 && facts.step_age > facts.stall_threshold;
+}
+
+health_status shown_health(const health_facts& facts) noexcept {
+  if (facts.lifecycle == lifecycle::failed || is_stalled(facts)) return health_status::unhealthy;
+  return facts.health;
+}
+
+reply make_health_reply(const health_facts& facts, const engine::worker_identity& identity) {
+  const auto health = shown_health(facts);
+  std::string body;
+  body.reserve(512);
+  json_object json(body);
+  json.text("status", engine::to_string(health))
+      .text("state", engine::to_string(shown_state(facts)))
+      .text("model", identity.model_name)
+      .text("quant_kind", identity.quant_kind)
+      .boolean("resident", facts.resident)
+      .integer("vram_bytes", facts.vram_bytes)
+      .text("backend", identity.backend)
+      .integer("uptime_seconds", facts.uptime.count())
+      .integer("last_step_age_ms", facts.step_age.count())
+      .text("digest", identity.digest)
+      .text("tokenizer", identity.tokenizer_kind)
+      .text("architecture", identity.architecture)
+      .integer("context_tokens", identity.context_tokens)
+      .integer("slots", identity.slots)
+      .integer("running", facts.running)
+      .integer("waiting", facts.waiting)
+      .integer("load_percent", facts.load_percent)
+      .text("worker_id", identity.worker_id)
+      .text("version", identity.version);
+  json.close();
+  const bool good = health != health_status::unhealthy && facts.lifecycle != lifecycle::starting;
+  return make_json_reply(good ? 200 : 503, std::move(body));
+}
+
+reply make_live_reply(const health_facts& facts) {
+  const bool good = !is_stalled(facts);
+  return make_status_reply(good, good ? "alive" : "stalled", engine::to_string(shown_state(facts)));
+}
+
+reply make_ready_reply(const health_facts& facts) {
+  const auto state = shown_state(facts);
+  const bool accepts = state == lifecycle::ready || state == lifecycle::busy;
+  const bool good = accepts && shown_health(facts) != health_status::unhealthy;
+  return make_status_reply(good, good ? "ready" : "not_ready", engine::to_string(state));
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,43 @@
+// What /health, /live and /ready say: pure functions of published state, so that they answer in
+// microseconds and never touch the accelerator. Source: M0-W-1320, M0-W-1604, WORK-3015, 3041, design 6.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "engine/worker_state.hpp"
+#include "net/respond.hpp"
+
+namespace orcd::net {
+
+/// Everything the three endpoints depend on, gathered in one moment.
+struct health_facts {
+  engine::lifecycle lifecycle = engine::lifecycle::starting;
+  engine::health_status health = engine::health_status::healthy;
+  bool draining = false;  ///< admission refuses new jobs
+  std::uint32_t running = 0;
+  std::uint32_t waiting = 0;
+  std::chrono::milliseconds step_age{0};  ///< since the last sign of progress; 0 while no job runs
+  std::chrono::milliseconds stall_threshold{0};
+  std::chrono::seconds uptime{0};
+  bool resident = false;
+  std::uint64_t vram_bytes = 0;
+  std::uint32_t load_percent = 0;
+};
+
+/// `busy` is ready with a job running; a drain wins over both.
+[[nodiscard]] engine::lifecycle shown_state(const health_facts& facts) noexcept;
+/// A job runs and the accelerator has not finished a step for longer than the threshold.
+[[nodiscard]] bool is_stalled(const health_facts& facts) noexcept;
+/// unhealthy when published so, failed or stalled.
+[[nodiscard]] engine::health_status shown_health(const health_facts& facts) noexcept;
+
+/// 200 while a job could be served or runs to its end; 503 while starting, failed or unhealthy.
+[[nodiscard]] reply make_health_reply(const health_facts& facts, const engine::worker_identity& identity);
+/// 503 only when stalled.
+[[nodiscard]] reply make_live_reply(const health_facts& facts);
+/// 200 when a request would be accepted now; a full queue does not count, it answers 429 per request.
+[[nodiscard]] reply make_ready_reply(const health_facts& facts);
+
+}  // namespace orcd::net

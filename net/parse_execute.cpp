@@ -1,0 +1,47 @@
+#include "net/parse_execute.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "net/execute_fields.hpp"
+#include "net/json_reader.hpp"
+
+namespace orcd::net {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+
+result<execute_request> parse_execute(std::string_view body, const execute_limits& limits) {
+  execute_fields fields(limits);
+  if (const auto read = read_json_object(body, fields); !read) return read.error();
+  return std::move(fields).finish();
+}
+
+result<std::uint32_t> fit_to_context(const execute_request& request, std::size_t prompt_tokens,
+                                     const execute_limits& limits) {
+  const std::string counted = "the prompt has " + std::to_string(prompt_tokens) + " tokens";
+  const auto too_long = [](std::string message, std::string param) {
+    return error(errc::context_length_exceeded, std::move(message), std::move(param));
+  };
+  if (prompt_tokens == 0) return error(errc::invalid_request, "'prompt' encodes to no token", "prompt");
+  if (limits.tokens_in_max > 0 && prompt_tokens > limits.tokens_in_max) {
+    return too_long(counted + ", the limit is " + std::to_string(limits.tokens_in_max), "prompt");
+  }
+  if (prompt_tokens > limits.context_tokens) {
+    return too_long(counted + ", the context holds " + std::to_string(limits.context_tokens), "prompt");
+  }
+  const std::uint64_t fits = limits.context_tokens - prompt_tokens + 1;
+  if (!request.max_tokens) {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(fits, limits.tokens_out_max));
+  }
+  if (*request.max_tokens > fits) {
+    return too_long(counted + " and 'max_tokens' is " + std::to_string(*request.max_tokens) + ": together " +
+                        std::to_string(prompt_tokens + *request.max_tokens - 1) +
+                        " positions, the context holds " + std::to_string(limits.context_tokens),
+                    "max_tokens");
+  }
+  return *request.max_tokens;
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,68 @@
+#include "net/routes.hpp"
+
+#include <array>
+
+namespace orcd::net {
+namespace {
+
+struct route {
+  std::string_view path;
+  bool reads;  ///< GET and HEAD; otherwise POST
+  endpoint target;
+};
+
+constexpr std::array<route, 7> routes = {{
+    {"/execute", false, endpoint::execute},
+    {"/cancel", false, endpoint::cancel},
+    {"/health", true, endpoint::health},
+    {"/live", true, endpoint::live},
+    {"/ready", true, endpoint::ready},
+    {"/metrics", true, endpoint::metrics},
+    {"/shutdown", false, endpoint::shutdown},
+}};
+
+std::string_view path_of(std::string_view target) {
+  constexpr std::string_view scheme = "http://";
+  if (target.starts_with(scheme)) {
+    const auto path = target.find('/', scheme.size());
+    target = path == std::string_view::npos ? std::string_view("/") : target.substr(path);
+  }
+  return target.substr(0, target.find('?'));
+}
+
+std::string_view methods_of(const route& r) {
+  return r.reads ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+}
+
+reply answer_options(std::string_view allow) {
+  reply r = make_json_reply(204, {});
+  r.content_type = {};
+  r.allow = allow;
+  return r;
+}
+
+}  // namespace
+
+std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target) {
+  if (target == "*" && method == "OPTIONS") return answer_options("GET, HEAD, POST, OPTIONS");
+  const auto path = path_of(target);
+  for (const route& r : routes) {
+    if (r.path != path) continue;
+    if (r.reads ? method == "GET" || method == "HEAD" : method == "POST") return r.target;
+    if (method == "OPTIONS") return answer_options(methods_of(r));
+    reply refused = make_error_reply(engine::error(
+        engine::errc::method_not_allowed, std::string(path) + " takes " + std::string(methods_of(r))));
+    refused.allow = methods_of(r);
+    return refused;
+  }
+  return make_error_reply(engine::error(
+      engine::errc::not_found,
+      "no such path; there are /execute, /cancel, /health, /live, /ready, /metrics and /shutdown"));
+}
+
+std::string_view query_of(std::string_view target) noexcept {
+  const auto mark = target.find('?');
+  return mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1);
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,20 @@
+// Which handler serves a request: one table of paths and methods. Pure. Source: M0-W-1300..1350.
+#pragma once
+
+#include <string_view>
+#include <variant>
+
+#include "net/respond.hpp"
+
+namespace orcd::net {
+
+enum class endpoint { execute, cancel, health, live, ready, metrics, shutdown };
+
+/// The endpoint, or the response that refuses the request (404, 405 with Allow) or answers OPTIONS (204).
+/// HEAD is served wherever GET is. `target` may be in absolute form and may have a query.
+[[nodiscard]] std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target);
+
+/// What stands after '?' in a target, or nothing.
+[[nodiscard]] std::string_view query_of(std::string_view target) noexcept;
+
+}  // namespace orcd::net

@@ -1,0 +1,75 @@
+#include "net/service.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "net/job_stream.hpp"
+
+namespace orcd::net {
+
+using std::chrono::steady_clock;
+
+service::service(server_config c, server_context ctx)
+    : config(std::move(c)), context(std::move(ctx)), created_at_(steady_clock::now()) {}
+
+bool service::draining() const noexcept {
+  return stopping || context.admission.draining() || context.state.get() == engine::lifecycle::draining;
+}
+
+health_facts service::facts() const {
+  const auto& state = context.state;
+  const auto now = steady_clock::now();
+  health_facts facts;
+  facts.lifecycle = state.get();
+  facts.health = state.health.load();
+  facts.draining = draining();
+  facts.running = context.admission.running();
+  facts.waiting = context.admission.waiting();
+  if (facts.running > 0) {
+    const engine::steady_time last_step{std::chrono::nanoseconds(state.last_step_ns.load())};
+    const auto age = now - std::max(last_step, busy_since);
+    facts.step_age =
+        std::max(std::chrono::milliseconds(0), std::chrono::duration_cast<std::chrono::milliseconds>(age));
+  }
+  facts.stall_threshold = config.stall_threshold;
+  facts.uptime = std::chrono::duration_cast<std::chrono::seconds>(now - created_at_);
+  facts.resident = state.resident.load();
+  facts.vram_bytes = state.vram_bytes.load();
+  facts.load_percent = state.load_percent.load();
+  return facts;
+}
+
+metrics_snapshot service::snapshot() const {
+  const auto now = facts();
+  const auto& identity = context.identity;
+  metrics_snapshot shot;
+  shot.model = identity.model_name;
+  shot.quant_kind = identity.quant_kind;
+  shot.digest = identity.digest;
+  shot.backend = identity.backend;
+  shot.version = identity.version;
+  shot.gpu_device = identity.gpu_device;
+  shot.active_experts = identity.active_experts;
+  shot.slots = identity.slots;
+  shot.vram_bytes = now.vram_bytes;
+  shot.resident = now.resident;
+  shot.state = engine::to_string(shown_state(now));
+  shot.uptime_seconds = std::chrono::duration<double>(steady_clock::now() - created_at_).count();
+  shot.step_age_seconds = std::chrono::duration<double>(now.step_age).count();
+  shot.steps = context.state.steps.load();
+  shot.waiting = now.waiting;
+  shot.running = now.running;
+  shot.connections = connections.size();
+  return shot;
+}
+
+void service::cancel(const std::string& job_id, engine::cancel_reason reason) {
+  const auto found = streams.find(job_id);
+  if (found != streams.end()) found->second->cancel(reason);
+}
+
+void service::cancel_all(engine::cancel_reason reason) {
+  for (const auto& [id, stream] : streams) stream->cancel(reason);
+}
+
+}  // namespace orcd::net

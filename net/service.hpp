@@ -1,0 +1,48 @@
+// What all sessions of one server share. io thread only. Private to net/.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <unordered_map>
+
+#include "engine/schedule/admission.hpp"
+#include "engine/schedule/job.hpp"
+#include "engine/worker_state.hpp"
+#include "net/connection.hpp"
+#include "net/health.hpp"
+#include "net/metrics.hpp"
+#include "net/server.hpp"
+
+namespace orcd::net {
+
+struct job_stream;
+
+class service {
+ public:
+  service(server_config c, server_context ctx);
+
+  server_config config;
+  server_context context;
+  server_metrics metrics;
+  connection_set connections;
+  bool stopping = false;  ///< the server is being stopped: no keep-alive, no new jobs
+
+  /// Open streams by job id, so that a cancel or the end of the server reaches them.
+  std::unordered_map<std::string, job_stream*> streams;
+  /// When the number of jobs last rose from 0: before that, an old step time means idle, not stalled.
+  engine::steady_time busy_since{};
+
+  [[nodiscard]] bool draining() const noexcept;
+  [[nodiscard]] health_facts facts() const;
+  [[nodiscard]] metrics_snapshot snapshot() const;
+  void count_response(unsigned status) { ++metrics.responses[status]; }
+  /// Asks one job, or all of them, to end. Unknown ids are ignored.
+  void cancel(const std::string& job_id, engine::cancel_reason reason);
+  void cancel_all(engine::cancel_reason reason);
+
+ private:
+  const engine::steady_time created_at_;
+};
+
+}  // namespace orcd::net

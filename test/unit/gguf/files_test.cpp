@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(survives_a_file_truncated_while_mapped) {
   BOOST_REQUIRE(!intact);
   BOOST_TEST(has(intact.error().message, "truncated"));
   std::filesystem::resize_file(path, 0);
-  BOOST_TEST(file.get_strings("names").value().front() == "");  // zeros now, and no crash
+  BOOST_TEST(file.get_strings("names").value().empty());  // its key reads as zeros now, and nothing crashes
 }
 
 BOOST_AUTO_TEST_CASE(notices_a_file_that_was_replaced_in_place) {

@@ -124,11 +124,13 @@ def run_case(tiny, case, values, out):
     exact = logits_of(model, tokens)
     half = logits_of(model, tokens, half_cache=True)
     double = logits_of(model.double(), tokens).float()
+    double_half = logits_of(model, tokens, half_cache=True).float()
     positions = [p for p in POSITIONS if p < case.tokens]
     rows = torch.cat([exact[positions], half[positions]]).numpy().astype("<f4")
     file = f"{tiny.name}.{case.name}.f32"
     rows.tofile(out / file)
-    figures = {"f32_against_f64": relative(exact, double), "f16_kv_against_f32": relative(half, exact)}
+    figures = {"f32_against_f64": relative(exact, double), "f16_kv_against_f32": relative(half, exact),
+               "f16_kv_noise": relative(half, double_half)}
     print(f"{tiny.name}/{case.name}: logits std {exact.std():.2f}, " +
           ", ".join(f"{k} {v:.1e}" for k, v in figures.items()))
     rounded = {k: float(f"{v:.2e}") for k, v in figures.items()}

@@ -1,0 +1,156 @@
+#include "net/metrics.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <set>
+#include <sstream>
+
+#include "net/health.hpp"
+#include "net/metrics_text.hpp"
+
+namespace orcd::net {
+namespace {
+
+using engine::health_status;
+using engine::lifecycle;
+
+bool has_line(const std::string& text, const std::string& line) {
+  return text.find(line + "\n") != std::string::npos;
+}
+
+BOOST_AUTO_TEST_SUITE(metrics)
+
+BOOST_AUTO_TEST_CASE(histograms_count_up_to_their_bound) {
+  constexpr std::array<double, 2> bounds = {1, 2};
+  histogram h(bounds);
+  for (const double value : {0.5, 1.0, 1.5, 2.0, 2.5}) h.observe(value);
+  metrics_text text;
+  const auto out = std::move(text.distribution("d_seconds", "Help.", h)).take();
+  BOOST_TEST(out ==
+             "# HELP d_seconds Help.\n# TYPE d_seconds histogram\n"
+             "d_seconds_bucket{le=\"1\"} 2\nd_seconds_bucket{le=\"2\"} 4\nd_seconds_bucket{le=\"+Inf\"} 5\n"
+             "d_seconds_sum 7.5\nd_seconds_count 5\n");
+}
+
+BOOST_AUTO_TEST_CASE(label_values_are_escaped) {
+  metrics_text text;
+  text.family("m", "gauge", "Help.").sample(0.25, {{"a", "x\"y\\z\n"}, {"b", ""}});
+  BOOST_TEST(std::move(text).take() ==
+             "# HELP m Help.\n# TYPE m gauge\nm{a=\"x\\\"y\\\\z\\n\",b=\"\"} 0.25\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
+  server_metrics m;
+  engine::job_stats stats;
+  stats.tokens_in = 5;
+  stats.tokens_out = 3;
+  stats.first_token_ms = 20;
+  m.count_job(outcome::completed, stats, 120);
+  m.responses[200] = 4;
+  metrics_snapshot now;
+  now.state = "busy";
+  now.quant_kind = "Q4_K_M";
+  const auto text = render_metrics(m, now, true);
+  BOOST_TEST(has_line(text, "worker_requests_total{outcome=\"completed\"} 1"));
+  BOOST_TEST(has_line(text, "worker_tokens_in_total 5"));
+  BOOST_TEST(has_line(text, "worker_tokens_generated_total 3"));
+  BOOST_TEST(has_line(text, "worker_vram_bytes{quant_kind=\"Q4_K_M\"} 0"));
+  BOOST_TEST(has_line(text, "worker_state{state=\"busy\"} 1"));
+  BOOST_TEST(has_line(text, "worker_state{state=\"ready\"} 0"));
+  BOOST_TEST(has_line(text, "worker_http_responses_total{status=\"200\"} 4"));
+  BOOST_TEST(has_line(text, "worker_inference_duration_ms_sum 120"));
+  BOOST_TEST(has_line(text, "worker_inference_duration_seconds_sum 0.12"));
+  BOOST_TEST(has_line(text, "worker_time_to_first_token_seconds_count 1"));
+  BOOST_TEST(render_metrics(m, now, false).find("duration_ms") == std::string::npos);
+
+  std::set<std::string> families;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# TYPE ")) BOOST_TEST(families.insert(line).second, line);
+  }
+  BOOST_TEST(families.size() > 20U);
+}
+
+BOOST_AUTO_TEST_CASE(jobs_without_output_leave_the_token_histograms_alone) {
+  server_metrics m;
+  m.count_job(outcome::disconnected, {}, 5);
+  BOOST_TEST(m.first_token_seconds.count() == 0U);
+  BOOST_TEST(m.duration_seconds.count() == 1U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(health)
+
+health_facts facts(lifecycle state) {
+  health_facts f;
+  f.lifecycle = state;
+  f.stall_threshold = std::chrono::seconds(30);
+  return f;
+}
+
+BOOST_AUTO_TEST_CASE(states) {
+  auto f = facts(lifecycle::ready);
+  BOOST_TEST((shown_state(f) == lifecycle::ready));
+  f.running = 1;
+  BOOST_TEST((shown_state(f) == lifecycle::busy));
+  f.draining = true;
+  BOOST_TEST((shown_state(f) == lifecycle::draining));
+  f.lifecycle = lifecycle::failed;
+  BOOST_TEST((shown_state(f) == lifecycle::failed));
+}
+
+BOOST_AUTO_TEST_CASE(statuses_of_the_three_endpoints) {
+  const engine::worker_identity identity;
+  struct row {
+    health_facts facts;
+    unsigned health, live, ready;
+  };
+  auto busy = facts(lifecycle::ready);
+  busy.running = 1;
+  busy.step_age = std::chrono::seconds(30);
+  auto stalled = busy;
+  stalled.step_age = std::chrono::milliseconds(30'001);
+  auto idle = stalled;
+  idle.running = 0;
+  auto degraded = facts(lifecycle::ready);
+  degraded.health = health_status::degraded;
+  auto sick = facts(lifecycle::ready);
+  sick.health = health_status::unhealthy;
+  auto draining = busy;
+  draining.draining = true;
+  const row rows[] = {{facts(lifecycle::starting), 503, 200, 503},
+                      {facts(lifecycle::ready), 200, 200, 200},
+                      {busy, 200, 200, 200},
+                      {stalled, 503, 503, 503},
+                      {idle, 200, 200, 200},
+                      {degraded, 200, 200, 200},
+                      {sick, 503, 200, 503},
+                      {draining, 200, 200, 503},
+                      {facts(lifecycle::draining), 200, 200, 503},
+                      {facts(lifecycle::failed), 503, 200, 503}};
+  for (const auto& r : rows) {
+    BOOST_TEST(make_health_reply(r.facts, identity).status == r.health);
+    BOOST_TEST(make_live_reply(r.facts).status == r.live);
+    BOOST_TEST(make_ready_reply(r.facts).status == r.ready);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(health_body) {
+  engine::worker_identity identity;
+  identity.model_name = "m";
+  identity.backend = "host";
+  auto f = facts(lifecycle::ready);
+  f.vram_bytes = 369'098'752;
+  f.uptime = std::chrono::seconds(3'600);
+  const auto body = make_health_reply(f, identity).body;
+  for (const char* part :
+       {"\"status\":\"healthy\"", "\"model\":\"m\"", "\"vram_bytes\":369098752", "\"uptime_seconds\":3600",
+        "\"backend\":\"host\"", "\"state\":\"ready\"", "\"resident\":false", "\"last_step_age_ms\":0"}) {
+    BOOST_TEST(body.find(part) != std::string::npos, part);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace orcd::net

@@ -51,7 +51,9 @@ class binder {
     if (!applies(when, layer, fused)) return;
     const tensor_view* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
-      if (is_required(when, layer, fused)) problems_.add("tensor '" + name + "' is missing");
+      if (!is_required(when, layer)) return;
+      problems_.add("tensor '" + name + "' is missing" +
+                    (when == presence::split_qkv ? ", and there is no attn_qkv.weight either" : ""));
       return;
     }
     used_.insert(tensor->name);
@@ -83,7 +85,7 @@ class binder {
     }
   }
 
-  static bool is_required(presence when, const layer_spec& layer, bool) {
+  static bool is_required(presence when, const layer_spec& layer) {
     switch (when) {
       case presence::optional:
       case presence::split_qkv_optional:

@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(refuses_bad_arrays) {
   refuse(raw_array(id(gguf_value_type::f32), 100), {"array count", "is 100"});
   bytes cut = raw_array(id(gguf_value_type::string), 2);
   append_string(cut, "12345678");
-  append_number(cut, std::uint64_t{1});
+  append_number(cut, std::uint64_t{100});
   refuse(cut, {"array element of key 'k'"});
 }
 

@@ -1,0 +1,199 @@
+#include <cmath>
+
+#include "test/unit/model/helpers.hpp"
+
+using namespace orcd;
+using namespace orcd::test;
+using engine::ggml_type;
+
+BOOST_AUTO_TEST_SUITE(families)
+
+BOOST_AUTO_TEST_CASE(llama) {
+  tiny_model_options o;
+  o.tied_output = true;
+  o.rope_freqs = true;
+  o.biases = true;
+  const auto l = load(make_tiny_writer(o));
+  const engine::model_spec& spec = l->model.spec;
+  const engine::model_weights& weights = l->model.weights;
+  BOOST_TEST(spec.architecture == "llama");
+  BOOST_TEST(spec.name == "tiny llama");
+  BOOST_TEST(spec.quant_kind == "F32");
+  BOOST_TEST(spec.context_length == 256U);
+  BOOST_TEST(spec.embedding == 64U);
+  BOOST_TEST(spec.vocab == weights.token_embd.rows());
+  BOOST_TEST(spec.key_length == 16U);
+  BOOST_TEST(spec.value_length == 16U);
+  BOOST_TEST(spec.attention_scale == 0.25);
+  BOOST_TEST(spec.experts == 0U);
+  BOOST_REQUIRE(spec.layers.size() == 2U);
+  const engine::layer_spec& layer = spec.layers[1];
+  BOOST_TEST(layer.heads == 4U);
+  BOOST_TEST(layer.kv_heads == 2U);
+  BOOST_TEST(layer.window == 0U);
+  BOOST_TEST(layer.ffn_size == 128U);
+  BOOST_TEST((layer.rope.pairing == engine::rope_pairing::interleaved));
+  BOOST_TEST((layer.rope.scaling == engine::rope_scaling::none));
+  BOOST_TEST(layer.rope.dims == 16U);
+  BOOST_TEST(layer.rope.factor == 1.0);
+  BOOST_TEST(weights.output.data == weights.token_embd.data);  // tied
+  BOOST_TEST(weights.rope_freqs.elements() == 8U);
+  const engine::layer_weights& w = weights.layers[1];
+  BOOST_TEST(w.attn_q.name == "blk.1.attn_q.weight");
+  BOOST_TEST(static_cast<bool>(w.attn_output_bias));
+  BOOST_TEST(static_cast<bool>(w.ffn_gate_bias));
+  BOOST_TEST(!w.attn_qkv);
+  BOOST_TEST(!w.router);
+  BOOST_TEST(spec.kv_bytes_per_token(2) == 2U * 2 * (16 + 16) * 2);
+}
+
+BOOST_AUTO_TEST_CASE(llama_with_experts) {
+  tiny_model_options o;
+  o.experts = 6;
+  const auto l = load(make_tiny_writer(o));
+  BOOST_TEST(l->model.spec.experts == 6U);
+  BOOST_TEST(l->model.spec.experts_used == 2U);
+  BOOST_TEST((l->model.spec.layers[0].ffn == engine::ffn_kind::moe));
+  BOOST_TEST((l->model.spec.routing == engine::router_weighting::softmax_all_renormalised));
+  BOOST_TEST((l->model.spec.activation == engine::ffn_activation::swiglu));
+  BOOST_TEST(l->model.weights.layers[0].expert_down.experts() == 6U);
+  BOOST_TEST(l->model.weights.layers[0].router.rows() == 6U);
+  BOOST_TEST(!l->model.weights.layers[0].ffn_up);
+}
+
+BOOST_AUTO_TEST_CASE(qwen2_and_qwen3) {
+  const auto two = load(tiny("qwen2"));
+  BOOST_TEST((two->model.spec.layers[0].rope.pairing == engine::rope_pairing::half_split));
+  BOOST_TEST(two->model.weights.layers[0].attn_k_bias.elements() == 32U);
+  BOOST_TEST(!two->model.weights.layers[0].attn_q_norm);
+
+  tiny_model_options o;
+  o.family = "qwen3";
+  o.head_dim = 32;  // heads * head_dim is more than the embedding
+  const auto three = load(make_tiny_writer(o));
+  BOOST_TEST(three->model.spec.key_length == 32U);
+  BOOST_TEST(three->model.weights.layers[0].attn_q.rows() == 128U);
+  BOOST_TEST(three->model.weights.layers[0].attn_q_norm.elements() == 32U);
+  BOOST_TEST(!three->model.weights.layers[0].attn_q_bias);
+}
+
+BOOST_AUTO_TEST_CASE(phi3) {
+  tiny_model_options o;
+  o.family = "phi3";
+  o.kv_heads = 4;
+  o.rope_dims = 12;
+  o.sentencepiece = true;
+  gguf_writer w = make_tiny_writer(o);
+  w.add("phi3.attention.sliding_window", std::uint32_t{64});  // attention stays full
+  const auto l = load(w);
+  const engine::layer_weights& layer = l->model.weights.layers[0];
+  BOOST_TEST(layer.attn_qkv.rows() == 3U * 64);
+  BOOST_TEST(!layer.attn_q);
+  BOOST_TEST(layer.ffn_gate_up.rows() == 256U);
+  BOOST_TEST(layer.ffn_gate_up.name == "blk.0.ffn_up.weight");
+  BOOST_TEST(!layer.ffn_up);
+  BOOST_TEST(!layer.ffn_gate);
+  BOOST_TEST(l->model.spec.layers[0].window == 0U);
+  BOOST_TEST(l->model.spec.layers[0].rope.dims == 12U);
+}
+
+BOOST_AUTO_TEST_CASE(gpt_oss) {
+  const auto l = load(tiny("gpt-oss"));
+  const engine::model_spec& spec = l->model.spec;
+  BOOST_TEST((spec.activation == engine::ffn_activation::swiglu_clamped));
+  BOOST_TEST((spec.routing == engine::router_weighting::softmax_selected));
+  BOOST_TEST(spec.layers[0].window == 8U);
+  BOOST_TEST(spec.layers[1].window == 0U);
+  const engine::rope_spec& rope = spec.layers[0].rope;
+  BOOST_TEST((rope.scaling == engine::rope_scaling::yarn));
+  BOOST_TEST(rope.factor == 32.0);
+  BOOST_TEST(rope.base == 150'000.0);
+  BOOST_TEST(!rope.round_correction_dims);
+  const engine::layer_weights& w = l->model.weights.layers[1];
+  BOOST_TEST(w.ffn_norm.name == "blk.1.post_attention_norm.weight");
+  BOOST_TEST(w.attn_sinks.elements() == 4U);
+  BOOST_TEST(w.router_bias.elements() == 4U);
+  BOOST_TEST(w.expert_gate_bias.extents[0] == 128U);
+  BOOST_TEST(w.expert_gate_bias.extents[1] == 4U);
+  BOOST_TEST(w.expert_down.cols() == 128U);
+  BOOST_TEST(w.expert_down.rows() == 64U);
+}
+
+BOOST_AUTO_TEST_CASE(window_pattern_from_the_file) {
+  tiny_model_options o;
+  o.family = "gpt-oss";
+  o.layers = 6;
+  gguf_writer w = make_tiny_writer(o);
+  const auto windows = [&](const gguf_writer& writer) {
+    std::string out;
+    const auto l = load(writer);
+    for (const engine::layer_spec& layer : l->model.spec.layers) out += layer.window != 0 ? 'w' : 'f';
+    return out;
+  };
+  BOOST_TEST(windows(w) == "wfwfwf");
+  gguf_writer period = w;
+  period.add("gpt-oss.attention.sliding_window_pattern", std::uint32_t{3});
+  BOOST_TEST(windows(period) == "wwfwwf");
+  gguf_writer list = w;
+  list.add("gpt-oss.attention.sliding_window_pattern", std::vector<std::uint8_t>{0, 0, 1, 1, 0, 1});
+  BOOST_TEST(windows(list) == "ffwwfw");
+}
+
+BOOST_AUTO_TEST_CASE(fused_and_split_projections_for_every_family) {
+  for (const char* family : {"llama", "qwen2", "qwen3", "gpt-oss"}) {
+    tiny_model_options o;
+    o.family = family;
+    o.fused_qkv = true;
+    const auto l = load(make_tiny_writer(o));
+    BOOST_TEST(l->model.weights.layers[0].attn_qkv.rows() == 128U, family);
+    BOOST_TEST(!l->model.weights.layers[0].attn_q, family);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_type_in_every_matrix) {
+  for (const char* family : {"llama", "qwen2", "qwen3", "phi3", "gpt-oss"}) {
+    for (const engine::type_traits& t : engine::supported_types()) {
+      tiny_model_options o;
+      o.family = family;
+      o.layers = 1;
+      o.embedding = 256;
+      o.ffn = 256;
+      o.matrix_type = t.type;
+      const auto l = load(make_tiny_writer(o));
+      BOOST_TEST((l->model.weights.token_embd.type == t.type), family << " " << t.name);
+      BOOST_TEST((l->model.weights.layers[0].attn_output.type == t.type), family << " " << t.name);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(per_layer_head_counts) {
+  gguf_writer w = tiny("llama");
+  w.remove("llama.attention.head_count_kv");
+  w.add("llama.attention.head_count_kv", std::vector<std::int32_t>{2, 4});
+  for (const char* name : {"blk.1.attn_k.weight", "blk.1.attn_v.weight"}) {
+    written_tensor* t = w.find_tensor(name);
+    t->extents = {64, 64};
+    t->data.resize(64 * 64 * 4);
+  }
+  const auto l = load(w);
+  BOOST_TEST(l->model.spec.layers[0].kv_heads == 2U);
+  BOOST_TEST(l->model.spec.layers[1].kv_heads == 4U);
+  BOOST_TEST(l->model.spec.kv_bytes_per_token(2) == (2U + 4) * 32 * 2);
+}
+
+BOOST_AUTO_TEST_CASE(the_name_falls_back_to_the_file) {
+  gguf_writer w = tiny("llama");
+  w.remove("general.name");
+  BOOST_TEST(load(w)->model.spec.name == "tiny");
+}
+
+BOOST_AUTO_TEST_CASE(the_same_seed_makes_the_same_model) {
+  tiny_model_options o;
+  o.mixture = true;
+  const bytes first = make_tiny_model(o);
+  BOOST_TEST((first == make_tiny_model(o)));
+  o.seed = 2;
+  BOOST_TEST((first != make_tiny_model(o)));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

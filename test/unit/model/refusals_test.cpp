@@ -1,0 +1,156 @@
+#include "test/unit/model/helpers.hpp"
+
+using namespace orcd;
+using namespace orcd::test;
+using engine::ggml_type;
+
+BOOST_AUTO_TEST_SUITE(refusals)
+
+BOOST_AUTO_TEST_CASE(architectures) {
+  expect_refused(tiny_with("llama", "general.architecture", "mamba"),
+                 {"architecture 'mamba'", "supported are llama, qwen2, qwen3, phi3, gpt-oss"});
+  expect_refused(tiny_with("gpt-oss", "general.architecture", "gptoss"), {"'gptoss'", "Ollama", "'gpt-oss'"});
+  expect_refused(tiny_with("llama", "general.architecture", std::uint32_t{1}),
+                 {"general.architecture", "string"});
+  gguf_writer w = tiny("llama");
+  w.remove("general.architecture");
+  expect_refused(w, {"key 'general.architecture' is missing"});
+}
+
+BOOST_AUTO_TEST_CASE(vocabulary_only) {
+  gguf_writer w = tiny("llama");
+  w.tensors.clear();
+  expect_refused(w, {"no tensors"});
+}
+
+BOOST_AUTO_TEST_CASE(hyperparameters_out_of_range) {
+  const auto refuse = [](const std::string& key, std::uint64_t value,
+                         std::initializer_list<std::string_view> parts) {
+    expect_refused(tiny_with("llama", "llama." + key, value), parts);
+  };
+  refuse("block_count", 0, {"'llama.block_count' is 0", "1 to 512"});
+  refuse("block_count", 513, {"is 513"});
+  refuse("block_count", 400, {"cannot make that many layers"});
+  refuse("block_count", 1ULL << 40U, {"is 1099511627776"});
+  refuse("attention.head_count", 0, {"head_count' is 0"});
+  refuse("attention.head_count_kv", 0, {"head_count_kv' is 0"});
+  refuse("attention.head_count_kv", 8, {"4 heads on 8 key-value heads"});
+  refuse("attention.head_count_kv", 3, {"4 heads on 3 key-value heads"});
+  refuse("attention.key_length", 514, {"key_length' is 514", "512"});
+  refuse("attention.key_length", 15, {"15", "even"});
+  refuse("attention.value_length", 7, {"values is 7", "even"});
+  refuse("context_length", 0, {"context_length' is 0"});
+  refuse("context_length", (1ULL << 24U) + 1, {"16777217", "16777216"});
+  refuse("embedding_length", 0, {"embedding_length' is 0"});
+  refuse("feed_forward_length", 0, {"feed_forward_length' is 0"});
+  refuse("rope.dimension_count", 18, {"dimension_count' is 18", "2 to 16"});
+  refuse("rope.dimension_count", 7, {"dimension_count' is 7", "even"});
+  refuse("vocab_size", 17, {"vocab_size' is 17", "rows"});
+  refuse("expert_count", 513, {"expert_count' is 513"});
+}
+
+BOOST_AUTO_TEST_CASE(hyperparameters_of_the_wrong_kind) {
+  expect_refused(tiny_with("llama", "llama.embedding_length", "64"),
+                 {"'llama.embedding_length' has type string"});
+  expect_refused(tiny_with("llama", "llama.context_length", std::vector<std::uint32_t>{256}),
+                 {"array of u32"});
+  expect_refused(tiny_with("llama", "llama.context_length", std::int32_t{-1}), {"is -1"});
+  expect_refused(tiny_with("llama", "llama.attention.head_count", std::vector<std::uint32_t>{4, 4, 4}),
+                 {"has 3 values for 2 layers"});
+  expect_refused(tiny_with("llama", "llama.attention.head_count", std::vector<std::int32_t>{4, -4}),
+                 {"head_count"});
+  expect_refused(tiny_with("llama", "llama.attention.layer_norm_rms_epsilon", 0.0F), {"epsilon", "0.000000"});
+  expect_refused(tiny_with("llama", "llama.rope.freq_base", 1.0F), {"freq_base"});
+  expect_refused(tiny_with("llama", "llama.rope.scaling.type", "dynamic"),
+                 {"'dynamic'", "none, linear, yarn"});
+  expect_refused(tiny_with("llama", "general.name", std::uint32_t{1}), {"general.name"});
+  gguf_writer w = tiny("llama");
+  w.remove("llama.embedding_length");
+  expect_refused(w, {"'llama.embedding_length' is missing"});
+}
+
+BOOST_AUTO_TEST_CASE(experts_where_the_family_has_none_and_none_where_it_must) {
+  expect_refused(tiny_with("qwen2", "qwen2.expert_count", std::uint32_t{4}),
+                 {"expert_count' is 4", "no experts"});
+  expect_refused(tiny_with("gpt-oss", "gpt-oss.expert_count", std::uint32_t{0}), {"expert_count' is 0"});
+  expect_refused(tiny_with("gpt-oss", "gpt-oss.expert_used_count", std::uint32_t{5}),
+                 {"expert_used_count' is 5"});
+}
+
+BOOST_AUTO_TEST_CASE(features_that_would_change_the_result) {
+  expect_refused(tiny_with("llama", "llama.attention.causal", false), {"causal"});
+  expect_refused(tiny_with("llama", "llama.final_logit_softcapping", 30.0F), {"final_logit_softcapping"});
+  expect_refused(tiny_with("llama", "llama.expert_shared_count", std::uint32_t{1}), {"shared experts"});
+}
+
+BOOST_AUTO_TEST_CASE(all_tensor_problems_in_one_message) {
+  gguf_writer w = tiny("qwen2");
+  w.remove_tensor("blk.0.attn_q.weight");
+  w.remove_tensor("blk.1.attn_v.bias");
+  w.find_tensor("blk.1.ffn_up.weight")->extents = {128, 64};
+  written_tensor* norm = w.find_tensor("output_norm.weight");
+  norm->type = static_cast<std::uint32_t>(ggml_type::f16);
+  norm->data.resize(128);
+  w.add_tensor("blk.0.attn_q_norm.weight", {16}, ggml_type::f32, bytes(64));
+  expect_refused(w,
+                 {"5 problems", "tensor 'blk.0.attn_q.weight' is missing", "'blk.1.attn_v.bias' is missing",
+                  "'blk.1.ffn_up.weight' has shape [128, 64]; the hyperparameters make it [64, 128]",
+                  "'output_norm.weight' has type F16; it must be F32",
+                  "'blk.0.attn_q_norm.weight' is not part of architecture qwen2"});
+}
+
+BOOST_AUTO_TEST_CASE(the_message_is_bounded) {
+  tiny_model_options o;
+  o.layers = 40;
+  gguf_writer w = make_tiny_writer(o);
+  for (std::uint32_t i = 0; i < o.layers; ++i) {
+    w.remove_tensor("blk." + std::to_string(i) + ".attn_q.weight");
+    w.add_tensor("blk." + std::to_string(i) + std::string(50, 'x'), {4}, ggml_type::f32, bytes(16));
+  }
+  expect_refused(w, {"80 problems", "and 56 more"});
+}
+
+BOOST_AUTO_TEST_CASE(each_required_tensor_is_required) {
+  for (const char* family : {"llama", "qwen2", "qwen3", "phi3", "gpt-oss"}) {
+    const gguf_writer whole = tiny(family);
+    for (const written_tensor& tensor : whole.tensors) {
+      if (tensor.name == "output.weight") continue;  // tied to the embedding when absent
+      gguf_writer w = whole;
+      w.remove_tensor(tensor.name);
+      expect_refused(w, {std::string_view(tensor.name)
+                             .substr(tensor.name.find("attn_qkv.weight") == std::string::npos
+                                         ? 0
+                                         : tensor.name.find("attn_qkv"))});
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(half_a_fused_projection) {
+  gguf_writer w = tiny("llama");
+  w.add_tensor("blk.0.attn_qkv.weight", {64, 128}, ggml_type::f32, bytes(64 * 128 * 4));
+  expect_refused(w, {"'blk.0.attn_q.weight' is not part of"});  // either or, not both
+}
+
+BOOST_AUTO_TEST_CASE(unused_tensors_that_files_really_carry) {
+  gguf_writer w = tiny("qwen3");
+  w.add_tensor("cls.output.weight", {64, 2}, ggml_type::f32, bytes(512));
+  w.add_tensor("blk.0.attn_rot_embd.weight", {8}, ggml_type::f32, bytes(32));
+  BOOST_TEST(load(w) != nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(vocabulary_larger_than_the_embedding) {
+  gguf_writer w = tiny("llama");
+  w.remove("tokenizer.ggml.tokens");
+  w.add("tokenizer.ggml.tokens", std::vector<std::string>(400, "x"));
+  expect_refused(w, {"tokenizer has 400 tokens", "304 rows"});
+}
+
+BOOST_AUTO_TEST_CASE(frequency_factors_must_be_positive) {
+  tiny_model_options o;
+  o.rope_freqs = true;
+  gguf_writer w = make_tiny_writer(o);
+  std::fill_n(w.find_tensor("rope_freqs.weight")->data.begin() + 4, 4, std::byte{0});
+  expect_refused(w, {"rope_freqs.weight", "index 1", "positive"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -23,7 +23,7 @@ struct host_backend_options {
   unsigned threads = 0;             ///< 0 = one per available core
   std::uint32_t chunk_tokens = 16;  ///< prompt tokens per step and sequence, 1..512
   std::uint64_t kv_bytes_max = 0;   ///< 0 = whatever slots * context needs
-  layer_tap tap;                    ///< unset: costs nothing
+  layer_tap tap{};                  ///< unset: costs nothing
 };
 
 [[nodiscard]] std::unique_ptr<engine::accelerator> make_host_backend(host_backend_options options = {});

@@ -24,9 +24,7 @@ struct f32_format {
   static constexpr int elems = 16, bytes = 64;
   template <class Sink>
   ORCD_INLINE void decode(const std::byte* p, Sink sink) {
-    float_lanes v;
-    __builtin_memcpy(&v, p, sizeof v);
-    sink(0, v);
+    sink(0, load(reinterpret_cast<const float*>(p)));
   }
 };
 

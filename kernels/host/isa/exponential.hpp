@@ -29,12 +29,8 @@ ORCD_INLINE float_part exponential(float_part x) {
   sum = sum * r + 0.5F;
   sum = sum * r + 1.0F;
   sum = sum * r + 1.0F;
-  int_part n_bits;
-  __builtin_memcpy(&n_bits, &shifted, sizeof n_bits);
-  const int_part power_bits = (n_bits - 0x4b400000 + 127) << 23;
-  float_part power;
-  __builtin_memcpy(&power, &power_bits, sizeof power);
-  return x < zero + lowest ? zero : sum * power;
+  const int_part power_bits = ((int_part)shifted - 0x4b400000 + 127) << 23;
+  return x < zero + lowest ? zero : sum * (float_part)power_bits;
 }
 
 ORCD_INLINE float_lanes exponential(float_lanes x) {

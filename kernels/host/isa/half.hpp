@@ -27,9 +27,7 @@ ORCD_INLINE float_lanes load_half(const std::uint8_t* from) {
   const int_lanes sign = (h & 0x8000) << 16;
   const int_lanes infinite = mask_above(h & 0x7fff, 0x7bff);
   const int_lanes nan = mask_above(h & 0x7fff, 0x7c00);
-  int_lanes bits;
-  const float_lanes scaled = 0x1p112F * bits_to_float(magnitude);
-  __builtin_memcpy(&bits, &scaled, sizeof bits);
+  const int_lanes bits = float_bits(0x1p112F * bits_to_float(magnitude));
   return bits_to_float(bits | (infinite & 0x7f800000) | (nan & 0x400000) | sign);
 }
 #endif

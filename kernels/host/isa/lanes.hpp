@@ -35,6 +35,11 @@ inline constexpr int part_count = lane_count / part_width;
 typedef float float_part __attribute__((vector_size(4 * part_width)));
 typedef std::int32_t int_part __attribute__((vector_size(4 * part_width)));
 
+// The same vectors at any address of floats or integers. g++ 12 copies by memcpy in pieces of sixteen
+// bytes, through the stack; through these types it is one load.
+typedef float float_part_in_memory __attribute__((vector_size(4 * part_width), aligned(4), may_alias));
+typedef std::int32_t int_part_in_memory __attribute__((vector_size(4 * part_width), aligned(4), may_alias));
+
 struct float_lanes {
   float_part part[part_count];
 };
@@ -45,22 +50,20 @@ struct int_lanes {
 #define ORCD_EACH_PART for (int p = 0; p < part_count; ++p)
 
 ORCD_INLINE float_part load_part(const float* from) {
-  float_part v;
-  __builtin_memcpy(&v, from, sizeof v);
-  return v;
+  return *reinterpret_cast<const float_part_in_memory*>(from);
 }
 
 ORCD_INLINE float_lanes load(const float* from) {
   float_lanes v;
-  __builtin_memcpy(&v, from, sizeof v);
+  ORCD_EACH_PART v.part[p] = load_part(from + p * part_width);
   return v;
 }
 ORCD_INLINE void store(float* to, float_lanes v) {
-  __builtin_memcpy(to, &v, sizeof v);
+  ORCD_EACH_PART* reinterpret_cast<float_part_in_memory*>(to + p * part_width) = v.part[p];
 }
 ORCD_INLINE int_lanes load_int(const std::int32_t* from) {
   int_lanes v;
-  __builtin_memcpy(&v, from, sizeof v);
+  ORCD_EACH_PART v.part[p] = *reinterpret_cast<const int_part_in_memory*>(from + p * part_width);
   return v;
 }
 
@@ -164,9 +167,15 @@ ORCD_INLINE float_lanes to_float(int_lanes a) {
   ORCD_EACH_PART v.part[p] = __builtin_convertvector(a.part[p], float_part);
   return v;
 }
+/// The same bits as the other type.
+ORCD_INLINE int_lanes float_bits(float_lanes a) {
+  int_lanes v;
+  ORCD_EACH_PART v.part[p] = (int_part)a.part[p];
+  return v;
+}
 ORCD_INLINE float_lanes bits_to_float(int_lanes a) {
   float_lanes v;
-  __builtin_memcpy(&v, &a, sizeof v);
+  ORCD_EACH_PART v.part[p] = (float_part)a.part[p];
   return v;
 }
 

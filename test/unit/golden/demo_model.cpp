@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(greedy_tokens_match_transformers, *utf::precondition(demo_m
   if (run < golden.cases.size())
     std::cerr << "SKIPPED " << golden.cases.size() - run << " of " << golden.cases.size()
               << " greedy prompts: this is a sanitizer build\n";
-  BOOST_TEST(equal + 2 >= run);  // two of the prompts hold a gap below 0.001
+  BOOST_TEST(equal + 1 >= run);  // one prompt holds a step that f16 K and V decide
 }
 
 BOOST_AUTO_TEST_CASE(prompts_tokenize_as_the_tokenizers_package_does,

@@ -1,0 +1,126 @@
+// Arbitrary bytes through a GGUF byte-level BPE and a GGUF SentencePiece model with merges among all
+// short ASCII words: decoding gives the bytes back, ids stay in range, and streaming in any order of
+// tokens never fails. The first byte chooses the pre-tokenizer.
+#include "engine/text/tokenizer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+
+#include "engine/base/ensure.hpp"
+#include "engine/text/token_stream.hpp"
+#include "engine/text/vocabulary.hpp"
+#include "test/support/gguf_writer.hpp"
+
+using namespace orcd::engine;
+
+namespace {
+
+// GPT-2's character for a byte, found by asking the inverse map.
+std::string byte_character(unsigned char byte) {
+  for (unsigned code = 0x21; code < 0x144; ++code) {
+    std::string piece;
+    if (code < 0x80) {
+      piece.push_back(static_cast<char>(code));
+    } else {
+      piece.push_back(static_cast<char>(0xC0 | code >> 6));
+      piece.push_back(static_cast<char>(0x80 | (code & 0x3F)));
+    }
+    std::string out;
+    if (append_byte_level(piece, out) && out.size() == 1 && static_cast<unsigned char>(out[0]) == byte)
+      return piece;
+  }
+  ORCD_ENSURE(false);
+}
+
+std::unique_ptr<tokenizer> load(const orcd::test::gguf_writer& writer) {
+  const auto image = writer.build();
+  const auto file = gguf_file::parse(image, "fuzz");
+  ORCD_ENSURE(file.has_value());
+  auto made = make_gguf_tokenizer(*file);
+  ORCD_ENSURE(made.has_value());
+  return std::move(*made);
+}
+
+std::unique_ptr<tokenizer> make_bpe(const std::string& pre) {
+  std::vector<std::string> tokens;
+  std::vector<std::string> merges;
+  for (int b = 0; b < 256; ++b) tokens.push_back(byte_character(static_cast<unsigned char>(b)));
+  for (const char* left : {"a", "b", "ab", "\xC4\xA0", "1", "\xC3\x8C", "."}) {
+    for (const char* right : {"a", "b", "ba", "1", "\xC4\xA3", "."}) {
+      if (std::string(right) == "ba" && std::string(left) != "b") continue;
+      merges.push_back(std::string(left) + " " + right);
+      tokens.push_back(std::string(left) + right);
+    }
+  }
+  std::vector<std::int32_t> types(tokens.size(), 1);
+  tokens.insert(tokens.end(), {"<|a|>", "<|a|>b", "<u>"});
+  types.insert(types.end(), {3, 3, 4});
+  orcd::test::gguf_writer w;
+  w.add("general.architecture", "llama").add("tokenizer.ggml.model", "gpt2").add("tokenizer.ggml.pre", pre);
+  w.add("tokenizer.ggml.tokens", tokens).add("tokenizer.ggml.token_type", types);
+  w.add("tokenizer.ggml.merges", merges);
+  return load(w);
+}
+
+std::unique_ptr<tokenizer> make_spm() {
+  std::vector<std::string> tokens{"<unk>", "<s>", "</s>"};
+  std::vector<std::int32_t> types{2, 3, 3};
+  std::vector<float> scores{0, 0, 0};
+  const char* hex = "0123456789ABCDEF";
+  for (int b = 0; b < 256; ++b) {
+    tokens.push_back({'<', '0', 'x', hex[b / 16], hex[b % 16], '>'});
+    types.push_back(6);
+    scores.push_back(0);
+  }
+  for (const char* text : {"\xE2\x96\x81", "a", "b", "ab", "ba",
+                           "\xE2\x96\x81"
+                           "a",
+                           "aba", "\xE2\x96\x81\xE2\x96\x81"}) {
+    tokens.push_back(text);
+    types.push_back(1);
+    scores.push_back(-static_cast<float>(tokens.size() % 5));
+  }
+  orcd::test::gguf_writer w;
+  w.add("general.architecture", "llama")
+      .add("tokenizer.ggml.model", "llama")
+      .add("tokenizer.ggml.tokens", tokens);
+  w.add("tokenizer.ggml.token_type", types).add("tokenizer.ggml.scores", scores);
+  return load(w);
+}
+
+void check(const tokenizer& t, std::string_view bytes, bool exact) {
+  const auto tokens = t.encode(bytes, {false, false});
+  if (exact) ORCD_ENSURE(t.decode(tokens, true) == bytes);
+  for (const bool special : {true, false}) {
+    for (const token_id id : t.encode(bytes, {special, true})) {
+      ORCD_ENSURE(id >= 0 && static_cast<std::uint32_t>(id) < t.vocab_size());
+    }
+  }
+  token_stream stream(t, {"ab", "\xC3\xA9"}, true);
+  for (const char c : bytes) {
+    if (stream.push(static_cast<token_id>(static_cast<unsigned char>(c)) * 3 - 2).stopped) break;
+  }
+  (void)stream.finish();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const char* const names[] = {"gpt-2",  "smollm", "llama-bpe", "stablelm2",
+                                      "qwen35", "gpt-4o", "tekken",    "default"};
+  static const auto bpe = [] {
+    std::vector<std::unique_ptr<tokenizer>> all;
+    for (const char* name : names) all.push_back(make_bpe(name));
+    return all;
+  }();
+  static const auto spm = make_spm();
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::size_t which = data[0] % std::size(names);
+  check(*bpe[which], bytes, std::string_view(names[which]) != "qwen35");  // which normalizes
+  // A literal U+2581 is SentencePiece's own spelling of a space.
+  check(*spm, bytes, bytes.find("\xE2\x96\x81") == std::string_view::npos);
+  return 0;
+}

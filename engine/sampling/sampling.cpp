@@ -86,7 +86,8 @@ void resolve_infinity(std::vector<float>& scores) noexcept {
   for (float& score : scores) score = score == infinity ? 0.0F : -infinity;
 }
 
-// In two loops over a small buffer: the first is vectorized, the conversion to 64 bits is not.
+// In three loops over a small buffer: the first two are vectorized, the conversion to 64 bits is not.
+// A weight is 0 long before the lowest argument of exp.
 void weigh(std::span<const float> scores, float best, float temperature,
            std::vector<std::uint64_t>& weights) {
   constexpr std::size_t block = 512;
@@ -95,8 +96,10 @@ void weigh(std::span<const float> scores, float best, float temperature,
   for (std::size_t start = 0; start < scores.size(); start += block) {
     const std::size_t count = std::min(block, scores.size() - start);
     for (std::size_t i = 0; i < count; ++i) {
-      shares[i] = portable_exp((scores[start + i] - best) / temperature) * weight_one;
+      const float exponent = (scores[start + i] - best) / temperature;
+      shares[i] = exponent > portable_exp_lowest ? exponent : portable_exp_lowest;
     }
+    for (std::size_t i = 0; i < count; ++i) shares[i] = portable_exp(shares[i]) * weight_one;
     // A signed conversion, because it is one instruction where an unsigned one is several.
     for (std::size_t i = 0; i < count; ++i) {
       weights[start + i] = static_cast<std::uint64_t>(static_cast<std::int64_t>(shares[i]));

@@ -7,7 +7,9 @@
 namespace orcd::net {
 namespace {
 
-constexpr std::size_t input_bytes_max = 128 * 1024;
+// Below 64 KiB: Beast 1.81 throws from within its read operation when a trailer field is longer than that,
+// and a trailer is at most what the buffer holds.
+constexpr std::size_t input_bytes_max = 48 * 1024;
 constexpr int send_buffer_bytes = 128 * 1024;  // what a client that does not read can make the kernel hold
 
 constexpr std::chrono::seconds evictable_after{2};

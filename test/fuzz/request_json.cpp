@@ -1,0 +1,67 @@
+// Any bytes as the body of /execute, /cancel and /shutdown and as a request head and header fields: no
+// crash, and whatever is accepted keeps the documented limits.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "engine/base/ensure.hpp"
+#include "net/callback_url.hpp"
+#include "net/parse_cancel.hpp"
+#include "net/parse_execute.hpp"
+#include "net/request_fields.hpp"
+#include "net/request_head.hpp"
+#include "net/routes.hpp"
+
+namespace {
+
+using namespace orcd;
+
+void check_execute(std::string_view body) {
+  net::execute_limits limits;
+  limits.context_tokens = 4'096;
+  limits.prompt_chars_max = 100;
+  const auto request = net::parse_execute(body, limits);
+  if (!request) {
+    ORCD_ENSURE(!request.error().message.empty());
+    return;
+  }
+  const auto& sampling = request->sampling;
+  ORCD_ENSURE(!request->job_id.empty() && request->job_id.size() <= net::job_id_bytes_max);
+  ORCD_ENSURE(!request->prompt.empty() && request->prompt.size() <= 400);
+  ORCD_ENSURE(request->max_tokens.value_or(1) >= 1 &&
+              request->max_tokens.value_or(1) <= limits.tokens_out_max);
+  ORCD_ENSURE(sampling.temperature >= 0.0F && sampling.temperature <= 2.0F);
+  ORCD_ENSURE(sampling.top_p > 0.0F && sampling.top_p <= 1.0F);
+  ORCD_ENSURE(sampling.min_p >= 0.0F && sampling.min_p <= 1.0F);
+  ORCD_ENSURE(sampling.repetition_penalty > 0.0F && sampling.repetition_penalty <= 2.0F);
+  ORCD_ENSURE(sampling.repeat_last_n <= net::repeat_last_n_max);
+  ORCD_ENSURE(request->stop.size() <= net::stop_strings_max);
+  for (const auto& stop : request->stop) ORCD_ENSURE(!stop.empty() && stop.size() <= net::stop_bytes_max);
+}
+
+/// The scan of a head must not depend on how the bytes arrive.
+void check_head(std::string_view bytes) {
+  net::head_scanner whole({});
+  net::head_scanner split({});
+  const auto all = whole.scan(bytes);
+  auto state = net::head_scanner::state::incomplete;
+  for (std::size_t n = 0; n <= bytes.size() && state == net::head_scanner::state::incomplete; ++n) {
+    state = split.scan(bytes.substr(0, n));
+  }
+  ORCD_ENSURE(all == state);
+  ORCD_ENSURE(whole.problem().status == split.problem().status);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  check_execute(bytes);
+  check_head(bytes.substr(0, 20'000));
+  static_cast<void>(net::parse_cancel(bytes));
+  static_cast<void>(net::parse_shutdown(bytes));
+  static_cast<void>(net::parse_deadline(bytes));
+  static_cast<void>(net::parse_callback_url(bytes));
+  static_cast<void>(net::find_route("GET", bytes));
+  return 0;
+}

@@ -1,0 +1,113 @@
+#include "test/unit/gpu/tiny_backend.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace orcd::test {
+
+using engine::ggml_type;
+
+std::vector<tiny_case> every_tiny_model() {
+  std::vector<tiny_case> cases;
+  const auto add = [&](std::string name, auto change) {
+    tiny_case c{.name = std::move(name), .options = {}};
+    change(c.options);
+    cases.push_back(std::move(c));
+  };
+  add("llama", [](tiny_model_options& o) { o.matrix_type = ggml_type::q4_1; });
+  add("llama with biases, fused, tied, llama3 factors", [](tiny_model_options& o) {
+    o.biases = o.fused_qkv = o.tied_output = o.rope_freqs = true;
+    o.matrix_type = ggml_type::q8_0;
+  });
+  add("llama of every block type", [](tiny_model_options& o) {
+    o.layers = 4;
+    o.embedding = 256;
+    o.ffn = 512;
+    o.mixture = true;
+  });
+  add("mixtral", [](tiny_model_options& o) {
+    o.experts = 5;
+    o.experts_used = 3;
+    o.matrix_type = ggml_type::q5_0;
+  });
+  add("qwen2", [](tiny_model_options& o) {
+    o.family = "qwen2";
+    o.matrix_type = ggml_type::q5_1;
+  });
+  add("qwen3", [](tiny_model_options& o) {
+    o.family = "qwen3";
+    o.head_dim = 24;
+  });
+  add("phi3, partial rotation", [](tiny_model_options& o) {
+    o.family = "phi3";
+    o.rope_dims = 12;
+    o.matrix_type = ggml_type::bf16;
+  });
+  add("gpt-oss", [](tiny_model_options& o) {
+    o.family = "gpt-oss";
+    o.matrix_type = ggml_type::q8_0;
+    o.expert_type = ggml_type::mxfp4;
+  });
+  return cases;
+}
+
+tiny_backend::tiny_backend(const tiny_model_options& model, gpu::host_backend_options options,
+                           std::uint32_t slots)
+    : image_(make_tiny_model(model)),
+      file_(engine::gguf_file::parse(image_, "tiny").value()),
+      model_(engine::load_model(file_).value()),
+      device_(gpu::make_host_backend(std::move(options))) {
+  const engine::accelerator_config config{.slots = slots, .context_tokens = 128, .banned_tokens = {}};
+  (void)device_->load(model_, config, [](unsigned) {}).value();
+}
+
+std::vector<engine::token_id> tiny_backend::prompt(std::uint32_t count, std::uint32_t seed) const {
+  std::vector<engine::token_id> tokens;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    tokens.push_back(
+        static_cast<engine::token_id>((seed * 7919U + i * 104'729U + i * i) % model_.spec.vocab));
+  }
+  return tokens;
+}
+
+std::vector<std::vector<float>> tiny_backend::generate(engine::slot_id slot,
+                                                       const std::vector<engine::token_id>& prompt,
+                                                       std::uint32_t decoded, std::uint32_t chunk) {
+  const engine::interrupt_flag never{false};
+  const engine::sampling_params greedy{.temperature = 0.0F};
+  const engine::sample_request request{.params = &greedy, .recent = {}, .draw = 0.0};
+  std::vector<engine::sampled_token> sampled;
+  std::vector<std::vector<float>> logits;
+  std::vector<engine::token_id> pending = prompt;
+  std::uint32_t position = 0;
+  while (logits.size() <= decoded) {
+    for (std::size_t at = 0; at < pending.size(); at += chunk) {
+      const std::size_t count = std::min<std::size_t>(chunk, pending.size() - at);
+      const bool last = at + count == pending.size();
+      const engine::sequence_step step{.slot = slot,
+                                       .position = position,
+                                       .tokens = {pending.data() + at, count},
+                                       .sample = last ? &request : nullptr};
+      if (!device_->step({&step, 1}, never, sampled)) return {};
+      position += static_cast<std::uint32_t>(count);
+    }
+    const auto row = device_->logits(slot);
+    logits.emplace_back(row.begin(), row.end());
+    pending = {sampled.back().token};
+  }
+  return logits;
+}
+
+bool same_logits(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  if (a.empty() || a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto finite = [](float v) { return std::isfinite(v); };
+    if (a[i].size() != b[i].size() || !std::all_of(a[i].begin(), a[i].end(), finite)) return false;
+    if (std::equal(a[i].begin() + 1, a[i].end(), a[i].begin())) return false;
+    if (std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace orcd::test

@@ -7,7 +7,8 @@ foreach(name IN ITEMS ggml-vocab-gpt-2.gguf ggml-vocab-phi-3.gguf gpt-oss.tokeni
         golden.jsonl)
   set(packed ${CMAKE_SOURCE_DIR}/test/data/tokenizers/${name}.xz)
   add_custom_command(OUTPUT ${ORCD_VOCABULARIES}/${name} DEPENDS ${packed} VERBATIM
-                     COMMAND sh -c "\"$1\" -dc \"$2\" > \"$3\"" sh ${ORCD_XZ} ${packed} ${ORCD_VOCABULARIES}/${name})
+                     COMMAND sh -c "\"$1\" -dc \"$2\" > \"$3\"" sh ${ORCD_XZ} ${packed}
+                             ${ORCD_VOCABULARIES}/${name})
   list(APPEND unpacked ${ORCD_VOCABULARIES}/${name})
 endforeach()
 add_custom_target(test_vocabularies DEPENDS ${unpacked})

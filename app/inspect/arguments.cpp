@@ -1,0 +1,198 @@
+#include "app/inspect/arguments.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+namespace orcd::app {
+namespace {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+
+constexpr std::uint32_t most_context = 1U << 24U;
+constexpr std::uint32_t most_slots = 1024;
+
+struct action_name {
+  std::string_view name;
+  inspect_action action;
+};
+constexpr std::array actions{
+    action_name{"info", inspect_action::info}, action_name{"tokenize", inspect_action::tokenize},
+    action_name{"detokenize", inspect_action::detokenize}, action_name{"plan", inspect_action::plan}};
+
+error usage_error(const std::string& text) {
+  return {errc::invalid_request, text, "arguments"};
+}
+
+result<std::uint32_t> number(std::string_view option, std::string_view text, std::uint32_t most) {
+  std::uint64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || end != text.data() + text.size() || value < 1 || value > most) {
+    return usage_error(std::string(option) + " is '" + std::string(text.substr(0, 40)) +
+                       "'; it must be a whole number from 1 to " + std::to_string(most));
+  }
+  return static_cast<std::uint32_t>(value);
+}
+
+class parser {
+ public:
+  explicit parser(std::span<const std::string_view> words) : words_(words) {}
+
+  result<inspect_arguments> parse() {
+    bool options = true;
+    for (at_ = 0; at_ < words_.size(); ++at_) {
+      const std::string_view word = words_[at_];
+      if (options && word == "--") {
+        options = false;
+      } else if (options && word.size() > 1 && word.front() == '-') {
+        if (auto done = option(word); !done) return done.error();
+        if (out_.action == inspect_action::version || asked_for_help_) return out_;
+      } else if (auto done = positional(word); !done) {
+        return done.error();
+      }
+    }
+    return checked();
+  }
+
+ private:
+  result<void> option(std::string_view word) {
+    const auto equals = word.find('=');
+    const std::string_view name = word.substr(0, equals);
+    if (name == "--help" || name == "-h" || name == "--version" || name == "--json" ||
+        name == "--no-special") {
+      if (equals != std::string_view::npos) return usage_error(std::string(name) + " takes no value");
+      return flag(name);
+    }
+    if (name != "--text" && name != "--file" && name != "--ctx" && name != "--slots") {
+      return usage_error("unknown option '" + std::string(name.substr(0, 40)) + "'");
+    }
+    if (equals == std::string_view::npos && at_ + 1 >= words_.size()) {
+      return usage_error(std::string(name) + " needs a value");
+    }
+    return valued(name, equals == std::string_view::npos ? words_[++at_] : word.substr(equals + 1));
+  }
+
+  result<void> flag(std::string_view name) {
+    if (name == "--json") out_.json = true;
+    if (name == "--no-special") out_.special = false;
+    if (name == "--version") out_.action = inspect_action::version;
+    if (name == "--help" || name == "-h") {
+      out_.action = inspect_action::help;
+      asked_for_help_ = true;
+    }
+    return {};
+  }
+
+  result<void> valued(std::string_view name, std::string_view value) {
+    used_.push_back(name);
+    if (name == "--text") out_.text = value;
+    if (name == "--file") out_.input = value;
+    if (name == "--ctx" || name == "--slots") {
+      const auto n = number(name, value, name == "--ctx" ? most_context : most_slots);
+      if (!n) return n.error();
+      (name == "--ctx" ? out_.context : out_.slots) = *n;
+    }
+    return {};
+  }
+
+  result<void> positional(std::string_view word) {
+    if (!has_action_) {
+      const auto* found =
+          std::find_if(actions.begin(), actions.end(), [&](const auto& a) { return a.name == word; });
+      if (found == actions.end())
+        return usage_error("unknown command '" + std::string(word.substr(0, 40)) + "'");
+      out_.action = found->action;
+      has_action_ = true;
+    } else if (!has_model_) {
+      out_.model = word;
+      has_model_ = true;
+    } else if (out_.action == inspect_action::detokenize) {
+      out_.ids.emplace_back(word);
+    } else {
+      return usage_error("unexpected argument '" + std::string(word.substr(0, 40)) + "'");
+    }
+    return {};
+  }
+
+  result<inspect_arguments> checked() {
+    if (!has_action_) return usage_error("a command is missing");
+    if (!has_model_ || out_.model.empty()) return usage_error("the FILE argument is missing");
+    for (const std::string_view name : used_) {
+      const bool fits = name == "--text"   ? out_.action == inspect_action::tokenize
+                        : name == "--file" ? out_.action == inspect_action::tokenize ||
+                                                 out_.action == inspect_action::detokenize
+                                           : out_.action == inspect_action::plan;
+      if (!fits) return usage_error(std::string(name) + " does not belong to this command");
+    }
+    if (!out_.special && out_.action != inspect_action::tokenize &&
+        out_.action != inspect_action::detokenize) {
+      return usage_error("--no-special does not belong to this command");
+    }
+    if ((out_.text || !out_.ids.empty()) && out_.input) {
+      return usage_error("--file and a text or ids on the command line exclude each other");
+    }
+    return out_;
+  }
+
+  std::span<const std::string_view> words_;
+  std::size_t at_ = 0;
+  inspect_arguments out_;
+  std::vector<std::string_view> used_;
+  bool asked_for_help_ = false;
+  bool has_action_ = false;
+  bool has_model_ = false;
+};
+
+}  // namespace
+
+result<inspect_arguments> parse_inspect_arguments(std::span<const std::string_view> words) {
+  return parser(words).parse();
+}
+
+result<std::vector<engine::token_id>> parse_token_ids(std::string_view text) {
+  constexpr std::string_view separators = " \t\r\n,";
+  std::vector<engine::token_id> out;
+  std::size_t at = text.find_first_not_of(separators);
+  while (at != std::string_view::npos) {
+    const std::size_t stop = std::min(text.find_first_of(separators, at), text.size());
+    const std::string_view word = text.substr(at, stop - at);
+    engine::token_id id = -1;
+    const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (code != std::errc{} || end != word.data() + word.size() || id < 0) {
+      return usage_error("token id " + std::to_string(out.size() + 1) + " is '" +
+                         std::string(word.substr(0, 40)) + "'; ids are whole numbers from 0 to " +
+                         std::to_string(std::numeric_limits<engine::token_id>::max()));
+    }
+    out.push_back(id);
+    at = text.find_first_not_of(separators, stop);
+  }
+  return out;
+}
+
+std::string_view inspect_usage() noexcept {
+  return "usage: worker-orcd-inspect COMMAND FILE [options]\n"
+         "\n"
+         "Shows what a model file holds and what serving it would take. FILE is a path, file:/path or\n"
+         "shm:/name of a GGUF model; tokenize and detokenize take a tokenizer.json as well.\n"
+         "\n"
+         "  info FILE                    header, metadata, tensors, bytes by type, quant_kind\n"
+         "  tokenize FILE                token ids of a text, on one line\n"
+         "      --text T | --file F      the text (default: standard input), taken as it is\n"
+         "      --no-special             neither add BOS or EOS nor recognise special tokens in the text\n"
+         "  detokenize FILE [ID...]      the text of token ids\n"
+         "      --file F                 where the ids are (default: arguments, else standard input)\n"
+         "      --no-special             leave control tokens out\n"
+         "  plan FILE                    bytes for weights, KV cache, workspace and logits; KV in f16\n"
+         "      --ctx N                  positions per slot (default: the model's context)\n"
+         "      --slots N                sequences at a time (default: 1)\n"
+         "\n"
+         "  --json                       print one JSON object\n"
+         "  --help, --version\n"
+         "\n"
+         "Exit status: 0 done, 1 failed, 2 wrong usage.\n";
+}
+
+}  // namespace orcd::app

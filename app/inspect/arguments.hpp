@@ -1,0 +1,39 @@
+// The command line of worker-orcd-inspect, as a value. Parsing touches no file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/error.hpp"
+#include "engine/base/ids.hpp"
+
+namespace orcd::app {
+
+enum class inspect_action { help, version, info, tokenize, detokenize, plan };
+
+struct inspect_arguments {
+  inspect_action action = inspect_action::help;
+  std::string model;                 ///< as gguf_file::open takes it, or a tokenizer.json
+  bool json = false;                 ///< one JSON object instead of text
+  bool special = true;               ///< tokenize: add and recognise; detokenize: show control tokens
+  std::optional<std::string> text;   ///< tokenize: the text itself
+  std::optional<std::string> input;  ///< where text or ids come from; neither = standard input
+  std::vector<std::string> ids;      ///< detokenize: ids on the command line
+  std::uint32_t context = 0;         ///< plan: 0 = the model's own
+  std::uint32_t slots = 1;           ///< plan
+};
+
+/// `words` without the program's name. Errors (invalid_request) name the word that is wrong.
+[[nodiscard]] engine::result<inspect_arguments> parse_inspect_arguments(
+    std::span<const std::string_view> words);
+
+/// Token ids separated by white space or commas; each is a whole number of at least 0.
+[[nodiscard]] engine::result<std::vector<engine::token_id>> parse_token_ids(std::string_view text);
+
+[[nodiscard]] std::string_view inspect_usage() noexcept;
+
+}  // namespace orcd::app

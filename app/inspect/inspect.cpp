@@ -1,0 +1,52 @@
+#include "app/inspect/inspect.hpp"
+
+#include <ostream>
+
+#include "engine/text/utf8_buffer.hpp"
+
+namespace orcd::app {
+namespace {
+
+engine::result<std::string> run(const inspect_arguments& arguments, std::istream& in) {
+  switch (arguments.action) {
+    case inspect_action::help: return std::string(inspect_usage());
+    case inspect_action::version: return std::string("worker-orcd-inspect " ORCD_VERSION "\n");
+    case inspect_action::info: return inspect_info(arguments);
+    case inspect_action::tokenize: return inspect_tokenize(arguments, in);
+    case inspect_action::detokenize: return inspect_detokenize(arguments, in);
+    case inspect_action::plan: return inspect_plan(arguments);
+  }
+  return std::string();
+}
+
+}  // namespace
+
+int run_inspect(std::span<const std::string_view> words, std::istream& in, std::ostream& out,
+                std::ostream& err) {
+  const auto arguments = parse_inspect_arguments(words);
+  if (!arguments) {
+    err << "worker-orcd-inspect: " << arguments.error().message << "\n" << inspect_usage();
+    return 2;
+  }
+  const auto text = run(*arguments, in);
+  if (!text) {
+    err << "worker-orcd-inspect: " << text.error().message << "\n";
+    return 1;
+  }
+  out << *text << std::flush;
+  return out.good() ? 0 : 1;
+}
+
+std::string grouped(std::uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
+  return digits;
+}
+
+std::string valid_utf8(std::string_view bytes) {
+  engine::utf8_buffer buffer;
+  std::string out = buffer.push(bytes);
+  return out + buffer.finish();
+}
+
+}  // namespace orcd::app

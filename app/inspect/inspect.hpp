@@ -1,0 +1,31 @@
+// worker-orcd-inspect: its commands over streams, so that tests can call them.
+#pragma once
+
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "app/inspect/arguments.hpp"
+
+namespace orcd::app {
+
+/// Parses and runs. Results go to `out`, one line about a failure to `err`; returns the exit status:
+/// 0 done, 1 failed, 2 wrong usage.
+int run_inspect(std::span<const std::string_view> words, std::istream& in, std::ostream& out,
+                std::ostream& err);
+
+// The commands: the whole output, or what went wrong.
+[[nodiscard]] engine::result<std::string> inspect_info(const inspect_arguments& arguments);
+[[nodiscard]] engine::result<std::string> inspect_tokenize(const inspect_arguments& arguments,
+                                                           std::istream& in);
+[[nodiscard]] engine::result<std::string> inspect_detokenize(const inspect_arguments& arguments,
+                                                             std::istream& in);
+[[nodiscard]] engine::result<std::string> inspect_plan(const inspect_arguments& arguments);
+
+/// "1,234,567".
+[[nodiscard]] std::string grouped(std::uint64_t value);
+/// Valid UTF-8: bytes that are not become U+FFFD.
+[[nodiscard]] std::string valid_utf8(std::string_view bytes);
+
+}  // namespace orcd::app

@@ -1,0 +1,166 @@
+#include <boost/json.hpp>
+#include <boost/test/unit_test.hpp>
+#include <initializer_list>
+#include <sstream>
+
+#include "app/inspect/inspect.hpp"
+#include "engine/gguf/gguf_file.hpp"
+#include "test/support/temporary_directory.hpp"
+#include "test/support/tiny_model.hpp"
+
+using namespace orcd;
+using namespace orcd::test;
+
+namespace {
+
+struct outcome {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+outcome run(std::initializer_list<std::string_view> words, const std::string& input = {}) {
+  std::istringstream in(input);
+  std::ostringstream out;
+  std::ostringstream err;
+  outcome o;
+  o.status = app::run_inspect(std::span<const std::string_view>(words.begin(), words.size()), in, out, err);
+  o.out = out.str();
+  o.err = err.str();
+  return o;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct fixture {
+  temporary_directory directory;
+  std::string model = directory.file("tiny.gguf");
+  fixture() {
+    tiny_model_options o;
+    o.matrix_type = engine::ggml_type::q8_0;
+    write_file(model, make_tiny_model(o));
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(commands, fixture)
+
+BOOST_AUTO_TEST_CASE(info) {
+  const outcome text = run({"info", model});
+  BOOST_TEST(text.status == 0);
+  BOOST_TEST(text.err == "");
+  for (const char* part :
+       {"GGUF version 3, alignment 32", "architecture  llama", "quant_kind    Q8_0", "2 layers, embedding 64",
+        "tokenizer.ggml.merges", "string[", "blk.1.ffn_down.weight", "[128, 64]", "Q8_0"}) {
+    BOOST_TEST(has(text.out, part), part);
+  }
+  const outcome machine = run({"info", model, "--json"});
+  const boost::json::value value = boost::json::parse(machine.out);
+  BOOST_TEST(value.at("servable").as_bool());
+  BOOST_TEST(value.at("problem").is_null());
+  BOOST_TEST(value.at("metadata").at("llama.embedding_length").at("value").to_number<int>() == 64);
+  BOOST_TEST(value.at("tensors").as_array().size() == 21U);
+  std::uint64_t sum = 0;
+  for (const auto& share : value.at("types").as_array()) sum += share.at("bytes").to_number<std::uint64_t>();
+  BOOST_TEST(sum == value.at("tensor_bytes").to_number<std::uint64_t>());
+}
+
+BOOST_AUTO_TEST_CASE(info_shows_files_that_cannot_be_served) {
+  gguf_writer w;
+  w.add("general.architecture", "mamba\x1B\xFF").add("x", std::vector<float>{1.0F});
+  write_file(model, w.build());
+  const outcome text = run({"info", model});
+  BOOST_TEST(text.status == 0);
+  BOOST_TEST(has(text.out, "not servable"));
+  const boost::json::value value = boost::json::parse(run({"info", model, "--json"}).out);
+  BOOST_TEST(!value.at("servable").as_bool());
+  BOOST_TEST(has(std::string(value.at("problem").as_string()), "is not supported"));
+}
+
+BOOST_AUTO_TEST_CASE(tokenize_and_back) {
+  const std::string text = "<|im_start|>user\nhello the world<|im_end|>\n";
+  const outcome ids = run({"tokenize", model, "--text", text});
+  BOOST_TEST(ids.status == 0);
+  BOOST_TEST(ids.out.back() == '\n');
+  BOOST_TEST(ids.out.find('\n') == ids.out.size() - 1);  // one line
+  BOOST_TEST(run({"tokenize", model}, text).out == ids.out);
+  const std::string file = directory.file("text");
+  write_file(file, std::as_bytes(std::span(text)));
+  BOOST_TEST(run({"tokenize", model, "--file", file}).out == ids.out);
+  BOOST_TEST(run({"detokenize", model}, ids.out).out == text + "\n");
+  BOOST_TEST(run({"detokenize", model, "--no-special"}, ids.out).out == "user\nhello the world\n\n");
+
+  const outcome plain = run({"tokenize", model, "--no-special", "--text", text});
+  BOOST_TEST(plain.out.size() > ids.out.size());  // the special tokens' text, letter by letter
+  BOOST_TEST(run({"detokenize", model}, plain.out).out == text + "\n");
+
+  const boost::json::value value =
+      boost::json::parse(run({"tokenize", model, "--json", "--text", "hello"}).out);
+  BOOST_TEST(value.at("count").to_number<std::size_t>() == value.at("ids").as_array().size());
+  BOOST_TEST(value.at("pieces").as_array().size() == value.at("ids").as_array().size());
+}
+
+BOOST_AUTO_TEST_CASE(detokenize_ids) {
+  BOOST_TEST(run({"detokenize", model, "104", "105"}).out == "hi\n");
+  BOOST_TEST(run({"detokenize", model, "104,105"}).out == "hi\n");
+  const boost::json::value value = boost::json::parse(run({"detokenize", model, "--json", "255", "104"}).out);
+  BOOST_TEST(value.at("text").as_string() == "\xEF\xBF\xBDh");
+  BOOST_TEST(value.at("bytes").to_number<int>() == 2);
+  const outcome outside = run({"detokenize", model, "5000"});
+  BOOST_TEST(outside.status == 1);
+  BOOST_TEST(has(outside.err, "token id 5000 is outside the vocabulary of 304"));
+  BOOST_TEST(run({"detokenize", model, "x"}).status == 1);
+}
+
+BOOST_AUTO_TEST_CASE(plan) {
+  const auto plan = [&](std::string_view ctx, std::string_view slots) {
+    return boost::json::parse(run({"plan", model, "--json", "--ctx", ctx, "--slots", slots}).out);
+  };
+  const auto bytes = [](const boost::json::value& v, const char* key) {
+    return v.at(key).to_number<std::uint64_t>();
+  };
+  const auto one = plan("256", "1");
+  const auto four = plan("256", "4");
+  BOOST_TEST(bytes(one, "kv_bytes_per_token") == 2U * 2 * 32 * 2);
+  BOOST_TEST(bytes(one, "kv_bytes") >= 256U * bytes(one, "kv_bytes_per_token"));
+  BOOST_TEST(bytes(four, "kv_bytes") == 4 * bytes(one, "kv_bytes"));
+  BOOST_TEST(bytes(four, "weights_bytes") == bytes(one, "weights_bytes"));
+  BOOST_TEST(bytes(one, "total_bytes") == bytes(one, "weights_bytes") + bytes(one, "kv_bytes") +
+                                              bytes(one, "workspace_bytes") + bytes(one, "logits_bytes"));
+  const outcome text = run({"plan", model});
+  BOOST_TEST(text.status == 0);
+  BOOST_TEST(has(text.out, "1 slot(s) of 256 positions"));
+  BOOST_TEST(has(text.out, "workspace"));
+}
+
+BOOST_AUTO_TEST_CASE(failures_have_one_line_and_a_status) {
+  for (const char* command : {"info", "tokenize", "detokenize", "plan"}) {
+    const outcome absent = run({command, directory.file("absent.gguf")});
+    BOOST_TEST(absent.status == 1, command);
+    BOOST_TEST(absent.out == "");
+    BOOST_TEST(has(absent.err, "absent.gguf: cannot open"), command);
+    BOOST_TEST(absent.err.find('\n') == absent.err.size() - 1, command);
+  }
+  BOOST_TEST(run({"tokenize", directory.file("absent.json")}).status == 1);
+  BOOST_TEST(run({"tokenize", model, "--file", directory.file("absent")}).status == 1);
+  const outcome usage = run({"frob"});
+  BOOST_TEST(usage.status == 2);
+  BOOST_TEST(has(usage.err, "unknown command 'frob'"));
+  BOOST_TEST(has(usage.err, "usage:"));
+  BOOST_TEST(run({"--help"}).status == 0);
+  BOOST_TEST(has(run({"--help"}).out, "usage:"));
+  BOOST_TEST(has(run({"--version"}).out, "worker-orcd-inspect "));
+}
+
+BOOST_AUTO_TEST_CASE(helpers) {
+  BOOST_TEST(app::grouped(0) == "0");
+  BOOST_TEST(app::grouped(999) == "999");
+  BOOST_TEST(app::grouped(1000) == "1,000");
+  BOOST_TEST(app::grouped(1234567) == "1,234,567");
+  BOOST_TEST(app::valid_utf8("a\xFF") == "a\xEF\xBF\xBD");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -2,6 +2,7 @@
 
 #include <boost/asio/post.hpp>
 #include <cstdlib>
+#include <memory>
 
 #include "app/worker_parts.hpp"
 
@@ -25,6 +26,7 @@ constexpr milliseconds teardown_limit{5'000};
 worker::~worker() {
   guard_.arm(teardown_limit, fsm_.code());
   cancel_load_ = true;
+  digest_.request_stop();
   if (gpu_thread_) gpu_thread_->stop();
 }
 
@@ -38,9 +40,6 @@ exit_code worker::run() {
   start_digest();
   start_load();
   io_.run();
-  narrator_.narrate(
-      severity::info, "stopped", "The worker has stopped",
-      {{"exit_code", static_cast<std::int64_t>(fsm_.code())}, {"uptime_seconds", uptime_ms() / 1000.0}});
   return fsm_.code();
 }
 
@@ -66,12 +65,25 @@ void worker::watch(milliseconds interval) {
   });
 }
 
-/// On the GPU thread, after every job got its error event.
+/// The host backend reads its weights from the mapped file all its life; a file that was cut short or
+/// written to under it gives wrong tokens, so the worker ends instead.
+void worker::watch_file() {
+  constexpr std::chrono::seconds interval{5};
+  if (const auto intact = model_->file.check_intact(); !intact) return on_fatal(intact.error());
+  file_timer_.expires_after(interval);
+  file_timer_.async_wait([this](const boost::system::error_code& failed) {
+    if (!failed) watch_file();
+  });
+}
+
+/// On any thread; from the GPU thread after every job got its error event.
 void worker::on_fatal(const error& why) {
-  narrator_.narrate(severity::critical, "error", "The accelerator failed: " + why.message,
+  state_.health = engine::health_status::unhealthy;
+  state_.set(lifecycle::failed);
+  narrator_.narrate(severity::critical, "error", "The worker cannot go on: " + why.message,
                     {{"code", engine::code_name(why.code)}, {"phase", std::string_view("serving")}});
   service_.failed(why.message);
-  post_event(shutdown_event::fatal, "accelerator failure");
+  post_event(shutdown_event::fatal, "fatal failure");
 }
 
 void worker::post_event(shutdown_event event, const char* reason) {
@@ -136,8 +148,13 @@ void worker::stop_server() {
 }
 
 exit_code run_worker(const options& opts, log_narrator& narrator, exit_guard& guard) {
-  worker instance(opts, narrator, guard);
-  return instance.run();
+  const auto started_at = clock::now();
+  // Taken down before the last line of the log, so that the line is true.
+  const auto code = std::make_unique<worker>(opts, narrator, guard)->run();
+  narrator.narrate(severity::info, "stopped", "The worker has stopped",
+                   {{"exit_code", static_cast<std::int64_t>(code)},
+                    {"uptime_seconds", std::chrono::duration<double>(clock::now() - started_at).count()}});
+  return code;
 }
 
 }  // namespace orcd::app

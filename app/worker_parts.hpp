@@ -37,8 +37,8 @@ class worker {
   exit_code run();
 
  private:
-  [[nodiscard]] double uptime_ms() const {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started_at_).count();
+  [[nodiscard]] static double ms_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
 
   // Start-up, in this order.
@@ -56,6 +56,7 @@ class worker {
   // Running and ending.
   void await_signal();
   void watch(std::chrono::milliseconds interval);
+  void watch_file();
   void on_fatal(const engine::error& why);
   void handle(shutdown_event event, const char* reason);
   void perform(shutdown_action action, const char* reason);
@@ -67,6 +68,7 @@ class worker {
   log_narrator& narrator_;
   exit_guard& guard_;
   const std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point load_started_at_;
   service_manager service_;
   shutdown_fsm fsm_;
   load_progress progress_;
@@ -85,6 +87,7 @@ class worker {
   boost::asio::signal_set signals_{io_, SIGINT, SIGTERM};
   boost::asio::steady_timer drain_timer_{io_};
   boost::asio::steady_timer watchdog_timer_{io_};
+  boost::asio::steady_timer file_timer_{io_};
   std::optional<progress_watchdog> watchdog_;
   std::shared_ptr<std::atomic<std::uint64_t>> pings_answered_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);

@@ -100,7 +100,7 @@ void worker::make_server() {
 void worker::start_digest() {
   digest_ = std::jthread([this](const std::stop_token& stop) {
     auto digest = model_digest(model_->file.parts(), stop);
-    if (!digest) return;
+    if (!digest || !model_->file.check_intact()) return;
     narrator_.narrate(severity::info, "model_digest", "The model file's digest is known",
                       {{"digest", std::string_view(*digest)}});
     // identity_ is read on the io thread only, so it is written there.
@@ -109,6 +109,7 @@ void worker::start_digest() {
 }
 
 void worker::start_load() {
+  load_started_at_ = clock::now();
   narrator_.narrate(severity::info, "model_load_start", "Loading the model",
                     {{"model", std::string_view(opts_.model)},
                      {"architecture", std::string_view(identity_.architecture)},
@@ -150,11 +151,12 @@ void worker::report_progress(unsigned percent) {
 void worker::on_loaded(const result<engine::memory_plan>& plan) {
   if (fsm_.ending()) return;
   if (!plan) return fail_start({plan.error(), {}, {}});
+  if (auto intact = model_->file.check_intact(); !intact) return fail_start({intact.error(), {}, {}});
   state_.resident = device_->resident();
   state_.vram_bytes = device_->vram_bytes();
   state_.load_percent = 100;
   narrator_.narrate(severity::info, "model_load_complete", "The model is loaded",
-                    {{"load_ms", uptime_ms()},
+                    {{"load_ms", ms_since(load_started_at_)},
                      {"vram_bytes", device_->vram_bytes()},
                      {"resident", device_->resident()},
                      {"weights_bytes", plan->weights_bytes},
@@ -189,7 +191,8 @@ void worker::become_ready() {
                      {"vram_bytes", device_->vram_bytes()},
                      {"context_tokens", std::uint64_t{identity_.context_tokens}},
                      {"slots", std::uint64_t{identity_.slots}},
-                     {"start_ms", uptime_ms()}});
+                     {"start_ms", ms_since(started_at_)}});
+  if (opts_.backend == backend_kind::host) watch_file();
   service_.ready("Serving " + identity_.model_name + " at " + uri_);
   if (const auto interval = service_manager::watchdog_interval()) {
     // A step of the host backend may take many seconds on a small machine; a GPU's may not.

@@ -64,8 +64,7 @@ void read_tensors(const gguf_file& file) {
     if (tensor.data < image.data() || tensor.data + tensor.bytes > image.data() + image.size()) std::abort();
     sum += static_cast<unsigned>(tensor.data[0]) + static_cast<unsigned>(tensor.data[tensor.bytes - 1]);
   }
-  static volatile unsigned sink;
-  sink = sum;
+  if (sum > 510 * file.tensors().size()) std::abort();  // the bytes are read, whatever they are
   if (file.tensor_bytes() > file.file_bytes()) std::abort();
 }
 

@@ -72,7 +72,7 @@ def compare(build, name, text):
     same = "same number of ids" if counts[0] == counts[1] else "%d and %d ids" % counts
     print("%s\n  encode: ours %.2f MB/s, tokenizers %.2f MB/s, ratio %.1f, %s" %
           (name, ours, theirs, ours / theirs, same))
-    print("  load: ours %.0f ms, tokenizers %.0f ms; our process holds %.0f MB after it, %.0f MB at the peak" %
+    print("  load: ours %.0f ms, tokenizers %.0f ms; we hold %.0f MB after it, %.0f MB at the peak" %
           (figures["load_ms"], package_load, figures["loaded_mb"], figures["peak_mb"]))
 
 

@@ -14,6 +14,22 @@
 #include <boost/make_shared.hpp>
 #include <cerrno>
 
+#if defined(__SANITIZE_THREAD__)
+#define ORCD_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ORCD_THREAD_SANITIZER
+#endif
+#endif
+#ifdef ORCD_THREAD_SANITIZER
+// Found by name by the sanitizer's runtime. Debian's Boost.Log library counts the references to its
+// records without instrumentation, so a record that one thread reads and another frees looks like a race.
+extern "C" const char* __tsan_default_suppressions();
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:boost::log::\n";
+}
+#endif
+
 namespace orcd::app {
 namespace {
 

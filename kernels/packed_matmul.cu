@@ -141,8 +141,8 @@ __device__ output_row output_of(const packed_matmul_args& a, std::uint32_t matri
 
 /// The order of the latency kernel's epilogue: scale, then bias, each only where there is one.
 __device__ float finish(const packed_matmul_args& a, std::uint32_t matrix, const output_row& o, float sum) {
-  if (a.w[matrix].row_scale != nullptr) sum *= o.scale;
-  if (a.bias[matrix] != nullptr) sum += o.bias;
+  if (a.w[matrix].row_scale != nullptr) sum = __fmul_rn(sum, o.scale);
+  if (a.bias[matrix] != nullptr) sum = __fadd_rn(sum, o.bias);
   return sum;
 }
 
@@ -185,7 +185,7 @@ __device__ void write_results(const tiled_matmul_args& args, const column_range&
           if (!live[r] || !rows[r].inside) continue;
           const float value = finish(a, matrix[r], rows[r], acc.total[r][c][half * 2 + j]);
           float* out = a.out + m * a.out_stride + out_row[r] + tile[r] * tile_rows + g + 8 * half;
-          *out = a.output == matmul_output::add ? *out + value : value;
+          *out = a.output == matmul_output::add ? __fadd_rn(*out, value) : value;
         }
       }
     }

@@ -146,8 +146,8 @@ __device__ float fold(const packed_matrix& w, const float* bias, std::uint32_t e
   float sum = partial[column * tile_rows + row];
   for (std::uint32_t c = 1; c < chunks; ++c) sum += partial[c * stride + column * tile_rows + row];
   const std::uint32_t matrix_row = tile * tile_rows + row;
-  if (w.row_scale != nullptr) sum *= w.row_scale[expert * w.row_scale_stride + matrix_row];
-  if (bias != nullptr) sum += bias[expert * w.rows + matrix_row];
+  if (w.row_scale != nullptr) sum = __fmul_rn(sum, w.row_scale[expert * w.row_scale_stride + matrix_row]);
+  if (bias != nullptr) sum = __fadd_rn(sum, bias[expert * w.rows + matrix_row]);
   return sum;
 }
 
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(row_threads)
     const float value = fold(a.w[p.matrix], a.bias[p.matrix], expert, shared.partial + s * partial_floats,
                              columns, p.tile, row, column);
     float* out = a.out + static_cast<std::uint64_t>(m) * a.out_stride + p.out_row + r;
-    *out = a.output == matmul_output::add ? *out + value : value;
+    *out = a.output == matmul_output::add ? __fadd_rn(*out, value) : value;
   }
 }
 

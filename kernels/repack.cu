@@ -90,14 +90,27 @@ __device__ void pack_group(const repack_args& a, std::uint32_t tile, std::uint32
   }
 }
 
-/// The largest block exponent of a row: MXFP4 scales are stored relative to it so that they fit f16.
-__device__ std::uint32_t row_exponent_max(const repack_args& a, std::uint32_t row) {
+/// The row scale of MXFP4, 2^(e - 127) for the row's largest block exponent e, and back. Block scales are
+/// stored relative to it so that they fit f16. Made of bits: 2^-127 is subnormal.
+__device__ float scale_of_exponent(std::uint32_t e) {
+  return __uint_as_float(e == 0 ? 0x00400000U : e << 23);
+}
+__device__ std::uint32_t exponent_of_scale(float scale) {
+  return __float_as_uint(scale) >> 23;
+}
+
+/// One warp per row, padded rows included: the largest block exponent, found once for all units.
+__global__ void row_scale_kernel(repack_args a, std::uint32_t padded_rows) {
+  const std::uint32_t row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  const std::uint32_t lane = threadIdx.x % 32;
+  if (row >= padded_rows) return;
   std::uint32_t top = 0;
-  for (std::uint32_t col = 0; col < a.cols; col += 32) {
+  for (std::uint32_t col = lane * 32; col < a.cols; col += 32 * 32) {
     const std::byte* b = block_at<packed_format::mxfp4>(a, row, col);
     if (b != nullptr) top = max(top, byte_at(b, 0));
   }
-  return top;
+  top = __reduce_max_sync(0xFFFFFFFFU, top);
+  if (lane == 0) a.row_scale[row] = row < a.rows ? scale_of_exponent(top) : 0.0F;
 }
 
 /// Packs the scales of one row of one unit; `row` is within the tile.
@@ -116,14 +129,11 @@ __device__ void pack_scales(const repack_args& a, std::uint32_t tile, std::uint3
       for (std::uint32_t i = 0; i < 16; ++i) scales[row * 16 + i] = b ? b[i] : std::byte{0};
     }
   } else if constexpr (F == packed_format::mxfp4) {
-    const std::uint32_t top = row_exponent_max(a, matrix_row);
+    const std::uint32_t top = exponent_of_scale(a.row_scale[matrix_row]);
     for (std::uint32_t block = 0; block < 2; ++block) {
       const std::byte* b = block_at<F>(a, matrix_row, unit * 64 + block * 32);
       const int biased = b ? 29 + static_cast<int>(byte_at(b, 0)) - static_cast<int>(top) : 0;
       scales[row * 2 + block] = static_cast<std::byte>(max(biased, 0));
-    }
-    if (unit == 0) {
-      a.row_scale[matrix_row] = matrix_row < a.rows ? exp2f(static_cast<float>(top) - 127.0F) : 0.0F;
     }
   } else if constexpr (F != packed_format::f16 && F != packed_format::bf16 && F != packed_format::f32) {
     constexpr std::uint32_t width = F == packed_format::q4_1 || F == packed_format::q5_1 ? 4 : 2;
@@ -161,6 +171,11 @@ int launch(const repack_args& a, cudaStream_t stream) {
   const std::uint64_t warps = static_cast<std::uint64_t>((a.rows + tile_rows - 1) / tile_rows) * units;
   const std::uint64_t blocks = (warps + 7) / 8;
   if (blocks == 0 || blocks > 0x7FFFFFFF) return cudaErrorInvalidValue;
+  if constexpr (F == packed_format::mxfp4) {
+    const std::uint32_t padded_rows = (a.rows + tile_rows - 1) / tile_rows * tile_rows;
+    row_scale_kernel<<<(padded_rows + 7) / 8, 256, 0, stream>>>(a, padded_rows);
+    if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return status;
+  }
   repack_kernel<F><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(a, units);
   return cudaGetLastError();
 }

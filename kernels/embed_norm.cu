@@ -1,0 +1,69 @@
+#include "kernels/device_math.cuh"
+#include "kernels/embed_norm.hpp"
+#include "kernels/launch.cuh"
+#include "kernels/packed_value.cuh"
+
+namespace orcd::kernels {
+namespace {
+
+template <packed_format F>
+__global__ void __launch_bounds__(row_threads) embed_kernel(packed_embed_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::int32_t token = a.steps[blockIdx.x].token;
+  if (token < 0 || static_cast<std::uint32_t>(token) >= a.table.rows) return;
+  float* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.table.cols;
+  for (std::uint32_t c = threadIdx.x; c < a.table.cols; c += row_threads) {
+    out[c] = packed_value<F>(a.table, static_cast<std::uint32_t>(token), c);
+  }
+}
+
+__global__ void __launch_bounds__(row_threads) norm_kernel(norm_to_half_args a) {
+  __shared__ float scratch[8];
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::uint32_t row = a.rows != nullptr ? static_cast<std::uint32_t>(a.rows[blockIdx.x]) : blockIdx.x;
+  const float* x = a.x + static_cast<std::uint64_t>(row) * a.width;
+  __half* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.out_stride;
+  const float scale = row_rms_scale(x, a.width, a.eps, scratch);
+  const std::uint32_t padded = (a.width + group_cols - 1) / group_cols * group_cols;
+  for (std::uint32_t i = threadIdx.x; i < padded; i += row_threads) {
+    out[i] = i < a.width ? to_half(x[i] * scale * a.weight[i]) : __float2half_rn(0.0F);
+  }
+}
+
+}  // namespace
+
+int launch_packed_embed(const packed_embed_args& a, CUstream_st* stream) {
+  if (a.table.data == nullptr || a.steps == nullptr || a.out == nullptr || a.columns == 0)
+    return cudaErrorInvalidValue;
+  switch (a.table.format) {
+#define ORCD_CASE(F)     \
+  case packed_format::F: \
+    return launch_dependent(embed_kernel<packed_format::F>, dim3(a.columns), dim3(row_threads), 0, stream, a)
+    ORCD_CASE(q4_0);
+    ORCD_CASE(q4_1);
+    ORCD_CASE(q5_0);
+    ORCD_CASE(q5_1);
+    ORCD_CASE(q8_0);
+    ORCD_CASE(q4_k);
+    ORCD_CASE(q5_k);
+    ORCD_CASE(q6_k);
+    ORCD_CASE(mxfp4);
+    ORCD_CASE(f16);
+    ORCD_CASE(bf16);
+    ORCD_CASE(f32);
+#undef ORCD_CASE
+  }
+  return cudaErrorInvalidValue;
+}
+
+int launch_norm_to_half(const norm_to_half_args& a, CUstream_st* stream) {
+  if (a.x == nullptr || a.weight == nullptr || a.out == nullptr || a.columns == 0 || a.width == 0 ||
+      a.out_stride % 8 != 0 || a.out_stride < (a.width + group_cols - 1) / group_cols * group_cols) {
+    return cudaErrorInvalidValue;
+  }
+  return launch_dependent(norm_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
+}
+
+}  // namespace orcd::kernels

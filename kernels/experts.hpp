@@ -1,0 +1,64 @@
+// Mixture of experts around the packed matmuls: router logits, choice, sorting for prefill, weighted sum.
+// Ties go to the lowest expert id. Determinism class: run-to-run, batch-invariant. Bound: latency.
+#pragma once
+
+#include "kernels/packed_matmul.hpp"
+
+namespace orcd::kernels {
+
+inline constexpr std::uint32_t experts_max = 512;
+inline constexpr std::uint32_t experts_used_max = 16;
+
+/// logits[m][e] = router[e] . norm(x[m]) + bias[e], all in f32: routing decides which weights are read,
+/// so its input is not rounded to f16.
+struct router_args {
+  const float* x = nullptr;            ///< [columns][width]
+  const float* norm_weight = nullptr;  ///< [width]
+  float norm_eps = 0.0F;
+  const float* router = nullptr;  ///< [experts][width], f32 rows
+  const float* bias = nullptr;    ///< [experts] or null
+  std::uint32_t width = 0;
+  std::uint32_t experts = 0;
+  std::uint32_t columns = 0;
+  float* logits = nullptr;  ///< [columns][experts]
+};
+[[nodiscard]] int launch_router(const router_args& args, CUstream_st* stream);
+
+/// The `used` highest logits of each column, and the softmax over them. Softmax over all experts with
+/// the chosen ones renormalised is the same value, so there is one formula.
+struct choose_experts_args {
+  const float* logits = nullptr;  ///< [columns][experts]
+  std::uint32_t experts = 0;
+  std::uint32_t used = 0;
+  std::uint32_t columns = 0;
+  std::int32_t* chosen = nullptr;  ///< [columns][used]
+  float* weights = nullptr;        ///< [columns][used]
+};
+[[nodiscard]] int launch_choose_experts(const choose_experts_args& args, CUstream_st* stream);
+
+/// Sorts the pairs (column, rank) by expert and cuts each expert's run into tiles of tiled_columns.
+struct sort_experts_args {
+  const std::int32_t* chosen = nullptr;  ///< [pairs]
+  std::uint32_t pairs = 0;
+  std::uint32_t experts = 0;
+  std::int32_t* order = nullptr;       ///< [pairs]
+  expert_tile* tiles = nullptr;        ///< [sorted_tiles_max(pairs, experts)]
+  std::int32_t* tile_count = nullptr;  ///< [1]
+};
+[[nodiscard]] constexpr std::uint32_t sorted_tiles_max(std::uint32_t pairs, std::uint32_t experts) {
+  return pairs / tiled_columns + (experts < pairs ? experts : pairs);
+}
+[[nodiscard]] int launch_sort_experts(const sort_experts_args& args, CUstream_st* stream);
+
+/// residual[m] += sum over i, ascending, of weights[m][i] * parts[m * used + i].
+struct combine_experts_args {
+  const float* parts = nullptr;  ///< [columns * used][width]
+  const float* weights = nullptr;
+  float* residual = nullptr;  ///< [columns][width]
+  std::uint32_t width = 0;
+  std::uint32_t used = 0;
+  std::uint32_t columns = 0;
+};
+[[nodiscard]] int launch_combine_experts(const combine_experts_args& args, CUstream_st* stream);
+
+}  // namespace orcd::kernels

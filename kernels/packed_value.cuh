@@ -1,0 +1,94 @@
+// One element of a packed matrix as the file's own f32 value: for embedding rows and for tests.
+#pragma once
+
+#include "kernels/packed_tile.cuh"
+
+namespace orcd::kernels {
+
+/// Word w of a lane in a group's quanta; see repack.cu.
+__device__ inline std::uint32_t quant_word(const std::byte* quants, std::uint32_t lane, std::uint32_t w) {
+  return reinterpret_cast<const std::uint32_t*>(quants)[w / 4 * 128 + lane * 4 + w % 4];
+}
+
+/// Where an element sits: lane, mma step, pair of the step and half of the pair.
+struct element_place {
+  std::uint32_t lane, step, pair, high_half;
+};
+
+__device__ inline element_place place_of_element(std::uint32_t row_in_tile, std::uint32_t col_in_group) {
+  const std::uint32_t t = col_in_group / 16;
+  const std::uint32_t in_lane = col_in_group % 16;
+  return {row_in_tile % 8 * 4 + t, in_lane / 4, row_in_tile / 8 + in_lane % 4 / 2 * 2, in_lane % 2};
+}
+
+__device__ inline float half_at(const std::byte* p) {
+  return __half2float(*reinterpret_cast<const __half*>(p));
+}
+
+template <packed_format F>
+__device__ float packed_value(const packed_matrix& m, std::uint32_t row, std::uint32_t col) {
+  constexpr unit_layout layout = layout_of(F);
+  constexpr std::uint32_t groups = layout.cols / group_cols;
+  const std::uint32_t r = row % tile_rows;
+  const std::uint32_t in_unit = col / group_cols % groups;
+  const std::byte* unit = m.data + row / tile_rows * m.tile_bytes() +
+                          static_cast<std::uint64_t>(col / layout.cols) * layout.bytes();
+  const std::byte* quants = unit + in_unit * (layout.quant_bytes / groups);
+  const std::byte* high = unit + layout.quant_bytes + in_unit * (layout.high_bytes / groups);
+  const std::byte* scales = unit + layout.quant_bytes + layout.high_bytes;
+  const element_place e = place_of_element(r, col % group_cols);
+  if constexpr (F == packed_format::f32)
+    return __uint_as_float(quant_word(quants, e.lane, e.step * 8 + 2 * e.pair + e.high_half));
+  if constexpr (F == packed_format::f16) {
+    return __half2float(
+        half_of(quant_word(quants, e.lane, e.step * 4 + e.pair) >> 16 * e.high_half & 0xFFFFU));
+  }
+  if constexpr (F == packed_format::bf16) {
+    return __uint_as_float(quant_word(quants, e.lane, e.step * 4 + e.pair) >> 16 * e.high_half << 16);
+  }
+  const std::uint32_t block = col % group_cols / 32;
+  if constexpr (F == packed_format::q8_0) {
+    const std::uint32_t word = quant_word(quants, e.lane, e.step * 2 + e.pair / 2);
+    const int q = static_cast<int>(word >> (16 * (e.pair % 2) + 8 * e.high_half) & 0xFFU) - 128;
+    return half_at(scales + (r * 2 + block) * 2) * static_cast<float>(q);
+  }
+  std::uint32_t n = quant_word(quants, e.lane, e.step) >> (4 * e.pair + 16 * e.high_half) & 15U;
+  if constexpr (fifth_bit_words(F) == 1) {
+    n |= (reinterpret_cast<const std::uint32_t*>(high)[e.lane] >> (4 * e.step + e.pair + 16 * e.high_half) &
+          1U)
+         << 4;
+  }
+  if constexpr (fifth_bit_words(F) == 2) {
+    const std::uint32_t word = reinterpret_cast<const std::uint32_t*>(high)[e.lane * 2 + e.step / 2];
+    n |= (word >> (2 * (e.step % 2 * 4 + e.pair) + 16 * e.high_half) & 3U) << 4;
+  }
+  const auto q = static_cast<float>(n);
+  if constexpr (F == packed_format::mxfp4) {
+    const float magnitude =
+        (n & 7U) < 2 ? 0.5F * static_cast<float>(n & 7U)
+                     : ldexpf(1.0F + 0.5F * static_cast<float>(n & 1U), static_cast<int>((n & 7U) >> 1U) - 1);
+    const int exponent = static_cast<int>(scales[r * 2 + block]) - 29;
+    return (n & 8U ? -magnitude : magnitude) * ldexpf(m.row_scale[row], exponent);
+  }
+  if constexpr (F == packed_format::q6_k) {
+    const std::uint32_t s = col % 256 / 16;
+    const auto sc = static_cast<std::int8_t>(scales[r * 16 + s % 4 * 4 + s / 4]);
+    return half_at(scales + 256 + r * 2) * static_cast<float>(sc) * (q - 32.0F);
+  }
+  if constexpr (F == packed_format::q4_k || F == packed_format::q5_k) {
+    const std::byte* s = scales + r * 16;
+    const std::uint32_t j = col % 256 / 32;
+    const auto at = [&](std::uint32_t i) { return static_cast<std::uint32_t>(s[4 + i]); };
+    const std::uint32_t sc = j < 4 ? at(j) & 63U : (at(j + 4) & 15U) | at(j - 4) >> 6 << 4;
+    const std::uint32_t mn = j < 4 ? at(j + 4) & 63U : at(j + 4) >> 4 | at(j) >> 6 << 4;
+    return __fsub_rn(__fmul_rn(half_at(s) * static_cast<float>(sc), q),
+                     half_at(s + 2) * static_cast<float>(mn));
+  }
+  if constexpr (F == packed_format::q4_1 || F == packed_format::q5_1) {
+    const std::byte* s = scales + (r * 2 + block) * 4;
+    return __fadd_rn(__fmul_rn(half_at(s), q), half_at(s + 2));
+  }
+  return half_at(scales + (r * 2 + block) * 2) * (q - (F == packed_format::q4_0 ? 8.0F : 16.0F));
+}
+
+}  // namespace orcd::kernels

@@ -1,0 +1,233 @@
+#include "kernels/launch.cuh"
+#include "kernels/paged_attention.cuh"
+
+namespace orcd::kernels {
+namespace {
+
+struct page_place {
+  const __half* keys;
+  const __half* values;
+};
+
+template <std::uint32_t W>
+__device__ page_place page_of(const attention_args_paged& a, std::int32_t slot, std::uint32_t page,
+                              std::uint32_t kv_head) {
+  const std::int32_t id =
+      a.cache.page_table[static_cast<std::uint32_t>(slot) * a.cache.pages_per_slot + page];
+  const std::uint64_t at = (static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * page_positions * W;
+  return {a.cache.keys + at, a.cache.values + at};
+}
+
+/// Partial results of decode: [column][head][page][W + 2], the last two being maximum and sum.
+__device__ float* partial_of(const attention_args_paged& a, std::uint32_t column, std::uint32_t head,
+                             std::uint32_t page) {
+  return a.partial + ((static_cast<std::uint64_t>(column) * a.heads + head) * a.cache.pages_per_slot + page) *
+                         (a.padded_width + 2);
+}
+
+/// grid: (columns * head tiles, kv heads, page workers); a worker takes every gridDim.z-th page.
+template <std::uint32_t W>
+__global__ void __launch_bounds__(row_threads) decode_pages_kernel(attention_args_paged a) {
+  __shared__ page_shared<W> shared;
+  const std::uint32_t group = a.heads / a.kv_heads;
+  const std::uint32_t head_tiles = (group + tile_columns - 1) / tile_columns;
+  const std::uint32_t column = blockIdx.x / head_tiles;
+  const std::uint32_t first_head = blockIdx.y * group + blockIdx.x % head_tiles * tile_columns;
+  const std::uint32_t tile_heads = min(tile_columns, blockIdx.y * group + group - first_head);
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const step_column step = a.steps[column];
+  if (step.position < 0) return;
+  const std::int32_t seen = first_seen(step.position, a.window);
+  const std::uint32_t lane = threadIdx.x % 32;
+  lane_queries mine;
+  if (lane / 4 < tile_heads)
+    mine.q = a.q + (static_cast<std::uint64_t>(column) * a.heads + first_head + lane / 4) * W;
+#pragma unroll
+  for (std::uint32_t c = 0; c < 2; ++c) {
+    mine.position[c] = 2 * (lane % 4) + c < tile_heads ? step.position : -1;
+    mine.first_seen[c] = seen;
+  }
+  const std::uint32_t last = static_cast<std::uint32_t>(step.position) / page_positions;
+  const std::uint32_t first = static_cast<std::uint32_t>(seen) / page_positions;
+  for (std::uint32_t page = first + blockIdx.z; page <= last; page += gridDim.z) {
+    const page_place place = page_of<W>(a, step.slot, page, blockIdx.y);
+    attend_block<W>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions), a.scale, mine,
+                    shared);
+    fold_page(shared);
+    for (std::uint32_t i = threadIdx.x; i < tile_heads * W; i += row_threads) {
+      partial_of(a, column, first_head + i / W, page)[i % W] = page_value(shared, i / W, i % W);
+    }
+    if (threadIdx.x < tile_heads) {
+      float* p = partial_of(a, column, first_head + threadIdx.x, page);
+      p[W] = shared.page[threadIdx.x].maximum;
+      p[W + 1] = shared.page[threadIdx.x].sum;
+    }
+    __syncthreads();
+  }
+}
+
+/// grid: (columns, heads); thread d of the head folds the pages left to right.
+__global__ void decode_fold_kernel(attention_args_paged a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const step_column step = a.steps[blockIdx.x];
+  const std::uint32_t head = blockIdx.y;
+  if (step.position < 0 || threadIdx.x >= a.width) return;
+  const std::uint32_t first =
+      static_cast<std::uint32_t>(first_seen(step.position, a.window)) / page_positions;
+  const std::uint32_t last = static_cast<std::uint32_t>(step.position) / page_positions;
+  softmax_state state{-INFINITY, 0.0F};
+  float value = 0.0F;
+  for (std::uint32_t page = first; page <= last; ++page) {
+    const float* p = partial_of(a, blockIdx.x, head, page);
+    const fold_factors f = fold_state(state, {p[a.padded_width], p[a.padded_width + 1]});
+    value = fold_value(value, p[threadIdx.x], f);
+  }
+  a.out[static_cast<std::uint64_t>(blockIdx.x) * a.out_stride + head * a.width + threadIdx.x] =
+      to_half(attention_output(state, value, a.sinks, head));
+}
+
+/// Tiles of 8 query vectors that a prefill block works on at once.
+constexpr std::uint32_t prefill_tiles = 4;
+
+/// grid: (groups of prefill_tiles tiles over columns * group, kv heads). A query index is token-major.
+template <std::uint32_t W>
+__global__ void __launch_bounds__(row_threads) prefill_kernel(attention_args_paged a) {
+  extern __shared__ uint4 shared_bytes[];
+  auto& shared = *reinterpret_cast<page_shared<W>*>(shared_bytes);
+  constexpr std::uint32_t own_values =
+      tile_columns * W / row_threads == 0 ? 1 : tile_columns * W / row_threads;
+  const std::uint32_t group = a.heads / a.kv_heads;
+  const std::uint32_t queries = a.columns * group;
+  const std::uint32_t first_query = blockIdx.x * prefill_tiles * tile_columns;
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::uint32_t last_query = min(first_query + prefill_tiles * tile_columns, queries) - 1;
+  const std::int32_t slot = a.steps[0].slot;
+  const std::uint32_t first_page =
+      static_cast<std::uint32_t>(first_seen(a.steps[first_query / group].position, a.window)) /
+      page_positions;
+  const std::uint32_t last_page =
+      static_cast<std::uint32_t>(a.steps[last_query / group].position) / page_positions;
+  softmax_state state[prefill_tiles][own_values];
+  float value[prefill_tiles][own_values];
+#pragma unroll
+  for (std::uint32_t n = 0; n < prefill_tiles; ++n) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < own_values; ++i) {
+      state[n][i] = {-INFINITY, 0.0F};
+      value[n][i] = 0.0F;
+    }
+  }
+  for (std::uint32_t page = first_page; page <= last_page; ++page) {
+    const page_place place = page_of<W>(a, slot, page, blockIdx.y);
+#pragma unroll
+    for (std::uint32_t n = 0; n < prefill_tiles; ++n) {
+      const std::uint32_t lane = threadIdx.x % 32;
+      const std::uint32_t tile_query = first_query + n * tile_columns;
+      lane_queries mine;
+      if (const std::uint32_t query = tile_query + lane / 4; query < queries) {
+        mine.q =
+            a.q +
+            (static_cast<std::uint64_t>(query / group) * a.heads + blockIdx.y * group + query % group) * W;
+      }
+#pragma unroll
+      for (std::uint32_t c = 0; c < 2; ++c) {
+        const std::uint32_t query = tile_query + 2 * (lane % 4) + c;
+        mine.position[c] = query < queries ? a.steps[query / group].position : -1;
+        mine.first_seen[c] = first_seen(max(mine.position[c], 0), a.window);
+      }
+      attend_block<W>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions), a.scale,
+                      mine, shared);
+      fold_page(shared);
+#pragma unroll
+      for (std::uint32_t i = 0; i < own_values; ++i) {
+        const std::uint32_t index = threadIdx.x + i * row_threads;
+        const std::uint32_t c = index / W;
+        if (c >= tile_columns) continue;
+        const fold_factors f = fold_state(state[n][i], shared.page[c]);
+        value[n][i] = fold_value(value[n][i], page_value(shared, c, index % W), f);
+      }
+      __syncthreads();
+    }
+  }
+#pragma unroll
+  for (std::uint32_t n = 0; n < prefill_tiles; ++n) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < own_values; ++i) {
+      const std::uint32_t index = threadIdx.x + i * row_threads;
+      const std::uint32_t query = first_query + n * tile_columns + index / W;
+      const std::uint32_t d = index % W;
+      if (index / W >= tile_columns || query >= queries || d >= a.width) continue;
+      const std::uint32_t head = blockIdx.y * group + query % group;
+      a.out[static_cast<std::uint64_t>(query / group) * a.out_stride + head * a.width + d] =
+          to_half(attention_output(state[n][i], value[n][i], a.sinks, head));
+    }
+  }
+}
+
+bool valid(const attention_args_paged& a) {
+  return a.q != nullptr && a.out != nullptr && a.steps != nullptr && a.cache.keys != nullptr &&
+         a.cache.values != nullptr && a.cache.page_table != nullptr && a.columns > 0 && a.kv_heads > 0 &&
+         a.heads % a.kv_heads == 0 && a.width > 0 && a.width <= a.padded_width &&
+         a.padded_width % head_width_step == 0 && a.padded_width <= head_width_max;
+}
+
+template <std::uint32_t W>
+int launch_decode(const attention_args_paged& a, cudaStream_t stream) {
+  const std::uint32_t group = a.heads / a.kv_heads;
+  const std::uint32_t tiles = (group + tile_columns - 1) / tile_columns;
+  // Enough workers to spread a long context over the card; short contexts leave most of them idle.
+  const std::uint32_t seen_pages =
+      a.window == 0 ? a.cache.pages_per_slot
+                    : min(a.cache.pages_per_slot, (a.window + page_positions - 2) / page_positions + 1);
+  const std::uint32_t wanted = max(1U, 264U / max(1U, a.columns * tiles * a.kv_heads));
+  const dim3 grid(a.columns * tiles, a.kv_heads, min(seen_pages, wanted));
+  const cudaError_t status = launch_dependent(decode_pages_kernel<W>, grid, dim3(row_threads), 0, stream, a);
+  if (status != cudaSuccess) return status;
+  return launch_dependent(decode_fold_kernel, dim3(a.columns, a.heads), dim3((a.width + 31) / 32 * 32), 0,
+                          stream, a);
+}
+
+template <std::uint32_t W>
+int launch_prefill(const attention_args_paged& a, cudaStream_t stream) {
+  static const cudaError_t opted_in = cudaFuncSetAttribute(
+      prefill_kernel<W>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(page_shared<W>));
+  if (opted_in != cudaSuccess) return opted_in;
+  const std::uint32_t queries = a.columns * (a.heads / a.kv_heads);
+  const std::uint32_t per_block = prefill_tiles * tile_columns;
+  return launch_dependent(prefill_kernel<W>, dim3((queries + per_block - 1) / per_block, a.kv_heads),
+                          dim3(row_threads), sizeof(page_shared<W>), stream, a);
+}
+
+}  // namespace
+
+std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads, std::uint32_t pages,
+                                    std::uint32_t padded_width) {
+  return static_cast<std::uint64_t>(columns) * heads * pages * (padded_width + 2);
+}
+
+int launch_attention_decode(const attention_args_paged& a, CUstream_st* stream) {
+  if (!valid(a) || a.partial == nullptr) return cudaErrorInvalidValue;
+  switch (a.padded_width) {
+    case 32: return launch_decode<32>(a, stream);
+    case 64: return launch_decode<64>(a, stream);
+    case 96: return launch_decode<96>(a, stream);
+    case 128: return launch_decode<128>(a, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+int launch_attention_prefill(const attention_args_paged& a, CUstream_st* stream) {
+  if (!valid(a)) return cudaErrorInvalidValue;
+  switch (a.padded_width) {
+    case 32: return launch_prefill<32>(a, stream);
+    case 64: return launch_prefill<64>(a, stream);
+    case 96: return launch_prefill<96>(a, stream);
+    case 128: return launch_prefill<128>(a, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace orcd::kernels

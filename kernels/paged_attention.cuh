@@ -1,0 +1,189 @@
+// The parts of attention that decode and prefill share, bit for bit.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cmath>
+
+#include "kernels/device_math.cuh"
+#include "kernels/packed_tile.cuh"
+#include "kernels/paged_attention.hpp"
+
+namespace orcd::kernels {
+
+inline constexpr std::uint32_t block_positions = 32;  ///< one warp
+inline constexpr std::uint32_t tile_columns = 8;      ///< query vectors of one mma
+
+/// One lane's share of a tile of eight query vectors: as operand B it reads column lane / 4, as
+/// accumulator it holds columns 2 (lane % 4) and the next.
+struct lane_queries {
+  const __half* q = nullptr;   ///< of column lane / 4, padded_width halfs, or null
+  std::int32_t position[2];    ///< of the tokens of its two accumulator columns; -1 = unused
+  std::int32_t first_seen[2];  ///< lowest visible positions
+};
+
+/// Softmax state of a column: maximum, sum, and (elsewhere) weighted values.
+struct softmax_state {
+  float maximum;
+  float sum;
+};
+
+/// Factors of one fold: state' = old * keep + block * take.
+struct fold_factors {
+  float keep;
+  float take;
+};
+
+/// Folds a block to the right of what is there. Explicit roundings: every caller gets the same bits.
+__device__ inline fold_factors fold_state(softmax_state& state, const softmax_state& block) {
+  if (block.maximum == -INFINITY) return {1.0F, 0.0F};
+  if (state.maximum == -INFINITY) {
+    state = block;
+    return {0.0F, 1.0F};
+  }
+  const float maximum = fmaxf(state.maximum, block.maximum);
+  const fold_factors f{expf(__fsub_rn(state.maximum, maximum)), expf(__fsub_rn(block.maximum, maximum))};
+  state.maximum = maximum;
+  state.sum = __fmaf_rn(block.sum, f.take, __fmul_rn(state.sum, f.keep));
+  return f;
+}
+
+__device__ inline float fold_value(float old, float block, const fold_factors& f) {
+  return __fmaf_rn(block, f.take, __fmul_rn(old, f.keep));
+}
+
+/// Shared memory of one page's work: eight warps' blocks, then the page's own result.
+template <std::uint32_t W>
+struct page_shared {
+  __half probabilities[8][tile_columns][block_positions + 8];
+  float values[8][tile_columns][W];
+  softmax_state state[8][tile_columns];
+  fold_factors factors[8][tile_columns];
+  softmax_state page[tile_columns];
+};
+
+/// One warp: its 32 positions of the page against a tile of query vectors. Leaves the block's state and
+/// weighted values in `shared`.
+template <std::uint32_t W>
+__device__ void attend_block(const __half* keys, const __half* values, std::int32_t first_position,
+                             float scale, const lane_queries& mine, page_shared<W>& shared) {
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t g = lane / 4;
+  const std::uint32_t t = lane % 4;
+  const std::uint32_t block = warp * block_positions;
+
+  float scores[2][4] = {};
+#pragma unroll
+  for (std::uint32_t j = 0; j < W / 32; ++j) {
+    const uint4 q = mine.q != nullptr ? *reinterpret_cast<const uint4*>(mine.q + 32 * j + 8 * t) : uint4{};
+#pragma unroll
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      const __half* row = keys + (block + 16 * r + g) * W + 32 * j + 8 * t;
+      const uint4 low = *reinterpret_cast<const uint4*>(row);
+      const uint4 high = *reinterpret_cast<const uint4*>(row + 8 * W);
+      const std::uint32_t first[4] = {low.x, high.x, low.y, high.y};
+      const std::uint32_t second[4] = {low.z, high.z, low.w, high.w};
+      mma_16x8x16(scores[r], first, q.x, q.y);
+      mma_16x8x16(scores[r], second, q.z, q.w);
+    }
+  }
+
+  float maximum[2] = {-INFINITY, -INFINITY};
+#pragma unroll
+  for (std::uint32_t r = 0; r < 2; ++r) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t c = i & 1U;
+      const std::int32_t position =
+          first_position + static_cast<std::int32_t>(block + 16 * r + g + 8 * (i / 2));
+      const bool seen = position <= mine.position[c] && position >= mine.first_seen[c];
+      scores[r][i] = seen ? __fmul_rn(scores[r][i], scale) : -INFINITY;
+      maximum[c] = fmaxf(maximum[c], scores[r][i]);
+    }
+  }
+#pragma unroll
+  for (std::uint32_t offset = 4; offset < 32; offset *= 2) {
+    maximum[0] = fmaxf(maximum[0], __shfl_xor_sync(0xFFFFFFFFU, maximum[0], offset));
+    maximum[1] = fmaxf(maximum[1], __shfl_xor_sync(0xFFFFFFFFU, maximum[1], offset));
+  }
+  float sum[2] = {0.0F, 0.0F};
+#pragma unroll
+  for (std::uint32_t r = 0; r < 2; ++r) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t c = i & 1U;
+      const float p = scores[r][i] == -INFINITY ? 0.0F : expf(__fsub_rn(scores[r][i], maximum[c]));
+      sum[c] = __fadd_rn(sum[c], p);
+      shared.probabilities[warp][2 * t + c][16 * r + g + 8 * (i / 2)] = __float2half_rn(p);
+    }
+  }
+#pragma unroll
+  for (std::uint32_t offset = 4; offset < 32; offset *= 2) {
+    sum[0] = __fadd_rn(sum[0], __shfl_xor_sync(0xFFFFFFFFU, sum[0], offset));
+    sum[1] = __fadd_rn(sum[1], __shfl_xor_sync(0xFFFFFFFFU, sum[1], offset));
+  }
+  if (g == 0) {
+    shared.state[warp][2 * t] = {maximum[0], sum[0]};
+    shared.state[warp][2 * t + 1] = {maximum[1], sum[1]};
+  }
+  __syncwarp();
+
+  const uint4 p = *reinterpret_cast<const uint4*>(&shared.probabilities[warp][g][8 * t]);
+#pragma unroll
+  for (std::uint32_t d = 0; d < W / 16; ++d) {
+    const __half* row = values + (16 * d + g) * page_positions + block + 8 * t;
+    const uint4 low = *reinterpret_cast<const uint4*>(row);
+    const uint4 high = *reinterpret_cast<const uint4*>(row + 8 * page_positions);
+    const std::uint32_t first[4] = {low.x, high.x, low.y, high.y};
+    const std::uint32_t second[4] = {low.z, high.z, low.w, high.w};
+    float weighted[4] = {};
+    mma_16x8x16(weighted, first, p.x, p.y);
+    mma_16x8x16(weighted, second, p.z, p.w);
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i)
+      shared.values[warp][2 * t + (i & 1U)][16 * d + g + 8 * (i / 2)] = weighted[i];
+  }
+}
+
+/// Folds the eight blocks of a page: factors by one thread a column, then `page_value` anywhere.
+/// Begins and ends with the block synchronized.
+template <std::uint32_t W>
+__device__ void fold_page(page_shared<W>& shared) {
+  __syncthreads();
+  if (threadIdx.x < tile_columns) {
+    softmax_state state{-INFINITY, 0.0F};
+#pragma unroll
+    for (std::uint32_t w = 0; w < 8; ++w) {
+      shared.factors[w][threadIdx.x] = fold_state(state, shared.state[w][threadIdx.x]);
+    }
+    shared.page[threadIdx.x] = state;
+  }
+  __syncthreads();
+}
+
+/// The page's weighted value of a column and dimension, after fold_page.
+template <std::uint32_t W>
+__device__ float page_value(const page_shared<W>& shared, std::uint32_t column, std::uint32_t d) {
+  float value = 0.0F;
+#pragma unroll
+  for (std::uint32_t w = 0; w < 8; ++w)
+    value = fold_value(value, shared.values[w][column][d], shared.factors[w][column]);
+  return value;
+}
+
+/// The last division: sinks take part in the sum only.
+__device__ inline float attention_output(const softmax_state& state, float value, const float* sinks,
+                                         std::uint32_t head) {
+  if (sinks == nullptr) return __fdiv_rn(value, state.sum);
+  const float maximum = fmaxf(state.maximum, sinks[head]);
+  const float keep = expf(__fsub_rn(state.maximum, maximum));
+  const float sum = __fmaf_rn(state.sum, keep, expf(__fsub_rn(sinks[head], maximum)));
+  return __fdiv_rn(__fmul_rn(value, keep), sum);
+}
+
+__device__ inline std::int32_t first_seen(std::int32_t position, std::uint32_t window) {
+  return window == 0 ? 0 : max(0, position - static_cast<std::int32_t>(window) + 1);
+}
+
+}  // namespace orcd::kernels

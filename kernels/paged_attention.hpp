@@ -1,0 +1,87 @@
+// Causal attention over a paged f16 KV cache: grouped heads, sliding window, sinks; decode and prefill.
+//
+// One numeric definition for both. Positions are cut at absolute multiples of 32 (blocks) and 256
+// (pages, also called chunks). A block's scores come from mma.m16n8k16 (keys as operand A), its
+// probabilities are rounded to f16 for the product with the values, its own maximum, sum and weighted
+// values are kept in f32; blocks of a page, then pages, are folded left to right. Nothing depends on
+// how many tokens a launch holds, on their order or on the launch shape.
+// Determinism class: run-to-run, batch-invariant, chunk-invariant. Bound: KV bytes in decode.
+// Source: Milakov and Gimelshein 1805.02867; design 5; sinks: gpt-oss.
+#pragma once
+
+#include <cstdint>
+
+struct CUstream_st;
+struct __half;
+
+namespace orcd::kernels {
+
+inline constexpr std::uint32_t page_positions = 256;
+inline constexpr std::uint32_t head_width_step = 32;  ///< head widths are padded to a multiple of this
+inline constexpr std::uint32_t head_width_max = 128;
+
+/// Where one token of a step belongs. Device arrays of these steer every kernel, so that a captured
+/// graph needs no new parameters as contexts grow.
+struct step_column {
+  std::int32_t token = 0;
+  std::int32_t position = 0;
+  std::int32_t slot = 0;
+};
+
+/// One layer's cache. Keys lie [page][kv_head][256][width], values transposed [page][kv_head][width][256],
+/// so that both are read along the dimension that is summed. Pages of all layers have the same ids.
+struct kv_pages {
+  __half* keys = nullptr;
+  __half* values = nullptr;
+  const std::int32_t* page_table = nullptr;  ///< [slots][pages_per_slot]
+  std::uint32_t pages_per_slot = 0;
+};
+
+struct rope_store_args {
+  const float* qkv = nullptr;  ///< [columns][stride]: heads * width, then kv_heads * width twice
+  std::uint32_t stride = 0;
+  const step_column* steps = nullptr;
+  std::uint32_t columns = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t width = 0;         ///< of a head, as in the file
+  std::uint32_t padded_width = 0;  ///< in q and in the cache; the padding is written as zeros
+  std::uint32_t rope_dims = 0;     ///< 0 = no rotation
+  bool interleaved = false;
+  const float* inv_freq = nullptr;  ///< [rope_dims / 2]
+  float magnitude = 1.0F;
+  const float* q_norm = nullptr;  ///< [width] per-head RMS weights, or null
+  const float* k_norm = nullptr;
+  float norm_eps = 0.0F;
+  __half* q = nullptr;  ///< out, [columns][heads][padded_width]
+  kv_pages cache;
+};
+[[nodiscard]] int launch_rope_store(const rope_store_args& args, CUstream_st* stream);
+
+struct attention_args_paged {
+  const __half* q = nullptr;  ///< [columns][heads][padded_width]
+  kv_pages cache;
+  const step_column* steps = nullptr;
+  std::uint32_t columns = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t width = 0;
+  std::uint32_t padded_width = 0;
+  std::uint32_t window = 0;  ///< positions seen, the token's own included; 0 = all
+  float scale = 0.0F;
+  const float* sinks = nullptr;  ///< [heads] or null
+  __half* out = nullptr;         ///< [columns][out_stride]: heads * width halfs, head-major
+  std::uint32_t out_stride = 0;
+  float* partial = nullptr;  ///< decode only: decode_partial_floats()
+};
+
+/// Decode: columns of different sequences; one block a (token, kv head, page).
+[[nodiscard]] int launch_attention_decode(const attention_args_paged& args, CUstream_st* stream);
+/// Floats of workspace for `columns` tokens of `pages` pages each.
+[[nodiscard]] std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads,
+                                                  std::uint32_t pages, std::uint32_t padded_width);
+
+/// Prefill: columns first_column .. are consecutive positions of ONE sequence.
+[[nodiscard]] int launch_attention_prefill(const attention_args_paged& args, CUstream_st* stream);
+
+}  // namespace orcd::kernels

@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view small_json = R"({
-  "added_tokens": [{"id": 2, "content": "<end>", "special": true}, {"id": 3, "content": "<|im_end|>", "special": true}],
+  "added_tokens": [{"id": 2, "content": "<end>", "special": true},
+    {"id": 3, "content": "<|im_end|>", "special": true}],
   "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "decoder": {"type": "ByteLevel"},
   "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})";
 

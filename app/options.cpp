@@ -145,11 +145,22 @@ result<settings> read_config(const std::string& path, const file_reader& read) {
   return out;
 }
 
+/// A URL's user info may be a password: it is never shown.
+std::string without_user_info(std::string_view text) {
+  const auto scheme = text.find("://");
+  const auto at = text.rfind('@');
+  if (scheme == std::string_view::npos || at == std::string_view::npos || at < scheme) {
+    return std::string(text);
+  }
+  return std::string(text.substr(0, scheme + 3)) + "***" + std::string(text.substr(at));
+}
+
 /// What one value was refused for; long values are cut so that the message stays one readable line.
 std::string refusal(const option_row& row, const setting& value, const std::string& must) {
   constexpr std::size_t shown_max = 80;
-  auto shown = value.text.substr(0, shown_max);
-  if (value.text.size() > shown_max) shown += "...";
+  const auto safe = without_user_info(value.text);
+  auto shown = safe.substr(0, shown_max);
+  if (safe.size() > shown_max) shown += "...";
   return "--" + row.name + " " + must + ", got '" + shown + "'" +
          (value.origin.empty() ? "" : " from " + value.origin);
 }

@@ -21,10 +21,16 @@ bool is_forbidden(char c) {
   return (byte < 0x20 && c != '\t') || byte == 0x7F;
 }
 
+std::string body_too_long(std::string_view announced, std::uint64_t limit) {
+  constexpr std::size_t digits_shown = 24;
+  return "the body has " + std::string(announced.substr(0, digits_shown)) +
+         (announced.size() > digits_shown ? "..." : "") + " bytes, the limit is " + std::to_string(limit);
+}
+
 }  // namespace
 
-bool head_scanner::refuse(unsigned status, std::string_view message) {
-  problem_ = {status, message};
+bool head_scanner::refuse(unsigned status, std::string message) {
+  problem_ = head_problem(status, std::move(message));
   return false;
 }
 
@@ -34,7 +40,8 @@ head_scanner::state head_scanner::scan(std::string_view input) {
     const bool after_cr = scanned_ > line_start_ && input[scanned_ - 1] == '\r';
     bool ok = true;
     if (scanned_ >= limits_.bytes_max) {
-      ok = refuse(431, "the request head is longer than this server allows");
+      ok = refuse(431, "the request head is longer than the limit of " + std::to_string(limits_.bytes_max) +
+                           " bytes");
     } else if (c == '\n') {
       ok = after_cr ? take_line(input.substr(line_start_, scanned_ - 1 - line_start_))
                     : refuse(400, "a line ends with LF alone");
@@ -54,7 +61,8 @@ bool head_scanner::take_line(std::string_view line) {
   if (lines_++ == 0) return take_request_line(line);
   if (line.empty()) return finish();
   if (lines_ - 1 > limits_.fields_max)
-    return refuse(431, "the request has more header fields than this server allows");
+    return refuse(
+        431, "the request has more header fields than the limit of " + std::to_string(limits_.fields_max));
   return take_field(line);
 }
 
@@ -107,7 +115,7 @@ bool head_scanner::take_content_length(std::string_view value) {
   if (!digits) return refuse(400, "Content-Length is not a decimal number");
   const auto parsed = std::from_chars(value.data(), end, length);
   if (parsed.ec != std::errc{} || length > limits_.body_bytes_max) {
-    return refuse(413, "the body is longer than this server allows");
+    return refuse(413, body_too_long(value, limits_.body_bytes_max));
   }
   content_length_ = length;
   return true;

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace orcd::net {
 
@@ -17,9 +19,13 @@ struct head_limits {
 };
 
 /// Why a request is refused before it is routed; the connection is closed after it.
+/// Not an aggregate: it is passed into coroutines (g++ 12 destroys aggregates twice there).
 struct head_problem {
   unsigned status = 400;
-  std::string_view message;
+  std::string message;
+
+  head_problem() = default;
+  head_problem(unsigned s, std::string text) : status(s), message(std::move(text)) {}
 };
 
 class head_scanner {
@@ -35,7 +41,7 @@ class head_scanner {
   [[nodiscard]] bool expects_continue() const noexcept { return expects_continue_; }
 
  private:
-  [[nodiscard]] bool refuse(unsigned status, std::string_view message);
+  [[nodiscard]] bool refuse(unsigned status, std::string message);
   [[nodiscard]] bool take_line(std::string_view line);
   [[nodiscard]] bool take_request_line(std::string_view line);
   [[nodiscard]] bool take_field(std::string_view line);

@@ -53,9 +53,9 @@ asio::awaitable<read_result> read_head(service& s, connection& c, head_scanner& 
 }
 
 /// The refusal that fits a parse error of the body or of what the scan of the head let through.
-head_problem problem_of(error_code ec) {
+head_problem problem_of(error_code ec, const connection_limits& limits) {
   if (ec == http::error::body_limit || ec == http::error::buffer_overflow) {
-    return {413, "the body is longer than this server allows"};
+    return {413, "the body is longer than the limit of " + std::to_string(limits.body_bytes_max) + " bytes"};
   }
   return {400, "the request is not valid HTTP"};
 }
@@ -78,7 +78,7 @@ asio::awaitable<read_result> read_body(service& s, connection& c, request_parser
   static_cast<void>(n);
   if (!ec) co_return read_result::ok;
   if (!is_parse_error(ec)) co_return read_result::closed;
-  problem = problem_of(ec);
+  problem = problem_of(ec, s.config.connections);
   co_return read_result::refused;
 }
 
@@ -137,7 +137,7 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
     error_code ec;
     c.input.consume(parser.put(c.input.data(), ec));
     if (ec) {
-      problem = problem_of(ec);
+      problem = problem_of(ec, s.config.connections);
       outcome = read_result::refused;
     } else {
       outcome = co_await read_body(s, c, parser, scanner.expects_continue(), problem);

@@ -15,7 +15,8 @@ admission::admission(admission_limits limits) : limits_(limits) {
 result<void> admission::enter(const std::string& job_id) {
   if (draining_) return error(errc::draining, "the worker is draining and takes no new jobs");
   if (jobs_.contains(job_id)) {
-    return error(errc::duplicate_job, "job_id is already in use by a job that has not ended", "job_id");
+    return error(errc::duplicate_job, "job_id '" + job_id + "' is in use by a job that has not ended",
+                 "job_id");
   }
   const std::size_t capacity = std::size_t{limits_.slots} + limits_.max_queue;
   if (jobs_.size() >= capacity) {

@@ -429,6 +429,14 @@ BOOST_AUTO_TEST_CASE(urls_are_checked_before_anything_starts) {
   BOOST_TEST(refused({"--public-uri", "http://" + std::string(2100, 'a')}).param == "public-uri");
 }
 
+BOOST_AUTO_TEST_CASE(a_refused_url_never_shows_its_password) {
+  for (const std::string name : {"callback-url", "public-uri"}) {
+    const auto why = refused({"--" + name, "ftp://me:secret@pool"});
+    BOOST_TEST(!contains(why.message, "secret"), why.message);
+    BOOST_TEST(contains(why.message, "pool"), why.message);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(tokenizer_is_a_path) {
   BOOST_TEST(accepted({"--tokenizer", "/t/tokenizer.json"}).tokenizer == "/t/tokenizer.json");
   BOOST_TEST(refused({"--tokenizer", std::string(5000, 'a')}).param == "tokenizer");

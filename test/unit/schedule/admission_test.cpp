@@ -48,6 +48,7 @@ BOOST_AUTO_TEST_CASE(an_id_is_refused_while_its_job_lives) {
   BOOST_REQUIRE(again.has_error());
   BOOST_TEST((again.error().code == errc::duplicate_job));
   BOOST_TEST(again.error().param == "job_id");
+  BOOST_TEST(again.error().message.find("'a'") != std::string::npos);
   gate.leave("a");
   BOOST_TEST(gate.enter("a").has_value());
 }

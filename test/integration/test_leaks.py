@@ -50,6 +50,15 @@ def test_a_thousand_requests_leave_nothing_behind(tiny_model):
         assert worker.threads() == threads
 
 
+def check_anonymous(worker: Worker) -> None:
+    """Beside what was planned for KV, workspace and logits there is room for a tokenizer and buffers, but
+    not for a second copy of the weights."""
+    plan = worker.events('model_load_complete')[0]
+    planned = plan['kv_bytes'] + plan['workspace_bytes'] + plan['logits_bytes']
+    beyond = worker.memory()['RssAnon'] - planned
+    assert beyond < min(plan['weights_bytes'] * 0.8, 40 * 2**20), (beyond, plan)
+
+
 @pytest.mark.skipif(SANITIZED, reason='a sanitizer has memory of its own')
 def test_the_model_is_mapped_not_copied(slow_model):
     size = slow_model.stat().st_size
@@ -60,21 +69,18 @@ def test_the_model_is_mapped_not_copied(slow_model):
         for block in re.split(r'\n(?=[0-9a-f]+-[0-9a-f]+ )', text):
             if str(slow_model) in block.split('\n', 1)[0]:
                 mapped += int(re.search(r'^Rss:\s+(\d+)', block, re.M).group(1)) * 1024
-                private += int(re.search(r'^Private_Dirty:\s+(\d+)', block, re.M).group(1)) * 1024
+                private += int(re.search(r'^Anonymous:\s+(\d+)', block, re.M).group(1)) * 1024
         assert mapped > size * 0.8, f'{mapped} of {size} bytes are mapped from the file'
-        assert private == 0
-        anonymous = worker.memory()['RssAnon']
-        assert anonymous < size * 0.6 + 16 * 2**20, f'{anonymous} anonymous bytes for a model of {size}'
+        assert private == 0, 'pages of the mapping were copied by writing to them'
+        check_anonymous(worker)
 
 
 def test_the_real_model_is_mapped_not_copied(demo, demo_model):
     if SANITIZED:
         pytest.skip('a sanitizer has memory of its own')
     demo.execute(max_tokens=3)
-    memory = demo.memory()
-    size = demo_model.stat().st_size
-    assert memory['RssFile'] > size * 0.8
-    assert memory['RssAnon'] < size * 1.5, memory
+    assert demo.memory()['RssFile'] > demo_model.stat().st_size * 0.8
+    check_anonymous(demo)
 
 
 def test_every_disconnect_frees_its_descriptor(tiny):

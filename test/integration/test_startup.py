@@ -70,9 +70,9 @@ def test_not_a_model(broken):
     refuse_model(broken(b'#!/bin/sh\n' * 100), words=('broken.gguf',))
 
 
-@pytest.mark.parametrize('version', [0, 1, 2, 4, 2**32 - 1])
+@pytest.mark.parametrize('version', [0, 1, 4, 2**32 - 1, 3 << 24])
 def test_other_version(broken, image, version):
-    refuse_model(broken(image[:4] + struct.pack('<I', version) + image[8:]), words=(str(version), '3'))
+    refuse_model(broken(image[:4] + struct.pack('<I', version) + image[8:]), words=('version',))
 
 
 @pytest.mark.parametrize('share', [0.0005, 0.01, 0.3, 0.6, 0.95, 0.9999])

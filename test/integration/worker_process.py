@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 import uuid
+import weakref
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
@@ -61,6 +62,7 @@ class Worker:
         for reader in self._readers:
             reader.start()
         self._port: Optional[int] = None
+        self._connections: 'weakref.WeakSet[Connection]' = weakref.WeakSet()
 
     def _read_log(self) -> None:
         for raw in self.process.stderr:
@@ -155,7 +157,14 @@ class Worker:
     # --- requests ------------------------------------------------------------------------------
 
     def connect(self, **options) -> Connection:
-        return Connection(self.port, **options)
+        connection = Connection(self.port, **options)
+        self._connections.add(connection)
+        return connection
+
+    def drop_connections(self) -> None:
+        """Closes what a failed test left open, so that the next one finds an idle worker."""
+        for connection in list(self._connections):
+            connection.close()
 
     def call(self, method: str, path: str, body=None, headers: Optional[Dict[str, str]] = None) -> Response:
         """One request on a connection of its own; `body` may be bytes or something for json.dumps."""

@@ -81,6 +81,8 @@ void execution::ended(const terminal_event& event, steady_time now) {
 }
 
 void execution::client_gone(steady_time now) {
+  // A client that closes on reading the last event has missed nothing.
+  if (job_over_) return;
   gone_ = true;
   output_.clear();
   cancel(cancel_reason::disconnected, now);

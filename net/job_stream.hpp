@@ -27,6 +27,7 @@ struct job_stream {
   std::shared_ptr<event_channel> events;
   bool chunked = true;   ///< HTTP/1.1; HTTP/1.0 ends the body by closing
   bool writable = true;  ///< no write has failed
+  bool gone = false;     ///< the client left while the job ran
   bool watching = true;  ///< cleared to end the disconnect watch
 
   /// Ends the job for this reason, now: not after the write that may be in progress.
@@ -37,9 +38,9 @@ struct job_stream {
   }
   /// The client closed its side; what is left of the job has nobody to go to.
   void client_gone() {
-    if (!run.job_over()) {
-      ++owner.metrics.disconnects[static_cast<std::size_t>(run.where())];
-    }
+    // Its end may show twice, as a failed write and as a read: it counts once, and only while the job runs.
+    if (run.job_over() || std::exchange(gone, true)) return;
+    ++owner.metrics.disconnects[static_cast<std::size_t>(run.where())];
     run.client_gone(std::chrono::steady_clock::now());
     pass_cancel();
     wake->raise();

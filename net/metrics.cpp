@@ -58,7 +58,7 @@ void render_counters(metrics_text& out, const server_metrics& m) {
   for (std::size_t i = 0; i < m.disconnects.size(); ++i) {
     out.sample(static_cast<double>(m.disconnects[i]), {{"phase", to_string(static_cast<phase>(i))}});
   }
-  out.family("worker_tokens_in_total", "counter", "Prompt tokens of jobs that got a slot.")
+  out.family("worker_tokens_in_total", "counter", "Prompt tokens of accepted jobs.")
       .sample(static_cast<double>(m.tokens_in));
   out.family("worker_tokens_generated_total", "counter", "Output tokens.")
       .sample(static_cast<double>(m.tokens_out));
@@ -74,8 +74,8 @@ void render_counters(metrics_text& out, const server_metrics& m) {
 }
 
 void render_histograms(metrics_text& out, const server_metrics& m, bool milliseconds) {
-  out.distribution("worker_inference_duration_seconds",
-                   "From request to last event, for jobs that got a slot.", m.duration_seconds);
+  out.distribution("worker_inference_duration_seconds", "From request to last event, for accepted jobs.",
+                   m.duration_seconds);
   if (milliseconds) {
     out.distribution("worker_inference_duration_ms", "worker_inference_duration_seconds in milliseconds.",
                      m.duration_seconds, 1000.0);

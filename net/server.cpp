@@ -142,7 +142,11 @@ void server::impl::finish_stop() {
 void server::impl::stop(std::chrono::milliseconds grace, std::function<void()> done) {
   closed = true;
   shared->stopping = true;
-  stopped = std::move(done);
+  // A second call (a second SIGTERM) may shorten the grace; whoever waits for the first is told too.
+  stopped = [first = std::move(stopped), done = std::move(done)] {
+    if (first) first();
+    if (done) done();
+  };
   error_code ignored;
   acceptor.close(ignored);
   pause.cancel();

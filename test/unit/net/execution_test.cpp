@@ -205,6 +205,16 @@ BOOST_AUTO_TEST_CASE(an_end_that_was_faster_than_the_cancel_stands) {
   BOOST_TEST(!f.run.take_cancel().has_value());
 }
 
+BOOST_AUTO_TEST_CASE(a_client_that_leaves_after_the_end_has_missed_nothing) {
+  fixture f;
+  f.run.started(0, wall);
+  f.run.ended(end_of(0), begin);
+  static_cast<void>(f.out());
+  f.run.client_gone(begin);
+  BOOST_TEST((f.run.result() == outcome::completed));
+  BOOST_TEST(!f.run.take_cancel().has_value());
+}
+
 BOOST_AUTO_TEST_CASE(a_failure_is_an_error_outcome) {
   fixture f;
   f.run.ended(error_of(errc::vram_oom), begin);

@@ -56,14 +56,13 @@ BOOST_AUTO_TEST_CASE(only_what_is_required) {
 }
 
 BOOST_AUTO_TEST_CASE(every_field_at_the_ends_of_its_range) {
-  const auto low = parse_execute(
-      body(
-          R"(,"max_tokens":1,"temperature":0,"seed":0,"top_k":0,"top_p":0.01,"min_p":0,)"
-          R"("repetition_penalty":0.1,)"
-          R"("presence_penalty":-2,"frequency_penalty":-2.0,"repeat_last_n":0,"stop":[],)"
-          R"("parse_special":false,)"
-          R"("ignore_eos":true,"metrics":true,"timeout_ms":1)"),
-      limits());
+  const auto low =
+      parse_execute(body(R"(,"max_tokens":1,"temperature":0,"seed":0,"top_k":0,"top_p":0.01,"min_p":0,)"
+                         R"("repetition_penalty":0.1,)"
+                         R"("presence_penalty":-2,"frequency_penalty":-2.0,"repeat_last_n":0,"stop":[],)"
+                         R"("parse_special":false,)"
+                         R"("ignore_eos":true,"metrics":true,"timeout_ms":1)"),
+                    limits());
   BOOST_TEST_REQUIRE(low.has_value());
   BOOST_TEST(low->ignore_eos);
   BOOST_TEST(low->metrics);
@@ -71,11 +70,10 @@ BOOST_AUTO_TEST_CASE(every_field_at_the_ends_of_its_range) {
   BOOST_TEST(low->timeout->count() == 1);
   BOOST_TEST(low->sampling.presence_penalty == -2.0F);
   const auto high = parse_execute(
-      body(
-          R"(,"max_tokens":2048,"temperature":2,"seed":18446744073709551615,"top_k":1000000,"top_p":1,)"
-          R"("min_p":1,"repetition_penalty":2,"presence_penalty":2,"frequency_penalty":2,)"
-          R"("repeat_last_n":4096,"stop":"x",)"
-          R"("timeout_ms":300000)"),
+      body(R"(,"max_tokens":2048,"temperature":2,"seed":18446744073709551615,"top_k":1000000,"top_p":1,)"
+           R"("min_p":1,"repetition_penalty":2,"presence_penalty":2,"frequency_penalty":2,)"
+           R"("repeat_last_n":4096,"stop":"x",)"
+           R"("timeout_ms":300000)"),
       limits());
   BOOST_TEST_REQUIRE(high.has_value());
   BOOST_TEST(high->seed.value() == std::numeric_limits<std::uint64_t>::max());

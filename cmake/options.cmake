@@ -16,7 +16,8 @@ if(CCACHE)
 endif()
 
 # One set of warnings for all; bits must not depend on the compiler's freedom to contract a*b+c.
-add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra> $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Werror>
                     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 # g++ 12 sees overlaps that cannot be in inlined std::string code at -O3.
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)

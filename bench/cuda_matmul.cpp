@@ -56,6 +56,25 @@ struct shape {
   std::uint32_t rows, cols;
 };
 
+const std::vector<shape> shapes{
+    {"qwen qkv", packed_format::q5_0, 1152, 896},
+    {"qwen gate_up", packed_format::q5_0, 9728, 896},
+    {"qwen down q6_k", packed_format::q6_k, 896, 4864},
+    {"qwen down q4_k", packed_format::q4_k, 896, 4864},
+    {"qwen o", packed_format::q5_0, 896, 896},
+    {"qwen head", packed_format::q8_0, 151936, 896},
+    {"phi qkv", packed_format::q5_k, 9216, 3072},
+    {"phi o", packed_format::q4_k, 3072, 3072},
+    {"phi gate_up", packed_format::q4_k, 16384, 3072},
+    {"phi down q4_k", packed_format::q4_k, 3072, 8192},
+    {"phi down q6_k", packed_format::q6_k, 3072, 8192},
+    {"phi head", packed_format::q6_k, 32064, 3072},
+    {"oss qkv", packed_format::q8_0, 5120, 2880},
+    {"oss o", packed_format::q8_0, 2880, 4096},
+    {"oss experts x4", packed_format::mxfp4, 4 * 2880, 2880},
+    {"oss head", packed_format::q8_0, 201088, 2880},
+};
+
 }  // namespace
 
 int main() {
@@ -73,24 +92,6 @@ int main() {
   const double ceiling = pool_bytes / read_us / 1e3;
   std::printf("streaming read of 1 GiB: %.0f GB/s\n", ceiling);
 
-  const std::vector<shape> shapes{
-      {"qwen qkv", packed_format::q5_0, 1152, 896},
-      {"qwen gate_up", packed_format::q5_0, 9728, 896},
-      {"qwen down q6_k", packed_format::q6_k, 896, 4864},
-      {"qwen down q4_k", packed_format::q4_k, 896, 4864},
-      {"qwen o", packed_format::q5_0, 896, 896},
-      {"qwen head", packed_format::q8_0, 151936, 896},
-      {"phi qkv", packed_format::q5_k, 9216, 3072},
-      {"phi o", packed_format::q4_k, 3072, 3072},
-      {"phi gate_up", packed_format::q4_k, 16384, 3072},
-      {"phi down q4_k", packed_format::q4_k, 3072, 8192},
-      {"phi down q6_k", packed_format::q6_k, 3072, 8192},
-      {"phi head", packed_format::q6_k, 32064, 3072},
-      {"oss qkv", packed_format::q8_0, 5120, 2880},
-      {"oss o", packed_format::q8_0, 2880, 4096},
-      {"oss experts x4", packed_format::mxfp4, 4 * 2880, 2880},
-      {"oss head", packed_format::q8_0, 201088, 2880},
-  };
   auto* x = allocate<__half>(2048 * 8192);
   check(cudaMemset(x, 0x2C, 2048 * 8192 * sizeof(__half)), "memset");
   auto* out = allocate<float>(2048ull * 32064);

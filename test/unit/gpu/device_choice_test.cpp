@@ -1,0 +1,141 @@
+// Which GPU is taken, and how waiting for one ends. No GPU, no clock: time is a number here.
+#include "gpu/device_choice.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <string>
+#include <vector>
+
+namespace orcd::test {
+namespace {
+
+using gpu::gpu_choice;
+using gpu::gpu_info;
+using std::chrono::milliseconds;
+
+const std::vector<gpu_info> two_gpus{
+    {.index = 0,
+     .name = "NVIDIA H200",
+     .uuid = "GPU-12345678-0000-1111-2222-333333333333",
+     .capability_major = 9,
+     .capability_minor = 0,
+     .sm_count = 132,
+     .memory_bytes = 1},
+    {.index = 1,
+     .name = "NVIDIA H100",
+     .uuid = "GPU-12349999-0000-1111-2222-333333333333",
+     .capability_major = 9,
+     .capability_minor = 0,
+     .sm_count = 132,
+     .memory_bytes = 1},
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A clock that only sleep() moves.
+struct fake_time {
+  std::chrono::steady_clock::time_point now{};
+  std::vector<milliseconds> pauses;
+  bool told_to_end = false;
+  gpu::wait_clock clock() {
+    return {.now = [this] { return now; },
+            .sleep =
+                [this](milliseconds pause) {
+                  pauses.push_back(pause);
+                  now += pause;
+                  return !told_to_end;
+                }};
+  }
+};
+
+using gpu_list = engine::result<std::vector<gpu_info>>;
+const engine::error no_driver(engine::errc::worker_start_failed, "no driver");
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(device_choice)
+
+BOOST_AUTO_TEST_CASE(an_index_or_a_uuid_or_its_unique_prefix_chooses) {
+  BOOST_TEST(gpu::choose_gpu(two_gpus, {.index = 1, .uuid = {}}).value().index == 1);
+  BOOST_TEST(gpu::choose_gpu(two_gpus, {.index = 7, .uuid = two_gpus[1].uuid}).value().index == 1);
+  BOOST_TEST(gpu::choose_gpu(two_gpus, {.index = 0, .uuid = "gpu-12349"}).value().index == 1);
+  BOOST_TEST(gpu::choose_gpu(two_gpus, {.index = 0, .uuid = "GPU-12345678"}).value().index == 0);
+  BOOST_TEST(gpu::choose_gpu(two_gpus, {.index = 0, .uuid = "MIG-12345678"}).value().index == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_wrong_choice_lists_what_is_there) {
+  for (const gpu_choice& choice :
+       {gpu_choice{.index = 2, .uuid = {}}, gpu_choice{.index = 0, .uuid = "GPU-9"},
+        gpu_choice{.index = 0, .uuid = "GPU-1234"}, gpu_choice{.index = 0, .uuid = "GPU-"}}) {
+    const auto chosen = gpu::choose_gpu(two_gpus, choice);
+    BOOST_REQUIRE(!chosen);
+    BOOST_TEST((chosen.error().code == engine::errc::worker_start_failed));
+    BOOST_TEST(contains(chosen.error().message, "NVIDIA H200"));
+    BOOST_TEST(contains(chosen.error().message, two_gpus[1].uuid));
+  }
+  BOOST_TEST(contains(gpu::choose_gpu(two_gpus, {.index = 2, .uuid = {}}).error().message, "no GPU 2"));
+  BOOST_TEST(
+      contains(gpu::choose_gpu(two_gpus, {.index = 0, .uuid = "GPU-1234"}).error().message, "fits 2 GPUs"));
+}
+
+BOOST_AUTO_TEST_CASE(a_gpu_that_is_too_old_is_refused_with_its_capability) {
+  auto gpus = two_gpus;
+  gpus[0].capability_major = 8;
+  gpus[0].capability_minor = 6;
+  const auto chosen = gpu::choose_gpu(gpus, {});
+  BOOST_REQUIRE(!chosen);
+  BOOST_TEST(contains(chosen.error().message, "8.6"));
+  BOOST_TEST(contains(chosen.error().message, "9.0"));
+}
+
+BOOST_AUTO_TEST_CASE(a_gpu_that_is_there_costs_no_waiting) {
+  fake_time time;
+  const auto found = gpu::wait_for_gpus([](bool) -> gpu_list { return two_gpus; }, {}, time.clock());
+  BOOST_TEST(found.value().size() == 2U);
+  BOOST_TEST(time.pauses.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_gpu_that_appears_late_is_found) {
+  fake_time time;
+  int tries = 0;
+  const auto find = [&](bool) -> gpu_list {
+    if (++tries < 4) return no_driver;
+    return two_gpus;
+  };
+  BOOST_TEST(gpu::wait_for_gpus(find, {}, time.clock()).value().size() == 2U);
+  BOOST_TEST((time.pauses == std::vector{milliseconds{250}, milliseconds{500}, milliseconds{1000}}));
+}
+
+BOOST_AUTO_TEST_CASE(waiting_ends_at_the_limit_with_what_was_found) {
+  fake_time time;
+  unsigned last_tries = 0;
+  unsigned tries = 0;
+  const auto find = [&](bool last) -> gpu_list {
+    ++tries;
+    if (last) ++last_tries;
+    return no_driver;
+  };
+  const auto found = gpu::wait_for_gpus(find, {}, time.clock());
+  BOOST_REQUIRE(!found);
+  BOOST_TEST(contains(found.error().message, "no driver"));
+  BOOST_TEST(contains(found.error().message, "30000 ms"));
+  BOOST_TEST((time.now.time_since_epoch() == milliseconds{30'000}));
+  BOOST_TEST(last_tries == 1U);
+  BOOST_TEST(tries < 20U);
+  for (const milliseconds pause : time.pauses) BOOST_TEST((pause <= milliseconds{4'000}));
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_list_is_no_gpu_and_an_end_signal_ends_the_waiting) {
+  fake_time time;
+  time.told_to_end = true;
+  const auto found =
+      gpu::wait_for_gpus([](bool) -> gpu_list { return std::vector<gpu_info>{}; }, {}, time.clock());
+  BOOST_REQUIRE(!found);
+  BOOST_TEST(contains(found.error().message, "CUDA lists no device"));
+  BOOST_TEST(time.pauses.size() == 1U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace orcd::test

@@ -22,6 +22,15 @@ def test_order_and_fields(tiny):
     assert {e.name for e in events[1:-1]} <= {'token', 'metrics'}
 
 
+def test_metrics_event_on_request(tiny):
+    assert not [e for e in tiny.execute(max_tokens=5) if e.name == 'metrics']
+    events = tiny.execute(max_tokens=5, ignore_eos=True, metrics=True)
+    assert [e.name for e in events][-2:] == ['metrics', 'end']
+    snapshot = events[-2].data
+    assert snapshot['tokens_out'] == 5 and snapshot['tokens_in'] == events[-1].data['tokens_in'] > 0
+    assert snapshot['first_token_ms'] >= snapshot['prefill_ms'] > 0
+
+
 def test_response_head(tiny):
     stream = tiny.open(max_tokens=2)
     headers = stream.response.headers

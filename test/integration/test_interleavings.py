@@ -12,6 +12,8 @@ from worker_process import STRETCH, Worker
 SEED = int(os.environ.get('ORCD_SEED', '20251003'))
 JOBS = 200
 CLIENTS = 8
+FATES = ('finish', 'finish', 'cancel', 'cancel', 'disconnect', 'reset', 'deadline', 'timeout')
+CODES = {'cancel': 'CANCELLED', 'deadline': 'INFERENCE_TIMEOUT', 'timeout': 'INFERENCE_TIMEOUT'}
 
 
 def bodies(job: int) -> dict:
@@ -28,7 +30,7 @@ class Mix:
     def client(self, number: int) -> None:
         choice = random.Random(SEED * 1000 + number)
         for job in range(number, JOBS, CLIENTS):
-            fate = choice.choice(('finish', 'finish', 'cancel', 'cancel', 'disconnect', 'reset', 'deadline'))
+            fate = choice.choice(FATES)
             pause = choice.random() * 0.06
             try:
                 self.one(job, fate, pause)
@@ -37,12 +39,14 @@ class Mix:
                     self.failures.append(f'ORCD_SEED={SEED} job {job} {fate} {pause:.4f}: {problem!r}')
 
     def one(self, job: int, fate: str, pause: float) -> None:
-        headers = {}
+        headers, body = {}, bodies(job)
         if fate == 'deadline':
             moment = time.time() + pause
             headers['X-Deadline'] = time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(moment)) + \
                 f'.{int(moment % 1 * 1000):03d}Z'
-        connection = self.worker.send_execute(headers, **bodies(job))
+        elif fate == 'timeout':
+            body['timeout_ms'] = 1 + int(pause * 1000)
+        connection = self.worker.send_execute(headers, **body)
         try:
             if fate == 'cancel':
                 time.sleep(pause)
@@ -61,7 +65,7 @@ class Mix:
             if last.name == 'end':
                 assert text_of(events) == self.expected[job % 10], 'bytes of an undisturbed stream differ'
             else:
-                assert last.data['code'] == {'cancel': 'CANCELLED', 'deadline': 'INFERENCE_TIMEOUT'}[fate]
+                assert last.data['code'] == CODES[fate]
                 assert self.expected[job % 10].startswith(text_of(events).rstrip('\ufffd'))
         finally:
             connection.close()

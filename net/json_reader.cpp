@@ -19,9 +19,10 @@ struct handler {
   static constexpr std::size_t max_string_size = static_cast<std::size_t>(-1);
   static constexpr std::size_t max_key_size = static_cast<std::size_t>(-1);
 
-  explicit handler(field_sink& s) : sink(s) {}
+  handler(field_sink& s, std::size_t body_bytes) : sink(s), bytes_max(body_bytes) {}
 
   field_sink& sink;
+  std::size_t bytes_max;  ///< no string is longer than the body
   std::string text;
   bool in_object = false;
   bool in_array = false;
@@ -79,6 +80,8 @@ struct handler {
 
   bool on_string_part(string_view s, std::size_t, error_code& ec) {
     if (!in_object) return not_an_object(ec);
+    // A string in parts is one with escapes, most likely the prompt: room for it is made once.
+    text.reserve(bytes_max);
     text.append(s.data(), s.size());
     return true;
   }
@@ -127,7 +130,7 @@ error unknown_field(std::string_view name) {
 result<void> read_json_object(std::string_view body, field_sink& sink) {
   boost::json::parse_options strict;
   strict.max_depth = 8;
-  boost::json::basic_parser<handler> parser(strict, sink);
+  boost::json::basic_parser<handler> parser(strict, sink, body.size());
   error_code ec;
   const std::size_t used = parser.write_some(false, body.data(), body.size(), ec);
   if (!ec && used < body.size()) ec = boost::json::make_error_code(boost::json::error::extra_data);

@@ -20,17 +20,13 @@ constexpr std::uint64_t usual_slot_bytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t slots_max = 16;
 constexpr unsigned threads_max = 64;
 
-/// Asks the kernel for all pages of a range at once: far cheaper than a fault for every few pages, and a
-/// cold file is read in long runs. Advice only: a range that cannot be had faults when it is read.
+/// Starts the read of a whole slice: a cold file is then read in long runs by as many slices as there are
+/// threads. Advice only, so that its failure means nothing.
 void fetch_pages(const std::byte* from, std::uint64_t bytes) noexcept {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(from) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(from) + bytes;
-  void* const start = reinterpret_cast<void*>(begin);
-  static_cast<void>(madvise(start, end - begin, MADV_WILLNEED));
-#ifdef MADV_POPULATE_READ
-  static_cast<void>(madvise(start, end - begin, MADV_POPULATE_READ));
-#endif
+  static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED));
 }
 
 void copy_slice(const weight_slice& slice, std::byte* to) {

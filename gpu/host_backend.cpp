@@ -81,7 +81,11 @@ class host_backend final : public engine::accelerator {
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   bool step(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt,
             std::vector<engine::sampled_token>& sampled) override;
-  void release(engine::slot_id slot) noexcept override { lengths_[static_cast<std::uint32_t>(slot)] = 0; }
+  /// What lies beyond a sequence's length is never read, so that forgetting the length forgets the values.
+  void release(engine::slot_id slot) noexcept override {
+    ORCD_ENSURE(static_cast<std::uint32_t>(slot) < lengths_.size());
+    lengths_[static_cast<std::uint32_t>(slot)] = 0;
+  }
   std::span<const float> logits(engine::slot_id slot) const noexcept override {
     return {logits_.get() + std::uint64_t{static_cast<std::uint32_t>(slot)} * model_.spec.vocab,
             model_.spec.vocab};

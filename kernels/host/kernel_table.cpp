@@ -52,11 +52,13 @@ bool processor_has_v4() noexcept {
 
 const kernel_table* choose() {
   const char* named = std::getenv("WORKER_ORCD_HOST_ISA");
+  const kernel_table* best = nullptr;
   for (const isa_level level : {isa_level::v4, isa_level::v3, isa_level::baseline}) {
     const kernel_table* table = kernels_of(level);
-    if (table && (named == nullptr || std::string_view(named) == isa_name(level))) return table;
+    if (table && named && std::string_view(named) == isa_name(level)) return table;
+    if (best == nullptr) best = table;
   }
-  return &isa_baseline::table;
+  return best;
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct kernel_table {
 };
 
 /// The table in use: the highest level that the processor has, or the one that the environment variable
-/// WORKER_ORCD_HOST_ISA names (baseline, v3, v4) where the processor has it.
+/// WORKER_ORCD_HOST_ISA names (baseline, v3, v4) where the processor has it; other names are ignored.
 [[nodiscard]] const kernel_table& kernels();
 
 /// The table of a level; null where this build or this processor lacks it.

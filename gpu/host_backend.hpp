@@ -3,21 +3,13 @@
 // for every number of threads, chunk size and batch.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <span>
 #include <string_view>
 
 #include "engine/accelerator.hpp"
+#include "gpu/layer_tap.hpp"
 
 namespace orcd::gpu {
-
-/// Called on the thread of step() with named intermediate values: `layer` is the layer's index (0 for
-/// "embedding"; the number of layers for "output_norm" and "logits"), `values` all tokens of the step, one
-/// after another. For tests that compare implementations layer by layer. The names are listed in
-/// host_forward.cpp.
-using layer_tap =
-    std::function<void(std::string_view name, std::uint32_t layer, std::span<const float> values)>;
 
 struct host_backend_options {
   unsigned threads = 0;             ///< 0 = one per available core

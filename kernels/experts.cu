@@ -68,9 +68,10 @@ __global__ void __launch_bounds__(32) choose_kernel(choose_experts_args a) {
     if (threadIdx.x == 0) a.chosen[blockIdx.x * a.used + i] = static_cast<std::int32_t>(expert);
   }
   if (threadIdx.x != 0) return;
+  const float highest = picked[0];
   float sum = 0.0F;
   for (std::uint32_t i = 0; i < a.used; ++i) {
-    const float p = expf(__fsub_rn(picked[i], picked[0]));
+    const float p = expf(__fsub_rn(picked[i], highest));
     picked[i] = p;
     sum = __fadd_rn(sum, p);
   }

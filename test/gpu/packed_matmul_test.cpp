@@ -8,12 +8,14 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <random>
 #include <vector>
 
 #include "engine/gguf/ggml_type.hpp"
+#include "kernels/experts.hpp"
 #include "kernels/matmul.hpp"
 #include "kernels/repack.hpp"
 #include "test/gpu/device_array.hpp"
@@ -194,6 +196,90 @@ BOOST_DATA_TEST_CASE(block_formats_take_columns_that_are_no_multiple_of_64,
   device_array<float> out(5 * 33);
   BOOST_REQUIRE_EQUAL(kernels::launch_packed_matvec(arguments(w, x, 0, 5, out), nullptr), 0);
   BOOST_TEST(relative_error(out.read(), w.multiply(x.values, 5)) < tolerance);
+}
+
+/// Expert stacks give every pair the bits that its expert alone gives its token, bias and row scales
+/// included, in both kernels and in any order of the pairs.
+BOOST_DATA_TEST_CASE(experts_equal_single_matrices, boost::unit_test::data::make(formats), format) {
+  if (engine::traits_of(format.file).block_elems > 32) return;
+  constexpr std::uint32_t experts = 5;
+  constexpr std::uint32_t used = 2;
+  constexpr std::uint32_t tokens = 90;
+  constexpr std::uint32_t pairs = tokens * used;
+  constexpr std::uint32_t rows = 40;
+  constexpr std::uint32_t cols = 96;
+  std::mt19937_64 random(3);
+  const std::uint64_t bytes = (kernels::packed_bytes(format.packed, rows, cols) + 255) / 256 * 256;
+  const auto scales = static_cast<std::uint32_t>(kernels::packed_row_scales(format.packed, rows));
+  device_array<std::byte> stack(bytes * experts);
+  device_array<float> stack_scales(std::max(1U, scales * experts));
+  std::vector<float> bias(experts * rows);
+  for (float& b : bias) b = random_unit(random);
+  const device_array<float> device_bias{std::span<const float>(bias)};
+  std::vector<std::optional<test_matrix>> alone(experts);
+  for (std::uint32_t e = 0; e < experts; ++e) {
+    alone[e].emplace(format, rows, cols, 100 + e);
+    BOOST_REQUIRE_EQUAL(
+        cudaMemcpy(stack.data() + e * bytes, alone[e]->view.data,
+                   kernels::packed_bytes(format.packed, rows, cols), cudaMemcpyDeviceToDevice),
+        0);
+    if (scales > 0) {
+      BOOST_REQUIRE_EQUAL(cudaMemcpy(stack_scales.data() + e * scales, alone[e]->view.row_scale,
+                                     scales * sizeof(float), cudaMemcpyDeviceToDevice),
+                          0);
+    }
+  }
+  const test_input x(cols, tokens, 9);
+  std::vector<std::int32_t> chosen(pairs);
+  for (std::uint32_t i = 0; i < pairs; ++i) chosen[i] = static_cast<std::int32_t>((i * 7 + i / 3) % experts);
+  const device_array<std::int32_t> device_chosen{std::span<const std::int32_t>(chosen)};
+
+  kernels::tiled_matmul_args all{};
+  kernels::packed_matmul_args& a = all.matmul;
+  a.w[0] = alone[0]->view;
+  a.w[0].data = stack.data();
+  a.w[0].expert_stride = bytes;
+  a.w[0].row_scale = scales > 0 ? stack_scales.data() : nullptr;
+  a.w[0].row_scale_stride = scales;
+  a.bias[0] = device_bias.data();
+  a.columns = pairs;
+  a.x = x.device->data();
+  a.x_stride = x.stride;
+  a.x_divisor = used;
+  a.experts = device_chosen.data();
+  a.out_stride = rows;
+  device_array<float> one_by_one(pairs * rows);
+  a.out = one_by_one.data();
+  BOOST_REQUIRE_EQUAL(kernels::launch_packed_matvec(a, nullptr), 0);
+  const auto got = one_by_one.read();
+
+  device_array<float> grouped(pairs * rows);
+  device_array<std::int32_t> order(pairs);
+  device_array<kernels::expert_tile> tiles(kernels::sorted_tiles_max(pairs, experts));
+  device_array<std::int32_t> count(1);
+  BOOST_REQUIRE_EQUAL(
+      kernels::launch_sort_experts(
+          {device_chosen.data(), pairs, experts, order.data(), tiles.data(), count.data()}, nullptr),
+      0);
+  a.out = grouped.data();
+  all.order = order.data();
+  all.tiles = tiles.data();
+  all.tile_count = count.data();
+  all.tiles_max = kernels::sorted_tiles_max(pairs, experts);
+  BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+  BOOST_TEST((std::memcmp(grouped.read().data(), got.data(), got.size() * sizeof(float)) == 0),
+             format << ": grouped differs");
+
+  for (std::uint32_t i = 0; i < pairs; ++i) {
+    const auto e = static_cast<std::uint32_t>(chosen[i]);
+    device_array<float> single(rows);
+    auto s = arguments(*alone[e], x, i / used, 1, single);
+    s.out = single.data();
+    s.bias[0] = device_bias.data() + e * rows;
+    BOOST_REQUIRE_EQUAL(kernels::launch_packed_matvec(s, nullptr), 0);
+    BOOST_TEST((std::memcmp(single.read().data(), got.data() + i * rows, rows * sizeof(float)) == 0),
+               format << ": pair " << i << " of expert " << e << " differs");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(arguments_that_make_no_sense_are_refused_before_a_launch) {

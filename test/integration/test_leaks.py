@@ -46,8 +46,9 @@ def test_a_thousand_requests_leave_nothing_behind(tiny_model):
             samples.append(worker.memory()['VmRSS'])
         growth = (statistics.median(samples[-2:]) - memory['VmRSS']) / memory['VmRSS']
         assert growth < 0.01, f'resident memory grew by {growth * 100:.2f} %: {memory["VmRSS"]} {samples}'
-        assert worker.descriptors() == descriptors
-        assert worker.threads() == threads
+        # A connection that was still closing may have been counted at the start; none may have come since.
+        assert worker.descriptors() <= descriptors
+        assert worker.threads() <= threads
 
 
 def check_anonymous(worker: Worker) -> None:

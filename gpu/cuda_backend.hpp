@@ -1,0 +1,28 @@
+// The CUDA backend: the model in VRAM, the forward pass as kernels, decode steps as replayed graphs.
+// The product's default accelerator (design 4). GPU thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/accelerator.hpp"
+#include "gpu/cuda_device.hpp"
+#include "gpu/layer_tap.hpp"
+
+namespace orcd::gpu {
+
+struct cuda_backend_options {
+  gpu_choice gpu{};
+  device_end end = device_end::reset;  ///< keep: the context is left for what runs after (tests)
+  std::uint32_t chunk_tokens = 512;    ///< prompt tokens a step
+  std::uint64_t kv_bytes_max = 0;      ///< 0 = whatever slots * context needs
+  bool pinned = true;                  ///< false: no pinned staging while loading
+  bool graphs = true;                  ///< false: every kernel launched by itself (debugging)
+  bool keep_logits = false;            ///< copy every sampled row to the host for logits(); tests
+  layer_tap tap{};                     ///< unset: costs nothing; set: no graphs
+};
+
+[[nodiscard]] std::unique_ptr<engine::accelerator> make_cuda_backend(const cuda_backend_options& options);
+
+}  // namespace orcd::gpu

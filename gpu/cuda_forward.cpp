@@ -1,0 +1,450 @@
+#include "gpu/cuda_forward.hpp"
+
+#include <cuda_fp16.h>
+
+#include <algorithm>
+
+#include "engine/base/ensure.hpp"
+#include "engine/model/rope.hpp"
+#include "gpu/device_memory_plan.hpp"
+#include "kernels/embed_norm.hpp"
+#include "kernels/greedy.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+constexpr std::uint32_t up_to(std::uint32_t value, std::uint32_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// Widths of a model's buffers, in values.
+struct widths {
+  explicit widths(const engine::model_spec& spec)
+      : embedding(up_to(spec.embedding, kernels::group_cols)),
+        head(up_to(spec.key_length, kernels::head_width_step)) {
+    for (const auto& layer : spec.layers) {
+      qkv = std::max(qkv, (layer.heads + 2 * layer.kv_heads) * spec.key_length);
+      q = std::max(q, layer.heads * head);
+      attended = std::max(attended, up_to(layer.heads * spec.value_length, kernels::group_cols));
+      ffn = std::max(ffn, up_to(layer.ffn_size, kernels::group_cols));
+      heads = std::max(heads, layer.heads);
+    }
+    used = std::max(1U, spec.experts_used);
+  }
+  std::uint32_t embedding, head;
+  std::uint32_t qkv = 0, q = 0, attended = 0, ffn = 0, heads = 0, used = 1;
+};
+
+std::uint64_t page_values(const engine::model_spec& spec, const engine::layer_spec& layer) {
+  return std::uint64_t{layer.kv_heads} * up_to(spec.key_length, kernels::head_width_step) *
+         kernels::page_positions;
+}
+
+kernels::matmul_output activation_of(const engine::model_spec& spec) {
+  return spec.activation == engine::ffn_activation::swiglu ? kernels::matmul_output::swiglu
+                                                           : kernels::matmul_output::swiglu_clamped;
+}
+
+/// The throughput kernel needs gate and up in one format; any other mixture goes to the latency kernel.
+bool tiled_kernel_takes(const kernels::packed_matmul_args& args) {
+  const bool paired =
+      args.output == kernels::matmul_output::swiglu || args.output == kernels::matmul_output::swiglu_clamped;
+  return !paired || args.w[0].format == args.w[1].format;
+}
+
+}  // namespace
+
+work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& extents) {
+  const widths w(spec);
+  const std::uint64_t columns = extents.columns();
+  const std::uint64_t pairs = columns * w.used;
+  const std::uint64_t rope_tables = spec.layers.size();
+  arena_plan plan;
+  steps = plan.reserve(columns * sizeof(kernels::step_column));
+  sample_rows = plan.reserve(extents.slots * sizeof(std::int32_t));
+  page_table = plan.reserve(std::uint64_t{extents.slots} * extents.pages_per_slot() * sizeof(std::int32_t));
+  inv_freq = plan.reserve(rope_tables * kernels::head_width_max * sizeof(float));
+  residual = plan.reserve(columns * spec.embedding * sizeof(float));
+  normed = plan.reserve(columns * w.embedding * 2);
+  qkv = plan.reserve(columns * w.qkv * sizeof(float));
+  q = plan.reserve(columns * w.q * 2);
+  attended = plan.reserve(columns * w.attended * 2);
+  activated = plan.reserve(pairs * w.ffn * 2);
+  parts = plan.reserve(spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0);
+  router_logits = plan.reserve(columns * spec.experts * sizeof(float));
+  chosen = plan.reserve(pairs * sizeof(std::int32_t));
+  expert_weights = plan.reserve(pairs * sizeof(float));
+  order = plan.reserve(pairs * sizeof(std::int32_t));
+  tiles =
+      plan.reserve(kernels::sorted_tiles_max(static_cast<std::uint32_t>(pairs), std::max(1U, spec.experts)) *
+                   sizeof(kernels::expert_tile));
+  tile_count = plan.reserve(sizeof(std::int32_t));
+  partial =
+      plan.reserve(kernels::decode_partial_floats(extents.slots, w.heads, extents.pages_per_slot(), w.head) *
+                   sizeof(float));
+  logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
+  banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
+  keys = plan.reserve(extents.slots * sizeof(unsigned long long));
+  tokens = plan.reserve(extents.slots * sizeof(std::int32_t));
+  bytes = plan.bytes();
+}
+
+cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
+                           const vram_arena& work, const vram_arena& cache, cudaStream_t stream,
+                           layer_tap tap)
+    : model_(m),
+      spec_(m.spec),
+      weights_(weights),
+      extents_(extents),
+      layout_(m.spec, extents),
+      work_(work),
+      cache_(cache),
+      stream_(stream),
+      padded_width_(up_to(m.spec.key_length, kernels::head_width_step)),
+      tap_(std::move(tap)) {
+  ORCD_ENSURE(work.bytes() >= layout_.bytes &&
+              cache.bytes() >= planned_kv_bytes(spec_, extents.slots, extents.context));
+  ORCD_ENSURE(spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max);
+  write_tables();
+}
+
+void cuda_forward::write_tables() {
+  const std::vector<float> factors = engine::rope_freq_factors(model_, extents_.context);
+  std::vector<engine::rope_table> tables;
+  for (const auto& layer : spec_.layers) {
+    engine::rope_table table = engine::make_rope_table(layer.rope, factors);
+    const auto same = std::find_if(tables.begin(), tables.end(), [&](const engine::rope_table& t) {
+      return t.inv_freq == table.inv_freq && t.magnitude == table.magnitude;
+    });
+    rope_of_layer_.push_back(static_cast<std::uint32_t>(same - tables.begin()));
+    if (same == tables.end()) tables.push_back(std::move(table));
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    magnitudes_.push_back(tables[i].magnitude);
+    ORCD_CUDA(cudaMemcpy(at<float>(layout_.inv_freq) + i * kernels::head_width_max, tables[i].inv_freq.data(),
+                         tables[i].inv_freq.size() * sizeof(float), cudaMemcpyHostToDevice));
+  }
+  // Every slot owns its pages; the table is what prefix sharing will change.
+  std::vector<std::int32_t> pages(std::size_t{extents_.slots} * extents_.pages_per_slot());
+  for (std::size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<std::int32_t>(i);
+  ORCD_CUDA(cudaMemcpy(at<std::int32_t>(layout_.page_table), pages.data(),
+                       pages.size() * sizeof(std::int32_t), cudaMemcpyHostToDevice));
+}
+
+void cuda_forward::ban(std::span<const engine::token_id> tokens) {
+  std::vector<std::uint32_t> bits((spec_.vocab + 31) / 32);
+  for (const engine::token_id id : tokens) {
+    if (id >= 0 && static_cast<std::uint32_t>(id) < spec_.vocab)
+      bits[static_cast<std::size_t>(id) / 32] |= 1U << id % 32;
+  }
+  ORCD_CUDA(cudaMemcpy(at<std::uint32_t>(layout_.banned), bits.data(), bits.size() * sizeof(std::uint32_t),
+                       cudaMemcpyHostToDevice));
+  bans_ = !tokens.empty();
+}
+
+kernels::kv_pages cuda_forward::pages_of(std::uint32_t layer) const {
+  arena_plan plan;
+  const std::uint64_t pages = std::uint64_t{extents_.slots} * extents_.pages_per_slot();
+  for (std::uint32_t i = 0; i < layer; ++i) {
+    plan.reserve(pages * page_values(spec_, spec_.layers[i]) * 2);
+    plan.reserve(pages * page_values(spec_, spec_.layers[i]) * 2);
+  }
+  kernels::kv_pages cache;
+  cache.keys = cache_.at<__half>(plan.reserve(pages * page_values(spec_, spec_.layers[layer]) * 2));
+  cache.values = cache_.at<__half>(plan.bytes());
+  cache.page_table = at<std::int32_t>(layout_.page_table);
+  cache.pages_per_slot = extents_.pages_per_slot();
+  return cache;
+}
+
+void cuda_forward::prefill(std::uint32_t columns, bool sample) {
+  ORCD_ENSURE(columns > 0 && columns <= extents_.columns());
+  run(columns, true);
+  if (sample) head(1, sample_rows());
+}
+
+void cuda_forward::decode(std::uint32_t columns) {
+  ORCD_ENSURE(columns > 0 && columns <= extents_.slots);
+  run(columns, false);
+  head(columns, nullptr);
+}
+
+void cuda_forward::clear(std::uint32_t slot, std::uint32_t positions) {
+  const std::uint64_t pages = (positions + kernels::page_positions - 1) / kernels::page_positions;
+  if (pages == 0) return;
+  for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
+    const kernels::kv_pages cache = pages_of(layer);
+    const std::uint64_t values = page_values(spec_, spec_.layers[layer]);
+    const std::uint64_t first = std::uint64_t{slot} * extents_.pages_per_slot() * values;
+    ORCD_CUDA(cudaMemsetAsync(cache.keys + first, 0, pages * values * 2, stream_));
+    ORCD_CUDA(cudaMemsetAsync(cache.values + first, 0, pages * values * 2, stream_));
+  }
+}
+
+void cuda_forward::run(std::uint32_t columns, bool prefill) {
+  kernels::packed_embed_args embed;
+  embed.table = weights_.embedding;
+  embed.steps = steps();
+  embed.columns = columns;
+  embed.out = at<float>(layout_.residual);
+  ORCD_CUDA(kernels::launch_packed_embed(embed, stream_));
+  tap("embedding", 0, embed.out, std::uint64_t{columns} * spec_.embedding);
+  for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
+    attention(layer, columns, prefill);
+    if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
+      expert_ffn(layer, columns);
+    } else {
+      dense_ffn(layer, columns);
+    }
+    tap("layer_out", layer, embed.out, std::uint64_t{columns} * spec_.embedding);
+  }
+}
+
+/// One product over the residual stream's norm (or over args.x when `norm` is null), by the kernel that
+/// fits the number of columns.
+void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns) {
+  args.columns = columns;
+  if (norm != nullptr && columns == 1) {
+    args.norm_x = at<float>(layout_.residual);
+    args.norm_weight = norm;
+    args.norm_eps = static_cast<float>(spec_.rms_eps);
+  } else if (norm != nullptr) {
+    const std::uint32_t stride = up_to(spec_.embedding, kernels::group_cols);
+    ORCD_CUDA(
+        kernels::launch_norm_to_half({at<float>(layout_.residual), norm, spec_.embedding, columns, nullptr,
+                                      static_cast<float>(spec_.rms_eps), at<__half>(layout_.normed), stride},
+                                     stream_));
+    args.x = at<__half>(layout_.normed);
+    args.x_stride = stride;
+  }
+  if (columns > kernels::matvec_columns_max && tiled_kernel_takes(args)) {
+    kernels::tiled_matmul_args tiled;
+    tiled.matmul = args;
+    ORCD_CUDA(kernels::launch_packed_matmul(tiled, stream_));
+    return;
+  }
+  for (std::uint32_t first = 0; first < columns; first += kernels::matvec_columns_max) {
+    kernels::packed_matmul_args part = args;
+    part.columns = std::min(kernels::matvec_columns_max, columns - first);
+    if (args.x != nullptr) part.x += std::uint64_t{first} * args.x_stride;
+    if (args.out != nullptr) part.out += std::uint64_t{first} * args.out_stride;
+    if (args.act != nullptr) part.act += std::uint64_t{first} * args.act_stride;
+    ORCD_CUDA(kernels::launch_packed_matvec(part, stream_));
+  }
+}
+
+void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool prefill) {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const engine::layer_spec& spec = spec_.layers[layer];
+  const std::uint32_t qkv_width = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+
+  kernels::packed_matmul_args qkv;
+  qkv.w[0] = w.q;
+  qkv.w[1] = w.k;
+  qkv.w[2] = w.v;
+  qkv.bias[0] = w.q_bias;
+  qkv.bias[1] = w.k_bias;
+  qkv.bias[2] = w.v_bias;
+  qkv.matrices = 3;
+  qkv.out = at<float>(layout_.qkv);
+  qkv.out_stride = qkv_width;
+  multiply(qkv, w.attn_norm, columns);
+  tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv_width);
+
+  kernels::rope_store_args rope;
+  rope.qkv = at<float>(layout_.qkv);
+  rope.stride = qkv_width;
+  rope.steps = steps();
+  rope.columns = columns;
+  rope.heads = spec.heads;
+  rope.kv_heads = spec.kv_heads;
+  rope.width = spec_.key_length;
+  rope.padded_width = padded_width_;
+  rope.rope_dims = spec.rope.dims;
+  rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
+  rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::head_width_max;
+  rope.magnitude = magnitudes_[rope_of_layer_[layer]];
+  rope.q_norm = w.q_norm;
+  rope.k_norm = w.k_norm;
+  rope.norm_eps = static_cast<float>(spec_.rms_eps);
+  rope.q = at<__half>(layout_.q);
+  rope.cache = pages_of(layer);
+  ORCD_CUDA(kernels::launch_rope_store(rope, stream_));
+
+  kernels::attention_args_paged attend;
+  attend.q = rope.q;
+  attend.cache = rope.cache;
+  attend.steps = steps();
+  attend.columns = columns;
+  attend.heads = spec.heads;
+  attend.kv_heads = spec.kv_heads;
+  attend.width = spec_.value_length;
+  attend.padded_width = padded_width_;
+  attend.window = spec.window;
+  attend.scale = static_cast<float>(spec_.attention_scale);
+  attend.sinks = w.sinks;
+  attend.out = at<__half>(layout_.attended);
+  attend.out_stride = up_to(spec.heads * spec_.value_length, kernels::group_cols);
+  attend.partial = at<float>(layout_.partial);
+  ORCD_CUDA(prefill ? kernels::launch_attention_prefill(attend, stream_)
+                    : kernels::launch_attention_decode(attend, stream_));
+
+  kernels::packed_matmul_args o;
+  o.w[0] = w.o;
+  o.bias[0] = w.o_bias;
+  o.x = attend.out;
+  o.x_stride = attend.out_stride;
+  o.output = kernels::matmul_output::add;
+  o.out = at<float>(layout_.residual);
+  o.out_stride = spec_.embedding;
+  if (spec.heads * spec_.value_length == attend.out_stride) {
+    tap("attended", layer, attend.out, std::uint64_t{columns} * attend.out_stride);
+  }
+  multiply(o, nullptr, columns);
+  tap("attn_residual", layer, o.out, std::uint64_t{columns} * spec_.embedding);
+}
+
+void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const std::uint32_t stride = up_to(spec_.layers[layer].ffn_size, kernels::group_cols);
+  kernels::packed_matmul_args gate_up;
+  gate_up.w[0] = w.gate;
+  gate_up.w[1] = w.up;
+  gate_up.bias[0] = w.gate_bias;
+  gate_up.bias[1] = w.up_bias;
+  gate_up.matrices = 2;
+  gate_up.output = activation_of(spec_);
+  gate_up.act = at<__half>(layout_.activated);
+  gate_up.act_stride = stride;
+  multiply(gate_up, w.ffn_norm, columns);
+
+  kernels::packed_matmul_args down;
+  down.w[0] = w.down;
+  down.bias[0] = w.down_bias;
+  down.x = gate_up.act;
+  down.x_stride = stride;
+  down.output = kernels::matmul_output::add;
+  down.out = at<float>(layout_.residual);
+  down.out_stride = spec_.embedding;
+  multiply(down, nullptr, columns);
+}
+
+/// Groups the pairs by expert, for the throughput kernel.
+void cuda_forward::sort_experts(std::uint32_t pairs, kernels::tiled_matmul_args& gate_up,
+                                kernels::tiled_matmul_args& down) {
+  const kernels::sort_experts_args sort{at<std::int32_t>(layout_.chosen),
+                                        pairs,
+                                        spec_.experts,
+                                        at<std::int32_t>(layout_.order),
+                                        at<kernels::expert_tile>(layout_.tiles),
+                                        at<std::int32_t>(layout_.tile_count)};
+  ORCD_CUDA(kernels::launch_sort_experts(sort, stream_));
+  for (kernels::tiled_matmul_args* args : {&gate_up, &down}) {
+    args->order = sort.order;
+    args->tiles = sort.tiles;
+    args->tile_count = sort.tile_count;
+    args->tiles_max = kernels::sorted_tiles_max(pairs, spec_.experts);
+  }
+}
+
+void cuda_forward::multiply_experts(const kernels::tiled_matmul_args& args) {
+  if (args.tiles != nullptr && tiled_kernel_takes(args.matmul)) {
+    ORCD_CUDA(kernels::launch_packed_matmul(args, stream_));
+  } else {
+    ORCD_CUDA(kernels::launch_packed_matvec(args.matmul, stream_));
+  }
+}
+
+void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const std::uint32_t pairs = columns * spec_.experts_used;
+  const std::uint32_t width = up_to(spec_.embedding, kernels::group_cols);
+  const std::uint32_t stride = up_to(spec_.layers[layer].ffn_size, kernels::group_cols);
+  const auto eps = static_cast<float>(spec_.rms_eps);
+  auto* residual = at<float>(layout_.residual);
+  auto* chosen = at<std::int32_t>(layout_.chosen);
+  auto* expert_weights = at<float>(layout_.expert_weights);
+  ORCD_CUDA(kernels::launch_router({residual, w.ffn_norm, eps, w.router, w.router_bias, spec_.embedding,
+                                    spec_.experts, columns, at<float>(layout_.router_logits)},
+                                   stream_));
+  ORCD_CUDA(kernels::launch_choose_experts(
+      {at<float>(layout_.router_logits), spec_.experts, spec_.experts_used, columns, chosen, expert_weights},
+      stream_));
+  ORCD_CUDA(kernels::launch_norm_to_half(
+      {residual, w.ffn_norm, spec_.embedding, columns, nullptr, eps, at<__half>(layout_.normed), width},
+      stream_));
+
+  kernels::tiled_matmul_args gate_up;
+  gate_up.matmul.w[0] = w.expert_gate;
+  gate_up.matmul.w[1] = w.expert_up;
+  gate_up.matmul.bias[0] = w.expert_gate_bias;
+  gate_up.matmul.bias[1] = w.expert_up_bias;
+  gate_up.matmul.matrices = 2;
+  gate_up.matmul.columns = pairs;
+  gate_up.matmul.x = at<__half>(layout_.normed);
+  gate_up.matmul.x_stride = width;
+  gate_up.matmul.x_divisor = spec_.experts_used;
+  gate_up.matmul.output = activation_of(spec_);
+  gate_up.matmul.act = at<__half>(layout_.activated);
+  gate_up.matmul.act_stride = stride;
+  gate_up.matmul.experts = chosen;
+
+  kernels::tiled_matmul_args down;
+  down.matmul.w[0] = w.expert_down;
+  down.matmul.bias[0] = w.expert_down_bias;
+  down.matmul.columns = pairs;
+  down.matmul.x = gate_up.matmul.act;
+  down.matmul.x_stride = stride;
+  down.matmul.out = at<float>(layout_.parts);
+  down.matmul.out_stride = spec_.embedding;
+  down.matmul.experts = chosen;
+  if (columns > kernels::matvec_columns_max) sort_experts(pairs, gate_up, down);
+  multiply_experts(gate_up);
+  multiply_experts(down);
+  ORCD_CUDA(kernels::launch_combine_experts(
+      {down.matmul.out, expert_weights, residual, spec_.embedding, spec_.experts_used, columns}, stream_));
+}
+
+/// Logits of `rows` columns of the residual stream and the greedy choice of each.
+void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
+  const std::uint32_t stride = up_to(spec_.embedding, kernels::group_cols);
+  auto* normed = at<__half>(layout_.normed);
+  ORCD_CUDA(
+      kernels::launch_norm_to_half({at<float>(layout_.residual), weights_.output_norm, spec_.embedding, rows,
+                                    residual_rows, static_cast<float>(spec_.rms_eps), normed, stride},
+                                   stream_));
+  kernels::packed_matmul_args logits;
+  logits.w[0] = weights_.output;
+  logits.x = normed;
+  logits.x_stride = stride;
+  logits.out = at<float>(layout_.logits);
+  logits.out_stride = spec_.vocab;
+  multiply(logits, nullptr, rows);
+  tap("logits", static_cast<std::uint32_t>(spec_.layers.size()), logits.out,
+      std::uint64_t{rows} * spec_.vocab);
+  ORCD_CUDA(kernels::launch_greedy(
+      {at<float>(layout_.logits), spec_.vocab, rows, bans_ ? at<std::uint32_t>(layout_.banned) : nullptr,
+       at<unsigned long long>(layout_.keys), at<std::int32_t>(layout_.tokens)},
+      stream_));
+}
+
+void cuda_forward::tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count) {
+  if (!tap_) return;
+  std::vector<float> host(count);
+  ORCD_CUDA(cudaStreamSynchronize(stream_));
+  ORCD_CUDA(cudaMemcpy(host.data(), values, count * sizeof(float), cudaMemcpyDeviceToHost));
+  tap_(name, layer, host);
+}
+
+void cuda_forward::tap(std::string_view name, std::uint32_t layer, const __half* values,
+                       std::uint64_t count) {
+  if (!tap_) return;
+  std::vector<__half> halfs(count);
+  ORCD_CUDA(cudaStreamSynchronize(stream_));
+  ORCD_CUDA(cudaMemcpy(halfs.data(), values, count * sizeof(__half), cudaMemcpyDeviceToHost));
+  std::vector<float> host(count);
+  std::transform(halfs.begin(), halfs.end(), host.begin(), [](__half h) { return __half2float(h); });
+  tap_(name, layer, host);
+}
+
+}  // namespace orcd::gpu

@@ -1,0 +1,106 @@
+// The forward pass on the GPU as a list of kernel launches: a prompt chunk of one sequence, or one token
+// of each of several sequences. Parameters that change from step to step lie in device memory, so that
+// a captured graph of a decode step serves every later one. Branches on model_spec fields only.
+// GPU thread only. Source: design 3 and 5, M0-W-1420.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/model/model_spec.hpp"
+#include "gpu/cuda_resources.hpp"
+#include "gpu/cuda_weights.hpp"
+#include "gpu/layer_tap.hpp"
+#include "gpu/vram_arena.hpp"
+#include "kernels/experts.hpp"
+#include "kernels/paged_attention.hpp"
+
+namespace orcd::gpu {
+
+/// What memory is planned for.
+struct cuda_extents {
+  std::uint32_t slots = 1;
+  std::uint32_t context = 0;  ///< positions a slot
+  std::uint32_t chunk_tokens = 512;
+
+  [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
+    return (context + kernels::page_positions - 1) / kernels::page_positions;
+  }
+  [[nodiscard]] std::uint32_t columns() const noexcept { return chunk_tokens > slots ? chunk_tokens : slots; }
+};
+
+/// Offsets of every buffer of a forward pass in its arena.
+struct work_layout {
+  explicit work_layout(const engine::model_spec& spec, const cuda_extents& extents);
+
+  std::uint64_t steps, sample_rows, page_table, inv_freq;
+  std::uint64_t residual, normed, qkv, q, attended, activated, parts;
+  std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
+  std::uint64_t partial, logits, banned, keys, tokens;
+  std::uint64_t bytes = 0;
+};
+
+class cuda_forward {
+ public:
+  /// `work` and `cache` hold at least work_layout::bytes and planned_kv_bytes; both are zero.
+  cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
+               const vram_arena& work, const vram_arena& cache, cudaStream_t stream, layer_tap tap = {});
+
+  /// Ids that are never sampled.
+  void ban(std::span<const engine::token_id> tokens);
+
+  /// Enqueues a chunk of one sequence: `columns` consecutive positions, described in steps(). With
+  /// `sample`, the last one's logits become row 0.
+  void prefill(std::uint32_t columns, bool sample);
+  /// Enqueues one token of each of `columns` sequences; row i of the logits is column i's.
+  void decode(std::uint32_t columns);
+  /// Enqueues zeroing of a slot's first `positions` positions.
+  void clear(std::uint32_t slot, std::uint32_t positions);
+
+  [[nodiscard]] kernels::step_column* steps() const noexcept {
+    return at<kernels::step_column>(layout_.steps);
+  }
+  [[nodiscard]] std::int32_t* sample_rows() const noexcept { return at<std::int32_t>(layout_.sample_rows); }
+  [[nodiscard]] const float* logits() const noexcept { return at<float>(layout_.logits); }
+  [[nodiscard]] const std::int32_t* tokens() const noexcept { return at<std::int32_t>(layout_.tokens); }
+
+ private:
+  struct layer_cache {
+    __half* keys;
+    __half* values;
+  };
+  template <class T>
+  [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
+    return work_.at<T>(offset);
+  }
+  void write_tables();
+  void run(std::uint32_t columns, bool prefill);
+  void attention(std::uint32_t layer, std::uint32_t columns, bool prefill);
+  void dense_ffn(std::uint32_t layer, std::uint32_t columns);
+  void expert_ffn(std::uint32_t layer, std::uint32_t columns);
+  void sort_experts(std::uint32_t pairs, kernels::tiled_matmul_args& gate_up,
+                    kernels::tiled_matmul_args& down);
+  void multiply_experts(const kernels::tiled_matmul_args& args);
+  void head(std::uint32_t rows, const std::int32_t* residual_rows);
+  void multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns);
+  [[nodiscard]] kernels::kv_pages pages_of(std::uint32_t layer) const;
+  void tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count);
+  void tap(std::string_view name, std::uint32_t layer, const __half* values, std::uint64_t count);
+
+  const engine::model& model_;
+  const engine::model_spec& spec_;
+  const cuda_weights& weights_;
+  cuda_extents extents_;
+  work_layout layout_;
+  const vram_arena& work_;
+  const vram_arena& cache_;
+  cudaStream_t stream_;
+  std::uint32_t padded_width_;
+  std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
+  std::vector<float> magnitudes_;             ///< of each table
+  bool bans_ = false;
+  layer_tap tap_;
+};
+
+}  // namespace orcd::gpu

@@ -209,6 +209,8 @@ std::vector<option_row> device_rows() {
 }
 
 std::vector<option_row> http_rows() {
+  constexpr std::array<std::pair<const char*, net::metrics_compat>, 2> compats{
+      {{"none", net::metrics_compat::none}, {"vllm", net::metrics_compat::vllm}}};
   return {
       {"", "host", "ADDRESS", "Address to listen on: IPv4, IPv6 or localhost (default 127.0.0.1)",
        assign_host},
@@ -221,6 +223,7 @@ std::vector<option_row> http_rows() {
       integer("max-connections", &options::max_connections, 1, 65'536, "Open connections", "connections"),
       integer("max-body-bytes", &options::max_body_bytes, 1'024, 67'108'864, "Size of a request body",
               "bytes"),
+      choice("metrics-compat", &options::compat, compats, "Whose metric names /metrics carries as well"),
   };
 }
 

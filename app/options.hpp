@@ -40,6 +40,7 @@ struct options {
   std::string public_uri;  ///< empty: made from host and port
   std::uint32_t max_connections = 1'024;
   std::uint64_t max_body_bytes = 1'048'576;
+  net::metrics_compat compat = net::metrics_compat::none;
 
   std::uint32_t max_tokens_in = 0;  ///< 0 = the context
   std::uint32_t max_tokens_out = 2'048;

@@ -88,6 +88,7 @@ void worker::make_server() {
   config.execute.context_tokens = model_->plan_for.context_tokens;
   config.execute.inference_timeout = std::chrono::seconds(opts_.inference_timeout_sec);
   config.execute.deadlines = opts_.deadlines;
+  config.compat = opts_.compat;
   config.connections.connections_max = opts_.max_connections;
   config.connections.body_bytes_max = opts_.max_body_bytes;
   server_.emplace(

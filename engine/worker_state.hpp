@@ -18,6 +18,10 @@ enum class health_status { healthy, degraded, unhealthy };
 [[nodiscard]] std::string_view to_string(lifecycle state) noexcept;
 [[nodiscard]] std::string_view to_string(health_status status) noexcept;
 
+/// Positions of one page of the KV cache: attention folds chunks of this many (design 5), so that no
+/// chunk spans two pages.
+inline constexpr std::uint32_t kv_block_tokens = 256;
+
 /// Facts fixed before the server answers anything but 503.
 struct worker_identity {
   std::string worker_id;
@@ -33,6 +37,11 @@ struct worker_identity {
   std::uint32_t slots = 1;
   std::uint32_t context_tokens = 0;
   std::uint32_t active_experts = 0;  ///< experts_used of a MoE model, else 0
+
+  /// Pages of the KV cache: whole ones for every slot.
+  [[nodiscard]] std::uint64_t kv_blocks() const noexcept {
+    return std::uint64_t{slots} * ((context_tokens + kv_block_tokens - 1) / kv_block_tokens);
+  }
 };
 
 /// Published state. `lifecycle` holds starting/ready/draining/failed; busy is derived: ready with a
@@ -47,6 +56,7 @@ class worker_state {
   std::atomic<std::uint64_t> vram_bytes{0};
   std::atomic<std::uint32_t> load_percent{0};
   std::atomic<std::uint32_t> running{0};
+  std::atomic<std::uint64_t> kv_positions{0};  ///< in use by running jobs, of slots * context_tokens
   std::atomic<std::uint64_t> steps{0};
   std::atomic<std::int64_t> last_step_ns{0};  ///< steady clock, 0 = no step yet
   std::atomic<bool> step_active{false};       ///< a step is in progress now

@@ -66,8 +66,13 @@ struct gpu_thread::impl {
     state.step_active = false;
     state.last_step_ns = now_ns();
     state.steps = loop.steps();
-    state.running = loop.running();
+    publish_use();
     if (more) ensure_stepping();
+  }
+
+  void publish_use() {
+    state.running = loop.running();
+    state.kv_positions = loop.kv_positions();
   }
 
   void accept(engine::job_request request, std::shared_ptr<engine::event_sink> sink) {
@@ -82,13 +87,13 @@ struct gpu_thread::impl {
 
   void cancel(const std::string& id, cancel_reason reason) {
     loop.cancel(id, reason);
-    state.running = loop.running();
+    publish_use();
   }
 
   void end_all() {
     stopped = true;
     loop.cancel_all(cancel_reason::shutdown);
-    state.running = 0;
+    publish_use();
   }
 
   engine::worker_state& state;

@@ -34,8 +34,10 @@ reply answer_shutdown(service& s, const http_request& request) {
 }
 
 reply answer_metrics(service& s, const http_request& request) {
-  const bool milliseconds = query_of(request.target) == "units=ms";
-  reply scrape = make_json_reply(200, render_metrics(s.metrics, s.snapshot(), milliseconds));
+  metrics_extras extras;
+  extras.milliseconds = query_of(request.target) == "units=ms";
+  extras.vllm = s.config.compat == metrics_compat::vllm;
+  reply scrape = make_json_reply(200, render_metrics(s.metrics, s.snapshot(), extras));
   scrape.content_type = "text/plain; version=0.0.4; charset=utf-8";
   return scrape;
 }

@@ -41,12 +41,29 @@ void render_worker(metrics_text& out, const metrics_snapshot& now) {
   out.family("worker_slots", "gauge", "Jobs that run at the same time.").sample(now.slots);
   out.family("worker_requests_waiting", "gauge", "Accepted jobs that wait for a slot.").sample(now.waiting);
   out.family("worker_requests_running", "gauge", "Jobs in a slot.").sample(now.running);
+  out.family("worker_kv_cache_usage_ratio", "gauge", "Share of the KV cache that running jobs use, 0 to 1.")
+      .sample(now.kv_usage());
+  out.family("worker_kv_block_tokens", "gauge", "Positions in one page of the KV cache.")
+      .sample(now.kv_block_tokens);
+  out.family("worker_kv_blocks", "gauge", "Pages of the KV cache, all slots together.")
+      .sample(static_cast<double>(now.kv_blocks));
   out.family("worker_steps_total", "counter", "Accelerator steps run.")
       .sample(static_cast<double>(now.steps));
   out.family("worker_gpu_step_age_seconds", "gauge", "Seconds since the last step while a job runs, else 0.")
       .sample(now.step_age_seconds);
   out.family("worker_connections", "gauge", "Open HTTP connections.")
       .sample(static_cast<double>(now.connections));
+}
+
+/// What the endpoint picker of the Gateway API Inference Extension reads from vLLM, name for name.
+void render_vllm(metrics_text& out, const metrics_snapshot& now) {
+  out.family("vllm:num_requests_waiting", "gauge", "worker_requests_waiting.").sample(now.waiting);
+  out.family("vllm:num_requests_running", "gauge", "worker_requests_running.").sample(now.running);
+  out.family("vllm:kv_cache_usage_perc", "gauge", "worker_kv_cache_usage_ratio, 0 to 1.")
+      .sample(now.kv_usage());
+  out.family("vllm:cache_config_info", "gauge", "worker_kv_block_tokens and worker_kv_blocks; always 1.")
+      .sample(1, {{"block_size", std::to_string(now.kv_block_tokens)},
+                  {"num_gpu_blocks", std::to_string(now.kv_blocks)}});
 }
 
 void render_counters(metrics_text& out, const server_metrics& m) {
@@ -135,11 +152,13 @@ void server_metrics::count_job(outcome how, const engine::job_stats& stats, doub
   decode_seconds.observe(stats.decode_ms / 1000.0);
 }
 
-std::string render_metrics(const server_metrics& metrics, const metrics_snapshot& now, bool milliseconds) {
+std::string render_metrics(const server_metrics& metrics, const metrics_snapshot& now,
+                           metrics_extras extras) {
   metrics_text out;
   render_worker(out, now);
+  if (extras.vllm) render_vllm(out, now);
   render_counters(out, metrics);
-  render_histograms(out, metrics, milliseconds);
+  render_histograms(out, metrics, extras.milliseconds);
   return std::move(out).take();
 }
 

@@ -70,6 +70,10 @@ struct metrics_snapshot {
   std::int32_t gpu_device = -1;
   std::uint32_t active_experts = 0;
   std::uint32_t slots = 1;
+  std::uint64_t kv_positions = 0;      ///< in use by running jobs
+  std::uint64_t kv_positions_max = 0;  ///< slots * context
+  std::uint32_t kv_block_tokens = 0;
+  std::uint64_t kv_blocks = 0;
   std::uint64_t vram_bytes = 0;
   bool resident = false;
   std::string_view state;  ///< starting, ready, busy, draining, failed
@@ -79,11 +83,23 @@ struct metrics_snapshot {
   std::uint32_t waiting = 0;
   std::uint32_t running = 0;
   std::size_t connections = 0;
+
+  /// Share of the KV cache in use, 0 to 1.
+  [[nodiscard]] double kv_usage() const noexcept {
+    return kv_positions_max == 0 ? 0.0
+                                 : static_cast<double>(kv_positions) / static_cast<double>(kv_positions_max);
+  }
 };
 
-/// The scrape. `milliseconds` adds the seed's worker_inference_duration_ms, which is left out otherwise
-/// because Prometheus's own lint (promtool check metrics) refuses the unit in a name.
+/// Names beyond those of every scrape. Both are off by default because Prometheus's own lint (promtool
+/// check metrics) refuses units other than the base unit and colons in names.
+struct metrics_extras {
+  bool milliseconds = false;  ///< the seed's worker_inference_duration_ms
+  bool vllm = false;          ///< the names that a gateway made for vLLM reads
+};
+
+/// The scrape.
 [[nodiscard]] std::string render_metrics(const server_metrics& metrics, const metrics_snapshot& now,
-                                         bool milliseconds);
+                                         metrics_extras extras = {});
 
 }  // namespace orcd::net

@@ -28,6 +28,9 @@ namespace orcd::net {
 
 enum class deadline_mode { enforce, log };
 
+/// Whose names /metrics carries beside our own: none, or those that vLLM's scrapers read (features.md d).
+enum class metrics_compat { none, vllm };
+
 /// What a request may ask for; the limits that app/ reads from its options.
 struct execute_limits {
   std::uint32_t prompt_chars_max = 32'768;  ///< Unicode code points, M0-W-1300
@@ -57,6 +60,7 @@ struct server_config {
   connection_limits connections;
   /// /health and /live say so when a job runs and no step has ended for this long.
   std::chrono::seconds stall_threshold{30};
+  metrics_compat compat = metrics_compat::none;
 };
 
 /// What the server serves from; all outlive it.

@@ -51,6 +51,10 @@ metrics_snapshot service::snapshot() const {
   shot.gpu_device = identity.gpu_device;
   shot.active_experts = identity.active_experts;
   shot.slots = identity.slots;
+  shot.kv_positions = context.state.kv_positions.load();
+  shot.kv_positions_max = std::uint64_t{identity.slots} * identity.context_tokens;
+  shot.kv_block_tokens = engine::kv_block_tokens;
+  shot.kv_blocks = identity.kv_blocks();
   shot.vram_bytes = now.vram_bytes;
   shot.resident = now.resident;
   shot.state = engine::to_string(shown_state(now));

@@ -81,6 +81,12 @@ bool scheduler::run_step() {
   return !idle();
 }
 
+std::uint64_t scheduler::kv_positions() const noexcept {
+  std::uint64_t total = 0;
+  for (const auto& job : slots_) total += job ? job->position : 0;
+  return total;
+}
+
 // Waiting jobs first in, first out; each takes the lowest free slot.
 void scheduler::admit(steady_time now) {
   for (std::uint32_t slot = 0; slot < slots_.size() && !waiting_.empty(); ++slot) {

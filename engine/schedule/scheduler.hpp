@@ -66,6 +66,8 @@ class scheduler {
   [[nodiscard]] bool idle() const noexcept { return running_ == 0 && waiting_.empty(); }
   [[nodiscard]] std::uint32_t running() const noexcept { return running_; }
   [[nodiscard]] std::uint32_t waiting() const noexcept { return static_cast<std::uint32_t>(waiting_.size()); }
+  /// Positions that the device holds for the running jobs.
+  [[nodiscard]] std::uint64_t kv_positions() const noexcept;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< completed
 
  private:

@@ -18,7 +18,8 @@ NAMES = [
     'worker_requests_running', 'worker_info', 'worker_state', 'worker_resident',
     'worker_disconnects_total', 'worker_cancel_to_idle_seconds', 'worker_gpu_step_age_seconds',
     'worker_inference_duration_seconds', 'worker_time_to_first_token_seconds',
-    'worker_inter_token_latency_seconds',
+    'worker_inter_token_latency_seconds', 'worker_kv_cache_usage_ratio', 'worker_kv_block_tokens',
+    'worker_kv_blocks', 'worker_active_experts',
 ]
 
 
@@ -125,6 +126,27 @@ def test_the_requirements_name_in_milliseconds(worker):
     text = worker.get('/metrics?units=ms').body
     assert b'worker_inference_duration_ms_bucket' in text
     assert b'worker_inference_duration_ms_count 1\n' in text
+
+
+def test_kv_cache_usage(slow):
+    stream = slow.open(max_tokens=3000, ignore_eos=True)
+    stream.until('token', 50)
+    used = slow.metric('worker_kv_cache_usage_ratio') * 8192
+    assert 50 <= used <= 3200 and used == int(used), used
+    assert slow.metric('worker_kv_blocks') == 8192 / slow.metric('worker_kv_block_tokens')
+    stream.close()
+    wait_until(lambda: slow.metric('worker_kv_cache_usage_ratio') == 0, 3, 'the cache is free again')
+
+
+def test_names_for_a_gateway(worker, tiny_model):
+    assert b'vllm:' not in worker.get('/metrics').body
+    with Worker('--model', tiny_model, '--metrics-compat', 'vllm', '--slots', '2') as other:
+        other.wait_event('ready')
+        text = other.get('/metrics').body.decode()
+        for line in ('vllm:num_requests_waiting 0', 'vllm:num_requests_running 0',
+                     'vllm:kv_cache_usage_perc 0',
+                     'vllm:cache_config_info{block_size="256",num_gpu_blocks="8"} 1'):
+            assert line + '\n' in text, line
 
 
 def test_disconnects_by_phase(slow):

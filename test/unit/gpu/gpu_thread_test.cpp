@@ -23,8 +23,7 @@ using waiting_ptr = std::shared_ptr<waiting_sink>;
 namespace {
 
 struct thread_bench {
-  explicit thread_bench(fake_options options = {}, scheduler_config config = {})
-      : device(options) {
+  explicit thread_bench(fake_options options = {}, scheduler_config config = {}) : device(options) {
     config.slots = options.slots;
     thread = std::make_unique<gpu_thread>(device, std::move(config), state);
   }
@@ -112,6 +111,23 @@ BOOST_AUTO_TEST_CASE(tasks_run_between_the_steps_of_a_long_job) {
   BOOST_TEST(!sink->now().ended());
 }
 
+BOOST_AUTO_TEST_CASE(the_positions_of_running_jobs_are_published) {
+  fake_options options;
+  options.step_delay = 1ms;
+  options.context_tokens = 1'000'000;
+  thread_bench b(options);
+  const auto sink = b.submit("a", {1, 2, 3}, 900'000);
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (b.state.kv_positions < 5 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(1ms);
+  }
+  BOOST_TEST(b.state.kv_positions >= 5U);
+  b.thread->cancel("a", cancel_reason::client_cancel);
+  (void)sink->wait_end();
+  b.settle();
+  BOOST_TEST(b.state.kv_positions == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(a_cancel_interrupts_the_step_in_progress) {
   fake_options options;
   options.step_delay = endless;
@@ -121,6 +137,7 @@ BOOST_AUTO_TEST_CASE(a_cancel_interrupts_the_step_in_progress) {
   b.thread->cancel("a", cancel_reason::disconnected);
   expect_error(sink->wait_end(), errc::cancelled);
   b.settle();
+  BOOST_TEST(b.state.kv_positions == 0U);
   BOOST_TEST(b.device.held_slots() == 0U);
   BOOST_TEST(b.state.running == 0U);
 }

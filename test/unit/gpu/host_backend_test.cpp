@@ -8,6 +8,8 @@
 #include <set>
 
 #include "engine/sampling/sampling.hpp"
+#include "engine/worker_state.hpp"
+#include "kernels/attention.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
 
 namespace {
@@ -47,6 +49,8 @@ test::tiny_model_options tiny(Change change) {
 }
 
 const auto no_progress = [](unsigned) {};
+
+static_assert(engine::kv_block_tokens == kernels::attention_chunk, "a page holds whole chunks");
 
 }  // namespace
 

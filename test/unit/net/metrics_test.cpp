@@ -49,7 +49,12 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
   metrics_snapshot now;
   now.state = "busy";
   now.quant_kind = "Q4_K_M";
-  const auto text = render_metrics(m, now, true);
+  now.active_experts = 4;
+  now.kv_positions = 96;
+  now.kv_positions_max = 1'536;
+  now.kv_block_tokens = 256;
+  now.kv_blocks = 6;
+  const auto text = render_metrics(m, now, {.milliseconds = true, .vllm = false});
   BOOST_TEST(has_line(text, "worker_requests_total{outcome=\"completed\"} 1"));
   BOOST_TEST(has_line(text, "worker_tokens_in_total 5"));
   BOOST_TEST(has_line(text, "worker_tokens_generated_total 3"));
@@ -60,7 +65,11 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
   BOOST_TEST(has_line(text, "worker_inference_duration_ms_sum 120"));
   BOOST_TEST(has_line(text, "worker_inference_duration_seconds_sum 0.12"));
   BOOST_TEST(has_line(text, "worker_time_to_first_token_seconds_count 1"));
-  BOOST_TEST(render_metrics(m, now, false).find("duration_ms") == std::string::npos);
+  BOOST_TEST(has_line(text, "worker_active_experts 4"));
+  BOOST_TEST(has_line(text, "worker_kv_cache_usage_ratio 0.0625"));
+  BOOST_TEST(has_line(text, "worker_kv_block_tokens 256"));
+  BOOST_TEST(has_line(text, "worker_kv_blocks 6"));
+  BOOST_TEST(render_metrics(m, now).find("duration_ms") == std::string::npos);
 
   std::set<std::string> families;
   std::istringstream lines(text);
@@ -68,6 +77,34 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
     if (line.starts_with("# TYPE ")) BOOST_TEST(families.insert(line).second, line);
   }
   BOOST_TEST(families.size() > 20U);
+}
+
+BOOST_AUTO_TEST_CASE(the_names_of_vllm_are_there_only_when_asked_for) {
+  const server_metrics m;
+  metrics_snapshot now;
+  now.waiting = 3;
+  now.running = 2;
+  now.kv_positions = 512;
+  now.kv_positions_max = 1'024;
+  now.kv_block_tokens = 256;
+  now.kv_blocks = 4;
+  BOOST_TEST(render_metrics(m, now).find("vllm:") == std::string::npos);
+  const auto text = render_metrics(m, now, {.milliseconds = false, .vllm = true});
+  for (const char* line :
+       {"vllm:num_requests_waiting 3", "vllm:num_requests_running 2", "vllm:kv_cache_usage_perc 0.5",
+        "vllm:cache_config_info{block_size=\"256\",num_gpu_blocks=\"4\"} 1"}) {
+    BOOST_TEST(has_line(text, line), line);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(kv_pages_are_whole_ones_of_every_slot) {
+  engine::worker_identity identity;
+  identity.slots = 3;
+  identity.context_tokens = 257;
+  BOOST_TEST(identity.kv_blocks() == 6U);
+  identity.context_tokens = 256;
+  BOOST_TEST(identity.kv_blocks() == 3U);
+  BOOST_TEST(metrics_snapshot().kv_usage() == 0.0);
 }
 
 BOOST_AUTO_TEST_CASE(jobs_without_output_leave_the_token_histograms_alone) {

@@ -118,7 +118,7 @@ void narrate_start(service& s, const http_request& request, const prepared_job& 
                              {{"job_id", job.job_id},
                               {"request_id", request.request_id},
                               {"prompt_digest", prepared.prompt_digest},
-                              {"prompt_bytes", std::uint64_t{prepared.prompt_bytes}},
+                              {"prompt_chars", std::uint64_t{prepared.prompt_chars}},
                               {"tokens_in", std::uint64_t{job.prompt.size()}},
                               {"max_tokens", std::uint64_t{job.max_tokens}},
                               {"seed", job.seed},
@@ -143,6 +143,10 @@ void narrate_end(service& s, const http_request& request, const execution& run, 
     s.context.narrator.narrate(
         severity::info, "disconnect", "The client went away; its job was ended.",
         {{"job_id", run.job_id()}, {"request_id", request.request_id}, {"phase", to_string(run.where())}});
+  } else if (how == outcome::error && run.failure()->code == errc::draining) {
+    s.context.narrator.narrate(severity::warning, "drain_ended_job",
+                               "The worker stops; a job that still ran was ended.",
+                               {{"job_id", run.job_id()}, {"request_id", request.request_id}});
   } else if (how == outcome::error) {
     s.context.narrator.narrate(severity::error, "error", "A job failed.",
                                {{"job_id", run.job_id()},
@@ -177,6 +181,7 @@ execution make_execution(service& s, const prepared_job& prepared) {
   config.model = s.context.identity.model_name;
   config.seed = prepared.job.seed;
   config.tokens_in = static_cast<std::uint32_t>(prepared.job.prompt.size());
+  config.max_tokens = prepared.job.max_tokens;
   config.metrics = prepared.metrics;
   config.received_at = prepared.job.received_at;
   config.deadline = prepared.job.deadline;

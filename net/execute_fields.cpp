@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "net/json_text.hpp"
+#include "net/text.hpp"
 
 namespace orcd::net {
 namespace {
@@ -68,11 +69,6 @@ std::string shown(double value) {
   std::string text;
   append_decimal(text, value);
   return text;
-}
-
-std::size_t code_points(std::string_view utf8) {
-  return static_cast<std::size_t>(std::count_if(
-      utf8.begin(), utf8.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 }  // namespace

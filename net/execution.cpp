@@ -43,16 +43,20 @@ void execution::started(double queue_ms, std::chrono::system_clock::time_point w
   append_started(output_, fields);
 }
 
-void execution::emit_text(const std::string& text) {
-  if (!text.empty()) append_token(output_, text, tokens_ - 1);
+void execution::emit_text(std::string_view text, std::uint32_t index) {
+  if (text.empty()) return;
+  append_token(output_, text, index);
+  next_index_ = index + 1;
 }
 
 void execution::token(engine::token_id id) {
   // Tokens that were sampled before the cancel of a stop string took effect are no part of the output.
   if (stopped_ || stream_over_) return;
   ++tokens_;
-  const auto piece = text_.push(id);
-  if (!gone_) emit_text(piece.text);
+  auto piece = text_.push(id);
+  // After the last token nothing can complete what is held back: it goes with that token.
+  if (tokens_ == config_.max_tokens && !piece.stopped) piece.text += text_.finish();
+  if (!gone_) emit_text(piece.text, tokens_ - 1);
   if (!piece.stopped) return;
   stopped_ = true;
   if (!cancel_) cancel_ = cancel_reason::stop_string;
@@ -74,7 +78,9 @@ void execution::ended(const terminal_event& event, steady_time now) {
   if (failed != nullptr) return fail(failed->failure);
   finished_ = stopped_ ? engine::finish_reason::stop : std::get<engine::end_event>(event).reason;
   if (stream_over_) return;
-  if (!stopped_ && tokens_ > 0) emit_text(text_.finish());
+  // The last token's own event, if it had one, is gone: what the end-of-generation token sets free takes
+  // the index after it, so that no two events have the same.
+  if (!stopped_ && tokens_ > 0) emit_text(text_.finish(), std::max(tokens_ - 1, next_index_));
   if (config_.metrics) append_metrics(output_, stats_);
   append_end(output_, *finished_, stats_);
   stream_over_ = true;

@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/schedule/job.hpp"
 #include "engine/text/token_stream.hpp"
@@ -20,6 +22,7 @@ struct execution_config {
   std::string model;
   std::uint64_t seed = 0;
   std::uint32_t tokens_in = 0;
+  std::uint32_t max_tokens = std::numeric_limits<std::uint32_t>::max();
   bool metrics = false;  ///< one `metrics` event before `end`
   engine::steady_time received_at{};
   std::optional<engine::steady_time> deadline;
@@ -72,7 +75,7 @@ class execution {
   [[nodiscard]] engine::steady_time received_at() const noexcept { return config_.received_at; }
 
  private:
-  void emit_text(const std::string& text);
+  void emit_text(std::string_view text, std::uint32_t index);
   void fail(const engine::error& failure);
 
   execution_config config_;
@@ -82,6 +85,7 @@ class execution {
   engine::steady_time last_output_;
   engine::steady_time cancelled_at_{};
   std::uint32_t tokens_ = 0;
+  std::uint32_t next_index_ = 0;  ///< above that of every token event so far
   bool started_ = false;
   bool stopped_ = false;  ///< a stop string was completed
   bool gone_ = false;

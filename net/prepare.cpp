@@ -5,6 +5,7 @@
 
 #include "engine/narration.hpp"
 #include "net/request_fields.hpp"
+#include "net/text.hpp"
 
 namespace orcd::net {
 namespace {
@@ -61,7 +62,7 @@ result<prepared_job> prepare_job(const http_request& request, const engine::toke
   const auto max_tokens = fit_to_context(*asked, prepared.job.prompt.size(), limits);
   if (!max_tokens) return max_tokens.error();
   prepared.prompt_digest = engine::prompt_digest(asked->prompt);
-  prepared.prompt_bytes = asked->prompt.size();
+  prepared.prompt_chars = code_points(asked->prompt);
   prepared.deadline_left = *deadline_left;
   prepared.stop = std::move(asked->stop);
   prepared.metrics = asked->metrics;

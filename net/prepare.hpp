@@ -18,7 +18,7 @@ struct prepared_job {
   engine::job_request job;
   std::vector<std::string> stop;
   bool metrics = false;
-  std::size_t prompt_bytes = 0;  ///< for the log, with the digest
+  std::size_t prompt_chars = 0;  ///< code points; for the log, with the digest
   std::string prompt_digest;
   std::optional<std::chrono::milliseconds> deadline_left;  ///< of X-Deadline, when given
 };

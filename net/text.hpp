@@ -1,7 +1,8 @@
-// Character classes and comparisons of the ASCII protocols, free of locale.
+// Character classes and comparisons of the ASCII protocols, free of locale; code points of UTF-8.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 
 namespace orcd::net {
@@ -26,6 +27,12 @@ constexpr std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+/// Code points of valid UTF-8.
+constexpr std::size_t code_points(std::string_view utf8) {
+  return static_cast<std::size_t>(std::count_if(
+      utf8.begin(), utf8.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 }  // namespace orcd::net

@@ -119,6 +119,8 @@ def test_drain_timeout(slow_model):
         assert last.name == 'error' and last.data['code'] in ('DRAINING', 'CANCELLED')
         assert 0.8 < took < 2 * STRETCH, took
         assert worker.wait_exit(5) == 0
+        assert [e['level'] for e in worker.events('drain_ended_job')] == ['warning']
+        assert not worker.events('error'), 'a drain that takes its time is no failure'
 
 
 def test_not_ready_while_starting(slow_model, tmp_path):

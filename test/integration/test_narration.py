@@ -23,7 +23,7 @@ def busy_log(tiny_model):
     with Worker('--model', tiny_model, '--log-level', 'debug') as worker:
         worker.wait_event('ready')
         headers = {'Authorization': SECRET, 'Cookie': f'id={CANARY}', 'x-request-id': 'trace-1'}
-        texts.append(text_of(worker.execute(headers, job_id='log-job', prompt=f'My secret is {CANARY}.',
+        texts.append(text_of(worker.execute(headers, job_id='log-job', prompt=f'My sécret is {CANARY}.',
                                             max_tokens=60, ignore_eos=True, stop=[f'{CANARY}stop'])))
         for seed in range(4):
             texts.append(text_of(worker.execute(prompt=CANARY * 3, max_tokens=60, seed=seed, temperature=1.0,
@@ -77,10 +77,10 @@ def test_execute_events(busy_log):
     events, _, _ = busy_log
     start = next(e for e in events if e['event'] == 'execute_start' and e['job_id'] == 'log-job')
     end = next(e for e in events if e['event'] == 'execute_end' and e['job_id'] == 'log-job')
-    prompt = f'My secret is {CANARY}.'
+    prompt = f'My sécret is {CANARY}.'
     digest = hashlib.sha256(prompt.encode()).hexdigest()
     assert digest in str(start.values()), 'the prompt is told by its SHA-256'
-    assert len(prompt) in start.values(), 'and by its length'
+    assert start['prompt_chars'] == len(prompt), 'and by its length in characters'
     assert end['tokens_out'] == 60 and end['tokens_in'] > 0 and end['decode_time_ms'] >= 0
     assert end['first_token_ms'] > 0
     assert 'trace-1' in str(start.values()), 'the request id ties the log to the client'

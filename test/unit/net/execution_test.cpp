@@ -108,6 +108,33 @@ BOOST_AUTO_TEST_CASE(a_code_point_is_never_split) {
   BOOST_TEST(f.out().starts_with("event: token\nid: 3\ndata: {\"t\":\"\xEF\xBF\xBD\",\"i\":3}\n\n"));
 }
 
+BOOST_AUTO_TEST_CASE(text_that_the_end_sets_free_has_an_index_of_its_own) {
+  fixture f({"\xC3\xA9X"});
+  f.tokens("a\xC3");
+  f.run.ended(end_of(2, engine::finish_reason::stop), begin);
+  const auto own = f.out();
+  BOOST_TEST(own.find("id: 1\ndata: {\"t\":\"\xEF\xBF\xBD\",\"i\":1}") != std::string::npos);
+
+  // Two bytes that are no UTF-8 together: the second token has an event and leaves a byte behind.
+  fixture g;
+  g.tokens("\xC3\xC3");
+  g.run.ended(end_of(2, engine::finish_reason::stop), begin);
+  const auto text = g.out();
+  BOOST_TEST(count(text, "id: 1\ndata: {\"t\":\"\xEF\xBF\xBD\",\"i\":1}") == 1U);
+  BOOST_TEST(count(text, "id: 2\ndata: {\"t\":\"\xEF\xBF\xBD\",\"i\":2}") == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(the_last_token_of_the_budget_takes_the_held_text_with_it) {
+  auto config = fixture::config({}, false);
+  config.max_tokens = 2;
+  execution run(std::move(config), engine::token_stream(letters, {"END"}));
+  run.token('a');
+  run.token('E');
+  BOOST_TEST(count(run.take_output(begin), "id: 1\ndata: {\"t\":\"E\",\"i\":1}") == 1U);
+  run.ended(end_of(2), begin);
+  BOOST_TEST(count(run.take_output(begin), "event: token\n") == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(a_stop_string_ends_the_job_normally) {
   fixture f({"END"});
   f.run.started(0, wall);

@@ -4,10 +4,6 @@
 // Source: design 3 and 4.
 #pragma once
 
-#include "engine/base/error.hpp"
-#include "engine/base/ids.hpp"
-#include "engine/sampling/sampling.hpp"
-
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -15,6 +11,10 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "engine/base/error.hpp"
+#include "engine/base/ids.hpp"
+#include "engine/sampling/sampling.hpp"
 
 namespace orcd::engine {
 
@@ -31,7 +31,7 @@ class accelerator_failure : public std::runtime_error {
 /// What the accelerator was told to plan for.
 struct accelerator_config {
   std::uint32_t slots = 1;
-  std::uint32_t context_tokens = 0;  ///< positions per slot
+  std::uint32_t context_tokens = 0;     ///< positions per slot
   std::vector<token_id> banned_tokens;  ///< vocabulary rows that are never sampled
 };
 
@@ -44,6 +44,13 @@ struct memory_plan {
   [[nodiscard]] std::uint64_t total() const noexcept {
     return weights_bytes + kv_bytes + workspace_bytes + logits_bytes;
   }
+};
+
+/// The device a loaded accelerator computes on. The host backend has none.
+struct device_facts {
+  std::int32_t index = -1;
+  std::string name;
+  std::string uuid;
 };
 
 /// Asks for one token after the last of a sequence's tokens.
@@ -96,9 +103,17 @@ class accelerator {
   /// The logits of the sequence that last sampled in `slot`, for tests and logprobs; [vocab].
   [[nodiscard]] virtual std::span<const float> logits(slot_id slot) const noexcept = 0;
 
-  [[nodiscard]] virtual const char* name() const noexcept = 0;  ///< "host", "cuda"
-  [[nodiscard]] virtual bool resident() const noexcept = 0;     ///< all model memory is in VRAM
+  [[nodiscard]] virtual const char* name() const noexcept = 0;          ///< "host", "cuda"
+  [[nodiscard]] virtual bool resident() const noexcept = 0;             ///< all model memory is in VRAM
   [[nodiscard]] virtual std::uint64_t vram_bytes() const noexcept = 0;  ///< 0 on the host backend
+  [[nodiscard]] virtual device_facts device() const { return {}; }      ///< after load()
+
+  /// Proves that all model memory is still in VRAM: one sentence for each allocation that is not, so
+  /// that empty is good. Microseconds; never allocates device memory (M0-W-1012).
+  [[nodiscard]] virtual std::vector<std::string> audit() { return {}; }
+  /// After accelerator_failure: the device itself is gone or broken, so that a new process would fail
+  /// on it as well.
+  [[nodiscard]] virtual bool device_lost() const noexcept { return false; }
 };
 
 }  // namespace orcd::engine

@@ -25,8 +25,13 @@ constexpr std::uint32_t graph_columns_max = 16;
 
 class cuda_backend final : public engine::accelerator {
  public:
-  explicit cuda_backend(const cuda_backend_options& options) : options_(options) {}
+  explicit cuda_backend(const cuda_backend_options& options) : options_(options) {
+    if (!options_.clock.sleep) options_.clock = real_wait_clock();
+    if (!options_.probe) options_.probe = cuda_pointer_probe();
+  }
   ~cuda_backend() override {
+    // The thread that destroys it need not be the one that loaded it.
+    if (device_) static_cast<void>(cudaSetDevice(device_->index()));
     if (stream_.get() != nullptr) static_cast<void>(cudaStreamSynchronize(stream_.get()));
   }
 
@@ -40,11 +45,15 @@ class cuda_backend final : public engine::accelerator {
   const char* name() const noexcept override { return "cuda"; }
   bool resident() const noexcept override { return forward_.has_value(); }
   std::uint64_t vram_bytes() const noexcept override { return plan_.total(); }
+  engine::device_facts device() const override;
+  std::vector<std::string> audit() override;
+  bool device_lost() const noexcept override { return is_device_lost(cudaPeekAtLastError()); }
 
  private:
   engine::result<engine::memory_plan> plan(const engine::model& m,
                                            const engine::accelerator_config& config) const;
   void capture_graphs(std::uint32_t slots);
+  void watch_residency();
   void prefill(const engine::sequence_step& part, std::vector<engine::sampled_token>& sampled);
   void decode(std::span<const engine::sequence_step* const> parts);
   void enqueue_decode(std::uint32_t columns);
@@ -63,6 +72,7 @@ class cuda_backend final : public engine::accelerator {
   vram_arena weights_arena_, cache_arena_, work_arena_;
   cuda_weights weights_;
   std::optional<cuda_forward> forward_;
+  std::optional<residency_audit> audit_;
   std::vector<graph_exec> graphs_;     ///< [columns - 1]
   std::vector<std::uint32_t> filled_;  ///< positions written, by slot
   std::vector<std::vector<float>> host_logits_;
@@ -98,7 +108,7 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
   auto planned = plan(m, config);
   if (!planned) return planned.error();
   try {
-    auto device = cuda_device::open(options_.gpu, options_.end);
+    auto device = cuda_device::open(options_.gpu, options_.end, options_.wait, options_.clock);
     if (!device) return device.error();
     device_.emplace(std::move(*device));
     const device_memory memory = device_->memory();
@@ -132,9 +142,30 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
   row_.resize(vocab_);
   sampling_.reserve(vocab_, 4096);
   if (options_.graphs && !options_.tap) capture_graphs(extents_.slots);
+  watch_residency();
+  if (const auto failures = audit(); !failures.empty()) {
+    return error(errc::model_load_failed, "the model is not in VRAM: " + failures.front());
+  }
   seal_allocations();
   plan_ = *planned;
   return plan_;
+}
+
+void cuda_backend::watch_residency() {
+  audit_.emplace(device_->index(), options_.probe);
+  audit_->watch("weights", weights_arena_.at<std::byte>(0), weights_arena_.bytes());
+  audit_->watch("KV cache", cache_arena_.at<std::byte>(0), cache_arena_.bytes());
+  audit_->watch("workspace", work_arena_.at<std::byte>(0), work_arena_.bytes());
+}
+
+std::vector<std::string> cuda_backend::audit() {
+  if (!audit_) return {"no model is loaded"};
+  return audit_->audit().failures;
+}
+
+engine::device_facts cuda_backend::device() const {
+  if (!device_) return {};
+  return {device_->index(), device_->info().name, device_->info().uuid};
 }
 
 void cuda_backend::enqueue_decode(std::uint32_t columns) {

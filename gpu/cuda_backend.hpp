@@ -9,6 +9,7 @@
 #include "engine/accelerator.hpp"
 #include "gpu/cuda_device.hpp"
 #include "gpu/layer_tap.hpp"
+#include "gpu/residency_audit.hpp"
 
 namespace orcd::gpu {
 
@@ -21,6 +22,9 @@ struct cuda_backend_options {
   bool graphs = true;                  ///< false: every kernel launched by itself (debugging)
   bool keep_logits = false;            ///< copy every sampled row to the host for logits(); tests
   layer_tap tap{};                     ///< unset: costs nothing; set: no graphs
+  wait_policy wait{};                  ///< for how long a GPU is waited for
+  wait_clock clock{};                  ///< unset: real_wait_clock()
+  pointer_probe probe{};               ///< unset: cuda_pointer_probe(); tests report faults with it
 };
 
 [[nodiscard]] std::unique_ptr<engine::accelerator> make_cuda_backend(const cuda_backend_options& options);

@@ -129,7 +129,9 @@ cuda_device& cuda_device::operator=(cuda_device&& other) noexcept {
 }
 
 cuda_device::~cuda_device() {
-  if (open_ && end_ == device_end::reset) static_cast<void>(cudaDeviceReset());
+  if (!open_ || end_ != device_end::reset) return;
+  // What is reset is the calling thread's current device.
+  if (cudaSetDevice(info_.index) == cudaSuccess) static_cast<void>(cudaDeviceReset());
 }
 
 device_memory cuda_device::memory() const {

@@ -30,6 +30,15 @@ inline void check_cuda(int status, const char* call, const char* file, int line)
   check_cuda(static_cast<cudaError_t>(status), call, file, line);
 }
 
+/// Statuses that say that the device itself is gone or broken, not that a kernel went wrong: a new
+/// process on the same device would fail as well. Unknown is what a device that left the bus reports.
+[[nodiscard]] constexpr bool is_device_lost(cudaError_t status) noexcept {
+  return status == cudaErrorDevicesUnavailable || status == cudaErrorNoDevice ||
+         status == cudaErrorInvalidDevice || status == cudaErrorECCUncorrectable ||
+         status == cudaErrorNvlinkUncorrectable || status == cudaErrorSystemNotReady ||
+         status == cudaErrorUnknown;
+}
+
 }  // namespace orcd::gpu
 
 /// Throws cuda_failure with the call and its place unless it succeeds.

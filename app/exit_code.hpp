@@ -1,6 +1,8 @@
 // The process's exit codes: a contract with systemd, the pool manager and scripts.
 #pragma once
 
+#include "engine/base/error.hpp"
+
 namespace orcd::app {
 
 enum class exit_code : int {
@@ -15,5 +17,11 @@ enum class exit_code : int {
   interrupted = 130,
   terminated = 143,
 };
+
+/// How the process ends when the accelerator failed for good while it served (M0-W-1501).
+[[nodiscard]] constexpr exit_code fault_exit_code(engine::errc code, bool device_lost) noexcept {
+  if (code != engine::errc::cuda_error) return exit_code::failure;
+  return device_lost ? exit_code::device_lost : exit_code::cuda_fault;
+}
 
 }  // namespace orcd::app

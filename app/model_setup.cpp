@@ -5,6 +5,11 @@
 #include <algorithm>
 
 #include "gpu/host_backend.hpp"
+#ifdef ORCD_HAS_CUDA
+#include <thread>
+
+#include "gpu/cuda_backend.hpp"
+#endif
 
 namespace orcd::app {
 namespace {
@@ -35,6 +40,33 @@ result<std::vector<std::int64_t>> token_types_of(const engine::gguf_file& file,
   return file.get_integers("tokenizer.ggml.token_type");
 }
 
+#ifdef ORCD_HAS_CUDA
+/// A sleep that ends soon after `cancelled` says so.
+gpu::wait_clock cancellable_clock(std::function<bool()> cancelled) {
+  constexpr std::chrono::milliseconds look_interval{20};
+  auto clock = gpu::real_wait_clock();
+  clock.sleep = [cancelled = std::move(cancelled), look_interval](std::chrono::milliseconds pause) {
+    const auto end = std::chrono::steady_clock::now() + pause;
+    while (!cancelled() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(look_interval);
+    return !cancelled();
+  };
+  return clock;
+}
+
+result<std::unique_ptr<engine::accelerator>> make_cuda(const options& opts, std::function<bool()> cancelled) {
+  gpu::cuda_backend_options cuda;
+  cuda.gpu = {opts.gpu.index, opts.gpu.uuid};
+  cuda.kv_bytes_max = opts.kv_cache_size_mb * mebibyte;
+  cuda.pinned = !opts.no_pinned;
+  cuda.clock = cancellable_clock(std::move(cancelled));
+  return gpu::make_cuda_backend(cuda);
+}
+#else
+result<std::unique_ptr<engine::accelerator>> make_cuda(const options&, const std::function<bool()>&) {
+  return error{errc::worker_start_failed, "this build has no CUDA backend; use --backend host", "backend"};
+}
+#endif
+
 }  // namespace
 
 result<served_model> open_model(const options& opts) {
@@ -59,10 +91,9 @@ result<served_model> open_model(const options& opts) {
   return served_model{std::move(*file), std::move(*tokenizer), std::move(*spec), std::move(plan_for)};
 }
 
-result<std::unique_ptr<engine::accelerator>> make_accelerator(const options& opts) {
-  if (opts.backend == backend_kind::cuda) {
-    return error{errc::worker_start_failed, "this build has no CUDA backend; use --backend host", "backend"};
-  }
+result<std::unique_ptr<engine::accelerator>> make_accelerator(const options& opts,
+                                                              std::function<bool()> cancelled) {
+  if (opts.backend == backend_kind::cuda) return make_cuda(opts, std::move(cancelled));
   gpu::host_backend_options host;
   host.threads = opts.threads;
   host.kv_bytes_max = opts.kv_cache_size_mb * mebibyte;

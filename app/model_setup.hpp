@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,10 +36,13 @@ struct served_model {
 
 [[nodiscard]] engine::result<served_model> open_model(const options& opts);
 
-/// The accelerator that --backend names, nothing loaded. Errors: worker_start_failed.
-[[nodiscard]] engine::result<std::unique_ptr<engine::accelerator>> make_accelerator(const options& opts);
+/// The accelerator that --backend names, nothing loaded. `cancelled` (any thread) ends the wait for a
+/// GPU that load() begins with. Errors: worker_start_failed.
+[[nodiscard]] engine::result<std::unique_ptr<engine::accelerator>> make_accelerator(
+    const options& opts, std::function<bool()> cancelled = [] { return false; });
 
-/// Refuses a plan over --kv-cache-size-mb, or over the memory of the machine, with both numbers.
+/// For the host backend; the other checks its own plan against the GPU. Refuses a plan over
+/// --kv-cache-size-mb, or over the memory of the machine, with both numbers.
 [[nodiscard]] std::optional<start_failure> check_plan(const engine::memory_plan& plan, const options& opts,
                                                       std::uint64_t physical_bytes);
 [[nodiscard]] std::uint64_t physical_memory_bytes() noexcept;

@@ -84,6 +84,8 @@ class line_backend : public sinks::basic_sink_backend<sinks::synchronized_feedin
     write(*found->record);
   }
 
+  void set_gpu_device(std::int64_t index) noexcept { context_.gpu_device = index; }
+
  private:
   void write(const narration_record& record) {
     std::string line =
@@ -168,6 +170,14 @@ void log_narrator::narrate(engine::severity level, std::string_view event, std::
     }
   } catch (...) {
     // Out of memory: losing a line is better than losing the worker.
+    impl_->dropped->fetch_add(1);
+  }
+}
+
+void log_narrator::set_gpu_device(std::int64_t index) noexcept {
+  try {
+    impl_->sink->locked_backend()->set_gpu_device(index);
+  } catch (...) {
     impl_->dropped->fetch_add(1);
   }
 }

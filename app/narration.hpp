@@ -30,6 +30,9 @@ class log_narrator final : public engine::narrator {
 
   void narrate(engine::severity level, std::string_view event, std::string_view human,
                std::initializer_list<engine::narration_field> fields = {}) noexcept override;
+  /// The index that lines carry from now on: --gpu-device may name a UUID, whose index is known only
+  /// when the GPU is open.
+  void set_gpu_device(std::int64_t index) noexcept;
   /// Waits until everything narrated so far is written.
   void flush() noexcept;
   /// Events lost to a full queue.

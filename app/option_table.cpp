@@ -117,6 +117,12 @@ requirement assign_gpu(text_view value, options& out) {
   return std::nullopt;
 }
 
+requirement assign_no_pinned(text_view value, options& out) {
+  if (value != "true" && value != "false") return "must be true or false";
+  out.no_pinned = value == "true";
+  return std::nullopt;
+}
+
 requirement assign_host(text_view value, options& out) {
   auto address = parse_address(value);
   if (!address) return "must be an IPv4 or IPv6 address or localhost";
@@ -198,6 +204,10 @@ std::vector<option_row> device_rows() {
       choice("backend", &options::backend, backends,
              "Where the model computes; host is for development and never chosen by itself"),
       {"", "gpu-device", "GPU", "CUDA device: index (0 to 1023) or UUID (default 0)", assign_gpu},
+      {"", "no-pinned", "true|false", "Load without pinned host memory: slower, for hosts that limit it",
+       assign_no_pinned, "true"},
+      integer("residency-check-sec", &options::residency_check_sec, 1, 86'400,
+              "How often it is checked that the model is still in VRAM", "s", "never"),
       integer("threads", &options::threads, 1, 1'024, "CPU threads of the host backend", "threads",
               "one per core"),
       integer("context", &options::context, 16, 1'048'576, "Positions per slot", "tokens", "the model's own"),

@@ -21,6 +21,7 @@ struct option_row {
   std::string value;  ///< placeholder in the help text
   std::string help;   ///< with unit, range and default
   std::function<requirement(std::string_view text, options& out)> assign;
+  std::string implicit{};  ///< what the option means on the command line without a value; empty: nothing
 };
 
 /// All options but --config, --help and --version, in the order of the help text.

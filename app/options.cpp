@@ -51,8 +51,9 @@ po::options_description table_description() {
     po::options_description group(name, help_columns);
     for (; i < option_table().size() && option_table()[i].group == name; ++i) {
       const auto& row = option_table()[i];
-      group.add_options()(row.name.c_str(), po::value<std::string>()->value_name(row.value),
-                          row.help.c_str());
+      auto* const value = po::value<std::string>()->value_name(row.value);
+      if (!row.implicit.empty()) value->implicit_value(row.implicit);
+      group.add_options()(row.name.c_str(), value, row.help.c_str());
     }
     all.add(group);
   }
@@ -253,7 +254,12 @@ std::string help_text() {
 }
 
 std::string version_text() {
-  return std::string("worker-orcd ") + version() + "\n";
+#ifdef ORCD_HAS_CUDA
+  constexpr const char* backends = "cuda, host";
+#else
+  constexpr const char* backends = "host";
+#endif
+  return std::string("worker-orcd ") + version() + "\nbackends: " + backends + "\n";
 }
 
 const char* version() noexcept {

@@ -32,7 +32,9 @@ struct options {
   std::string tokenizer;  ///< path, or empty for the model's own
   backend_kind backend = backend_kind::cuda;
   gpu_selector gpu;
-  std::uint32_t threads = 0;  ///< host backend; 0 = one per core
+  bool no_pinned = false;                  ///< CUDA backend: load without pinned staging
+  std::uint32_t residency_check_sec = 60;  ///< 0 = off
+  std::uint32_t threads = 0;               ///< host backend; 0 = one per core
 
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;  ///< 0 = any free port

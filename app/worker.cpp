@@ -27,7 +27,10 @@ worker::~worker() {
   guard_.arm(teardown_limit, fsm_.code());
   cancel_load_ = true;
   digest_.request_stop();
-  if (gpu_thread_) gpu_thread_->stop();
+  if (!gpu_thread_) return;
+  gpu_thread_->stop();
+  // What a GPU holds is given back by the thread that took it; nothing uses the device after stop().
+  gpu_thread_->post([this] { device_.reset(); });
 }
 
 exit_code worker::run() {
@@ -76,14 +79,42 @@ void worker::watch_file() {
   });
 }
 
+/// The GPU thread asks, so that the answer is about a moment between two steps (M0-W-1012).
+void worker::watch_residency() {
+  gpu_thread_->post([this] {
+    auto failures = device_->audit();
+    if (failures.empty()) return;
+    asio::post(io_, [this, failures = std::move(failures)] { on_not_resident(failures); });
+  });
+  residency_timer_.expires_after(std::chrono::seconds(opts_.residency_check_sec));
+  residency_timer_.async_wait([this](const boost::system::error_code& failed) {
+    if (!failed) watch_residency();
+  });
+}
+
+/// Once: memory that left VRAM does not come back, and one critical event is enough.
+void worker::on_not_resident(const std::vector<std::string>& failures) {
+  residency_timer_.cancel();
+  if (!state_.resident.exchange(false)) return;
+  state_.health = engine::health_status::unhealthy;
+  std::string list;
+  for (const auto& failure : failures) list += (list.empty() ? "" : "; ") + failure;
+  narrator_.narrate(
+      severity::critical, "not_resident", "The model is no longer in VRAM: " + list,
+      {{"code", engine::code_name(engine::errc::cuda_error)}, {"failures", std::uint64_t{failures.size()}}});
+}
+
 /// On any thread; from the GPU thread after every job got its error event.
-void worker::on_fatal(const error& why) {
+void worker::on_fatal(const error& why, exit_code code) {
   state_.health = engine::health_status::unhealthy;
   state_.set(lifecycle::failed);
   narrator_.narrate(severity::critical, "error", "The worker cannot go on: " + why.message,
                     {{"code", engine::code_name(why.code)}, {"phase", std::string_view("serving")}});
   service_.failed(why.message);
-  post_event(shutdown_event::fatal, "fatal failure");
+  asio::post(io_, [this, code] {
+    fsm_.set_failure_code(code);
+    handle(shutdown_event::fatal, "fatal failure");
+  });
 }
 
 void worker::post_event(shutdown_event event, const char* reason) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "app/exit_guard.hpp"
 #include "app/load_progress.hpp"
@@ -57,7 +58,9 @@ class worker {
   void await_signal();
   void watch(std::chrono::milliseconds interval);
   void watch_file();
-  void on_fatal(const engine::error& why);
+  void watch_residency();
+  void on_not_resident(const std::vector<std::string>& failures);
+  void on_fatal(const engine::error& why, exit_code code = exit_code::failure);
   void handle(shutdown_event event, const char* reason);
   void perform(shutdown_action action, const char* reason);
   void begin_drain(const char* reason);
@@ -88,6 +91,7 @@ class worker {
   boost::asio::steady_timer drain_timer_{io_};
   boost::asio::steady_timer watchdog_timer_{io_};
   boost::asio::steady_timer file_timer_{io_};
+  boost::asio::steady_timer residency_timer_{io_};
   std::optional<progress_watchdog> watchdog_;
   std::shared_ptr<std::atomic<std::uint64_t>> pings_answered_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);

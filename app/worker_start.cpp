@@ -6,6 +6,7 @@
 
 #include "app/model_digest.hpp"
 #include "app/worker_parts.hpp"
+#include "gpu/allocation_counter.hpp"
 #include "gpu/host_backend.hpp"
 #include "net/ready_callback.hpp"
 
@@ -43,14 +44,16 @@ void worker::narrate_startup() {
 /// Everything that can fail without touching a weight; the port is taken here, so that a worker with no
 /// place to listen does not load for a minute first.
 std::optional<start_failure> worker::open() {
-  auto device = make_accelerator(opts_);
+  auto device = make_accelerator(opts_, [this] { return cancel_load_.load(); });
   if (!device) return start_failure{device.error(), {}, {}};
   device_ = std::move(*device);
   auto model = open_model(opts_);
   if (!model) return start_failure{model.error(), {}, {}};
   model_.emplace(std::move(*model));
-  const auto plan = gpu::plan_host_memory(model_->spec, model_->plan_for);
-  if (auto failure = check_plan(plan, opts_, physical_memory_bytes())) return failure;
+  if (opts_.backend == backend_kind::host) {
+    const auto plan = gpu::plan_host_memory(model_->spec, model_->plan_for);
+    if (auto failure = check_plan(plan, opts_, physical_memory_bytes())) return failure;
+  }
   identity_ = make_identity(opts_, *model_);
   const auto trained = model_->spec.spec.context_length;
   if (opts_.context > trained && !opts_.rope.scaling) {
@@ -72,7 +75,9 @@ void worker::make_server() {
   schedule.slots = opts_.slots;
   const auto ends = model_->tokenizer->end_of_generation();
   schedule.end_of_generation.assign(ends.begin(), ends.end());
-  schedule.on_failure = [this](const error& why) { on_fatal(why); };
+  schedule.on_failure = [this](const error& why) {
+    on_fatal(why, fault_exit_code(why.code, device_->device_lost()));
+  };
   schedule.on_degraded = [this](const error& why) {
     narrator_.narrate(severity::error, "error", why.message, {{"code", engine::code_name(why.code)}});
   };
@@ -94,7 +99,11 @@ void worker::make_server() {
   server_.emplace(
       io_, std::move(config),
       net::server_context{*gpu_thread_, *admission_, state_, identity_, *model_->tokenizer, narrator_,
-                          [this] { post_event(shutdown_event::request, "POST /shutdown"); }});
+                          [this] { post_event(shutdown_event::request, "POST /shutdown"); },
+                          [] {
+                            const auto counts = gpu::counted_allocations();
+                            return engine::memory_counts{counts.pinned_bytes, counts.after_seal};
+                          }});
 }
 
 /// The hash takes about a second per gigabyte and nothing waits for it; /health shows it when known.
@@ -153,6 +162,12 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
   if (fsm_.ending()) return;
   if (!plan) return fail_start({plan.error(), {}, {}});
   if (auto intact = model_->file.check_intact(); !intact) return fail_start({intact.error(), {}, {}});
+  // The server does not listen yet, so nobody reads the identity.
+  const auto gpu = device_->device();
+  identity_.gpu_device = gpu.index;
+  identity_.gpu_name = gpu.name;
+  identity_.gpu_uuid = gpu.uuid;
+  narrator_.set_gpu_device(gpu.index);
   state_.resident = device_->resident();
   state_.vram_bytes = device_->vram_bytes();
   state_.load_percent = 100;
@@ -160,6 +175,8 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
                     {{"load_ms", ms_since(load_started_at_)},
                      {"vram_bytes", device_->vram_bytes()},
                      {"resident", device_->resident()},
+                     {"gpu_name", std::string_view(gpu.name)},
+                     {"gpu_uuid", std::string_view(gpu.uuid)},
                      {"weights_bytes", plan->weights_bytes},
                      {"kv_bytes", plan->kv_bytes},
                      {"workspace_bytes", plan->workspace_bytes},
@@ -194,6 +211,7 @@ void worker::become_ready() {
                      {"slots", std::uint64_t{identity_.slots}},
                      {"start_ms", ms_since(started_at_)}});
   if (opts_.backend == backend_kind::host) watch_file();
+  if (opts_.backend == backend_kind::cuda && opts_.residency_check_sec != 0) watch_residency();
   service_.ready("Serving " + identity_.model_name + " at " + uri_);
   if (const auto interval = service_manager::watchdog_interval()) {
     // A step of the host backend may take many seconds on a small machine; a GPU's may not.

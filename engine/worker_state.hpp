@@ -33,7 +33,9 @@ struct worker_identity {
   std::string backend;      ///< "host", "cuda"
   std::string tokenizer_kind;
   std::string architecture;
-  std::int32_t gpu_device = -1;
+  std::int32_t gpu_device = -1;  ///< the real index once loaded; -1 on the host backend
+  std::string gpu_name;          ///< "NVIDIA H200"; empty on the host backend and until loaded
+  std::string gpu_uuid;
   std::uint32_t slots = 1;
   std::uint32_t context_tokens = 0;
   std::uint32_t active_experts = 0;  ///< experts_used of a MoE model, else 0
@@ -42,6 +44,12 @@ struct worker_identity {
   [[nodiscard]] std::uint64_t kv_blocks() const noexcept {
     return std::uint64_t{slots} * ((context_tokens + kv_block_tokens - 1) / kv_block_tokens);
   }
+};
+
+/// Memory outside the plan, read when somebody asks.
+struct memory_counts {
+  std::uint64_t pinned_bytes = 0;            ///< of host memory, held now
+  std::uint64_t post_ready_allocations = 0;  ///< of device memory since the model was loaded; stays 0
 };
 
 /// Published state. `lifecycle` holds starting/ready/draining/failed; busy is derived: ready with a

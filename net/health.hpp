@@ -24,6 +24,7 @@ struct health_facts {
   bool resident = false;
   std::uint64_t vram_bytes = 0;
   std::uint32_t load_percent = 0;
+  engine::memory_counts memory{};
 };
 
 /// `busy` is ready with a job running; a drain wins over both.

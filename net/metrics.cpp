@@ -35,6 +35,11 @@ void render_worker(metrics_text& out, const metrics_snapshot& now) {
       .sample(now.uptime_seconds);
   out.family("worker_vram_bytes", "gauge", "Device memory held; 0 on the host backend.")
       .sample(static_cast<double>(now.vram_bytes), {{"quant_kind", now.quant_kind}});
+  out.family("worker_pinned_bytes", "gauge", "Pinned host memory held.")
+      .sample(static_cast<double>(now.pinned_bytes));
+  out.family("worker_post_ready_allocations_total", "counter",
+             "Device allocations since the model was loaded; every one is a defect.")
+      .sample(static_cast<double>(now.post_ready_allocations));
   out.family("worker_resident", "gauge", "1 while all model memory is in VRAM.").sample(now.resident ? 1 : 0);
   out.family("worker_active_experts", "gauge", "Experts used per token of a mixture model, else 0.")
       .sample(now.active_experts);

@@ -75,6 +75,8 @@ struct metrics_snapshot {
   std::uint32_t kv_block_tokens = 0;
   std::uint64_t kv_blocks = 0;
   std::uint64_t vram_bytes = 0;
+  std::uint64_t pinned_bytes = 0;
+  std::uint64_t post_ready_allocations = 0;
   bool resident = false;
   std::string_view state;  ///< starting, ready, busy, draining, failed
   double uptime_seconds = 0;

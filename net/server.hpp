@@ -21,6 +21,7 @@ class job_service;
 class narrator;
 class tokenizer;
 class worker_state;
+struct memory_counts;
 struct worker_identity;
 }  // namespace orcd::engine
 
@@ -71,7 +72,8 @@ struct server_context {
   const engine::worker_identity& identity;
   const engine::tokenizer& tokenizer;
   engine::narrator& narrator;
-  std::function<void()> request_shutdown;  ///< POST /shutdown
+  std::function<void()> request_shutdown;           ///< POST /shutdown
+  std::function<engine::memory_counts()> memory{};  ///< unset: all 0. Must not wait.
 };
 
 class server {

@@ -36,6 +36,7 @@ health_facts service::facts() const {
   facts.resident = state.resident.load();
   facts.vram_bytes = state.vram_bytes.load();
   facts.load_percent = state.load_percent.load();
+  if (context.memory) facts.memory = context.memory();
   return facts;
 }
 
@@ -57,6 +58,8 @@ metrics_snapshot service::snapshot() const {
   shot.kv_blocks = identity.kv_blocks();
   shot.vram_bytes = now.vram_bytes;
   shot.resident = now.resident;
+  shot.post_ready_allocations = now.memory.post_ready_allocations;
+  shot.pinned_bytes = now.memory.pinned_bytes;
   shot.state = engine::to_string(shown_state(now));
   shot.uptime_seconds = std::chrono::duration<double>(steady_clock::now() - created_at_).count();
   shot.step_age_seconds = std::chrono::duration<double>(now.step_age).count();

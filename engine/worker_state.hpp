@@ -2,13 +2,13 @@
 // thread, read by sessions. All members are atomics; readers never wait. Source: WORK-3015, design 6.
 #pragma once
 
-#include "engine/base/error.hpp"
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "engine/base/error.hpp"
 
 namespace orcd::engine {
 
@@ -26,11 +26,11 @@ inline constexpr std::uint32_t kv_block_tokens = 256;
 struct worker_identity {
   std::string worker_id;
   std::string version;
-  std::string model_name;   ///< file stem, lower case: "qwen2.5-0.5b-instruct-q4_k_m"
+  std::string model_name;  ///< file stem, lower case: "qwen2.5-0.5b-instruct-q4_k_m"
   std::string model_path;
   std::string quant_kind;
-  std::string digest;       ///< "sha256:..." of the model file, or empty until known
-  std::string backend;      ///< "host", "cuda"
+  std::string digest;   ///< "sha256:..." of the model file, or empty until known
+  std::string backend;  ///< "host", "cuda"
   std::string tokenizer_kind;
   std::string architecture;
   std::int32_t gpu_device = -1;  ///< the real index once loaded; -1 on the host backend

@@ -1,0 +1,172 @@
+#include "bench/decode/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace orcd::bench {
+namespace {
+
+using engine::sampled_token;
+using engine::sequence_step;
+using engine::slot_id;
+using engine::token_id;
+using steady = std::chrono::steady_clock;
+
+/// Untimed steps before the timed ones: they bring the clocks up and fill the caches.
+constexpr std::uint32_t settling_steps = 4;
+
+double seconds_since(steady::time_point begin) {
+  return std::chrono::duration<double>(steady::now() - begin).count();
+}
+
+std::vector<token_id> make_prompt(std::uint32_t slot, std::uint32_t tokens, std::uint32_t vocab) {
+  std::vector<token_id> out(tokens);
+  std::uint64_t state = slot + 1;
+  for (token_id& token : out) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    token = static_cast<token_id>((state >> 33U) % vocab);
+  }
+  return out;
+}
+
+/// What one run gave: seconds for `tokens` tokens, and everything that was sampled.
+struct run_result {
+  double seconds = 0.0;
+  std::uint32_t steps = 0;
+  std::vector<token_id> sampled;
+};
+
+class driver {
+ public:
+  driver(engine::accelerator& device, std::uint32_t vocab) : device_(device), vocab_(vocab) {}
+
+  /// The token sampled after the whole prompt.
+  token_id prefill(std::uint32_t slot, std::span<const token_id> prompt) {
+    token_id last = -1;
+    for (std::size_t at = 0; at < prompt.size(); at += device_.chunk_tokens()) {
+      const std::size_t count = std::min<std::size_t>(device_.chunk_tokens(), prompt.size() - at);
+      const bool end = at + count == prompt.size();
+      const sequence_step part{slot_id{slot}, static_cast<std::uint32_t>(at), prompt.subspan(at, count),
+                               end ? &request_ : nullptr};
+      run_step({&part, 1}, end ? 1 : 0);
+      if (end) last = sampled_.front().token;
+    }
+    return last;
+  }
+
+  /// One step: the last token of every sequence is appended at `position`, and replaced by the next.
+  void decode(std::span<token_id> last, std::uint32_t position) {
+    steps_.clear();
+    for (std::uint32_t slot = 0; slot < last.size(); ++slot) {
+      steps_.push_back({slot_id{slot}, position, {&last[slot], 1}, &request_});
+    }
+    run_step(steps_, last.size());
+    for (std::size_t i = 0; i < last.size(); ++i) last[i] = sampled_[i].token;
+  }
+
+  void release(std::uint32_t slots) noexcept {
+    for (std::uint32_t slot = 0; slot < slots; ++slot) device_.release(slot_id{slot});
+  }
+
+ private:
+  void run_step(std::span<const sequence_step> parts, std::size_t expected) {
+    sampled_.clear();
+    if (!device_.step(parts, interrupt_, sampled_)) throw std::runtime_error("a step stopped by itself");
+    if (sampled_.size() != expected) {
+      throw std::runtime_error("a step sampled " + std::to_string(sampled_.size()) + " tokens, not " +
+                               std::to_string(expected));
+    }
+    for (const sampled_token& s : sampled_) {
+      if (s.token < 0 || static_cast<std::uint32_t>(s.token) >= vocab_)
+        throw std::runtime_error("sampled token " + std::to_string(s.token) + " is not in the vocabulary");
+    }
+  }
+
+  engine::accelerator& device_;
+  std::uint32_t vocab_;
+  const engine::interrupt_flag interrupt_{false};
+  const engine::sampling_params greedy_{.temperature = 0.0F};
+  const engine::sample_request request_{.params = &greedy_, .recent = {}, .draw = 0.0};
+  std::vector<sequence_step> steps_;
+  std::vector<sampled_token> sampled_;
+};
+
+/// Repeats `run` within the limits. Each run counts `tokens_per_step` tokens a step.
+template <class F>
+rate repeat(const measure_limits& limits, double tokens_per_step, F run) {
+  const auto begin = steady::now();
+  rate out;
+  std::vector<double> rates;
+  std::vector<token_id> first;
+  for (std::uint32_t i = 0; i < limits.runs && (i == 0 || seconds_since(begin) < limits.seconds); ++i) {
+    const run_result r = run(begin);
+    if (r.steps == 0 || r.seconds <= 0.0) break;
+    rates.push_back(r.steps * tokens_per_step / r.seconds);
+    if (i == 0) first = r.sampled;
+    // A run that the clock cut short sampled fewer tokens; those it has must be the same.
+    const std::size_t both = std::min(first.size(), r.sampled.size());
+    out.reproducible &=
+        std::equal(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(both), r.sampled.begin());
+  }
+  if (rates.empty()) throw std::runtime_error("nothing was measured");
+  std::sort(rates.begin(), rates.end());
+  out.tok_s = rates[rates.size() / 2];
+  out.spread = (rates.back() - rates.front()) / out.tok_s;
+  out.step_ms = 1e3 * tokens_per_step / out.tok_s;
+  out.runs = static_cast<std::uint32_t>(rates.size());
+  return out;
+}
+
+}  // namespace
+
+std::uint32_t positions_needed(std::uint32_t prompt, const measure_limits& limits) {
+  return prompt + settling_steps + limits.tokens;
+}
+
+rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint32_t sequences,
+                    std::uint32_t prompt, const measure_limits& limits) {
+  driver drive(device, vocab);
+  std::vector<std::vector<token_id>> prompts;
+  for (std::uint32_t slot = 0; slot < sequences; ++slot) prompts.push_back(make_prompt(slot, prompt, vocab));
+  return repeat(limits, sequences, [&](steady::time_point begin) {
+    run_result out;
+    std::vector<token_id> last(sequences);
+    for (std::uint32_t slot = 0; slot < sequences; ++slot) last[slot] = drive.prefill(slot, prompts[slot]);
+    out.sampled = last;
+    out.sampled.reserve(std::size_t{sequences} * (1 + settling_steps + limits.tokens));
+    std::uint32_t position = prompt;
+    const auto advance = [&] {
+      drive.decode(last, position++);
+      out.sampled.insert(out.sampled.end(), last.begin(), last.end());
+    };
+    for (std::uint32_t i = 0; i < settling_steps; ++i) advance();
+    const auto decode_begin = steady::now();
+    while (out.steps < limits.tokens && (out.steps == 0 || seconds_since(begin) < 2 * limits.seconds)) {
+      advance();
+      ++out.steps;
+    }
+    out.seconds = seconds_since(decode_begin);
+    drive.release(sequences);
+    return out;
+  });
+}
+
+rate measure_prefill(engine::accelerator& device, std::uint32_t vocab, std::uint32_t tokens,
+                     const measure_limits& limits) {
+  driver drive(device, vocab);
+  const std::vector<token_id> prompt = make_prompt(0, tokens, vocab);
+  return repeat(limits, tokens, [&](steady::time_point) {
+    run_result out;
+    const auto begin = steady::now();
+    out.sampled = {drive.prefill(0, prompt)};
+    out.seconds = seconds_since(begin);
+    out.steps = 1;
+    drive.release(1);
+    return out;
+  });
+}
+
+}  // namespace orcd::bench

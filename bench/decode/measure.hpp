@@ -1,0 +1,38 @@
+// Rates of an accelerator, driven as the scheduler drives it: prompts in chunks, then one token of every
+// sequence a step, greedy. Times are wall clock and include what a caller waits for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+
+namespace orcd::bench {
+
+struct measure_limits {
+  std::uint32_t runs = 5;
+  std::uint32_t tokens = 128;  ///< decoded a sequence and run
+  double seconds = 4.0;        ///< no run begins after this, and decoding stops
+};
+
+struct rate {
+  double tok_s = 0.0;    ///< median of the runs, all sequences together
+  double spread = 0.0;   ///< (fastest - slowest) / median
+  double step_ms = 0.0;  ///< of one decode step, or of the whole prompt
+  std::uint32_t runs = 0;
+  bool reproducible = true;  ///< every run sampled the same tokens
+};
+
+/// Positions a sequence needs for a prompt and its decoding.
+[[nodiscard]] std::uint32_t positions_needed(std::uint32_t prompt, const measure_limits& limits);
+
+/// `sequences` slots, each with its own prompt of `prompt` tokens, decoding together. Throws
+/// accelerator_failure, and runtime_error for an answer that no accelerator may give.
+[[nodiscard]] rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint32_t sequences,
+                                  std::uint32_t prompt, const measure_limits& limits);
+
+/// One prompt of `tokens` tokens up to and including its first sampled token.
+[[nodiscard]] rate measure_prefill(engine::accelerator& device, std::uint32_t vocab, std::uint32_t tokens,
+                                   const measure_limits& limits);
+
+}  // namespace orcd::bench

@@ -1,0 +1,262 @@
+#include "bench/synth/model_shapes.hpp"
+
+#include "bench/synth/vocabulary.hpp"
+
+namespace orcd::bench {
+namespace {
+
+using engine::ggml_type;
+
+/// Weights of this size keep activations finite at every width of the three models.
+constexpr float weight_spread = 0.02F;
+constexpr float bias_spread = 0.1F;
+
+enum class family { qwen2, phi3, gpt_oss };
+
+struct shape {
+  const char* name;
+  const char* architecture;
+  family kind;
+  std::uint64_t embedding, ffn, layers, heads, kv_heads, head_width, vocab;
+  std::uint32_t context;
+  float rms_eps, rope_base;
+  std::uint32_t file_type;
+  ggml_type embedding_type, output_type;
+  vocabulary_kind tokenizer;
+  std::uint64_t merges;
+  std::uint64_t published_tensors, published_bytes;
+};
+
+constexpr shape shapes[]{
+    {"qwen2.5-0.5b",
+     "qwen2",
+     family::qwen2,
+     896,
+     4864,
+     24,
+     14,
+     2,
+     64,
+     151936,
+     32768,
+     1e-6F,
+     1e6F,
+     15,
+     ggml_type::q5_0,
+     ggml_type::q8_0,
+     vocabulary_kind::qwen2,
+     151387,
+     291,
+     485'452'288},
+    {"phi-3-mini",
+     "phi3",
+     family::phi3,
+     3072,
+     8192,
+     32,
+     32,
+     32,
+     96,
+     32064,
+     4096,
+     1e-5F,
+     1e4F,
+     15,
+     ggml_type::q4_k,
+     ggml_type::q6_k,
+     vocabulary_kind::sentencepiece,
+     0,
+     195,
+     2'392'493'568},
+    {"gpt-oss-20b",
+     "gpt-oss",
+     family::gpt_oss,
+     2880,
+     2880,
+     24,
+     64,
+     8,
+     64,
+     201088,
+     131072,
+     1e-5F,
+     150'000.0F,
+     38,
+     ggml_type::q8_0,
+     ggml_type::q8_0,
+     vocabulary_kind::gpt_4o,
+     446189,
+     459,
+     12'096'558'336},
+};
+
+constexpr std::uint64_t experts = 32;
+constexpr std::uint32_t experts_used = 4;
+
+/// The layers to which the Q4_K_M mixture gives more bits: the first and last eighth, and every third
+/// between.
+bool more_bits(std::uint64_t layer, std::uint64_t layers) {
+  return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+}
+
+class planner {
+ public:
+  planner(const shape& s, std::uint64_t layers, std::uint64_t vocab)
+      : s_(s), layers_(layers), vocab_(vocab) {}
+
+  engine::result<planned_model> plan() {
+    add_metadata();
+    const auto words = add_tokenizer(out_.header, s_.tokenizer, vocab_, s_.merges);
+    if (!words) return words.error();
+    matrix("token_embd.weight", {s_.embedding, vocab_}, s_.embedding_type);
+    for (std::uint64_t layer = 0; layer < layers_; ++layer) add_layer(layer);
+    vector("output_norm.weight", {s_.embedding}, 1.0F);
+    matrix("output.weight", {s_.embedding, vocab_}, s_.output_type);
+    return std::move(out_);
+  }
+
+ private:
+  template <class T>
+  void key(const std::string& name, T value) {
+    out_.header.add(std::string(s_.architecture) + "." + name, value);
+  }
+  void number(const std::string& name, std::uint64_t value) { key(name, static_cast<std::uint32_t>(value)); }
+
+  void add_metadata() {
+    out_.header.add("general.architecture", s_.architecture);
+    out_.header.add("general.name", std::string(s_.name) + " with random weights");
+    out_.header.add("general.file_type", s_.file_type);
+    out_.header.add("general.quantization_version", std::uint32_t{2});
+    number("block_count", layers_);
+    number("context_length", s_.context);
+    number("embedding_length", s_.embedding);
+    number("feed_forward_length", s_.ffn);
+    number("attention.head_count", s_.heads);
+    number("attention.head_count_kv", s_.kv_heads);
+    key("attention.layer_norm_rms_epsilon", s_.rms_eps);
+    key("rope.freq_base", s_.rope_base);
+    if (s_.kind == family::phi3) number("rope.dimension_count", s_.head_width);
+    if (s_.kind != family::gpt_oss) return;
+    number("attention.key_length", s_.head_width);
+    number("attention.value_length", s_.head_width);
+    number("attention.sliding_window", 128);
+    number("expert_count", experts);
+    number("expert_used_count", experts_used);
+    number("expert_feed_forward_length", s_.ffn);
+    key("rope.scaling.type", "yarn");
+    key("rope.scaling.factor", 32.0F);
+    number("rope.scaling.original_context_length", 4096);
+  }
+
+  void add_layer(std::uint64_t layer) {
+    prefix_ = "blk." + std::to_string(layer) + ".";
+    const bool more = more_bits(layer, layers_);
+    vector(prefix_ + "attn_norm.weight", {s_.embedding}, 1.0F);
+    switch (s_.kind) {
+      case family::qwen2:
+        split_attention(ggml_type::q5_0, more ? ggml_type::q8_0 : ggml_type::q5_0, ggml_type::q5_0);
+        vector(prefix_ + "ffn_norm.weight", {s_.embedding}, 1.0F);
+        linear("ffn_gate", s_.embedding, s_.ffn, ggml_type::q5_0);
+        linear("ffn_up", s_.embedding, s_.ffn, ggml_type::q5_0);
+        return linear("ffn_down", s_.ffn, s_.embedding, more ? ggml_type::q6_k : ggml_type::q4_k);
+      case family::phi3:
+        linear("attn_qkv", s_.embedding, q_rows() + 2 * kv_rows(), ggml_type::q5_k);
+        linear("attn_output", q_rows(), s_.embedding, ggml_type::q4_k);
+        vector(prefix_ + "ffn_norm.weight", {s_.embedding}, 1.0F);
+        linear("ffn_up", s_.embedding, 2 * s_.ffn, ggml_type::q4_k);
+        return linear("ffn_down", s_.ffn, s_.embedding, more ? ggml_type::q6_k : ggml_type::q4_k);
+      case family::gpt_oss:
+        split_attention(ggml_type::q8_0, ggml_type::q8_0, ggml_type::q8_0);
+        vector(prefix_ + "attn_output.bias", {s_.embedding}, 0.0F);
+        vector(prefix_ + "attn_sinks.weight", {s_.heads}, 0.0F);
+        vector(prefix_ + "post_attention_norm.weight", {s_.embedding}, 1.0F);
+        return add_experts();
+    }
+  }
+
+  void split_attention(ggml_type qk, ggml_type v, ggml_type o) {
+    linear("attn_q", s_.embedding, q_rows(), qk);
+    linear("attn_k", s_.embedding, kv_rows(), qk);
+    linear("attn_v", s_.embedding, kv_rows(), v);
+    vector(prefix_ + "attn_q.bias", {q_rows()}, 0.0F);
+    vector(prefix_ + "attn_k.bias", {kv_rows()}, 0.0F);
+    vector(prefix_ + "attn_v.bias", {kv_rows()}, 0.0F);
+    linear("attn_output", q_rows(), s_.embedding, o);
+  }
+
+  void add_experts() {
+    matrix(prefix_ + "ffn_gate_inp.weight", {s_.embedding, experts}, ggml_type::f32);
+    vector(prefix_ + "ffn_gate_inp.bias", {experts}, 0.0F);
+    const auto stack = [&](const std::string& name, std::uint64_t cols, std::uint64_t rows) {
+      matrix(prefix_ + name + ".weight", {cols, rows, experts}, ggml_type::mxfp4);
+      vector(prefix_ + name + ".bias", {rows, experts}, 0.0F);
+    };
+    stack("ffn_gate_exps", s_.embedding, s_.ffn);
+    stack("ffn_up_exps", s_.embedding, s_.ffn);
+    stack("ffn_down_exps", s_.ffn, s_.embedding);
+  }
+
+  void linear(const std::string& name, std::uint64_t cols, std::uint64_t rows, ggml_type type) {
+    matrix(prefix_ + name + ".weight", {cols, rows}, type);
+  }
+  void matrix(std::string name, std::vector<std::uint64_t> extents, ggml_type type) {
+    out_.tensors.push_back({std::move(name), std::move(extents), type, 0.0F, weight_spread});
+  }
+  void vector(std::string name, std::vector<std::uint64_t> extents, float centre) {
+    out_.tensors.push_back({std::move(name), std::move(extents), ggml_type::f32, centre, bias_spread});
+  }
+  std::uint64_t q_rows() const { return s_.heads * s_.head_width; }
+  std::uint64_t kv_rows() const { return s_.kv_heads * s_.head_width; }
+
+  const shape& s_;
+  std::uint64_t layers_;
+  std::uint64_t vocab_;
+  planned_model out_;
+  std::string prefix_;
+};
+
+}  // namespace
+
+std::uint64_t planned_tensor::bytes() const noexcept {
+  std::uint64_t rows = 1;
+  for (std::size_t i = 1; i < extents.size(); ++i) rows *= extents[i];
+  return engine::row_bytes(engine::traits_of(type), extents[0]) * rows;
+}
+
+std::uint64_t planned_model::tensor_bytes() const noexcept {
+  std::uint64_t total = 0;
+  for (const planned_tensor& tensor : tensors) total += tensor.bytes();
+  return total;
+}
+
+engine::result<planned_model> plan_model(const model_choice& choice) {
+  using engine::errc;
+  using engine::error;
+  const shape* found = nullptr;
+  for (const shape& s : shapes) {
+    if (choice.model == s.name) found = &s;
+  }
+  if (found == nullptr) {
+    return error(errc::invalid_request,
+                 "no model '" + choice.model + "'; there are qwen2.5-0.5b, phi-3-mini and gpt-oss-20b");
+  }
+  const std::uint64_t layers = choice.layers.value_or(static_cast<std::uint32_t>(found->layers));
+  const std::uint64_t vocab = choice.vocab.value_or(static_cast<std::uint32_t>(found->vocab));
+  if (layers < 1 || layers > 512) {
+    return error(errc::invalid_request, "--layers is " + std::to_string(layers) + "; it must be 1 to 512");
+  }
+  auto planned = planner(*found, layers, vocab).plan();
+  if (!planned) return planned;
+  const bool true_size = layers == found->layers && vocab == found->vocab;
+  if (true_size && (planned->tensors.size() != found->published_tensors ||
+                    planned->tensor_bytes() != found->published_bytes)) {
+    return error(errc::internal, std::to_string(planned->tensors.size()) + " tensors of " +
+                                     std::to_string(planned->tensor_bytes()) +
+                                     " bytes; the published file has " +
+                                     std::to_string(found->published_tensors) + " of " +
+                                     std::to_string(found->published_bytes));
+  }
+  return planned;
+}
+
+}  // namespace orcd::bench

@@ -148,11 +148,16 @@ class benchmark {
     begin_ = steady::now();
     one_sequence();
     several_sequences();
-    if (!s_.json.empty()) figures_.write(s_.json);
+    save();
   }
 
  private:
   [[nodiscard]] std::string key(const std::string& rest) const { return s_.name + "/" + rest; }
+
+  /// After every measurement, so that a later failure loses none.
+  void save() const {
+    if (!s_.json.empty()) figures_.write(s_.json);
+  }
 
   void one_sequence() {
     const loaded l = load(s_, 1, 4096);
@@ -235,6 +240,7 @@ class benchmark {
                 last_.step_ms, last_.runs, 100 * last_.spread,
                 last_.reproducible ? "" : "; RUNS DIFFER IN THEIR TOKENS");
     std::fflush(stdout);
+    save();
   }
 
   /// Of the last measurement: the share of the ceiling that reading the weights takes, and with K and V.

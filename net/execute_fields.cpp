@@ -59,7 +59,9 @@ std::string shown(const json_scalar& value) {
   if (const auto* d = std::get_if<double>(&value)) {
     std::array<char, 32> text;
     std::snprintf(text.data(), text.size(), "%.9g", *d);
-    return text.data();
+    const std::string number = text.data();
+    // 1.0 is no integer, and must not be shown as one in the message that says so.
+    return number.find_first_not_of("-0123456789") == std::string::npos ? number + ".0" : number;
   }
   if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
   return "null";

@@ -139,6 +139,11 @@ BOOST_AUTO_TEST_CASE(wrong_values_are_refused_by_name) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_real_number_is_shown_as_one_where_an_integer_is_due) {
+  BOOST_TEST(mentions(refusal(body(R"(,"seed":1.0)")), "it is 1.0"));
+  BOOST_TEST(mentions(refusal(body(R"(,"max_tokens":-2e0)")), "it is -2.0"));
+}
+
 BOOST_AUTO_TEST_CASE(missing_empty_and_mistyped_job_id_and_prompt) {
   BOOST_TEST(refusal(R"({"prompt":"p"})").param == "job_id");
   BOOST_TEST(refusal(R"({"job_id":"j"})").param == "prompt");

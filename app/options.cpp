@@ -76,7 +76,9 @@ result<settings> read_command_line(std::span<const std::string> args) {
     constexpr int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
     const auto parsed = po::command_line_parser(words).options(all).style(style).run();
     for (const auto& option : parsed.options) {
-      const auto value = option.value.empty() ? std::string() : option.value.front();
+      const auto* const row = find_row(option.string_key);
+      const auto implicit = row == nullptr ? std::string() : row->implicit;
+      const auto value = option.value.empty() ? implicit : option.value.front();
       if (option.string_key.empty() || option.position_key >= 0) {
         return usage_error("unexpected argument '" + value + "'; every option starts with --", "");
       }

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 import gguf_edit
-from worker_process import BINARY, Worker, run_to_exit
+from worker_process import BINARY, CUDA, Worker, run_to_exit
 
 FAILURE, USAGE = 1, 2
 
@@ -124,6 +124,7 @@ def test_port_is_checked_before_the_model_is_loaded(tmp_path):
     assert only_error(worker)['code'] in ('WORKER_START_FAILED', 'MODEL_LOAD_FAILED')
 
 
+@pytest.mark.skipif(CUDA, reason='this build has the CUDA backend; test_cuda.py covers its refusals')
 def test_cuda_backend_is_refused_where_there_is_none(tiny_model):
     exit_code, worker = run_to_exit('--model', tiny_model, '--backend', 'cuda', backend=False)
     message = only_error(worker)['message']

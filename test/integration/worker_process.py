@@ -19,6 +19,8 @@ BINARY = BUILD / 'worker-orcd'
 SANITIZED = os.environ.get('ORCD_SANITIZED', '') not in ('', '0')
 # Sanitizers cost a factor; limits of time are stretched by it, never loosened otherwise.
 STRETCH = 15.0 if SANITIZED else 1.0
+CUDA = BINARY.exists() and 'backends: cuda' in subprocess.run(
+    [str(BINARY), '--version'], stdout=subprocess.PIPE, check=True, timeout=30).stdout.decode()
 START_TIMEOUT = 30.0 * STRETCH
 SANITIZER_REPORT = re.compile(r'(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error: ')
 

@@ -75,6 +75,7 @@ BOOST_AUTO_TEST_CASE(defaults_are_the_documented_ones) {
   BOOST_TEST(o.max_prompt_chars == 32768U);
   BOOST_TEST(o.inference_timeout_sec == 300U);
   BOOST_TEST((o.deadlines == net::deadline_mode::enforce));
+  BOOST_TEST(o.residency_check_sec == 60U);
   BOOST_TEST(o.context == 0U);
   BOOST_TEST(o.slots == 1U);
   BOOST_TEST(o.max_queue == 8U);
@@ -256,6 +257,8 @@ std::ostream& operator<<(std::ostream& out, const integer_case& c) {
 const std::vector<integer_case> integers{
     {"port", 1024, 65535, true, [](const options& o) -> std::uint64_t { return o.port; }},
     {"threads", 1, 1024, true, [](const options& o) -> std::uint64_t { return o.threads; }},
+    {"residency-check-sec", 1, 86'400, true,
+     [](const options& o) -> std::uint64_t { return o.residency_check_sec; }},
     {"context", 16, 1048576, true, [](const options& o) -> std::uint64_t { return o.context; }},
     {"slots", 1, 256, false, [](const options& o) -> std::uint64_t { return o.slots; }},
     {"kv-cache-size-mb", 1, 16777216, true,

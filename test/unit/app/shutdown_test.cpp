@@ -24,6 +24,20 @@ action after(shutdown_fsm& fsm, std::initializer_list<event> events) {
 
 BOOST_AUTO_TEST_SUITE(shutdown)
 
+BOOST_AUTO_TEST_CASE(a_cuda_fault_and_a_lost_device_end_with_codes_of_their_own) {
+  using orcd::app::fault_exit_code;
+  using orcd::engine::errc;
+  BOOST_TEST((fault_exit_code(errc::cuda_error, false) == exit_code::cuda_fault));
+  BOOST_TEST((fault_exit_code(errc::cuda_error, true) == exit_code::device_lost));
+  BOOST_TEST((fault_exit_code(errc::internal, true) == exit_code::failure));
+  BOOST_TEST(static_cast<int>(exit_code::cuda_fault) == 3);
+  BOOST_TEST(static_cast<int>(exit_code::device_lost) == 4);
+  shutdown_fsm fsm;
+  fsm.set_failure_code(exit_code::device_lost);
+  BOOST_TEST((after(fsm, {event::loaded, event::sigterm, event::fatal}) == action::stop_server));
+  BOOST_TEST((fsm.code() == exit_code::device_lost));
+}
+
 BOOST_AUTO_TEST_CASE(a_signal_drains_and_the_last_job_ends_it_well) {
   shutdown_fsm fsm;
   BOOST_TEST((after(fsm, {event::loaded, event::sigterm}) == action::begin_drain));

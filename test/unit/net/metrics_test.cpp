@@ -178,11 +178,15 @@ BOOST_AUTO_TEST_CASE(health_body) {
   identity.backend = "host";
   auto f = facts(lifecycle::ready);
   f.vram_bytes = 369'098'752;
+  f.memory.pinned_bytes = 65'536;
+  identity.gpu_name = "NVIDIA H200";
+  identity.gpu_uuid = "GPU-1";
   f.uptime = std::chrono::seconds(3'600);
   const auto body = make_health_reply(f, identity).body;
   for (const char* part :
        {"\"status\":\"healthy\"", "\"model\":\"m\"", "\"vram_bytes\":369098752", "\"uptime_seconds\":3600",
-        "\"backend\":\"host\"", "\"state\":\"ready\"", "\"resident\":false", "\"last_step_age_ms\":0"}) {
+        "\"backend\":\"host\"", "\"state\":\"ready\"", "\"resident\":false", "\"last_step_age_ms\":0",
+        "\"pinned_bytes\":65536", "\"gpu_name\":\"NVIDIA H200\"", "\"gpu_uuid\":\"GPU-1\""}) {
     BOOST_TEST(body.find(part) != std::string::npos, part);
   }
 }

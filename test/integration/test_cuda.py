@@ -1,0 +1,178 @@
+"""The CUDA backend behind the real binary. Everything that needs a GPU is skipped unless ORCD_GPU=1; what a
+worker does without a GPU needs only a build with CUDA. Sources: M0-W-1010..1022, 1100, 1400, WORK-3010."""
+import os
+import time
+
+import pytest
+
+from http_client import text_of
+from worker_process import CUDA, Worker, run_to_exit
+
+pytestmark = pytest.mark.skipif(not CUDA, reason='this build has no CUDA backend')
+needs_gpu = pytest.mark.skipif(os.environ.get('ORCD_GPU', '') != '1',
+                               reason='ORCD_GPU=1 says that there is a GPU')
+
+FAILURE = 1
+HAIKU = 'Write a haiku about GPU computing'
+FAMILIES = {
+    'llama': ('--context', '512'),
+    'llama-tied-q8': ('--context', '512', '--tied', '--type', 'Q8_0'),
+    'qwen2': ('--family', 'qwen2', '--context', '512', '--tied'),
+    'phi3': ('--family', 'phi3', '--context', '512', '--fused-qkv', '--sentencepiece'),
+    'gpt-oss': ('--family', 'gpt-oss', '--context', '512', '--experts', '4', '--experts-used', '2',
+                '--window', '64', '--biases'),
+}
+NO_GPU = {'CUDA_VISIBLE_DEVICES': ''}
+
+
+def cuda_worker(model, *options: str, **more) -> Worker:
+    return Worker('--model', model, '--backend', 'cuda', *options, backend=False, **more)
+
+
+def refuse(model, *options: str, timeout: float = 60.0, **more) -> dict:
+    """Starts what must not start: exit 1 and exactly one error."""
+    code, worker = run_to_exit('--model', model, '--backend', 'cuda', *options, timeout=timeout,
+                               backend=False, **more)
+    errors = [e for e in worker.events() if e['level'] in ('error', 'critical')]
+    assert code == FAILURE and len(errors) == 1 and not worker.events('ready'), worker.lines
+    return errors[0]
+
+
+def tokens_of(events) -> list:
+    """What a stream says, without times and job ids."""
+    return [(e.name, e.data.get('t'), e.data.get('i')) for e in events if e.name in ('token', 'error')]
+
+
+# --- without a GPU -----------------------------------------------------------------------------
+
+
+def test_sigterm_ends_the_wait_for_a_gpu_at_once(tiny_model):
+    with cuda_worker(tiny_model, environment=NO_GPU) as worker:
+        worker.wait_event('model_load_start')
+        time.sleep(0.5)
+        started = time.monotonic()
+        worker.terminate()
+        assert worker.wait_exit(5) == 0
+        assert time.monotonic() - started < 1.0
+        assert not worker.events('ready') and not worker.events('error')
+
+
+def test_no_gpu_is_an_error_after_the_wait_and_never_the_cpu(tiny_model):
+    started = time.monotonic()
+    error = refuse(tiny_model, environment=NO_GPU)
+    assert 25 < time.monotonic() - started < 45
+    assert error['code'] == 'WORKER_START_FAILED' and 'no GPU' in error['message'], error
+
+
+def test_a_kv_cache_over_its_limit_is_refused_before_a_gpu_is_asked(tiny_model):
+    error = refuse(tiny_model, '--slots', '256', '--kv-cache-size-mb', '1', timeout=10, environment=NO_GPU)
+    assert error['code'] == 'INSUFFICIENT_VRAM', error
+
+
+# --- with a GPU --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope='module', params=sorted(FAMILIES))
+def family(request, models):
+    with cuda_worker(models('cuda-' + request.param, *FAMILIES[request.param]), '--slots', '4',
+                     '--residency-check-sec', '1') as worker:
+        worker.wait_event('ready')
+        yield worker
+
+
+@needs_gpu
+def test_state_of_a_worker_on_a_gpu(family):
+    health = family.get('/health').json()
+    assert health['backend'] == 'cuda' and health['status'] == 'healthy' and health['resident'] is True
+    assert health['vram_bytes'] > 0 and health['pinned_bytes'] > 0
+    assert health['gpu_name'] and health['gpu_uuid'].startswith('GPU-')
+    assert family.wait_event('ready')['gpu_device'] == 0
+    assert family.metric('worker_resident') == 1
+    assert family.metric('worker_vram_bytes') == health['vram_bytes']
+    assert family.metric('worker_info', backend='cuda', gpu_device='0') == 1
+
+
+@needs_gpu
+@pytest.mark.parametrize('temperature', [0.0, 0.9])
+def test_the_same_request_gives_the_same_bytes_alone_and_beside_others(family, temperature):
+    ask = dict(prompt=HAIKU, max_tokens=24, temperature=temperature, seed=7, ignore_eos=True)
+    events = family.execute(**ask)
+    assert events[-1].name == 'end' and events[-1].data['tokens_out'] == 24
+    alone = tokens_of(events)
+    assert alone and tokens_of(family.execute(**ask)) == alone
+    streams = [family.open(**{**ask, 'prompt': HAIKU + ' ' * i, 'seed': 7 + i}) for i in range(4)]
+    together = [s.rest() for s in streams]
+    for stream in streams:
+        stream.close()
+    assert tokens_of(together[0]) == alone, 'neighbours change what a request gets'
+    assert all(events[-1].name == 'end' for events in together)
+
+
+@needs_gpu
+def test_nothing_is_allocated_and_all_stays_resident_while_serving(family):
+    family.execute(prompt=HAIKU * 4, max_tokens=8)
+    time.sleep(2.5)  # at least two residency checks
+    assert family.metric('worker_post_ready_allocations_total') == 0
+    assert family.get('/health').json()['resident'] is True
+    assert not family.events('not_resident')
+
+
+@needs_gpu
+def test_a_cancel_frees_the_slot(family):
+    stream = family.open(job_id='to-cancel', prompt=HAIKU, max_tokens=400, ignore_eos=True)
+    stream.until('token')
+    assert family.cancel('to-cancel').status == 202
+    assert stream.finish().name in ('error', 'end')
+    stream.close()
+    family.wait_idle()
+    assert tokens_of(family.execute(prompt=HAIKU, max_tokens=4, ignore_eos=True))
+
+
+@needs_gpu
+def test_a_drain_finishes_the_stream_and_exits_with_0(models):
+    with cuda_worker(models('cuda-llama', *FAMILIES['llama']), '--no-pinned') as worker:
+        worker.wait_event('ready')
+        stream = worker.open(prompt=HAIKU, max_tokens=300, ignore_eos=True)
+        stream.until('token')
+        worker.terminate()
+        assert stream.finish().name == 'end'
+        stream.close()
+        assert worker.wait_exit(10) == 0
+
+
+@needs_gpu
+def test_a_gpu_that_is_not_there_is_refused_with_the_list(tiny_model):
+    error = refuse(tiny_model, '--gpu-device', '1000')
+    assert error['code'] == 'WORKER_START_FAILED'
+    assert 'no GPU 1000' in error['message'] and 'GPU-' in error['message'], error
+    refuse(tiny_model, '--gpu-device', 'GPU-ffffffff-ffff-ffff-ffff-ffffffffffff')
+
+
+@needs_gpu
+def test_a_gpu_is_found_by_its_uuid(tiny_model, models):
+    with cuda_worker(tiny_model) as worker:
+        worker.wait_event('ready')
+        uuid = worker.get('/health').json()['gpu_uuid']
+    with cuda_worker(tiny_model, '--gpu-device', uuid) as worker:
+        worker.wait_event('ready')
+        assert worker.get('/health').json()['gpu_uuid'] == uuid
+        assert worker.wait_event('ready')['gpu_device'] == 0
+
+
+@needs_gpu
+def test_a_plan_over_the_vram_is_refused_with_the_numbers(models):
+    wide = models('cuda-wide', '--layers', '6', '--embedding', '512', '--heads', '8', '--kv-heads', '8',
+                  '--ffn', '512', '--context', '1048576', '--type', 'Q8_0')
+    error = refuse(wide, '--slots', '256')
+    assert error['code'] == 'INSUFFICIENT_VRAM', error
+    assert 'GPU-' in error['message'] and any(c.isdigit() for c in error['message'])
+
+
+@needs_gpu
+def test_the_demo_model_writes_the_same_haiku_twice(demo_model):
+    with cuda_worker(demo_model, '--slots', '4') as worker:
+        worker.wait_event('ready')
+        ask = dict(prompt=HAIKU, max_tokens=48, temperature=0.7, seed=11)
+        first = worker.execute(**ask)
+        assert text_of(first).strip() and text_of(worker.execute(**ask)) == text_of(first)
+        assert worker.get('/health').json()['resident'] is True

@@ -1,0 +1,60 @@
+// What the options say about the CUDA backend: whether it was built, and the one flag without a value.
+#include <boost/test/unit_test.hpp>
+#include <string>
+#include <vector>
+
+#include "app/options.hpp"
+
+namespace {
+
+using namespace orcd;
+
+engine::result<app::command> parse(std::vector<std::string> args, const app::environment& env,
+                                   const std::string& file) {
+  args.insert(args.begin(), {"--model", "m.gguf"});
+  return app::parse_options(args, env,
+                            [&](const std::string&) -> engine::result<std::string> { return file; });
+}
+
+app::options accepted(std::vector<std::string> args, const app::environment& env = {},
+                      const std::string& file = {}) {
+  const auto parsed = parse(std::move(args), env, file);
+  BOOST_REQUIRE_MESSAGE(parsed.has_value(), (parsed ? "" : parsed.error().message));
+  return parsed->opts;
+}
+
+std::string why_not(std::vector<std::string> args, const app::environment& env = {}) {
+  const auto parsed = parse(std::move(args), env, {});
+  return parsed ? "accepted" : parsed.error().message;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cuda_options)
+
+BOOST_AUTO_TEST_CASE(the_version_says_which_backends_were_built) {
+  const auto text = app::version_text();
+#ifdef ORCD_HAS_CUDA
+  BOOST_TEST(contains(text, "\nbackends: cuda, host\n"), text);
+#else
+  BOOST_TEST(contains(text, "\nbackends: host\n"), text);
+#endif
+}
+
+BOOST_AUTO_TEST_CASE(no_pinned_needs_no_value_on_the_command_line) {
+  BOOST_TEST(!accepted({}).no_pinned);
+  BOOST_TEST(accepted({"--no-pinned"}).no_pinned);
+  BOOST_TEST(accepted({"--no-pinned", "--slots", "2"}).slots == 2U);
+  BOOST_TEST(accepted({"--no-pinned=true"}).no_pinned);
+  BOOST_TEST(!accepted({"--no-pinned=false"}, {{"WORKER_ORCD_NO_PINNED", "true"}}).no_pinned);
+  BOOST_TEST(accepted({}, {{"WORKER_ORCD_NO_PINNED", "true"}}).no_pinned);
+  BOOST_TEST(accepted({"--config", "/c"}, {}, "no-pinned = true").no_pinned);
+  BOOST_TEST(contains(why_not({"--no-pinned=yes"}), "true or false"));
+  BOOST_TEST(contains(why_not({}, {{"WORKER_ORCD_NO_PINNED", ""}}), "true or false"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -17,16 +17,27 @@ stop() {
 }
 trap stop EXIT
 
-echo "== starting worker-orcd --backend host (this build runs the model on the CPU) with $model"
-build/release/worker-orcd --backend host --model "$model" --port 0 --log-format json 2>"$log" &
+backend=host
+why="this machine shows no NVIDIA GPU"
+if nvidia-smi -L >/dev/null 2>&1; then
+  why="this build has no CUDA backend"
+  if build/release/worker-orcd --version | grep -q '^backends: cuda'; then
+    backend=cuda
+    why="the default; $(nvidia-smi -L | head -n 1 | sed 's/ (UUID.*//')"
+  fi
+fi
+
+echo "== starting worker-orcd --backend $backend ($why) with $model"
+build/release/worker-orcd --backend "$backend" --model "$model" --port 0 --log-format json 2>"$log" &
 worker=$!
-for _ in $(seq 300); do
+# A GPU is waited for up to 30 s, and then the model is loaded.
+for _ in $(seq 600); do
   port=$(sed -n 's/.*"event":"ready".*"port":\([0-9]*\).*/\1/p' "$log")
   [ -n "$port" ] && break
   kill -0 "$worker" 2>/dev/null || { cat "$log" >&2; exit 1; }
   sleep 0.1
 done
-[ -n "$port" ] || { echo "the worker was not ready within 30 s" >&2; cat "$log" >&2; exit 1; }
+[ -n "$port" ] || { echo "the worker was not ready within 60 s" >&2; cat "$log" >&2; exit 1; }
 
 echo "== Write a haiku about GPU computing"
 tools/ask.py "http://127.0.0.1:$port" "Write a haiku about GPU computing"

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "net/handlers.hpp"
+#include "net/read_limit.hpp"
 #include "net/request_fields.hpp"
 #include "net/request_head.hpp"
 #include "net/routes.hpp"
@@ -34,20 +35,35 @@ std::string_view received(const connection& c) {
   return {static_cast<const char*>(data.data()), data.size()};
 }
 
+head_problem too_slow(const char* what, std::chrono::seconds limit) {
+  return {408,
+          std::string(what) + " did not arrive within the limit of " + std::to_string(limit.count()) + " s"};
+}
+
 /// Reads until a whole head has arrived. The time limit runs from the first byte and is not renewed by
-/// the next, so that a client that sends slowly ends as one that sends nothing.
-asio::awaitable<read_result> read_head(service& s, connection& c, head_scanner& scanner, bool first_request) {
+/// the next, so that a client that sends slowly is refused; one that sent nothing is just closed.
+asio::awaitable<read_result> read_head(service& s, connection& c, head_scanner& scanner, bool first_request,
+                                       head_problem& problem) {
   const auto& limits = s.config.connections;
+  read_limit time(c.stream);
   bool begun = first_request || c.input.size() > 0;
-  c.stream.expires_after(begun ? limits.header_timeout : limits.idle_timeout);
+  if (begun) time.start(limits.header_timeout);
+  if (!begun) c.stream.expires_after(limits.idle_timeout);
   for (;;) {
     const auto state = scanner.scan(received(c));
     if (state == head_scanner::state::complete) co_return read_result::ok;
-    if (state == head_scanner::state::refused) co_return read_result::refused;
+    if (state == head_scanner::state::refused) {
+      problem = scanner.problem();
+      co_return read_result::refused;
+    }
     const auto [ec, n] = co_await c.stream.async_read_some(c.input.prepare(4'096), as_tuple_token);
+    if (time.passed() && c.input.size() > 0 && c.stream.socket().is_open()) {
+      problem = too_slow("the request head", limits.header_timeout);
+      co_return read_result::refused;
+    }
     if (ec) co_return read_result::closed;
     c.input.commit(n);
-    if (!begun) c.stream.expires_after(limits.header_timeout);
+    if (!begun) time.start(limits.header_timeout);
     begun = true;
   }
 }
@@ -73,10 +89,15 @@ asio::awaitable<read_result> read_body(service& s, connection& c, request_parser
     std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     if (!co_await write_bytes(s, c, std::move(go_on))) co_return read_result::closed;
   }
-  c.stream.expires_after(s.config.connections.body_timeout);
+  read_limit time(c.stream);
+  time.start(s.config.connections.body_timeout);
   const auto [ec, n] = co_await http::async_read(c.stream, c.input, parser, as_tuple_token);
   static_cast<void>(n);
   if (!ec) co_return read_result::ok;
+  if (time.passed() && c.stream.socket().is_open()) {
+    problem = too_slow("the body", s.config.connections.body_timeout);
+    co_return read_result::refused;
+  }
   if (!is_parse_error(ec)) co_return read_result::closed;
   problem = problem_of(ec, s.config.connections);
   co_return read_result::refused;
@@ -124,9 +145,8 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
   c.idle_since = steady_clock::now();
   head_scanner scanner(limits_of(s.config.connections));
   head_problem problem;
-  auto outcome = co_await read_head(s, c, scanner, first_request);
+  auto outcome = co_await read_head(s, c, scanner, first_request, problem);
   c.idle = false;
-  if (outcome == read_result::refused) problem = scanner.problem();
 
   const auto received_at = steady_clock::now();
   request_parser parser;

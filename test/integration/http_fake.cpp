@@ -269,17 +269,23 @@ BOOST_AUTO_TEST_CASE(slow_heads_and_bodies_are_cut_off) {
   options.connections.body_timeout = 1s;
   options.connections.idle_timeout = 1s;
   http_fixture worker(options);
-  for (const std::string& begin :
-       {std::string(), std::string("GET /health HTTP/1.1\r\nX: "),
-        std::string("POST /cancel HTTP/1.1\r\nHost: w\r\nContent-Length: 100\r\n\r\n")}) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"", ""},
+      {"GET /health HTTP/1.1\r\nX: ", "the request head did not arrive within the limit of 1 s"},
+      {"POST /cancel HTTP/1.1\r\nHost: w\r\nContent-Length: 100\r\n\r\n",
+       "the body did not arrive within the limit of 1 s"}};
+  for (const auto& [begin, message] : cases) {
     http_client client(worker.port());
     client.send(begin);
-    bool closed = false;
-    for (int i = 0; i < 60 && !closed; ++i) {
+    std::string answer;
+    for (int i = 0; i < 60 && answer.empty() && !(begin.empty() && client.closed_within(100)); ++i) {
       if (!begin.empty()) client.send("a");
-      closed = client.closed_within(100);
+      answer += client.receive(100);
     }
-    BOOST_TEST(closed, begin);
+    answer += client.drain();
+    BOOST_TEST(status_of(answer) == (begin.empty() ? 0 : 408), begin);
+    BOOST_TEST(answer.find(message) != std::string::npos, answer);
+    BOOST_TEST(client.closed_within(5'000), begin);
   }
   http_client kept(worker.port());
   std::string answer;

@@ -198,69 +198,83 @@ BOOST_DATA_TEST_CASE(block_formats_take_columns_that_are_no_multiple_of_64,
   BOOST_TEST(relative_error(out.read(), w.multiply(x.values, 5)) < tolerance);
 }
 
+/// A stack of experts and its bias, beside each expert as a matrix of its own.
+struct expert_stack {
+  static constexpr std::uint32_t experts = 5, rows = 40, cols = 96;
+
+  explicit expert_stack(const format_pair& format)
+      : stride((kernels::packed_bytes(format.packed, rows, cols) + 255) / 256 * 256),
+        scales(static_cast<std::uint32_t>(kernels::packed_row_scales(format.packed, rows))),
+        data(stride * experts),
+        row_scales(std::max(1U, scales * experts)),
+        alone(experts) {
+    std::mt19937_64 random(3);
+    std::vector<float> values(experts * rows);
+    for (float& b : values) b = random_unit(random);
+    bias.emplace(std::span<const float>(values));
+    for (std::uint32_t e = 0; e < experts; ++e) {
+      alone[e].emplace(format, rows, cols, 100 + e);
+      copy(data.data() + e * stride, alone[e]->view.data, kernels::packed_bytes(format.packed, rows, cols));
+      if (scales > 0) copy(row_scales.data() + e * scales, alone[e]->view.row_scale, scales * sizeof(float));
+    }
+  }
+  static void copy(void* to, const void* from, std::size_t bytes) {
+    BOOST_REQUIRE_EQUAL(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice), cudaSuccess);
+  }
+  [[nodiscard]] kernels::packed_matrix view() const {
+    kernels::packed_matrix w = alone[0]->view;
+    w.data = data.data();
+    w.expert_stride = stride;
+    w.row_scale = scales > 0 ? row_scales.data() : nullptr;
+    w.row_scale_stride = scales;
+    return w;
+  }
+
+  std::uint64_t stride;
+  std::uint32_t scales;
+  device_array<std::byte> data;
+  device_array<float> row_scales;
+  std::optional<device_array<float>> bias;
+  std::vector<std::optional<test_matrix>> alone;
+};
+
 /// Expert stacks give every pair the bits that its expert alone gives its token, bias and row scales
 /// included, in both kernels and in any order of the pairs.
 BOOST_DATA_TEST_CASE(experts_equal_single_matrices, boost::unit_test::data::make(formats), format) {
   if (engine::traits_of(format.file).block_elems > 32) return;
-  constexpr std::uint32_t experts = 5;
+  constexpr std::uint32_t experts = expert_stack::experts;
+  constexpr std::uint32_t rows = expert_stack::rows;
   constexpr std::uint32_t used = 2;
   constexpr std::uint32_t tokens = 90;
   constexpr std::uint32_t pairs = tokens * used;
-  constexpr std::uint32_t rows = 40;
-  constexpr std::uint32_t cols = 96;
-  std::mt19937_64 random(3);
-  const std::uint64_t bytes = (kernels::packed_bytes(format.packed, rows, cols) + 255) / 256 * 256;
-  const auto scales = static_cast<std::uint32_t>(kernels::packed_row_scales(format.packed, rows));
-  device_array<std::byte> stack(bytes * experts);
-  device_array<float> stack_scales(std::max(1U, scales * experts));
-  std::vector<float> bias(experts * rows);
-  for (float& b : bias) b = random_unit(random);
-  const device_array<float> device_bias{std::span<const float>(bias)};
-  std::vector<std::optional<test_matrix>> alone(experts);
-  for (std::uint32_t e = 0; e < experts; ++e) {
-    alone[e].emplace(format, rows, cols, 100 + e);
-    BOOST_REQUIRE_EQUAL(
-        cudaMemcpy(stack.data() + e * bytes, alone[e]->view.data,
-                   kernels::packed_bytes(format.packed, rows, cols), cudaMemcpyDeviceToDevice),
-        0);
-    if (scales > 0) {
-      BOOST_REQUIRE_EQUAL(cudaMemcpy(stack_scales.data() + e * scales, alone[e]->view.row_scale,
-                                     scales * sizeof(float), cudaMemcpyDeviceToDevice),
-                          0);
-    }
-  }
-  const test_input x(cols, tokens, 9);
+  const expert_stack stack(format);
+  const test_input x(expert_stack::cols, tokens, 9);
   std::vector<std::int32_t> chosen(pairs);
   for (std::uint32_t i = 0; i < pairs; ++i) chosen[i] = static_cast<std::int32_t>((i * 7 + i / 3) % experts);
   const device_array<std::int32_t> device_chosen{std::span<const std::int32_t>(chosen)};
 
   kernels::tiled_matmul_args all{};
   kernels::packed_matmul_args& a = all.matmul;
-  a.w[0] = alone[0]->view;
-  a.w[0].data = stack.data();
-  a.w[0].expert_stride = bytes;
-  a.w[0].row_scale = scales > 0 ? stack_scales.data() : nullptr;
-  a.w[0].row_scale_stride = scales;
-  a.bias[0] = device_bias.data();
+  a.w[0] = stack.view();
+  a.bias[0] = stack.bias->data();
   a.columns = pairs;
   a.x = x.device->data();
   a.x_stride = x.stride;
   a.x_divisor = used;
   a.experts = device_chosen.data();
   a.out_stride = rows;
-  device_array<float> one_by_one(pairs * rows);
+  const device_array<float> one_by_one(pairs * rows);
   a.out = one_by_one.data();
   BOOST_REQUIRE_EQUAL(kernels::launch_packed_matvec(a, nullptr), 0);
   const auto got = one_by_one.read();
 
-  device_array<float> grouped(pairs * rows);
-  device_array<std::int32_t> order(pairs);
-  device_array<kernels::expert_tile> tiles(kernels::sorted_tiles_max(pairs, experts));
-  device_array<std::int32_t> count(1);
-  BOOST_REQUIRE_EQUAL(
-      kernels::launch_sort_experts(
-          {device_chosen.data(), pairs, experts, order.data(), tiles.data(), count.data()}, nullptr),
-      0);
+  const device_array<float> grouped(pairs * rows);
+  const device_array<std::int32_t> order(pairs);
+  const device_array<kernels::expert_tile> tiles(kernels::sorted_tiles_max(pairs, experts));
+  const device_array<std::int32_t> count(1);
+  const kernels::sort_experts_args sort{device_chosen.data(), pairs,        experts,
+                                        order.data(),         tiles.data(), count.data()};
+  BOOST_REQUIRE_EQUAL(kernels::launch_sort_experts(sort, nullptr), 0);
   a.out = grouped.data();
   all.order = order.data();
   all.tiles = tiles.data();
@@ -272,10 +286,10 @@ BOOST_DATA_TEST_CASE(experts_equal_single_matrices, boost::unit_test::data::make
 
   for (std::uint32_t i = 0; i < pairs; ++i) {
     const auto e = static_cast<std::uint32_t>(chosen[i]);
-    device_array<float> single(rows);
-    auto s = arguments(*alone[e], x, i / used, 1, single);
+    const device_array<float> single(rows);
+    auto s = arguments(*stack.alone[e], x, i / used, 1, single);
     s.out = single.data();
-    s.bias[0] = device_bias.data() + e * rows;
+    s.bias[0] = stack.bias->data() + e * rows;
     BOOST_REQUIRE_EQUAL(kernels::launch_packed_matvec(s, nullptr), 0);
     BOOST_TEST((std::memcmp(single.read().data(), got.data() + i * rows, rows * sizeof(float)) == 0),
                format << ": pair " << i << " of expert " << e << " differs");

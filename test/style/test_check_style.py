@@ -87,7 +87,7 @@ class Words(unittest.TestCase):
         self.assertEqual(run(rules.no_markers, 'tools/x.sh', 'mktemp /tmp/a.XXXXXX\n'), [])
 
     def test_machine_paths(self):
-        for path in ('/work/main', '/root/x', '/home/me', 'a = "../shared/data"', 'open(shared/x)'):
+        for path in ('/' + 'work/main', '/' + 'root/x', '/home/me', 'a = "../shared/data"', 'open(shared/x)'):
             self.assertTrue(run(rules.no_machine_paths, 'tools/x.py', path + '\n'), path)
         for path in ('/usr/share/doc', 'https://example.org/home/x', 'build/work/x', '"/etc/worker-orcd"'):
             self.assertEqual(run(rules.no_machine_paths, 'tools/x.py', path + '\n'), [], path)

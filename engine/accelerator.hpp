@@ -14,6 +14,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
+#include "engine/model/kv_type.hpp"
 #include "engine/sampling/sampling.hpp"
 
 namespace orcd::engine {
@@ -33,6 +34,7 @@ struct accelerator_config {
   std::uint32_t slots = 1;
   std::uint32_t context_tokens = 0;     ///< positions per slot
   std::vector<token_id> banned_tokens;  ///< vocabulary rows that are never sampled
+  kv_types kv{};                        ///< how K and V are kept
 };
 
 /// Bytes planned before anything is allocated (M0-W-1011, 1020). Shown by `inspect plan` and /health.

@@ -176,8 +176,8 @@ void cuda_forward::clear(std::uint32_t slot, std::uint32_t positions) {
     const kernels::kv_pages cache = pages_of(layer);
     const std::uint64_t values = page_values(spec_, spec_.layers[layer]);
     const std::uint64_t first = std::uint64_t{slot} * extents_.pages_per_slot() * values;
-    ORCD_CUDA(cudaMemsetAsync(cache.keys + first, 0, pages * values * 2, stream_));
-    ORCD_CUDA(cudaMemsetAsync(cache.values + first, 0, pages * values * 2, stream_));
+    ORCD_CUDA(cudaMemsetAsync(static_cast<__half*>(cache.keys) + first, 0, pages * values * 2, stream_));
+    ORCD_CUDA(cudaMemsetAsync(static_cast<__half*>(cache.values) + first, 0, pages * values * 2, stream_));
   }
 }
 

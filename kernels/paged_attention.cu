@@ -15,7 +15,7 @@ __device__ page_place page_of(const attention_args_paged& a, std::int32_t slot, 
   const std::int32_t id =
       a.cache.page_table[static_cast<std::uint32_t>(slot) * a.cache.pages_per_slot + page];
   const std::uint64_t at = (static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * page_positions * W;
-  return {a.cache.keys + at, a.cache.values + at};
+  return {static_cast<const __half*>(a.cache.keys) + at, static_cast<const __half*>(a.cache.values) + at};
 }
 
 /// Partial results of decode: [column][head][page][W + 2], the last two being maximum and sum.

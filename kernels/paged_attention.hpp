@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "engine/model/kv_type.hpp"
+
 struct CUstream_st;
 struct __half;
 
@@ -31,10 +33,12 @@ struct step_column {
 /// One layer's cache. Keys lie [page][kv_head][256][width], values transposed [page][kv_head][width][256],
 /// so that both are read along the dimension that is summed. Pages of all layers have the same ids.
 struct kv_pages {
-  __half* keys = nullptr;
-  __half* values = nullptr;
+  void* keys = nullptr;
+  void* values = nullptr;
   const std::int32_t* page_table = nullptr;  ///< [slots][pages_per_slot]
   std::uint32_t pages_per_slot = 0;
+  engine::kv_type key_type = engine::kv_type::f16;
+  engine::kv_type value_type = engine::kv_type::f16;
 };
 
 struct rope_store_args {

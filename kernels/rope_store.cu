@@ -76,14 +76,16 @@ __global__ void __launch_bounds__(32) rope_store_kernel(rope_store_args a) {
       a.q[(static_cast<std::uint64_t>(blockIdx.x) * a.heads + index) * a.padded_width + d] = value;
     } else if (is_v) {
       const std::uint64_t kv_head = index - a.heads - a.kv_heads;
-      a.cache.values[((static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * a.padded_width + d) *
-                         page_positions +
-                     place] = value;
+      static_cast<__half*>(
+          a.cache.values)[((static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * a.padded_width + d) *
+                              page_positions +
+                          place] = value;
     } else {
       const std::uint64_t kv_head = index - a.heads;
-      a.cache.keys[((static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * page_positions + place) *
-                       a.padded_width +
-                   d] = value;
+      static_cast<__half*>(
+          a.cache.keys)[((static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * page_positions + place) *
+                            a.padded_width +
+                        d] = value;
     }
   }
 }

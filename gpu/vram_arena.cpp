@@ -2,7 +2,7 @@
 
 #include <cuda.h>
 
-#include <utility>
+#include <map>
 
 #include "gpu/allocation_counter.hpp"
 
@@ -62,68 +62,68 @@ CUmemAllocationProp properties_of(int device) {
   return p;
 }
 
+/// One of a device: what arena_mapping needs of the driver.
+class device_driver final : public arena_driver {
+ public:
+  explicit device_driver(int device) : calls_(driver_calls()), properties_(properties_of(device)) {}
+
+  [[nodiscard]] std::uint64_t round_up(std::uint64_t bytes) const {
+    std::size_t granularity = 0;
+    check_driver(calls_.granularity(&granularity, &properties_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+                 "cuMemGetAllocationGranularity");
+    return (bytes + granularity - 1) / granularity * granularity;
+  }
+  std::uint64_t create(std::uint64_t bytes) override {
+    if (allocation_must_fail()) check_driver(CUDA_ERROR_OUT_OF_MEMORY, "cuMemCreate (a fault of a test)");
+    CUmemGenericAllocationHandle handle = 0;
+    check_driver(calls_.create(&handle, bytes, &properties_, 0), "cuMemCreate");
+    return handle;
+  }
+  void release(std::uint64_t handle) noexcept override { calls_.release(handle); }
+  std::uintptr_t reserve(std::uint64_t bytes) override {
+    CUdeviceptr address = 0;
+    check_driver(calls_.reserve(&address, bytes, 0, 0, 0), "cuMemAddressReserve");
+    return address;
+  }
+  void give_back(std::uintptr_t address, std::uint64_t bytes) noexcept override {
+    calls_.address_free(address, bytes);
+  }
+  void map(std::uintptr_t address, std::uint64_t bytes, std::uint64_t handle) override {
+    check_driver(calls_.map(address, bytes, 0, handle, 0), "cuMemMap");
+  }
+  void unmap(std::uintptr_t address, std::uint64_t bytes) noexcept override { calls_.unmap(address, bytes); }
+  void open(std::uintptr_t address, std::uint64_t bytes) override {
+    CUmemAccessDesc access{};
+    access.location = properties_.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    check_driver(calls_.set_access(address, bytes, &access, 1), "cuMemSetAccess");
+  }
+  /// Done before it returns: other streams do not wait for the default one.
+  void zero(std::uintptr_t address, std::uint64_t bytes) override {
+    ORCD_CUDA(cudaMemset(reinterpret_cast<void*>(address), 0, bytes));
+    ORCD_CUDA(cudaStreamSynchronize(nullptr));
+  }
+
+ private:
+  const driver& calls_;
+  CUmemAllocationProp properties_;
+};
+
+/// Arenas of all devices share these; they live as long as the process.
+device_driver& driver_of(int device) {
+  static std::map<int, device_driver> drivers;
+  return drivers.try_emplace(device, device).first->second;
+}
+
 }  // namespace
 
-vram_arena::vram_arena(int device, std::uint64_t bytes) {
-  const driver& d = driver_calls();
-  const CUmemAllocationProp properties = properties_of(device);
-  std::size_t granularity = 0;
-  check_driver(d.granularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
-               "cuMemGetAllocationGranularity");
-  const std::uint64_t rounded = (bytes + granularity - 1) / granularity * granularity;
-  CUmemGenericAllocationHandle handle = 0;
-  if (allocation_must_fail()) check_driver(CUDA_ERROR_OUT_OF_MEMORY, "cuMemCreate (a fault of a test)");
-  check_driver(d.create(&handle, rounded, &properties, 0), "cuMemCreate");
-  handle_ = handle;
-  bytes_ = rounded;
-  CUdeviceptr address = 0;
-  CUresult status = d.reserve(&address, rounded, 0, 0, 0);
-  if (status == CUDA_SUCCESS) {
-    base_ = reinterpret_cast<std::byte*>(address);
-    status = d.map(address, rounded, 0, handle, 0);
-    if (status == CUDA_SUCCESS) {
-      CUmemAccessDesc access{};
-      access.location = properties.location;
-      access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-      status = d.set_access(address, rounded, &access, 1);
-      if (status != CUDA_SUCCESS) d.unmap(address, rounded);
-    }
-    if (status != CUDA_SUCCESS) {
-      d.address_free(address, rounded);
-      base_ = nullptr;
-    }
-  }
-  if (status != CUDA_SUCCESS) {
-    d.release(handle);
-    handle_ = 0;
-    check_driver(status, "mapping an arena");
-  }
-  device_memory_taken(rounded);
-  // Zeroed before this returns: other streams do not wait for the default one.
-  ORCD_CUDA(cudaMemset(base_, 0, rounded));
-  ORCD_CUDA(cudaStreamSynchronize(nullptr));
+vram_arena::vram_arena(int device, std::uint64_t bytes)
+    : mapping_(driver_of(device), driver_of(device).round_up(bytes)) {
+  device_memory_taken(mapping_.bytes());
 }
 
 vram_arena::~vram_arena() {
-  if (base_ == nullptr) return;
-  const driver& d = driver_calls();
-  const auto address = reinterpret_cast<CUdeviceptr>(base_);
-  d.unmap(address, bytes_);
-  d.address_free(address, bytes_);
-  d.release(handle_);
-  device_memory_freed(bytes_);
-}
-
-vram_arena::vram_arena(vram_arena&& other) noexcept
-    : base_(std::exchange(other.base_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      handle_(std::exchange(other.handle_, 0)) {}
-
-vram_arena& vram_arena::operator=(vram_arena&& other) noexcept {
-  std::swap(base_, other.base_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(handle_, other.handle_);
-  return *this;
+  if (mapping_.bytes() != 0) device_memory_freed(mapping_.bytes());
 }
 
 }  // namespace orcd::gpu

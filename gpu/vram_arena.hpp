@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu/arena_mapping.hpp"
 #include "gpu/arena_plan.hpp"
 #include "gpu/cuda_error.hpp"
 
@@ -18,19 +19,17 @@ class vram_arena {
   /// Throws cuda_failure: vram_oom when the memory is not there.
   vram_arena(int device, std::uint64_t bytes);
   ~vram_arena();
-  vram_arena(vram_arena&& other) noexcept;
-  vram_arena& operator=(vram_arena&& other) noexcept;
+  vram_arena(vram_arena&&) noexcept = default;
+  vram_arena& operator=(vram_arena&&) noexcept = default;
 
   template <class T>
   [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
-    return reinterpret_cast<T*>(base_ + offset);
+    return reinterpret_cast<T*>(mapping_.address() + offset);
   }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return mapping_.bytes(); }
 
  private:
-  std::byte* base_ = nullptr;
-  std::uint64_t bytes_ = 0;
-  std::uint64_t handle_ = 0;
+  arena_mapping mapping_;
 };
 
 }  // namespace orcd::gpu

@@ -185,6 +185,7 @@ execution make_execution(service& s, const prepared_job& prepared) {
   config.metrics = prepared.metrics;
   config.received_at = prepared.job.received_at;
   config.deadline = prepared.job.deadline;
+  config.deadline_is_final = prepared.deadline_is_final;
   config.keep_alive = s.config.connections.keep_alive_interval;
   return {std::move(config), engine::token_stream(s.context.tokenizer, prepared.stop)};
 }

@@ -64,8 +64,9 @@ void execution::token(engine::token_id id) {
 
 void execution::fail(const error& failure) {
   failure_ = failure;
+  if (failure.code == errc::inference_timeout) failure_->permanent = config_.deadline_is_final;
   if (stream_over_) return;
-  append_error(output_, failure);
+  append_error(output_, *failure_);
   stream_over_ = true;
 }
 

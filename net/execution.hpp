@@ -26,6 +26,7 @@ struct execution_config {
   bool metrics = false;  ///< one `metrics` event before `end`
   engine::steady_time received_at{};
   std::optional<engine::steady_time> deadline;
+  bool deadline_is_final = false;  ///< it is X-Deadline: the same request would be late again
   std::chrono::milliseconds keep_alive{15'000};
   /// After a cancel without a terminal event for this long, the stream is ended all the same (WORK-3044).
   std::chrono::milliseconds cancel_confirm{5'000};

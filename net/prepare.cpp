@@ -49,10 +49,12 @@ result<prepared_job> prepare_job(const http_request& request, const engine::toke
   auto asked = parse_execute(request.body, limits);
   if (!asked) return asked.error();
   if (*deadline_left && (*deadline_left)->count() <= 0 && limits.deadlines == deadline_mode::enforce) {
-    return error(
+    error late(
         errc::inference_timeout,
         "X-Deadline passed " + std::to_string(-(*deadline_left)->count()) + " ms before the request arrived",
         "X-Deadline");
+    late.permanent = true;
+    return late;
   }
 
   prepared_job prepared;
@@ -67,6 +69,8 @@ result<prepared_job> prepare_job(const http_request& request, const engine::toke
   prepared.stop = std::move(asked->stop);
   prepared.metrics = asked->metrics;
   prepared.job.deadline = time_limit(request, *asked, *deadline_left, limits);
+  prepared.deadline_is_final = *deadline_left && limits.deadlines == deadline_mode::enforce &&
+                               prepared.job.deadline == request.received_at + **deadline_left;
   prepared.job.job_id = std::move(asked->job_id);
   prepared.job.max_tokens = *max_tokens;
   prepared.job.sampling = asked->sampling;

@@ -21,6 +21,7 @@ struct prepared_job {
   std::size_t prompt_chars = 0;  ///< code points; for the log, with the digest
   std::string prompt_digest;
   std::optional<std::chrono::milliseconds> deadline_left;  ///< of X-Deadline, when given
+  bool deadline_is_final = false;                          ///< what limits the job's time is X-Deadline
 };
 
 /// Parses, tokenizes, fits to the context and sets the job's time limit: the earliest of the inference

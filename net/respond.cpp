@@ -43,7 +43,7 @@ std::string error_body(const engine::error& failure, unsigned status) {
   } else {
     inner.text("param", failure.param);
   }
-  inner.boolean("retriable", engine::is_retriable(failure.code));
+  inner.boolean("retriable", engine::is_retriable(failure));
   inner.close();
   outer.close();
   return body;

@@ -75,7 +75,7 @@ void append_error(std::string& out, const engine::error& failure) {
   json_object json(out);
   json.text("code", engine::code_name(failure.code))
       .text("message", failure.message)
-      .boolean("retriable", engine::is_retriable(failure.code));
+      .boolean("retriable", engine::is_retriable(failure));
   json.close();
   out += "\n\n";
 }

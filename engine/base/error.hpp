@@ -41,7 +41,7 @@ enum class errc {
 /// The wire name, for example "INVALID_REQUEST".
 [[nodiscard]] std::string_view code_name(errc code) noexcept;
 
-/// Whether the same request may succeed later or elsewhere (WORK-3091).
+/// Whether a request that failed with this code may succeed later or elsewhere (WORK-3091).
 [[nodiscard]] bool is_retriable(errc code) noexcept;
 
 /// One expected failure. `param` names the offending request field or option, or is empty.
@@ -50,11 +50,16 @@ struct error {
   errc code = errc::internal;
   std::string message;
   std::string param;
+  bool permanent = false;  ///< the same request can never succeed, whatever the code says
 
   error() = default;
   error(errc c, std::string text, std::string field = {})
       : code(c), message(std::move(text)), param(std::move(field)) {}
 };
+
+[[nodiscard]] inline bool is_retriable(const error& e) noexcept {
+  return !e.permanent && is_retriable(e.code);
+}
 
 /// What result::value() throws; only tests and main() call value() on an unchecked result.
 class error_exception : public std::runtime_error {

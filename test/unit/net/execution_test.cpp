@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "net/prepare.hpp"
+#include "net/respond.hpp"
 #include "net/sse.hpp"
 #include "test/unit/net/letter_tokenizer.hpp"
 
@@ -194,6 +195,22 @@ BOOST_AUTO_TEST_CASE(a_deadline_cancels_as_a_timeout) {
   BOOST_TEST((f.run.result() == outcome::timeout));
 }
 
+BOOST_AUTO_TEST_CASE(a_job_that_missed_x_deadline_is_not_worth_another_try) {
+  for (const bool is_final : {true, false}) {
+    auto config = fixture::config(begin + 2s, false);
+    config.deadline_is_final = is_final;
+    execution run(std::move(config), engine::token_stream(letters, {}));
+    run.ended(error_of(errc::inference_timeout), begin + 2s);
+    const auto expected = is_final ? "\"retriable\":false" : "\"retriable\":true";
+    BOOST_TEST(run.take_output(begin + 2s).find(expected) != std::string::npos);
+  }
+  auto config = fixture::config(begin + 2s, false);
+  config.deadline_is_final = true;
+  execution failed(std::move(config), engine::token_stream(letters, {}));
+  failed.ended(error_of(errc::cuda_error), begin + 1s);
+  BOOST_TEST(failed.take_output(begin + 1s).find("\"retriable\":true") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(silence_is_filled_every_15_s_even_before_started) {
   fixture f;
   f.run.tick(begin + 14'999ms);
@@ -285,8 +302,13 @@ BOOST_FIXTURE_TEST_CASE(the_earliest_limit_counts, prepare_fixture) {
   request.deadline = "2025-10-03T20:00:10Z";
   BOOST_TEST((run()->job.deadline == begin + 10s));
   BOOST_TEST((run()->deadline_left == 10'000ms));
+  BOOST_TEST(run()->deadline_is_final);
+  request.deadline = "2025-10-03T20:01:01Z";
+  BOOST_TEST(!run()->deadline_is_final);
+  request.deadline = "2025-10-03T20:00:10Z";
   limits.deadlines = deadline_mode::log;
   BOOST_TEST((run()->job.deadline == begin + 60s));
+  BOOST_TEST(!run()->deadline_is_final);
   request.body = R"({"job_id":"j","prompt":"abc"})";
   BOOST_TEST((run()->job.deadline == begin + 300s));
   limits.inference_timeout = 0s;
@@ -299,6 +321,7 @@ BOOST_FIXTURE_TEST_CASE(a_deadline_in_the_past_is_refused_only_when_enforced, pr
   BOOST_TEST_REQUIRE(!p.has_value());
   BOOST_TEST((p.error().code == errc::inference_timeout));
   BOOST_TEST(p.error().message == "X-Deadline passed 500 ms before the request arrived");
+  BOOST_TEST(make_error_reply(p.error()).body.find("\"retriable\":false") != std::string::npos);
   limits.deadlines = deadline_mode::log;
   BOOST_TEST(run().has_value());
   request.deadline = "whenever";

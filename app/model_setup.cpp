@@ -42,10 +42,11 @@ result<std::vector<std::int64_t>> token_types_of(const engine::gguf_file& file,
 
 #ifdef ORCD_HAS_CUDA
 /// A sleep that ends soon after `cancelled` says so.
-gpu::wait_clock cancellable_clock(std::function<bool()> cancelled) {
+gpu::wait_clock cancellable_clock(gpu_wait_hooks hooks) {
   constexpr std::chrono::milliseconds look_interval{20};
   auto clock = gpu::real_wait_clock();
-  clock.sleep = [cancelled = std::move(cancelled), look_interval](std::chrono::milliseconds pause) {
+  clock.notice = std::move(hooks.waiting);
+  clock.sleep = [cancelled = std::move(hooks.cancelled), look_interval](std::chrono::milliseconds pause) {
     const auto end = std::chrono::steady_clock::now() + pause;
     while (!cancelled() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(look_interval);
     return !cancelled();
@@ -53,16 +54,16 @@ gpu::wait_clock cancellable_clock(std::function<bool()> cancelled) {
   return clock;
 }
 
-result<std::unique_ptr<engine::accelerator>> make_cuda(const options& opts, std::function<bool()> cancelled) {
+result<std::unique_ptr<engine::accelerator>> make_cuda(const options& opts, gpu_wait_hooks hooks) {
   gpu::cuda_backend_options cuda;
   cuda.gpu = {opts.gpu.index, opts.gpu.uuid};
   cuda.kv_bytes_max = opts.kv_cache_size_mb * mebibyte;
   cuda.pinned = !opts.no_pinned;
-  cuda.clock = cancellable_clock(std::move(cancelled));
+  cuda.clock = cancellable_clock(std::move(hooks));
   return gpu::make_cuda_backend(cuda);
 }
 #else
-result<std::unique_ptr<engine::accelerator>> make_cuda(const options&, const std::function<bool()>&) {
+result<std::unique_ptr<engine::accelerator>> make_cuda(const options&, const gpu_wait_hooks&) {
   return error{errc::worker_start_failed, "this build has no CUDA backend; use --backend host", "backend"};
 }
 #endif
@@ -91,9 +92,8 @@ result<served_model> open_model(const options& opts) {
   return served_model{std::move(*file), std::move(*tokenizer), std::move(*spec), std::move(plan_for)};
 }
 
-result<std::unique_ptr<engine::accelerator>> make_accelerator(const options& opts,
-                                                              std::function<bool()> cancelled) {
-  if (opts.backend == backend_kind::cuda) return make_cuda(opts, std::move(cancelled));
+result<std::unique_ptr<engine::accelerator>> make_accelerator(const options& opts, gpu_wait_hooks hooks) {
+  if (opts.backend == backend_kind::cuda) return make_cuda(opts, std::move(hooks));
   gpu::host_backend_options host;
   host.threads = opts.threads;
   host.kv_bytes_max = opts.kv_cache_size_mb * mebibyte;

@@ -16,6 +16,7 @@
 #include "engine/model/model_spec.hpp"
 #include "engine/text/tokenizer.hpp"
 #include "engine/worker_state.hpp"
+#include "gpu/device_choice.hpp"
 
 namespace orcd::app {
 
@@ -36,10 +37,15 @@ struct served_model {
 
 [[nodiscard]] engine::result<served_model> open_model(const options& opts);
 
-/// The accelerator that --backend names, nothing loaded. `cancelled` (any thread) ends the wait for a
-/// GPU that load() begins with. Errors: worker_start_failed.
+/// What the wait for a GPU, with which load() begins, asks and tells, on the thread of load().
+struct gpu_wait_hooks {
+  std::function<bool()> cancelled = [] { return false; };  ///< true ends the wait
+  std::function<void(const gpu::wait_notice&)> waiting{};
+};
+
+/// The accelerator that --backend names, nothing loaded. Errors: worker_start_failed.
 [[nodiscard]] engine::result<std::unique_ptr<engine::accelerator>> make_accelerator(
-    const options& opts, std::function<bool()> cancelled = [] { return false; });
+    const options& opts, gpu_wait_hooks hooks = {});
 
 /// For the host backend; the other checks its own plan against the GPU. Refuses a plan over
 /// --kv-cache-size-mb, or over the memory of the machine, with both numbers.

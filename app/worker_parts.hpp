@@ -49,6 +49,7 @@ class worker {
   void start_digest();
   void start_load();
   engine::result<engine::memory_plan> load_on_gpu_thread();
+  void narrate_gpu_wait(const gpu::wait_notice& notice);
   void report_progress(unsigned percent);
   void on_loaded(const engine::result<engine::memory_plan>& plan);
   void announce();

@@ -44,7 +44,9 @@ void worker::narrate_startup() {
 /// Everything that can fail without touching a weight; the port is taken here, so that a worker with no
 /// place to listen does not load for a minute first.
 std::optional<start_failure> worker::open() {
-  auto device = make_accelerator(opts_, [this] { return cancel_load_.load(); });
+  auto device =
+      make_accelerator(opts_, {.cancelled = [this] { return cancel_load_.load(); },
+                               .waiting = [this](const auto& notice) { narrate_gpu_wait(notice); }});
   if (!device) return start_failure{device.error(), {}, {}};
   device_ = std::move(*device);
   auto model = open_model(opts_);
@@ -132,6 +134,14 @@ void worker::start_load() {
   });
 }
 
+/// On the GPU thread.
+void worker::narrate_gpu_wait(const gpu::wait_notice& notice) {
+  narrator_.narrate(severity::warning, "gpu_wait", "Waiting for a GPU: " + notice.found,
+                    {{"waited_ms", static_cast<std::int64_t>(notice.waited.count())},
+                     {"limit_ms", static_cast<std::int64_t>(notice.limit.count())},
+                     {"tries", std::uint64_t{notice.tries}}});
+}
+
 result<engine::memory_plan> worker::load_on_gpu_thread() {
   try {
     return device_->load(model_->spec, model_->plan_for,
@@ -170,6 +180,7 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
   narrator_.set_gpu_device(gpu.index);
   state_.resident = device_->resident();
   state_.vram_bytes = device_->vram_bytes();
+  state_.kv_bytes = plan->kv_bytes;
   state_.load_percent = 100;
   narrator_.narrate(severity::info, "model_load_complete", "The model is loaded",
                     {{"load_ms", ms_since(load_started_at_)},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <string_view>
 
 namespace orcd::gpu {
@@ -84,6 +85,7 @@ engine::result<std::vector<gpu_info>> wait_for_gpus(
   const auto deadline = started + policy.total;
   milliseconds pause = policy.first_pause;
   bool last_try = false;
+  std::optional<milliseconds> noticed;
   for (std::uint32_t tries = 1;; ++tries) {
     auto found = find(last_try);
     if (found && !found->empty()) return found;
@@ -93,6 +95,10 @@ engine::result<std::vector<gpu_info>> wait_for_gpus(
     const std::string summary = "no GPU after " + std::to_string(waited.count()) + " ms and " +
                                 std::to_string(tries) + (tries == 1 ? " try: " : " tries: ") + what;
     if (last_try) return error(errc::worker_start_failed, summary);
+    if (clock.notice && (!noticed || waited - *noticed >= policy.notice_interval)) {
+      clock.notice({.waited = waited, .limit = policy.total, .tries = tries, .found = what});
+      noticed = waited;
+    }
     // The last pause ends at the deadline, so that the whole time is used and not exceeded.
     const auto left = std::max(milliseconds{0}, std::chrono::duration_cast<milliseconds>(deadline - now));
     last_try = pause >= left;

@@ -44,6 +44,15 @@ struct wait_policy {
   std::chrono::milliseconds total{30'000};
   std::chrono::milliseconds first_pause{250};
   std::chrono::milliseconds longest_pause{4'000};
+  std::chrono::milliseconds notice_interval{4'000};  ///< between two calls of wait_clock::notice, at least
+};
+
+/// A wait that goes on: for whom it is that watches the start.
+struct wait_notice {
+  std::chrono::milliseconds waited{0};
+  std::chrono::milliseconds limit{0};
+  std::uint32_t tries = 0;
+  std::string found;  ///< what the last try found instead of a GPU
 };
 
 /// How waiting sees the world.
@@ -51,6 +60,8 @@ struct wait_clock {
   std::function<std::chrono::steady_clock::time_point()> now;
   /// Returns false when the process is told to end; then waiting ends too.
   std::function<bool(std::chrono::milliseconds)> sleep;
+  /// Told after the first try without a GPU and then every few seconds while the wait goes on; may be unset.
+  std::function<void(const wait_notice&)> notice{};
 };
 
 /// Asks `find` until it finds at least one GPU, pausing twice as long each time, for `policy.total` at

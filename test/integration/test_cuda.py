@@ -59,8 +59,13 @@ def test_sigterm_ends_the_wait_for_a_gpu_at_once(tiny_model):
 
 def test_no_gpu_is_an_error_after_the_wait_and_never_the_cpu(tiny_model):
     started = time.monotonic()
-    error = refuse(tiny_model, environment=NO_GPU)
-    assert 25 < time.monotonic() - started < 45
+    code, worker = run_to_exit('--model', tiny_model, '--backend', 'cuda', timeout=60, backend=False,
+                               environment=NO_GPU)
+    assert code == FAILURE and 25 < time.monotonic() - started < 45
+    (error,) = worker.events('error')
+    waits = worker.events('gpu_wait')
+    assert 3 <= len(waits) <= 10 and waits[0]['waited_ms'] < 1000, waits
+    assert all(w['level'] == 'warning' and w['limit_ms'] == 30000 for w in waits), waits
     assert error['code'] == 'WORKER_START_FAILED' and 'no GPU' in error['message'], error
 
 

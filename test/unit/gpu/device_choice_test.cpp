@@ -126,6 +126,26 @@ BOOST_AUTO_TEST_CASE(waiting_ends_at_the_limit_with_what_was_found) {
   for (const milliseconds pause : time.pauses) BOOST_TEST((pause <= milliseconds{4'000}));
 }
 
+BOOST_AUTO_TEST_CASE(waiting_is_told_at_its_start_and_every_few_seconds) {
+  fake_time time;
+  std::vector<gpu::wait_notice> notices;
+  auto clock = time.clock();
+  clock.notice = [&](const gpu::wait_notice& notice) { notices.push_back(notice); };
+  BOOST_REQUIRE(!gpu::wait_for_gpus([](bool) -> gpu_list { return no_driver; }, {}, clock));
+  BOOST_REQUIRE(notices.size() > 3U);
+  BOOST_TEST((notices.front().waited == milliseconds{0} && notices.front().tries == 1));
+  BOOST_TEST((notices.front().limit == milliseconds{30'000}));
+  BOOST_TEST(contains(notices.front().found, "no driver"));
+  for (std::size_t i = 1; i < notices.size(); ++i) {
+    const auto gap = notices[i].waited - notices[i - 1].waited;
+    BOOST_TEST((gap >= milliseconds{4'000} && gap <= milliseconds{8'000}));
+  }
+  BOOST_TEST((notices.back().waited < milliseconds{30'000}));
+  notices.clear();
+  BOOST_REQUIRE(gpu::wait_for_gpus([](bool) -> gpu_list { return two_gpus; }, {}, clock));
+  BOOST_TEST(notices.empty());
+}
+
 BOOST_AUTO_TEST_CASE(an_empty_list_is_no_gpu_and_an_end_signal_ends_the_waiting) {
   fake_time time;
   time.told_to_end = true;

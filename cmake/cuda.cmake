@@ -34,5 +34,10 @@ if(WORKER_CUDA)
   # CMake 3.25 does not know that nvcc 12 and later have C++20, so the flag is given by hand.
   unset(CMAKE_CUDA_STANDARD)
   find_package(CUDAToolkit 13.0 REQUIRED)
+  # The libraries go into the shared library of the C API as well; hidden, so that calls between them
+  # stay as direct as in an executable.
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 endif()
 message(STATUS "CUDA backend: ${WORKER_CUDA}")

@@ -1,0 +1,48 @@
+// Log probabilities of tokens under the softmax of the logits as the model gave them: before anything is
+// banned or penalised and whatever the temperature, so that they do not depend on the sampler's settings.
+//
+// The sum of the softmax is one of integers, as in sampling.hpp: the weight of a token is exp(gap) in units
+// of 2^-40, where its gap is the distance of its logit from the highest one. The GPU computes gaps and the
+// total to the same bits; the logarithm is taken here, with plain operations, for both.
+// NaN counts as -infinity; tokens at +infinity share the whole probability. Source: 002 "Logprobs Support".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "engine/base/ids.hpp"
+
+namespace orcd::engine {
+
+/// The most tokens that are listed beside the chosen one (the OpenAI API's limit).
+inline constexpr std::uint32_t top_logprobs_max = 20;
+
+struct token_logprob {
+  token_id token = -1;
+  float logprob = 0.0F;
+};
+
+struct token_logprobs {
+  float chosen = 0.0F;
+  std::uint32_t listed = 0;
+  /// The likeliest first, then by lower id; those at -infinity or NaN are left out.
+  std::array<token_logprob, top_logprobs_max> likeliest{};
+};
+
+/// What a row of logits has in common: the softmax of each token follows from it.
+struct logit_scale {
+  float best = 0.0F;
+  std::uint64_t total = 0;  ///< 0 when every logit is NaN or -infinity
+
+  [[nodiscard]] float gap(float logit) const noexcept;
+};
+[[nodiscard]] logit_scale measure_logits(std::span<const float> logits) noexcept;
+
+/// log of exp(gap) / (total * 2^-40); `total` is at least 2^40.
+[[nodiscard]] float logprob_of(float gap, std::uint64_t total) noexcept;
+
+/// Of `chosen`, and of the `count` likeliest tokens (at most top_logprobs_max).
+[[nodiscard]] token_logprobs logprobs_of(std::span<const float> logits, token_id chosen, std::uint32_t count);
+
+}  // namespace orcd::engine

@@ -1,0 +1,87 @@
+// The next token of each column, chosen on the device: penalties, temperature, top_k, top_p, min_p and the
+// draw of engine/sampling/sampling.hpp, bit for bit, and the numbers that log probabilities are made of.
+// Sums are integers (units of 2^-40 of the likeliest token's weight) and every f32 operation is a single
+// IEEE one, so that nothing depends on the launch shape.
+//
+// The kernel also keeps each slot's state, so that the next step can be enqueued before the host knows
+// this one's tokens (kernels/step_control.hpp feeds them back).
+// Determinism class: run-to-run, batch-invariant. Bound: latency; one cluster of eight blocks a column.
+// Source: M0-W-1032, M0-W-1421, design 5.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/paged_attention.hpp"
+
+namespace orcd::kernels {
+
+inline constexpr std::uint32_t sample_blocks = 8;           ///< of a column's cluster
+inline constexpr std::uint32_t sample_vocab_max = 344'064;  ///< whose scores fit the cluster's memory
+inline constexpr std::uint32_t sample_window_max = 4'096;   ///< look-back tokens
+inline constexpr std::uint32_t sample_columns_max = 256;
+inline constexpr std::uint32_t top_logprobs_max = 20;
+
+/// What one column asks for. The fields of engine::sampling_params, and what becomes of the token.
+struct sample_request {
+  float temperature = 0.0F;  ///< 0 = argmax
+  std::uint32_t top_k = 0;
+  float top_p = 1.0F;
+  float min_p = 0.0F;
+  float repetition_penalty = 1.0F;
+  float presence_penalty = 0.0F;
+  float frequency_penalty = 0.0F;
+  std::uint32_t window = 0;     ///< look-back tokens; 0 = no penalties
+  std::uint32_t draw_high = 0;  ///< floor(draw * 2^53)
+  std::uint32_t draw_low = 0;
+  std::uint32_t logprobs = 0;     ///< 0 = none, else 1 + number of likeliest tokens to list
+  std::uint32_t remaining = 1;    ///< tokens the sequence may still get, this one included
+  std::uint32_t stop_at_end = 1;  ///< end-of-generation tokens end the sequence
+  std::uint32_t result = 0;       ///< index into sample_args::results
+};
+
+/// One column of a step that samples, as the device holds it.
+struct sample_column {
+  sample_request request;
+  std::int32_t slot = 0;
+  std::int32_t position = 0;  ///< of the last token fed; the look-back window ends there
+  std::int32_t active = 0;    ///< 0: the sequence ended before this step, which is computed in vain
+};
+
+/// Where a slot's sequence stands.
+struct slot_state {
+  std::int32_t token = 0;     ///< the last one fed
+  std::int32_t position = 0;  ///< its position
+  std::int32_t next = -1;     ///< the token chosen after it
+  std::int32_t ended = 0;     ///< `next` is the last one, or none
+};
+
+/// What a column gave; the host may poll `ticket`. log P(t) = gap(t) - log(total * 2^-40), where a gap is
+/// the distance of a raw logit from the highest one.
+struct sample_result {
+  std::uint64_t total = 0;  ///< sum of the raw softmax's weights; 0 unless asked for
+  float gap = 0.0F;         ///< of the chosen token; 0 unless asked for
+  std::int32_t token = -1;  ///< -1: nothing could be chosen, or the column was not active
+  std::uint32_t listed = 0;
+  std::uint32_t active = 0;
+  std::uint32_t ticket = 0;  ///< sample_args::ticket, written last
+  std::uint32_t reserved = 0;
+  std::int32_t ids[top_logprobs_max] = {};  ///< the likeliest by raw logit, then by lower id
+  float gaps[top_logprobs_max] = {};
+};
+
+struct sample_args {
+  const float* logits = nullptr;  ///< [columns][vocab]
+  std::uint32_t vocab = 0;
+  std::uint32_t columns = 0;
+  const sample_column* asked = nullptr;   ///< [columns]
+  const std::uint32_t* banned = nullptr;  ///< bit per id, [(vocab + 31) / 32]; or null
+  const std::uint32_t* ends = nullptr;    ///< likewise, tokens that end a sequence; or null
+  const std::int32_t* history = nullptr;  ///< [slots][history_stride], token by position; null: no windows
+  std::uint32_t history_stride = 0;
+  slot_state* slots = nullptr;            ///< [slots], or null
+  const std::uint32_t* ticket = nullptr;  ///< of this step, non-zero
+  sample_result* results = nullptr;       ///< device memory, or pinned host memory
+};
+[[nodiscard]] int launch_sample(const sample_args& args, CUstream_st* stream);
+
+}  // namespace orcd::kernels

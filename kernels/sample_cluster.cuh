@@ -1,0 +1,130 @@
+// What the blocks of one column's cluster share, and reductions over the cluster. Every function is called
+// by all threads of all blocks of the cluster.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include <cstdint>
+
+#include "kernels/sample.hpp"
+
+namespace orcd::kernels {
+
+inline constexpr std::uint32_t sample_threads = 1024;
+inline constexpr std::uint32_t sample_warps = sample_threads / 32;
+inline constexpr std::uint32_t bucket_count = 2048;
+inline constexpr std::uint32_t buckets_a_block = bucket_count / sample_blocks;
+inline constexpr std::uint32_t list_max = 1024;
+inline constexpr std::uint32_t window_table = 8192;  ///< twice sample_window_max, so that probing ends soon
+
+/// Shared memory of a block; the scores of its slice of the vocabulary follow.
+struct sample_shared {
+  std::uint64_t pushed[2][2][sample_blocks];  ///< by turn, by value, by block
+  std::uint64_t warps[2][sample_warps];
+  std::uint64_t list[list_max];           ///< order values; the first block's is used
+  std::uint64_t totals[buckets_a_block];  ///< of this block's share of the buckets
+  std::uint64_t rows[64];
+  std::uint64_t found[2];  ///< bucket and what lies before it; or the cut
+  std::uint32_t listed;    ///< in the first block: entries of the list, also those that found no room
+  std::int32_t chosen;     ///< in the first block
+  union {
+    std::uint32_t parts[3][bucket_count];  ///< sums of the weights' 16-bit parts, or counts
+    std::uint32_t window[window_table];    ///< id << 16 | occurrences
+  };
+};
+
+__device__ inline std::uint64_t warp_sum(std::uint64_t v) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, offset);
+  return v;
+}
+__device__ inline std::uint64_t warp_max(std::uint64_t v) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const std::uint64_t other = __shfl_xor_sync(0xFFFFFFFFU, v, offset);
+    v = other > v ? other : v;
+  }
+  return v;
+}
+__device__ inline std::uint64_t warp_inclusive_sum(std::uint64_t v) {
+  const std::uint32_t lane = threadIdx.x % 32;
+#pragma unroll
+  for (std::uint32_t offset = 1; offset < 32; offset *= 2) {
+    const std::uint64_t below = __shfl_up_sync(0xFFFFFFFFU, v, offset);
+    if (lane >= offset) v += below;
+  }
+  return v;
+}
+
+class sample_cluster {
+ public:
+  __device__ explicit sample_cluster(sample_shared& shared)
+      : shared_(shared), cluster_(cooperative_groups::this_cluster()), rank_(cluster_.block_rank()) {}
+
+  [[nodiscard]] __device__ std::uint32_t rank() const { return rank_; }
+  [[nodiscard]] __device__ sample_shared& own() const { return shared_; }
+  [[nodiscard]] __device__ sample_shared& of(std::uint32_t block) const {
+    return *cluster_.map_shared_rank(&shared_, block);
+  }
+  /// Ends with everything that any block wrote visible to all.
+  __device__ void sync() { cluster_.sync(); }
+
+  /// The sum of `v` over each block; the array [sample_blocks] stays until the reduction after the next.
+  __device__ const std::uint64_t* block_sums(std::uint64_t v) {
+    v = warp_sum(v);
+    if (threadIdx.x % 32 == 0) shared_.warps[0][threadIdx.x / 32] = v;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+      v = warp_sum(shared_.warps[0][threadIdx.x]);
+      if (threadIdx.x < sample_blocks) of(threadIdx.x).pushed[turn_][0][rank_] = v;
+    }
+    return next_turn()[0];
+  }
+  __device__ std::uint64_t sum(std::uint64_t v) {
+    const std::uint64_t* sums = block_sums(v);
+    std::uint64_t total = 0;
+    for (std::uint32_t b = 0; b < sample_blocks; ++b) total += sums[b];
+    return total;
+  }
+  /// The highest `a` and the highest `b` of all threads.
+  __device__ void highest(std::uint64_t& a, std::uint64_t& b) {
+    a = warp_max(a);
+    b = warp_max(b);
+    if (threadIdx.x % 32 == 0) {
+      shared_.warps[0][threadIdx.x / 32] = a;
+      shared_.warps[1][threadIdx.x / 32] = b;
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+      a = warp_max(shared_.warps[0][threadIdx.x]);
+      b = warp_max(shared_.warps[1][threadIdx.x]);
+      if (threadIdx.x < sample_blocks) {
+        of(threadIdx.x).pushed[turn_][0][rank_] = a;
+        of(threadIdx.x).pushed[turn_][1][rank_] = b;
+      }
+    }
+    const auto* pushed = next_turn();
+    a = pushed[0][0];
+    b = pushed[1][0];
+    for (std::uint32_t i = 1; i < sample_blocks; ++i) {
+      a = pushed[0][i] > a ? pushed[0][i] : a;
+      b = pushed[1][i] > b ? pushed[1][i] : b;
+    }
+  }
+
+ private:
+  /// Two buffers in turn: a block may write the next one's values before a slow one has read these.
+  __device__ const std::uint64_t (*next_turn())[sample_blocks] {
+    const std::uint64_t(*pushed)[sample_blocks] = shared_.pushed[turn_];
+    turn_ ^= 1U;
+    cluster_.sync();
+    return pushed;
+  }
+
+  sample_shared& shared_;
+  cooperative_groups::cluster_group cluster_;
+  std::uint32_t rank_;
+  std::uint32_t turn_ = 0;
+};
+
+}  // namespace orcd::kernels

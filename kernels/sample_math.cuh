@@ -1,0 +1,54 @@
+// The arithmetic of engine/sampling on the device, one rounded operation at a time: contraction into fused
+// multiply-adds would change bits. The host's definitions are engine/sampling/portable_exp.hpp,
+// likelihood_cut.hpp and sampling.cpp; test/gpu compares them.
+#pragma once
+
+#include <cstdint>
+
+namespace orcd::kernels {
+
+/// x in [-80, 0].
+__device__ inline float portable_exp(float x) {
+  constexpr float rounder = 0x1.8p23F;
+  const float shifted = __fadd_rn(__fmul_rn(x, 0x1.715476p+0F), rounder);
+  const float n = __fsub_rn(shifted, rounder);
+  const float r = __fsub_rn(__fsub_rn(x, __fmul_rn(n, 0x1.63p-1F)), __fmul_rn(n, -0x1.bd0106p-13F));
+  float e = 1.0F / 5040.0F;
+  e = __fadd_rn(__fmul_rn(e, r), 1.0F / 720.0F);
+  e = __fadd_rn(__fmul_rn(e, r), 1.0F / 120.0F);
+  e = __fadd_rn(__fmul_rn(e, r), 1.0F / 24.0F);
+  e = __fadd_rn(__fmul_rn(e, r), 1.0F / 6.0F);
+  e = __fadd_rn(__fmul_rn(e, r), 0.5F);
+  e = __fadd_rn(__fmul_rn(e, r), 1.0F);
+  e = __fadd_rn(__fmul_rn(e, r), 1.0F);
+  const std::uint32_t exponent = __float_as_uint(shifted) - __float_as_uint(rounder);
+  return __fmul_rn(e, __uint_as_float((exponent + 127U) << 23U));
+}
+
+/// exp((score - best) / temperature) in units of 2^-40, rounded down. Below -28 it is 0, as e^-28 < 2^-40.
+__device__ inline std::uint64_t weight_of(float score, float best, float temperature) {
+  const float gap = __fsub_rn(score, best);
+  const float exponent = temperature == 1.0F ? gap : __fdiv_rn(gap, temperature);
+  if (!(exponent > -28.0F)) return 0;
+  return static_cast<std::uint64_t>(__float2ll_rz(__fmul_rn(portable_exp(exponent), 0x1.0p40F)));
+}
+
+/// Ascending in the order "higher score first, then lower id"; not for NaN. -0 counts as 0.
+__device__ inline std::uint64_t order_of(float score, std::uint32_t id) {
+  const std::uint32_t bits = __float_as_uint(__fadd_rn(score, 0.0F));
+  const std::uint32_t key = (bits & 0x8000'0000U) != 0 ? ~bits : bits | 0x8000'0000U;
+  return static_cast<std::uint64_t>(~key) << 32U | id;
+}
+
+/// The score that an order value was made of.
+__device__ inline float score_of(std::uint64_t order) {
+  const std::uint32_t key = ~static_cast<std::uint32_t>(order >> 32U);
+  return __uint_as_float((key & 0x8000'0000U) != 0 ? key & 0x7FFF'FFFFU : ~key);
+}
+
+/// floor(draw * total), where draw = steps / 2^53.
+__device__ inline std::uint64_t target_of(std::uint64_t steps, std::uint64_t total) {
+  return __umul64hi(steps, total) << 11U | (steps * total) >> 53U;
+}
+
+}  // namespace orcd::kernels

@@ -1,0 +1,82 @@
+#include <cuda_runtime.h>
+
+#include "kernels/device_math.cuh"
+#include "kernels/launch.cuh"
+#include "kernels/step_control.hpp"
+
+namespace orcd::kernels {
+namespace {
+
+constexpr std::uint32_t chunk_threads = 256;
+constexpr std::size_t parameter_bytes_max = 4096;
+static_assert(sizeof(begin_decode_args) <= parameter_bytes_max);
+static_assert(sizeof(begin_chunk_args) <= parameter_bytes_max);
+
+__global__ void __launch_bounds__(decode_columns_max) begin_decode_kernel(const begin_decode_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  if (threadIdx.x == 0) *a.to.ticket = a.ticket;
+  if (threadIdx.x >= a.count) return;
+  const decode_column& column = a.columns[threadIdx.x];
+  slot_state& slot = a.to.slots[column.slot];
+  const bool fed_back = column.token < 0;
+  const bool active = !fed_back || slot.ended == 0;
+  if (active) {
+    slot.position = fed_back ? slot.position + 1 : column.position;
+    slot.token = fed_back ? slot.next : column.token;
+    slot.ended = 0;
+    a.to.history[static_cast<std::uint64_t>(column.slot) * a.to.history_stride + slot.position] = slot.token;
+  }
+  a.to.steps[a.first + threadIdx.x] = {slot.token, slot.position, column.slot};
+  sample_column& asked = a.to.asked[a.first + threadIdx.x];
+  asked.request = column.sample;
+  asked.slot = column.slot;
+  asked.position = slot.position;
+  asked.active = active ? 1 : 0;
+}
+
+__global__ void __launch_bounds__(chunk_threads) begin_chunk_kernel(const begin_chunk_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  std::int32_t* history = a.to.history + static_cast<std::uint64_t>(a.slot) * a.to.history_stride;
+  for (std::uint32_t i = threadIdx.x; i < a.count; i += chunk_threads) {
+    const std::int32_t position = a.position + static_cast<std::int32_t>(i);
+    a.to.steps[a.first + i] = {a.tokens[i], position, a.slot};
+    history[position] = a.tokens[i];
+  }
+  if (threadIdx.x != 0) return;
+  *a.to.ticket = a.ticket;
+  const std::int32_t last = a.position + static_cast<std::int32_t>(a.count) - 1;
+  a.to.slots[a.slot] = {a.tokens[a.count - 1], last, -1, 0};
+  *a.to.sample_row = static_cast<std::int32_t>(a.first + a.count) - 1;
+  if (a.samples != 0) *a.to.asked = {a.sample, a.slot, last, 1};
+}
+
+bool complete(const step_target& to) {
+  return to.steps != nullptr && to.asked != nullptr && to.slots != nullptr && to.history != nullptr &&
+         to.history_stride > 0 && to.sample_row != nullptr && to.ticket != nullptr;
+}
+
+}  // namespace
+
+int launch_begin_decode(const begin_decode_args& a, CUstream_st* stream) {
+  if (!complete(a.to) || a.count == 0 || a.count > decode_columns_max) return cudaErrorInvalidValue;
+  for (std::uint32_t i = 0; i < a.count; ++i) {
+    const decode_column& c = a.columns[i];
+    if (c.slot < 0 ||
+        (c.token >= 0 && (c.position < 0 || c.position >= static_cast<std::int64_t>(a.to.history_stride)))) {
+      return cudaErrorInvalidValue;
+    }
+  }
+  return launch_dependent(begin_decode_kernel, dim3(1), dim3(decode_columns_max), 0, stream, a);
+}
+
+int launch_begin_chunk(const begin_chunk_args& a, CUstream_st* stream) {
+  if (!complete(a.to) || a.count == 0 || a.count > chunk_tokens_max || a.slot < 0 || a.position < 0 ||
+      static_cast<std::uint64_t>(a.position) + a.count > a.to.history_stride) {
+    return cudaErrorInvalidValue;
+  }
+  return launch_dependent(begin_chunk_kernel, dim3(1), dim3(chunk_threads), 0, stream, a);
+}
+
+}  // namespace orcd::kernels

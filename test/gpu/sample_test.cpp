@@ -1,0 +1,301 @@
+// The device's sampler against engine::sample and engine::logprobs_of, bit for bit: thousands of rows of
+// random shapes, options and draws, several columns at once; and its time.
+#include "kernels/sample.hpp"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "engine/sampling/logprobs.hpp"
+#include "engine/sampling/sampling.hpp"
+#include "test/gpu/device_array.hpp"
+
+namespace orcd::test {
+namespace {
+
+using engine::token_id;
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr std::uint32_t ticket = 77;
+constexpr std::uint32_t history_stride = 5000;
+
+enum class shape { normal, flat, narrow, ties, equal, masked, special, peaked, wild };
+constexpr shape shapes[] = {shape::normal, shape::flat,    shape::narrow, shape::ties, shape::equal,
+                            shape::masked, shape::special, shape::peaked, shape::wild};
+
+struct random_source {
+  std::mt19937_64 engine;
+  std::uint64_t below(std::uint64_t n) { return engine() % n; }
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+  double unit() { return static_cast<double>(engine() >> 11U) * 0x1.0p-53; }
+  float uniform(double low, double high) { return static_cast<float>(low + (high - low) * unit()); }
+  template <class T, std::size_t N>
+  T pick(const T (&values)[N]) {
+    return values[below(N)];
+  }
+};
+
+float logit_of(random_source& random, shape s) {
+  std::normal_distribution<float> normal(0.0F, 3.0F);
+  switch (s) {
+    case shape::normal: return normal(random.engine);
+    case shape::flat: return random.uniform(-0.5, 0.5);
+    case shape::narrow: return random.uniform(9.9999, 10.0001);
+    case shape::ties: return std::round(normal(random.engine)) * 0.5F;
+    case shape::equal: return -2.5F;
+    case shape::masked: return random.one_in(3) ? -1e30F : normal(random.engine);
+    case shape::special: {
+      const float values[] = {inf, -inf, std::nanf(""), 0.0F, -0.0F, 3e38F, -3e38F, 1e-40F};
+      return random.one_in(20) ? values[random.below(8)] : normal(random.engine);
+    }
+    case shape::peaked: return random.one_in(1000) ? random.uniform(10, 30) : normal(random.engine);
+    case shape::wild: return normal(random.engine) * random.pick({1e-30F, 1.0F, 1e4F, 1e30F});
+  }
+  return 0.0F;
+}
+
+engine::sampling_params random_params(random_source& random) {
+  engine::sampling_params p;
+  p.temperature = random.one_in(4) ? 0.0F : random.pick({1.0F, 0.7F, 0.1F, 2.0F, 1.3F, 1e-6F, 1e-44F, 0.5F});
+  p.top_k = random.one_in(2) ? 0U : random.pick({1U, 2U, 40U, 64U, 1000U, 1024U, 1025U, 5000U, 100'000U});
+  p.top_p = random.one_in(2) ? 1.0F : random.pick({0.95F, 0.5F, 1e-6F, 0.999999F, 0.9F});
+  p.min_p = random.one_in(2) ? 0.0F : random.pick({0.05F, 1.0F, 1e-9F, 0.3F});
+  if (random.one_in(2)) {
+    p.repetition_penalty = random.pick({1.0F, 1.1F, 2.0F, 0.5F, 1e-3F});
+    p.presence_penalty = random.pick({0.0F, 0.5F, -2.0F, 2.0F});
+    p.frequency_penalty = random.pick({0.0F, 0.3F, -2.0F, 2.0F});
+    p.repeat_last_n = random.pick({0U, 1U, 64U, 1000U, 4096U});
+  }
+  return p;
+}
+
+kernels::sample_request request_of(const engine::sampling_params& p, double draw, std::uint32_t logprobs) {
+  const auto steps = static_cast<std::uint64_t>(draw * 0x1.0p53);
+  return {.temperature = p.temperature,
+          .top_k = p.top_k,
+          .top_p = p.top_p,
+          .min_p = p.min_p,
+          .repetition_penalty = p.repetition_penalty,
+          .presence_penalty = p.presence_penalty,
+          .frequency_penalty = p.frequency_penalty,
+          .window = p.penalises() ? p.repeat_last_n : 0,
+          .draw_high = static_cast<std::uint32_t>(steps >> 32U),
+          .draw_low = static_cast<std::uint32_t>(steps),
+          .logprobs = logprobs};
+}
+
+/// One launch of several columns and what each must give.
+class sample_bench {
+ public:
+  sample_bench(std::uint32_t vocab, std::uint32_t columns, std::uint64_t seed)
+      : random_{std::mt19937_64(seed)},
+        vocab_(vocab),
+        columns_(columns),
+        logits_(std::size_t{vocab} * columns),
+        history_(std::size_t{columns} * history_stride) {}
+
+  void fill(shape s) {
+    for (float& v : logits_) v = logit_of(random_, s);
+    for (auto& token : history_) token = static_cast<std::int32_t>(random_.below(vocab_));
+    // Few distinct tokens, so that some occur often.
+    for (std::size_t i = 0; i < history_.size(); i += 2)
+      history_[i] = static_cast<std::int32_t>(random_.below(1 + vocab_ / 50));
+    banned_.clear();
+    if (random_.one_in(2)) {
+      for (std::uint64_t n = random_.below(1 + vocab_ / 3); n > 0; --n)
+        banned_.push_back(static_cast<token_id>(random_.below(vocab_)));
+    }
+    asked_.clear();
+    params_.clear();
+    draws_.clear();
+    for (std::uint32_t c = 0; c < columns_; ++c) {
+      params_.push_back(random_params(random_));
+      draws_.push_back(random_.one_in(10) ? random_.pick({0.0, 1.0 - 0x1.0p-53}) : random_.unit());
+      const auto position = static_cast<std::int32_t>(random_.below(history_stride));
+      const std::uint32_t logprobs =
+          random_.one_in(3) ? static_cast<std::uint32_t>(1 + random_.below(21)) : 0;
+      asked_.push_back(
+          {request_of(params_[c], draws_[c], logprobs), static_cast<std::int32_t>(c), position, 1});
+      asked_[c].request.result = columns_ - 1 - c;
+    }
+  }
+
+  void check(const char* what) {
+    const auto results = run();
+    engine::sampling_workspace workspace;
+    for (std::uint32_t c = 0; c < columns_; ++c) {
+      const auto& got = results[columns_ - 1 - c];
+      const auto row = std::span(logits_).subspan(std::size_t{c} * vocab_, vocab_);
+      const auto& p = params_[c];
+      const auto window = std::min<std::size_t>(p.penalises() ? p.repeat_last_n : 0,
+                                                static_cast<std::size_t>(asked_[c].position) + 1);
+      const auto recent = std::span<const token_id>(history_).subspan(
+          std::size_t{c} * history_stride + static_cast<std::size_t>(asked_[c].position) + 1 - window,
+          window);
+      const token_id expected = engine::sample(row, p, recent, banned_, draws_[c], workspace);
+      if (got.token != expected || got.ticket != ticket || got.active != 1) {
+        BOOST_ERROR(what << ": token " << got.token << ", not " << expected << "; vocab " << vocab_
+                         << " column " << c << " T " << p.temperature << " k " << p.top_k << " p " << p.top_p
+                         << " min " << p.min_p << " window " << window << " rep " << p.repetition_penalty
+                         << " banned " << banned_.size() << " draw " << draws_[c]);
+      }
+      if (asked_[c].request.logprobs != 0 && expected >= 0) check_logprobs(row, got, c);
+      ++checked;
+    }
+  }
+
+  /// Microseconds of one launch, in a stream that has more of them.
+  double time(const engine::sampling_params& p, std::uint32_t logprobs) {
+    for (auto& a : asked_) {
+      const auto result = a.request.result;
+      a.request = request_of(p, 0.6, logprobs);
+      a.request.result = result;
+      a.position = 4999;
+    }
+    const device_array<float> logits{std::span<const float>(logits_)};
+    const device_array<kernels::sample_column> asked{std::span<const kernels::sample_column>(asked_)};
+    const device_array<std::int32_t> history{std::span<const std::int32_t>(history_)};
+    const device_array<std::uint32_t> number{std::span<const std::uint32_t>(&ticket, 1)};
+    const device_array<kernels::sample_result> results(columns_);
+    const auto args = args_of(logits, asked, history, number, results);
+    constexpr int launches = 50;
+    double best = 1e9;
+    for (int round = 0; round < 4; ++round) {
+      BOOST_REQUIRE_EQUAL(cudaDeviceSynchronize(), cudaSuccess);
+      const auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < launches; ++i)
+        BOOST_REQUIRE_EQUAL(kernels::launch_sample(args, nullptr), cudaSuccess);
+      BOOST_REQUIRE_EQUAL(cudaDeviceSynchronize(), cudaSuccess);
+      const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+      best = std::min(best, took.count() / launches);
+    }
+    return best;
+  }
+
+  std::uint64_t checked = 0;
+
+ private:
+  kernels::sample_args args_of(const device_array<float>& logits,
+                               const device_array<kernels::sample_column>& asked,
+                               const device_array<std::int32_t>& history,
+                               const device_array<std::uint32_t>& number,
+                               const device_array<kernels::sample_result>& results) const {
+    kernels::sample_args args;
+    args.logits = logits.data();
+    args.vocab = vocab_;
+    args.columns = columns_;
+    args.asked = asked.data();
+    args.history = history.data();
+    args.history_stride = history_stride;
+    args.ticket = number.data();
+    args.results = results.data();
+    return args;
+  }
+
+  std::vector<kernels::sample_result> run() {
+    const device_array<float> logits{std::span<const float>(logits_)};
+    const device_array<kernels::sample_column> asked{std::span<const kernels::sample_column>(asked_)};
+    const device_array<std::int32_t> history{std::span<const std::int32_t>(history_)};
+    const device_array<std::uint32_t> number{std::span<const std::uint32_t>(&ticket, 1)};
+    const device_array<kernels::sample_result> results(columns_);
+    auto args = args_of(logits, asked, history, number, results);
+    std::vector<std::uint32_t> bits((vocab_ + 31) / 32);
+    for (const token_id id : banned_) bits[static_cast<std::size_t>(id) / 32] |= 1U << id % 32;
+    const device_array<std::uint32_t> banned{std::span<const std::uint32_t>(bits)};
+    if (!banned_.empty()) args.banned = banned.data();
+    BOOST_REQUIRE_EQUAL(kernels::launch_sample(args, nullptr), cudaSuccess);
+    return results.read();
+  }
+
+  void check_logprobs(std::span<const float> row, const kernels::sample_result& got, std::uint32_t c) {
+    const auto expected = engine::logprobs_of(row, got.token, asked_[c].request.logprobs - 1);
+    BOOST_REQUIRE(got.total >= std::uint64_t{1} << 40U);
+    BOOST_TEST(engine::logprob_of(got.gap, got.total) == expected.chosen, "column " << c << " of " << vocab_);
+    BOOST_REQUIRE_EQUAL(got.listed, expected.listed);
+    for (std::uint32_t i = 0; i < got.listed; ++i) {
+      BOOST_REQUIRE_EQUAL(got.ids[i], expected.likeliest[i].token);
+      BOOST_REQUIRE_EQUAL(engine::logprob_of(got.gaps[i], got.total), expected.likeliest[i].logprob);
+    }
+  }
+
+  random_source random_;
+  std::uint32_t vocab_, columns_;
+  std::vector<float> logits_;
+  std::vector<std::int32_t> history_;
+  std::vector<token_id> banned_;
+  std::vector<engine::sampling_params> params_;
+  std::vector<double> draws_;
+  std::vector<kernels::sample_column> asked_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(sampler)
+
+BOOST_AUTO_TEST_CASE(chooses_what_the_host_chooses_for_small_vocabularies) {
+  std::uint64_t checked = 0;
+  for (const std::uint32_t vocab : {1U, 2U, 19U, 31U, 33U, 257U, 1024U, 8191U, 8193U}) {
+    sample_bench bench(vocab, 16, vocab);
+    for (int round = 0; round < 4; ++round) {
+      for (const shape s : shapes) {
+        bench.fill(s);
+        bench.check("small");
+      }
+    }
+    checked += bench.checked;
+  }
+  BOOST_TEST(checked == 9U * 4 * 9 * 16);
+}
+
+BOOST_AUTO_TEST_CASE(chooses_what_the_host_chooses_for_real_vocabularies) {
+  for (const std::uint32_t vocab : {32'064U, 151'936U, 201'088U, kernels::sample_vocab_max}) {
+    sample_bench bench(vocab, 8, vocab);
+    for (const shape s : shapes) {
+      bench.fill(s);
+      bench.check("real");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_launched_is_refused) {
+  kernels::sample_args args;
+  BOOST_TEST(kernels::launch_sample(args, nullptr) == cudaErrorInvalidValue);
+}
+
+BOOST_AUTO_TEST_CASE(times) {
+  struct setting {
+    const char* name;
+    engine::sampling_params params;
+    std::uint32_t logprobs;
+  };
+  const setting settings[] = {
+      {"greedy", {.temperature = 0.0F}, 0},
+      {"plain", {.temperature = 0.8F}, 0},
+      {"top_k 40", {.temperature = 0.8F, .top_k = 40}, 0},
+      {"top_p 0.95", {.temperature = 0.8F, .top_p = 0.95F}, 0},
+      {"all",
+       {.temperature = 0.8F, .top_k = 40, .top_p = 0.95F, .min_p = 0.05F, .repetition_penalty = 1.1F},
+       0},
+      {"greedy, 20 logprobs", {.temperature = 0.0F}, 21}};
+  for (const std::uint32_t vocab : {32'064U, 151'936U, 201'088U}) {
+    for (const std::uint32_t columns : {1U, 8U}) {
+      for (const shape s : {shape::normal, shape::peaked}) {
+        sample_bench bench(vocab, columns, 1);
+        bench.fill(s);
+        for (const auto& [name, params, logprobs] : settings) {
+          std::printf("sample: vocab %6u columns %u %s %-20s %6.1f us\n", vocab, columns,
+                      s == shape::normal ? "normal" : "peaked", name, bench.time(params, logprobs));
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace orcd::test

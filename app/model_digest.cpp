@@ -1,37 +1,66 @@
 #include "app/model_digest.hpp"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
-#include <array>
-#include <memory>
+#include <sstream>
+
+#include "engine/sha256.hpp"
 
 namespace orcd::app {
+namespace {
+
+/// The options that change what the same prompt is answered with, spelled out.
+std::string arithmetic_of(const options& opts) {
+  std::ostringstream out;
+  out << version() << '\n' << to_string(opts.backend) << '\n' << opts.tokenizer.empty() << std::hexfloat;
+  const auto put = [&out](const auto& value) {
+    out << '\n';
+    if (value) out << *value;
+  };
+  const auto& rope = opts.rope;
+  out << '\n' << (rope.scaling ? static_cast<int>(*rope.scaling) : -1);
+  put(rope.freq_base);
+  put(rope.freq_scale);
+  put(rope.ext_factor);
+  put(rope.attn_factor);
+  put(rope.beta_fast);
+  put(rope.beta_slow);
+  put(rope.original_context);
+  put(rope.round_correction_dims);
+  out << '\n';
+  return out.str();
+}
+
+}  // namespace
 
 std::optional<std::string> model_digest(std::span<const std::span<const std::byte>> parts,
                                         const std::stop_token& stop) {
   // Small enough that a stop is obeyed within milliseconds.
   constexpr std::size_t piece_bytes = 4 << 20;
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> hash(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  if (!hash || EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr) != 1) return std::nullopt;
+  engine::sha256 hash;
   for (auto part : parts) {
     while (!part.empty()) {
       if (stop.stop_requested()) return std::nullopt;
       const auto piece = part.first(std::min(piece_bytes, part.size()));
-      if (EVP_DigestUpdate(hash.get(), piece.data(), piece.size()) != 1) return std::nullopt;
+      hash.update(piece);
       part = part.subspan(piece.size());
     }
   }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> raw{};
-  unsigned size = 0;
-  if (EVP_DigestFinal_ex(hash.get(), raw.data(), &size) != 1) return std::nullopt;
-  constexpr char digits[] = "0123456789abcdef";
-  std::string out = "sha256:";
-  for (unsigned i = 0; i < size; ++i) {
-    out += digits[raw[i] >> 4U];
-    out += digits[raw[i] & 15U];
+  return "sha256:" + hash.finish();
+}
+
+std::string system_fingerprint(const options& opts, const engine::gguf_file& file) {
+  engine::sha256 hash;
+  hash.update(arithmetic_of(opts));
+  const auto parts = file.parts();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::uint64_t header = parts[i].size();
+    for (const auto& tensor : file.tensors()) {
+      if (tensor.part == i) header = std::min(header, tensor.file_offset);
+    }
+    hash.update(std::to_string(parts[i].size()) + "\n");
+    hash.update(parts[i].first(header));
   }
-  return out;
+  return "fp_" + hash.finish().substr(0, 16);
 }
 
 }  // namespace orcd::app

@@ -1,5 +1,5 @@
-// The SHA-256 of a model's file, for /health: what `sha256sum FILE` prints, with "sha256:" before it.
-// Parts of a split model are hashed in order as if they were one file.
+// Which model this is: the SHA-256 of its file for /health, and a fingerprint that is known before a weight
+// was read. Source: M0-W-1621, issue of the CUDA engine; OpenAI's `system_fingerprint`.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,21 @@
 #include <stop_token>
 #include <string>
 
+#include "app/options.hpp"
+#include "engine/gguf/gguf_file.hpp"
+
 namespace orcd::app {
 
-/// Reads every byte once, in pieces of 4 MiB; empty when asked to stop. Runs on any thread.
+/// What `sha256sum FILE` prints, with "sha256:" before it. Parts of a split model are hashed in order as if
+/// they were one file. Reads every byte once, in pieces of 4 MiB; empty when asked to stop. Runs on any
+/// thread.
 [[nodiscard]] std::optional<std::string> model_digest(std::span<const std::span<const std::byte>> parts,
                                                       const std::stop_token& stop);
+
+/// "fp_" and 16 hexadecimal digits over what decides the answers and is known at once: version, backend, the
+/// options that change the arithmetic, and of each part of the file the size and everything before the first
+/// weight (metadata, vocabulary, tensor table). The same for as long as the process lives. Two files that
+/// differ in weights alone have the same one; the digest tells them apart.
+[[nodiscard]] std::string system_fingerprint(const options& opts, const engine::gguf_file& file);
 
 }  // namespace orcd::app

@@ -34,6 +34,20 @@ option_row integer(std::string name, T options::*member, std::uint64_t low, std:
           }};
 }
 
+/// False unless it is given; on the command line also without a value.
+option_row flag(std::string name, bool options::*member, const std::string& text) {
+  return {"",
+          std::move(name),
+          "true|false",
+          text + " (default false)",
+          [=](text_view value, options& out) -> requirement {
+            if (value != "true" && value != "false") return "must be true or false";
+            out.*member = value == "true";
+            return std::nullopt;
+          },
+          "true"};
+}
+
 /// One of a few words.
 template <class T, std::size_t N>
 option_row choice(std::string name, T options::*member, std::array<std::pair<const char*, T>, N> words,
@@ -114,12 +128,6 @@ requirement assign_gpu(text_view value, options& out) {
   if (!gpu)
     return "must be a device index, 0 to 1023, or a UUID such as GPU-123e4567-e89b-12d3-a456-426614174000";
   out.gpu = std::move(*gpu);
-  return std::nullopt;
-}
-
-requirement assign_no_pinned(text_view value, options& out) {
-  if (value != "true" && value != "false") return "must be true or false";
-  out.no_pinned = value == "true";
   return std::nullopt;
 }
 
@@ -204,9 +212,10 @@ std::vector<option_row> device_rows() {
       choice("backend", &options::backend, backends,
              "Where the model computes; host is for development and never chosen by itself"),
       {"", "gpu-device", "GPU", "CUDA device: index (0 to 1023) or UUID (default 0)", assign_gpu},
-      {"", "no-pinned", "true|false",
-       "Load without pinned host memory: slower, for hosts that limit it (default false)", assign_no_pinned,
-       "true"},
+      flag("no-pinned", &options::no_pinned,
+           "Load without pinned host memory: slower, for hosts that limit it"),
+      flag("verify", &options::verify,
+           "Refuse a model with a scale or an unquantized value that is NaN or infinite: reads every byte"),
       integer("residency-check-sec", &options::residency_check_sec, 1, 86'400,
               "How often it is checked that the model is still in VRAM", "s", "never"),
       integer("threads", &options::threads, 1, 1'024, "CPU threads of the host backend", "threads",

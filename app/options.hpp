@@ -33,6 +33,7 @@ struct options {
   backend_kind backend = backend_kind::cuda;
   gpu_selector gpu;
   bool no_pinned = false;                  ///< CUDA backend: load without pinned staging
+  bool verify = false;                     ///< look at every scale of the model while it loads
   std::uint32_t residency_check_sec = 60;  ///< 0 = off
   std::uint32_t threads = 0;               ///< host backend; 0 = one per core
 

@@ -1,4 +1,5 @@
-// The worker's parts and their order. Private to app/: worker_start.cpp builds, worker.cpp runs and ends.
+// The worker's parts and their order. Private to app/: worker_start.cpp builds, worker_load.cpp loads the
+// model, worker.cpp runs and ends.
 // Everything here is on the io thread but where a function says otherwise.
 #pragma once
 
@@ -23,6 +24,7 @@
 #include "app/shutdown.hpp"
 #include "engine/schedule/admission.hpp"
 #include "gpu/gpu_thread.hpp"
+#include "gpu/weight_check.hpp"
 #include "net/server.hpp"
 
 namespace orcd::app {
@@ -49,6 +51,7 @@ class worker {
   void start_digest();
   void start_load();
   engine::result<engine::memory_plan> load_on_gpu_thread();
+  engine::result<engine::memory_plan> load_weights(const gpu::weight_check* check);
   void narrate_gpu_wait(const gpu::wait_notice& notice);
   void report_progress(unsigned percent);
   void on_loaded(const engine::result<engine::memory_plan>& plan);

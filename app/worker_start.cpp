@@ -22,9 +22,6 @@ using engine::severity;
 using std::chrono::milliseconds;
 using clock = std::chrono::steady_clock;
 
-/// Thrown through accelerator::load by its progress report when the worker is told to stop.
-struct start_cancelled {};
-
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
@@ -57,6 +54,7 @@ std::optional<start_failure> worker::open() {
     if (auto failure = check_plan(plan, opts_, physical_memory_bytes())) return failure;
   }
   identity_ = make_identity(opts_, *model_);
+  identity_.system_fingerprint = system_fingerprint(opts_, model_->file);
   const auto trained = model_->spec.spec.context_length;
   if (opts_.context > trained && !opts_.rope.scaling) {
     narrator_.narrate(
@@ -108,66 +106,6 @@ void worker::make_server() {
                           }});
 }
 
-/// The hash takes about a second per gigabyte and nothing waits for it; /health shows it when known.
-void worker::start_digest() {
-  digest_ = std::jthread([this](const std::stop_token& stop) {
-    auto digest = model_digest(model_->file.parts(), stop);
-    if (!digest || !model_->file.check_intact()) return;
-    narrator_.narrate(severity::info, "model_digest", "The model file's digest is known",
-                      {{"digest", std::string_view(*digest)}});
-    // identity_ is read on the io thread only, so it is written there.
-    asio::post(io_, [this, text = std::move(*digest)]() mutable { identity_.digest = std::move(text); });
-  });
-}
-
-void worker::start_load() {
-  load_started_at_ = clock::now();
-  narrator_.narrate(severity::info, "model_load_start", "Loading the model",
-                    {{"model", std::string_view(opts_.model)},
-                     {"architecture", std::string_view(identity_.architecture)},
-                     {"quant_kind", std::string_view(identity_.quant_kind)},
-                     {"file_bytes", model_->file.file_bytes()}});
-  gpu_thread_->post([this] {
-    auto plan = load_on_gpu_thread();
-    if (cancel_load_) return;
-    asio::post(io_, [this, plan = std::move(plan)] { on_loaded(plan); });
-  });
-}
-
-/// On the GPU thread.
-void worker::narrate_gpu_wait(const gpu::wait_notice& notice) {
-  narrator_.narrate(severity::warning, "gpu_wait", "Waiting for a GPU: " + notice.found,
-                    {{"waited_ms", static_cast<std::int64_t>(notice.waited.count())},
-                     {"limit_ms", static_cast<std::int64_t>(notice.limit.count())},
-                     {"tries", std::uint64_t{notice.tries}}});
-}
-
-result<engine::memory_plan> worker::load_on_gpu_thread() {
-  try {
-    return device_->load(model_->spec, model_->plan_for,
-                         [this](unsigned percent) { report_progress(percent); });
-  } catch (const start_cancelled&) {
-    return error{errc::cancelled, "the load was cancelled by a signal"};
-  } catch (const engine::accelerator_failure& failure) {
-    return error{failure.code, failure.what()};
-  } catch (const std::exception& failure) {
-    return error{errc::model_load_failed, std::string("loading the weights failed: ") + failure.what()};
-  }
-}
-
-/// On the GPU thread.
-void worker::report_progress(unsigned percent) {
-  if (cancel_load_) throw start_cancelled{};
-  state_.load_percent = percent;
-  if (percent != notified_percent_) service_.loading(percent);
-  notified_percent_ = percent;
-  for (const auto milestone : progress_.reached(percent)) {
-    narrator_.narrate(severity::info, "model_load_progress",
-                      "The model is " + std::to_string(milestone) + " % loaded",
-                      {{"percent", std::uint64_t{milestone}}});
-  }
-}
-
 void worker::on_loaded(const result<engine::memory_plan>& plan) {
   if (fsm_.ending()) return;
   if (!plan) return fail_start({plan.error(), {}, {}});
@@ -180,7 +118,6 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
   narrator_.set_gpu_device(gpu.index);
   state_.resident = device_->resident();
   state_.vram_bytes = device_->vram_bytes();
-  state_.kv_bytes = plan->kv_bytes;
   state_.load_percent = 100;
   narrator_.narrate(severity::info, "model_load_complete", "The model is loaded",
                     {{"load_ms", ms_since(load_started_at_)},

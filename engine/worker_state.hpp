@@ -30,6 +30,7 @@ struct worker_identity {
   std::string model_path;
   std::string quant_kind;
   std::string digest;   ///< "sha256:..." of the model file, or empty until known
+  std::string system_fingerprint;  ///< "fp_...": what decides the answers, known from the start
   std::string backend;  ///< "host", "cuda"
   std::string tokenizer_kind;
   std::string architecture;

@@ -52,7 +52,7 @@ reply make_health_reply(const health_facts& facts, const engine::worker_identity
       .text("gpu_uuid", identity.gpu_uuid)
       .integer("uptime_seconds", facts.uptime.count())
       .integer("last_step_age_ms", facts.step_age.count())
-      .text("digest", identity.digest)
+      .text("system_fingerprint", identity.system_fingerprint)
       .text("tokenizer", identity.tokenizer_kind)
       .text("architecture", identity.architecture)
       .integer("context_tokens", identity.context_tokens)
@@ -62,6 +62,12 @@ reply make_health_reply(const health_facts& facts, const engine::worker_identity
       .integer("load_percent", facts.load_percent)
       .text("worker_id", identity.worker_id)
       .text("version", identity.version);
+  // Hashing a large file takes longer than loading it.
+  if (identity.digest.empty()) {
+    json.null("digest");
+  } else {
+    json.text("digest", identity.digest);
+  }
   json.close();
   const bool good = health != health_status::unhealthy && facts.lifecycle != lifecycle::starting;
   return make_json_reply(good ? 200 : 503, std::move(body));

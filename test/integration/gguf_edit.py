@@ -32,14 +32,36 @@ def with_architecture(data: bytes, name: bytes) -> bytes:
     return data[:at + 8] + name + data[end:]
 
 
-def with_tensor_type(data: bytes, kind: int) -> bytes:
-    """Another ggml type for the first tensor of the table."""
+def _tensor_table(data: bytes) -> Tuple[int, int]:
+    """(number of tensors, where their table begins)."""
     tensors, pairs = struct.unpack_from('<QQ', data, 8)
     assert tensors > 0
     at = 24
     for _ in range(pairs):
         _, at = _string(data, at)
         at = _skip(data, at + 4, struct.unpack_from('<I', data, at)[0])
+    return tensors, at
+
+
+def with_tensor_bytes(data: bytes, name: bytes, offset: int, replacement: bytes) -> bytes:
+    """Other bytes at an offset of one tensor's payload; for the default alignment of 32."""
+    tensors, at = _tensor_table(data)
+    payload = None
+    for _ in range(tensors):
+        found, at = _string(data, at)
+        dimensions, = struct.unpack_from('<I', data, at)
+        at += 8 + 8 * dimensions
+        if found == name:
+            payload, = struct.unpack_from('<Q', data, at)
+        at += 8
+    assert payload is not None, name
+    begin = (at + 31) // 32 * 32 + payload + offset
+    return data[:begin] + replacement + data[begin + len(replacement):]
+
+
+def with_tensor_type(data: bytes, kind: int) -> bytes:
+    """Another ggml type for the first tensor of the table."""
+    _, at = _tensor_table(data)
     _, at = _string(data, at)
     dimensions, = struct.unpack_from('<I', data, at)
     at += 4 + 8 * dimensions

@@ -1,8 +1,11 @@
 """How a worker refuses to start: exit code, exactly one clear error, no hang; and where its options come
 from. Sources: M0-W-1020, 1100..1111, 1210, WORK-3010..3012; the design's section 6."""
+import hashlib
 import os
+import re
 import socket
 import struct
+import time
 
 import pytest
 
@@ -93,6 +96,44 @@ def test_unknown_architecture(broken, image):
 @pytest.mark.parametrize('kind', [4, 31, 39 + 1000, 2**31])
 def test_unknown_tensor_type(broken, image, kind):
     refuse_model(broken(gguf_edit.with_tensor_type(image, kind)), words=(str(kind),))
+
+
+@pytest.fixture(scope='module')
+def nan_model(models, tmp_path_factory):
+    """One scale of one block is NaN."""
+    image = models('startup-q8', '--type', 'Q8_0').read_bytes()
+    path = tmp_path_factory.mktemp('nan') / 'nan.gguf'
+    # 64 columns are 2 blocks of 34 bytes a row: row 5, block 1.
+    path.write_bytes(gguf_edit.with_tensor_bytes(image, b'blk.1.attn_output.weight', (5 * 2 + 1) * 34,
+                                                 struct.pack('<H', 0x7e00)))
+    return path
+
+
+def test_verify_names_a_scale_that_is_nan(nan_model):
+    refuse_model(nan_model, '--verify', words=('blk.1.attn_output.weight', 'row 5, block 1', 'd is NaN'))
+
+
+def test_without_verify_weights_are_not_looked_at(nan_model):
+    with Worker('--model', nan_model) as worker:
+        worker.wait_event('ready')
+
+
+def test_verify_lets_a_sound_model_pass(tiny_model):
+    with Worker('--model', tiny_model, '--verify') as worker:
+        worker.wait_event('ready')
+        (told,) = worker.events('weights_verified')
+        assert told['tensors'] > 0 and told['bytes'] > 0
+
+
+def test_digest_and_fingerprint(tiny_model):
+    with Worker('--model', tiny_model) as worker:
+        worker.wait_event('ready')
+        worker.wait_event('model_digest')
+        end = time.monotonic() + 5
+        while (health := worker.get('/health').json())['digest'] is None and time.monotonic() < end:
+            time.sleep(0.01)
+        assert health['digest'] == 'sha256:' + hashlib.sha256(tiny_model.read_bytes()).hexdigest()
+        assert re.fullmatch('fp_[0-9a-f]{16}', health['system_fingerprint']), health
 
 
 def test_missing_tokenizer(broken, image):

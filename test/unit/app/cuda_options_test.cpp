@@ -57,4 +57,12 @@ BOOST_AUTO_TEST_CASE(no_pinned_needs_no_value_on_the_command_line) {
   BOOST_TEST(contains(why_not({}, {{"WORKER_ORCD_NO_PINNED", ""}}), "true or false"));
 }
 
+BOOST_AUTO_TEST_CASE(verify_is_off_unless_it_is_given) {
+  BOOST_TEST(!accepted({}).verify);
+  BOOST_TEST(accepted({"--verify"}).verify);
+  BOOST_TEST(accepted({"--config", "/c"}, {}, "verify = true").verify);
+  BOOST_TEST(!accepted({"--verify=false"}, {{"WORKER_ORCD_VERIFY", "true"}}).verify);
+  BOOST_TEST(contains(why_not({"--verify=1"}), "true or false"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/model_digest.hpp"
+#include "test/support/tiny_model.hpp"
 
 namespace {
 
@@ -170,6 +171,38 @@ BOOST_AUTO_TEST_CASE(it_stops_when_told) {
   stop.request_stop();
   const std::vector<std::span<const std::byte>> whole{bytes_of("abc")};
   BOOST_TEST(!app::model_digest(whole, stop.get_token()).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_fingerprint_changes_with_what_decides_the_answers) {
+  const auto of = [](const test::bytes& image, const app::options& opts) {
+    return app::system_fingerprint(opts, engine::gguf_file::parse(image, "tiny").value());
+  };
+  const auto image = test::make_tiny_model({});
+  app::options opts;
+  const auto first = of(image, opts);
+  BOOST_TEST(first.size() == 19U);
+  BOOST_TEST(first.starts_with("fp_"));
+  BOOST_TEST(of(image, opts) == first);
+  // The weights are what the digest is for.
+  auto weights = image;
+  weights.back() ^= std::byte{1};
+  BOOST_TEST(of(weights, opts) == first);
+  opts.port = 9000;
+  opts.slots = 4;
+  BOOST_TEST(of(image, opts) == first);
+
+  test::tiny_model_options other;
+  other.context = 128;
+  BOOST_TEST(of(test::make_tiny_model(other), opts) != first);
+  opts.rope.freq_base = 5e5;
+  const auto roped = of(image, opts);
+  BOOST_TEST(roped != first);
+  opts.rope.freq_base.reset();
+  opts.rope.freq_scale = 5e5;
+  BOOST_TEST(of(image, opts) != roped);
+  opts.rope.freq_scale.reset();
+  opts.backend = app::backend_kind::host;
+  BOOST_TEST(of(image, opts) != first);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -172,6 +172,17 @@ BOOST_AUTO_TEST_CASE(statuses_of_the_three_endpoints) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_digest_is_null_until_it_is_known_and_the_fingerprint_is_not) {
+  engine::worker_identity identity;
+  identity.system_fingerprint = "fp_0123456789abcdef";
+  const auto early = make_health_reply(facts(lifecycle::ready), identity).body;
+  BOOST_TEST(early.find("\"digest\":null") != std::string::npos, early);
+  BOOST_TEST(early.find("\"system_fingerprint\":\"fp_0123456789abcdef\"") != std::string::npos, early);
+  identity.digest = "sha256:00";
+  const auto late = make_health_reply(facts(lifecycle::ready), identity).body;
+  BOOST_TEST(late.find("\"digest\":\"sha256:00\"") != std::string::npos, late);
+}
+
 BOOST_AUTO_TEST_CASE(health_body) {
   engine::worker_identity identity;
   identity.model_name = "m";

@@ -1,0 +1,111 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+
+#include "app/model_digest.hpp"
+#include "app/worker_parts.hpp"
+#include "gpu/weight_check.hpp"
+
+namespace orcd::app {
+namespace {
+
+namespace asio = boost::asio;
+using engine::errc;
+using engine::error;
+using engine::result;
+using engine::severity;
+using clock = std::chrono::steady_clock;
+
+/// Thrown through accelerator::load by its progress report to end a load that is not wanted any more.
+struct load_ended {};
+
+/// Whoever serves or loads goes first. A thread that may not be slowed down stays as it is.
+void yield_to_others() noexcept {
+  constexpr int least_urgent = 19;
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), least_urgent));
+}
+
+}  // namespace
+
+/// The hash takes about a second per gigabyte and nothing waits for it; /health shows it when known.
+void worker::start_digest() {
+  digest_ = std::jthread([this](const std::stop_token& stop) {
+    yield_to_others();
+    auto digest = model_digest(model_->file.parts(), stop);
+    if (!digest || !model_->file.check_intact()) return;
+    narrator_.narrate(severity::info, "model_digest", "The model file's digest is known",
+                      {{"digest", std::string_view(*digest)}});
+    // identity_ is read on the io thread only, so it is written there.
+    asio::post(io_, [this, text = std::move(*digest)]() mutable { identity_.digest = std::move(text); });
+  });
+}
+
+void worker::start_load() {
+  load_started_at_ = clock::now();
+  narrator_.narrate(severity::info, "model_load_start", "Loading the model",
+                    {{"model", std::string_view(opts_.model)},
+                     {"architecture", std::string_view(identity_.architecture)},
+                     {"quant_kind", std::string_view(identity_.quant_kind)},
+                     {"file_bytes", model_->file.file_bytes()}});
+  gpu_thread_->post([this] {
+    auto plan = load_on_gpu_thread();
+    if (cancel_load_) return;
+    asio::post(io_, [this, plan = std::move(plan)] { on_loaded(plan); });
+  });
+}
+
+/// On the GPU thread.
+void worker::narrate_gpu_wait(const gpu::wait_notice& notice) {
+  narrator_.narrate(severity::warning, "gpu_wait", "Waiting for a GPU: " + notice.found,
+                    {{"waited_ms", static_cast<std::int64_t>(notice.waited.count())},
+                     {"limit_ms", static_cast<std::int64_t>(notice.limit.count())},
+                     {"tries", std::uint64_t{notice.tries}}});
+}
+
+/// On the GPU thread. With --verify the weights are looked at while they are loaded; a load whose weights
+/// are found to be bad is not finished.
+result<engine::memory_plan> worker::load_on_gpu_thread() {
+  std::optional<gpu::weight_check> check;
+  if (opts_.verify) check.emplace(model_->file.tensors());
+  auto plan = load_weights(check ? &*check : nullptr);
+  if (!check || (!plan && !check->failed())) return plan;
+  while (!check->done_within(std::chrono::milliseconds(20))) {
+    if (cancel_load_) return error{errc::cancelled, "the load was cancelled by a signal"};
+  }
+  if (const auto good = check->finish(); !good) return good.error();
+  narrator_.narrate(severity::info, "weights_verified", "Every scale of the model is finite",
+                    {{"verify_ms", ms_since(load_started_at_)},
+                     {"tensors", std::uint64_t{model_->file.tensors().size()}},
+                     {"bytes", model_->file.tensor_bytes()}});
+  return plan;
+}
+
+result<engine::memory_plan> worker::load_weights(const gpu::weight_check* check) {
+  try {
+    return device_->load(model_->spec, model_->plan_for, [&](unsigned percent) {
+      if (cancel_load_ || (check != nullptr && check->failed())) throw load_ended{};
+      report_progress(percent);
+    });
+  } catch (const load_ended&) {
+    return error{errc::cancelled, "the load was cancelled by a signal"};
+  } catch (const engine::accelerator_failure& failure) {
+    return error{failure.code, failure.what()};
+  } catch (const std::exception& failure) {
+    return error{errc::model_load_failed, std::string("loading the weights failed: ") + failure.what()};
+  }
+}
+
+/// On the GPU thread.
+void worker::report_progress(unsigned percent) {
+  state_.load_percent = percent;
+  if (percent != notified_percent_) service_.loading(percent);
+  notified_percent_ = percent;
+  for (const auto milestone : progress_.reached(percent)) {
+    narrator_.narrate(severity::info, "model_load_progress",
+                      "The model is " + std::to_string(milestone) + " % loaded",
+                      {{"percent", std::uint64_t{milestone}}});
+  }
+}
+
+}  // namespace orcd::app

@@ -1,0 +1,40 @@
+#include "engine/sha256.hpp"
+
+#include <openssl/evp.h>
+
+#include <array>
+
+#include "engine/base/ensure.hpp"
+
+namespace orcd::engine {
+
+struct sha256::state {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
+};
+
+// The calls fail only when the library cannot give SHA-256 at all, which no input can cause.
+sha256::sha256() : state_(std::make_unique<state>()) {
+  ORCD_ENSURE(state_->context && EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) == 1);
+}
+
+sha256::~sha256() = default;
+
+void sha256::update(std::span<const std::byte> piece) {
+  ORCD_ENSURE(EVP_DigestUpdate(state_->context.get(), piece.data(), piece.size()) == 1);
+}
+
+std::string sha256::finish() {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
+  unsigned int length = 0;
+  ORCD_ENSURE(EVP_DigestFinal_ex(state_->context.get(), hash.data(), &length) == 1);
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  out.reserve(std::size_t{2} * length);
+  for (unsigned int i = 0; i < length; ++i) {
+    out.push_back(digits[hash[i] >> 4U]);
+    out.push_back(digits[hash[i] & 15U]);
+  }
+  return out;
+}
+
+}  // namespace orcd::engine

@@ -16,7 +16,8 @@ from http_client import Connection, Event, Response, Stream, check_stream, split
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get('ORCD_BUILD_DIR', PROJECT / 'build' / 'release')).resolve()
 BINARY = BUILD / 'worker-orcd'
-SANITIZED = os.environ.get('ORCD_SANITIZED', '') not in ('', '0')
+SANITIZER = os.environ.get('ORCD_SANITIZER', '')  # '', 'address' or 'thread'
+SANITIZED = SANITIZER != ''
 # Sanitizers cost a factor; limits of time are stretched by it, never loosened otherwise.
 STRETCH = 15.0 if SANITIZED else 1.0
 CUDA = BINARY.exists() and 'backends: cuda' in subprocess.run(

@@ -88,6 +88,7 @@ result<served_model> open_model(const options& opts) {
   engine::accelerator_config plan_for;
   plan_for.slots = opts.slots;
   plan_for.context_tokens = opts.context != 0 ? opts.context : spec->spec.context_length;
+  plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
   plan_for.banned_tokens = banned_tokens(**tokenizer, rows, *types);
   return served_model{std::move(*file), std::move(*tokenizer), std::move(*spec), std::move(plan_for)};
 }
@@ -178,6 +179,7 @@ engine::worker_identity make_identity(const options& opts, const served_model& m
   out.gpu_device = opts.backend == backend_kind::host ? -1 : static_cast<std::int32_t>(opts.gpu.index);
   out.slots = opts.slots;
   out.context_tokens = model.plan_for.context_tokens;
+  out.kv = model.plan_for.kv;
   out.active_experts = spec.experts_used;
   return out;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/error.hpp"
+#include "engine/model/kv_type.hpp"
 #include "engine/model/model_spec.hpp"
 #include "engine/narration.hpp"
 #include "net/server.hpp"
@@ -55,6 +56,8 @@ struct options {
   std::uint32_t max_queue = 8;
   std::uint32_t context = 0;           ///< tokens per slot; 0 = the model's
   std::uint32_t kv_cache_size_mb = 0;  ///< MiB; 0 = whatever slots * context needs
+  engine::kv_type kv_type_k = engine::kv_type::f16;
+  engine::kv_type kv_type_v = engine::kv_type::f16;
   engine::rope_overrides rope;
 
   log_format format = log_format::json;

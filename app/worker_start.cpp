@@ -118,6 +118,7 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
   narrator_.set_gpu_device(gpu.index);
   state_.resident = device_->resident();
   state_.vram_bytes = device_->vram_bytes();
+  state_.kv_bytes = plan->kv_bytes;
   state_.load_percent = 100;
   narrator_.narrate(severity::info, "model_load_complete", "The model is loaded",
                     {{"load_ms", ms_since(load_started_at_)},
@@ -127,6 +128,8 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
                      {"gpu_uuid", std::string_view(gpu.uuid)},
                      {"weights_bytes", plan->weights_bytes},
                      {"kv_bytes", plan->kv_bytes},
+                     {"kv_type_k", std::string_view(engine::to_string(identity_.kv.keys))},
+                     {"kv_type_v", std::string_view(engine::to_string(identity_.kv.values))},
                      {"workspace_bytes", plan->workspace_bytes},
                      {"logits_bytes", plan->logits_bytes}});
   if (auto listened = server_->listen(); !listened) return fail_start({listened.error(), {}, {}});

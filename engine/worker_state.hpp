@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "engine/base/error.hpp"
+#include "engine/model/kv_type.hpp"
 
 namespace orcd::engine {
 
@@ -39,6 +40,7 @@ struct worker_identity {
   std::string gpu_uuid;
   std::uint32_t slots = 1;
   std::uint32_t context_tokens = 0;
+  kv_types kv{};
   std::uint32_t active_experts = 0;  ///< experts_used of a MoE model, else 0
 
   /// Pages of the KV cache: whole ones for every slot.
@@ -63,6 +65,7 @@ class worker_state {
   std::atomic<health_status> health{health_status::healthy};
   std::atomic<bool> resident{false};
   std::atomic<std::uint64_t> vram_bytes{0};
+  std::atomic<std::uint64_t> kv_bytes{0};  ///< of the KV cache, wherever it lies; 0 until planned
   std::atomic<std::uint32_t> load_percent{0};
   std::atomic<std::uint32_t> running{0};
   std::atomic<std::uint64_t> kv_positions{0};  ///< in use by running jobs, of slots * context_tokens

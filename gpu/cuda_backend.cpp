@@ -91,10 +91,11 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
                                               " values: the CUDA kernels need equal widths up to " +
                                               std::to_string(kernels::head_width_max));
   }
-  const cuda_extents extents{config.slots, config.context_tokens, options_.chunk_tokens};
+  const cuda_extents extents{config.slots, config.context_tokens, options_.chunk_tokens, config.kv};
   const std::uint64_t logits = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float);
-  auto plan = plan_device_memory(m, {config.slots, config.context_tokens,
-                                     work_layout(m.spec, extents).bytes - logits, options_.kv_bytes_max});
+  auto plan =
+      plan_device_memory(m, {config.slots, config.context_tokens, work_layout(m.spec, extents).bytes - logits,
+                             options_.kv_bytes_max, config.kv});
   if (plan) plan->logits_bytes = logits;
   return plan;
 }
@@ -115,7 +116,7 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
     const auto fits = check_vram(*planned, upload_staging_bytes(m),
                                  {memory.free_bytes, memory.total_bytes, device_->info()});
     if (!fits) return fits.error();
-    extents_ = {config.slots, config.context_tokens, options_.chunk_tokens};
+    extents_ = {config.slots, config.context_tokens, options_.chunk_tokens, config.kv};
     stream_ = make_stream();
     weights_arena_ = vram_arena(device_->index(), planned->weights_bytes);
     cache_arena_ = vram_arena(device_->index(), planned->kv_bytes);

@@ -21,7 +21,7 @@ constexpr std::uint32_t up_to(std::uint32_t value, std::uint32_t multiple) {
 struct widths {
   explicit widths(const engine::model_spec& spec)
       : embedding(up_to(spec.embedding, kernels::group_cols)),
-        head(up_to(spec.key_length, kernels::head_width_step)) {
+        head(kernels::padded_head_width(spec.key_length)) {
     for (const auto& layer : spec.layers) {
       qkv = std::max(qkv, (layer.heads + 2 * layer.kv_heads) * spec.key_length);
       q = std::max(q, layer.heads * head);
@@ -34,11 +34,6 @@ struct widths {
   std::uint32_t embedding, head;
   std::uint32_t qkv = 0, q = 0, attended = 0, ffn = 0, heads = 0, used = 1;
 };
-
-std::uint64_t page_values(const engine::model_spec& spec, const engine::layer_spec& layer) {
-  return std::uint64_t{layer.kv_heads} * up_to(spec.key_length, kernels::head_width_step) *
-         kernels::page_positions;
-}
 
 kernels::matmul_output activation_of(const engine::model_spec& spec) {
   return spec.activation == engine::ffn_activation::swiglu ? kernels::matmul_output::swiglu
@@ -100,10 +95,10 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
       work_(work),
       cache_(cache),
       stream_(stream),
-      padded_width_(up_to(m.spec.key_length, kernels::head_width_step)),
+      padded_width_(kernels::padded_head_width(m.spec.key_length)),
       tap_(std::move(tap)) {
   ORCD_ENSURE(work.bytes() >= layout_.bytes &&
-              cache.bytes() >= planned_kv_bytes(spec_, extents.slots, extents.context));
+              cache.bytes() >= planned_kv_bytes(spec_, extents.slots, extents.context, extents.kv));
   ORCD_ENSURE(spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max);
   write_tables();
 }
@@ -142,21 +137,6 @@ void cuda_forward::ban(std::span<const engine::token_id> tokens) {
   bans_ = !tokens.empty();
 }
 
-kernels::kv_pages cuda_forward::pages_of(std::uint32_t layer) const {
-  arena_plan plan;
-  const std::uint64_t pages = std::uint64_t{extents_.slots} * extents_.pages_per_slot();
-  for (std::uint32_t i = 0; i < layer; ++i) {
-    plan.reserve(pages * page_values(spec_, spec_.layers[i]) * 2);
-    plan.reserve(pages * page_values(spec_, spec_.layers[i]) * 2);
-  }
-  kernels::kv_pages cache;
-  cache.keys = cache_.at<__half>(plan.reserve(pages * page_values(spec_, spec_.layers[layer]) * 2));
-  cache.values = cache_.at<__half>(plan.bytes());
-  cache.page_table = at<std::int32_t>(layout_.page_table);
-  cache.pages_per_slot = extents_.pages_per_slot();
-  return cache;
-}
-
 void cuda_forward::prefill(std::uint32_t columns, bool sample) {
   ORCD_ENSURE(columns > 0 && columns <= extents_.columns());
   run(columns, true);
@@ -167,18 +147,6 @@ void cuda_forward::decode(std::uint32_t columns) {
   ORCD_ENSURE(columns > 0 && columns <= extents_.slots);
   run(columns, false);
   head(columns, nullptr);
-}
-
-void cuda_forward::clear(std::uint32_t slot, std::uint32_t positions) {
-  const std::uint64_t pages = (positions + kernels::page_positions - 1) / kernels::page_positions;
-  if (pages == 0) return;
-  for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
-    const kernels::kv_pages cache = pages_of(layer);
-    const std::uint64_t values = page_values(spec_, spec_.layers[layer]);
-    const std::uint64_t first = std::uint64_t{slot} * extents_.pages_per_slot() * values;
-    ORCD_CUDA(cudaMemsetAsync(static_cast<__half*>(cache.keys) + first, 0, pages * values * 2, stream_));
-    ORCD_CUDA(cudaMemsetAsync(static_cast<__half*>(cache.values) + first, 0, pages * values * 2, stream_));
-  }
 }
 
 void cuda_forward::run(std::uint32_t columns, bool prefill) {

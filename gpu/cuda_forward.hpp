@@ -23,6 +23,7 @@ struct cuda_extents {
   std::uint32_t slots = 1;
   std::uint32_t context = 0;  ///< positions a slot
   std::uint32_t chunk_tokens = 512;
+  engine::kv_types kv{};
 
   [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
     return (context + kernels::page_positions - 1) / kernels::page_positions;
@@ -85,6 +86,8 @@ class cuda_forward {
   void head(std::uint32_t rows, const std::int32_t* residual_rows);
   void multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns);
   [[nodiscard]] kernels::kv_pages pages_of(std::uint32_t layer) const;
+  [[nodiscard]] std::uint64_t key_page_bytes(std::uint32_t layer) const noexcept;
+  [[nodiscard]] std::uint64_t value_page_bytes(std::uint32_t layer) const noexcept;
   void tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count);
   void tap(std::string_view name, std::uint32_t layer, const __half* values, std::uint64_t count);
 

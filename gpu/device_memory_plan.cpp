@@ -21,37 +21,38 @@ std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept {
   return __builtin_add_overflow(a, b, &out) ? std::numeric_limits<std::uint64_t>::max() : out;
 }
 
-std::uint64_t padded_width(std::uint64_t width) noexcept {
-  return (width + kernels::head_width_step - 1) / kernels::head_width_step * kernels::head_width_step;
-}
-
 }  // namespace
 
-std::uint64_t kv_page_bytes(const engine::model_spec& spec) noexcept {
-  constexpr std::uint64_t value_bytes = 2;
-  const std::uint64_t widths = padded_width(spec.key_length) + padded_width(spec.value_length);
+std::uint64_t kv_half_page_bytes(engine::kv_type type, std::uint32_t kv_heads, std::uint32_t width) noexcept {
+  const std::uint64_t row = engine::kv_row_bytes(type, kernels::padded_head_width(width));
+  return times(times(kv_heads, row), kernels::page_positions);
+}
+
+std::uint64_t kv_page_bytes(const engine::model_spec& spec, engine::kv_types types) noexcept {
   std::uint64_t bytes = 0;
   for (const engine::layer_spec& layer : spec.layers) {
-    bytes = plus(bytes, times(times(layer.kv_heads, widths), kernels::page_positions * value_bytes));
+    bytes = plus(bytes, kv_half_page_bytes(types.keys, layer.kv_heads, spec.key_length));
+    bytes = plus(bytes, kv_half_page_bytes(types.values, layer.kv_heads, spec.value_length));
   }
   return bytes;
 }
 
-std::uint64_t planned_kv_bytes(const engine::model_spec& spec, std::uint32_t slots,
-                               std::uint32_t context) noexcept {
+std::uint64_t planned_kv_bytes(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context,
+                               engine::kv_types types) noexcept {
   const std::uint64_t pages =
       (std::uint64_t{context} + kernels::page_positions - 1) / kernels::page_positions;
-  return times(times(slots, pages), kv_page_bytes(spec));
+  return times(times(slots, pages), kv_page_bytes(spec, types));
 }
 
 engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
                                                        const device_plan_request& request) {
   const auto layout = lay_out_weights(m, 0);
   if (!layout) return layout.error();
-  const engine::memory_plan plan{.weights_bytes = layout->bytes,
-                                 .kv_bytes = planned_kv_bytes(m.spec, request.slots, request.context),
-                                 .workspace_bytes = request.workspace_bytes,
-                                 .logits_bytes = times(request.slots, times(m.spec.vocab, sizeof(float)))};
+  const engine::memory_plan plan{
+      .weights_bytes = layout->bytes,
+      .kv_bytes = planned_kv_bytes(m.spec, request.slots, request.context, request.kv),
+      .workspace_bytes = request.workspace_bytes,
+      .logits_bytes = times(request.slots, times(m.spec.vocab, sizeof(float)))};
   if (request.kv_bytes_max != 0 && plan.kv_bytes > request.kv_bytes_max) {
     return error(errc::insufficient_vram, "the KV cache needs " + std::to_string(plan.kv_bytes) +
                                               " bytes for " + std::to_string(request.slots) + " x " +

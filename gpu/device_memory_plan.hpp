@@ -12,16 +12,21 @@
 
 namespace orcd::gpu {
 
-/// The KV cache is planned in pages of 256 positions of every layer: f16, heads padded to 32 values.
-[[nodiscard]] std::uint64_t kv_page_bytes(const engine::model_spec& spec) noexcept;
+/// The KV cache is planned in pages of 256 positions of every layer, heads padded to 32 values.
+[[nodiscard]] std::uint64_t kv_page_bytes(const engine::model_spec& spec,
+                                          engine::kv_types types = {}) noexcept;
 [[nodiscard]] std::uint64_t planned_kv_bytes(const engine::model_spec& spec, std::uint32_t slots,
-                                             std::uint32_t context) noexcept;
+                                             std::uint32_t context, engine::kv_types types = {}) noexcept;
+/// The keys' or the values' part of a page of one layer.
+[[nodiscard]] std::uint64_t kv_half_page_bytes(engine::kv_type type, std::uint32_t kv_heads,
+                                               std::uint32_t width) noexcept;
 
 struct device_plan_request {
   std::uint32_t slots = 1;
   std::uint32_t context = 0;          ///< positions per slot
   std::uint64_t workspace_bytes = 0;  ///< as the forward pass reports it, without logits
   std::uint64_t kv_bytes_max = 0;     ///< 0 = whatever slots and context need
+  engine::kv_types kv{};
 };
 
 /// Errors: model_load_failed (lay_out_weights), insufficient_vram when the KV cache is over its limit.

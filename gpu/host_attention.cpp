@@ -96,7 +96,8 @@ void host_forward::store_kv(std::uint32_t layer) {
                   .kv_heads = spec_.layers[layer].kv_heads,
                   .key_width = spec_.key_length,
                   .value_width = spec_.value_length,
-                  .capacity = extents_.context},
+                  .capacity = extents_.context,
+                  .types = cache_.types()},
                  pool_);
 }
 
@@ -114,7 +115,8 @@ void host_forward::attend(std::uint32_t layer) {
                    .value_width = spec_.value_length,
                    .capacity = extents_.context,
                    .window = spec.window,
-                   .scale = static_cast<float>(spec_.attention_scale)},
+                   .scale = static_cast<float>(spec_.attention_scale),
+                   .types = cache_.types()},
                   pool_);
   tap("attended", layer, work_.attended, std::uint64_t{columns_} * spec.heads * spec_.value_length);
 }

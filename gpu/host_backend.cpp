@@ -29,9 +29,9 @@ std::uint32_t context_of(const engine::model& m, const engine::accelerator_confi
 engine::memory_plan plan_memory(const engine::model& m, const engine::accelerator_config& config,
                                 std::uint32_t chunk_tokens) {
   const std::uint32_t context = context_of(m, config);
-  const host_extents extents = host_extents::of(m.spec, config.slots, context, chunk_tokens);
+  const host_extents extents = host_extents::of(m.spec, config.slots, context, chunk_tokens, config.kv);
   return {.weights_bytes = weights_bytes(m.weights),
-          .kv_bytes = host_kv_cache::bytes(m.spec, config.slots, context),
+          .kv_bytes = host_kv_cache::bytes(m.spec, config.kv, config.slots, context),
           .workspace_bytes = host_workspace::bytes(m.spec, extents),
           .logits_bytes = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float)};
 }
@@ -133,7 +133,8 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
 }
 
 void host_backend::allocate(std::uint32_t context) {
-  forward_.emplace(model_, host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens),
+  forward_.emplace(model_,
+                   host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens, config_.kv),
                    options_.threads, options_.tap);
   logits_ = std::make_unique<float[]>(std::uint64_t{config_.slots} * model_.spec.vocab);
   lengths_.assign(config_.slots, 0);

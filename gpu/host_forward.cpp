@@ -20,7 +20,7 @@ host_forward::host_forward(const engine::model& m, const host_extents& extents, 
       spec_(m.spec),
       extents_(extents),
       work_(m.spec, extents),
-      cache_(m.spec, extents.slots, extents.context),
+      cache_(m.spec, extents.kv, extents.slots, extents.context),
       tap_(std::move(tap)),
       pool_(threads) {
   const std::vector<float> factors = engine::rope_freq_factors(m, extents.context);

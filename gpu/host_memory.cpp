@@ -5,8 +5,9 @@
 namespace orcd::gpu {
 
 host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context,
-                              std::uint32_t chunk_tokens) {
+                              std::uint32_t chunk_tokens, engine::kv_types kv) {
   host_extents e;
+  e.kv = kv;
   e.slots = slots;
   e.context = context;
   e.columns = slots * chunk_tokens;
@@ -14,8 +15,8 @@ host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slot
   // One table per layer is the most there can be; layers that share a table leave the rest unused.
   e.rope_tables = static_cast<std::uint32_t>(spec.layers.size());
   for (const engine::layer_spec& layer : spec.layers) {
-    const std::uint32_t kv = layer.kv_heads * (spec.key_length + spec.value_length);
-    e.qkv = std::max(e.qkv, layer.heads * spec.key_length + kv);
+    const std::uint32_t new_kv = layer.kv_heads * (spec.key_length + spec.value_length);
+    e.qkv = std::max(e.qkv, layer.heads * spec.key_length + new_kv);
     e.attended = std::max(e.attended, layer.heads * spec.value_length);
     e.ffn = std::max(e.ffn, layer.ffn_size);
     e.rope_pairs = std::max(e.rope_pairs, layer.rope.dims / 2);
@@ -83,23 +84,22 @@ host_workspace::host_workspace(const engine::model_spec& spec, const host_extent
   place(spec, extents, memory_.get() + (64 - address % 64) % 64);
 }
 
-std::uint64_t host_kv_cache::bytes(const engine::model_spec& spec, std::uint32_t slots,
-                                   std::uint32_t context) {
-  std::uint64_t values = 0;
-  for (const engine::layer_spec& layer : spec.layers) {
-    values += std::uint64_t{layer.kv_heads} * (spec.key_length + spec.value_length);
-  }
-  return values * context * slots * sizeof(std::uint16_t);
+std::uint64_t host_kv_cache::bytes(const engine::model_spec& spec, engine::kv_types types,
+                                   std::uint32_t slots, std::uint32_t context) {
+  return spec.kv_bytes_per_token(types) * context * slots;
 }
 
-host_kv_cache::host_kv_cache(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context) {
+host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t slots,
+                             std::uint32_t context)
+    : types_(types) {
   for (const engine::layer_spec& layer : spec.layers) {
-    key_offsets_.push_back(slot_values_);
-    slot_values_ += std::uint64_t{layer.kv_heads} * context * spec.key_length;
-    value_offsets_.push_back(slot_values_);
-    slot_values_ += std::uint64_t{layer.kv_heads} * context * spec.value_length;
+    const std::uint64_t rows = std::uint64_t{layer.kv_heads} * context;
+    key_offsets_.push_back(slot_bytes_);
+    slot_bytes_ += rows * engine::kv_row_bytes(types.keys, spec.key_length);
+    value_offsets_.push_back(slot_bytes_);
+    slot_bytes_ += rows * engine::kv_row_bytes(types.values, spec.value_length);
   }
-  memory_ = std::make_unique<std::uint16_t[]>(slot_values_ * slots);
+  memory_ = std::make_unique<std::byte[]>(slot_bytes_ * slots);
 }
 
 }  // namespace orcd::gpu

@@ -24,9 +24,11 @@ struct host_extents {
   std::uint32_t ffn_rows = 0;  ///< feed-forward rows of a step: columns, times the experts used
   std::uint32_t rope_pairs = 0;
   std::uint32_t rope_tables = 0;
+  engine::kv_types kv{};
 
   [[nodiscard]] static host_extents of(const engine::model_spec& spec, std::uint32_t slots,
-                                       std::uint32_t context, std::uint32_t chunk_tokens);
+                                       std::uint32_t context, std::uint32_t chunk_tokens,
+                                       engine::kv_types kv);
 };
 
 /// Scratch of one step. Every pointer is into one allocation.
@@ -63,24 +65,27 @@ class host_workspace {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-/// f16 keys and values, per slot and layer: [kv_heads][context][width].
+/// Keys and values, per slot and layer: [kv_heads][context] rows.
 class host_kv_cache {
  public:
-  host_kv_cache(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context);
-  [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, std::uint32_t slots,
-                                           std::uint32_t context);
+  host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t slots,
+                std::uint32_t context);
+  [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, engine::kv_types types,
+                                           std::uint32_t slots, std::uint32_t context);
 
-  [[nodiscard]] std::uint16_t* keys(std::uint32_t slot, std::uint32_t layer) noexcept {
-    return memory_.get() + slot * slot_values_ + key_offsets_[layer];
+  [[nodiscard]] engine::kv_types types() const noexcept { return types_; }
+  [[nodiscard]] std::byte* keys(std::uint32_t slot, std::uint32_t layer) noexcept {
+    return memory_.get() + slot * slot_bytes_ + key_offsets_[layer];
   }
-  [[nodiscard]] std::uint16_t* values(std::uint32_t slot, std::uint32_t layer) noexcept {
-    return memory_.get() + slot * slot_values_ + value_offsets_[layer];
+  [[nodiscard]] std::byte* values(std::uint32_t slot, std::uint32_t layer) noexcept {
+    return memory_.get() + slot * slot_bytes_ + value_offsets_[layer];
   }
 
  private:
-  std::uint64_t slot_values_ = 0;
+  engine::kv_types types_;
+  std::uint64_t slot_bytes_ = 0;
   std::vector<std::uint64_t> key_offsets_, value_offsets_;
-  std::unique_ptr<std::uint16_t[]> memory_;
+  std::unique_ptr<std::byte[]> memory_;
 };
 
 }  // namespace orcd::gpu

@@ -1,5 +1,7 @@
-// Causal attention of new tokens over a f16 KV cache: grouped heads, sliding window, sinks.
+// Causal attention of new tokens over a KV cache of any kv_type: grouped heads, sliding window, sinks.
 //
+// The cache holds rows of kv_row_bytes: f16 and bf16 values, or blocks of a f16 scale and 32 signed quants
+// (block_q8_0) of which a short row's last one is filled up with zeros.
 // Scores and values are folded per chunk of 256 absolute positions (running maximum, sum and weighted
 // values), so that a token's result does not depend on how its prompt was cut into steps.
 // Source: Milakov and Gimelshein 1805.02867 (online softmax); design 5; sinks: model-facts 3.3.
@@ -8,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/model/kv_type.hpp"
+
 namespace orcd::kernels {
 
 inline constexpr std::uint32_t attention_chunk = 256;
@@ -15,8 +19,8 @@ inline constexpr std::uint32_t attention_head_width_max = 512;
 
 /// One new token: where its sequence's cache of this layer lies, and its position.
 struct attention_column {
-  std::uint16_t* keys = nullptr;    ///< f16 [kv_heads][capacity][key_width]
-  std::uint16_t* values = nullptr;  ///< f16 [kv_heads][capacity][value_width]
+  std::byte* keys = nullptr;    ///< [kv_heads][capacity] rows of key_width
+  std::byte* values = nullptr;  ///< [kv_heads][capacity] rows of value_width
   std::uint32_t position = 0;
 };
 
@@ -30,6 +34,7 @@ struct store_kv_args {
   std::uint32_t key_width = 0;
   std::uint32_t value_width = 0;
   std::uint32_t capacity = 0;  ///< positions of one slot
+  engine::kv_types types{};
 };
 
 struct attention_args {
@@ -46,12 +51,13 @@ struct attention_args {
   std::uint32_t capacity = 0;
   std::uint32_t window = 0;  ///< positions seen, the token's own included; 0 = all
   float scale = 0.0F;        ///< multiplies q.k
+  engine::kv_types types{};
 };
 
 namespace host {
 class thread_pool;
-/// Rounds K and V to f16 (nearest even) at each column's position. All columns are stored before any
-/// is attended, so that tokens of one chunk see each other.
+/// Puts K and V at each column's position, as their types say. All columns are stored before any is
+/// attended, so that tokens of one chunk see each other.
 void store_kv(const store_kv_args& args, thread_pool& pool);
 void attention(const attention_args& args, thread_pool& pool);
 }  // namespace host

@@ -4,18 +4,21 @@
 namespace orcd::kernels {
 namespace {
 
+using engine::kv_type;
+
 struct page_place {
-  const __half* keys;
-  const __half* values;
+  const std::byte* keys;
+  const std::byte* values;
 };
 
-template <std::uint32_t W>
+template <std::uint32_t W, kv_type K, kv_type V>
 __device__ page_place page_of(const attention_args_paged& a, std::int32_t slot, std::uint32_t page,
                               std::uint32_t kv_head) {
   const std::int32_t id =
       a.cache.page_table[static_cast<std::uint32_t>(slot) * a.cache.pages_per_slot + page];
-  const std::uint64_t at = (static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * page_positions * W;
-  return {static_cast<const __half*>(a.cache.keys) + at, static_cast<const __half*>(a.cache.values) + at};
+  const std::uint64_t at = static_cast<std::uint64_t>(id) * a.kv_heads + kv_head;
+  return {static_cast<const std::byte*>(a.cache.keys) + at * head_page_bytes(K, W),
+          static_cast<const std::byte*>(a.cache.values) + at * head_page_bytes(V, W)};
 }
 
 /// Partial results of decode: [column][head][page][W + 2], the last two being maximum and sum.
@@ -26,7 +29,7 @@ __device__ float* partial_of(const attention_args_paged& a, std::uint32_t column
 }
 
 /// grid: (columns * head tiles, kv heads, page workers); a worker takes every gridDim.z-th page.
-template <std::uint32_t W>
+template <std::uint32_t W, kv_type K, kv_type V>
 __global__ void __launch_bounds__(row_threads) decode_pages_kernel(attention_args_paged a) {
   __shared__ page_shared<W> shared;
   const std::uint32_t group = a.heads / a.kv_heads;
@@ -51,9 +54,9 @@ __global__ void __launch_bounds__(row_threads) decode_pages_kernel(attention_arg
   const std::uint32_t last = static_cast<std::uint32_t>(step.position) / page_positions;
   const std::uint32_t first = static_cast<std::uint32_t>(seen) / page_positions;
   for (std::uint32_t page = first + blockIdx.z; page <= last; page += gridDim.z) {
-    const page_place place = page_of<W>(a, step.slot, page, blockIdx.y);
-    attend_block<W>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions), a.scale, mine,
-                    shared);
+    const page_place place = page_of<W, K, V>(a, step.slot, page, blockIdx.y);
+    attend_block<W, K, V>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions), a.scale,
+                          mine, shared);
     fold_page(shared);
     for (std::uint32_t i = threadIdx.x; i < tile_heads * W; i += row_threads) {
       partial_of(a, column, first_head + i / W, page)[i % W] = page_value(shared, i / W, i % W);
@@ -92,7 +95,7 @@ __global__ void decode_fold_kernel(attention_args_paged a) {
 constexpr std::uint32_t prefill_tiles = 4;
 
 /// grid: (groups of prefill_tiles tiles over columns * group, kv heads). A query index is token-major.
-template <std::uint32_t W>
+template <std::uint32_t W, kv_type K, kv_type V>
 __global__ void __launch_bounds__(row_threads) prefill_kernel(attention_args_paged a) {
   extern __shared__ uint4 shared_bytes[];
   auto& shared = *reinterpret_cast<page_shared<W>*>(shared_bytes);
@@ -121,7 +124,7 @@ __global__ void __launch_bounds__(row_threads) prefill_kernel(attention_args_pag
     }
   }
   for (std::uint32_t page = first_page; page <= last_page; ++page) {
-    const page_place place = page_of<W>(a, slot, page, blockIdx.y);
+    const page_place place = page_of<W, K, V>(a, slot, page, blockIdx.y);
 #pragma unroll
     for (std::uint32_t n = 0; n < prefill_tiles; ++n) {
       const std::uint32_t lane = threadIdx.x % 32;
@@ -138,8 +141,8 @@ __global__ void __launch_bounds__(row_threads) prefill_kernel(attention_args_pag
         mine.position[c] = query < queries ? a.steps[query / group].position : -1;
         mine.first_seen[c] = first_seen(max(mine.position[c], 0), a.window);
       }
-      attend_block<W>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions), a.scale,
-                      mine, shared);
+      attend_block<W, K, V>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions),
+                            a.scale, mine, shared);
       fold_page(shared);
 #pragma unroll
       for (std::uint32_t i = 0; i < own_values; ++i) {
@@ -174,7 +177,7 @@ bool valid(const attention_args_paged& a) {
          a.padded_width % head_width_step == 0 && a.padded_width <= head_width_max;
 }
 
-template <std::uint32_t W>
+template <std::uint32_t W, kv_type K, kv_type V>
 int launch_decode(const attention_args_paged& a, cudaStream_t stream) {
   const std::uint32_t group = a.heads / a.kv_heads;
   const std::uint32_t tiles = (group + tile_columns - 1) / tile_columns;
@@ -184,21 +187,52 @@ int launch_decode(const attention_args_paged& a, cudaStream_t stream) {
                     : min(a.cache.pages_per_slot, (a.window + page_positions - 2) / page_positions + 1);
   const std::uint32_t wanted = max(1U, 264U / max(1U, a.columns * tiles * a.kv_heads));
   const dim3 grid(a.columns * tiles, a.kv_heads, min(seen_pages, wanted));
-  const cudaError_t status = launch_dependent(decode_pages_kernel<W>, grid, dim3(row_threads), 0, stream, a);
+  const cudaError_t status =
+      launch_dependent(decode_pages_kernel<W, K, V>, grid, dim3(row_threads), 0, stream, a);
   if (status != cudaSuccess) return status;
   return launch_dependent(decode_fold_kernel, dim3(a.columns, a.heads), dim3((a.width + 31) / 32 * 32), 0,
                           stream, a);
 }
 
-template <std::uint32_t W>
+template <std::uint32_t W, kv_type K, kv_type V>
 int launch_prefill(const attention_args_paged& a, cudaStream_t stream) {
   static const cudaError_t opted_in = cudaFuncSetAttribute(
-      prefill_kernel<W>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(page_shared<W>));
+      prefill_kernel<W, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(page_shared<W>));
   if (opted_in != cudaSuccess) return opted_in;
   const std::uint32_t queries = a.columns * (a.heads / a.kv_heads);
   const std::uint32_t per_block = prefill_tiles * tile_columns;
-  return launch_dependent(prefill_kernel<W>, dim3((queries + per_block - 1) / per_block, a.kv_heads),
+  return launch_dependent(prefill_kernel<W, K, V>, dim3((queries + per_block - 1) / per_block, a.kv_heads),
                           dim3(row_threads), sizeof(page_shared<W>), stream, a);
+}
+
+/// Calls launch.operator()<W, K, V>() with the widths and types of the arguments.
+template <kv_type K, kv_type V, class Launch>
+int with_width(std::uint32_t padded_width, Launch launch) {
+  switch (padded_width) {
+    case 32: return launch.template operator()<32, K, V>();
+    case 64: return launch.template operator()<64, K, V>();
+    case 96: return launch.template operator()<96, K, V>();
+    case 128: return launch.template operator()<128, K, V>();
+  }
+  return cudaErrorInvalidValue;
+}
+template <kv_type K, class Launch>
+int with_values(const attention_args_paged& a, Launch launch) {
+  switch (a.cache.value_type) {
+    case kv_type::f16: return with_width<K, kv_type::f16>(a.padded_width, launch);
+    case kv_type::bf16: return with_width<K, kv_type::bf16>(a.padded_width, launch);
+    case kv_type::q8_0: return with_width<K, kv_type::q8_0>(a.padded_width, launch);
+  }
+  return cudaErrorInvalidValue;
+}
+template <class Launch>
+int with_shape(const attention_args_paged& a, Launch launch) {
+  switch (a.cache.key_type) {
+    case kv_type::f16: return with_values<kv_type::f16>(a, launch);
+    case kv_type::bf16: return with_values<kv_type::bf16>(a, launch);
+    case kv_type::q8_0: return with_values<kv_type::q8_0>(a, launch);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace
@@ -210,24 +244,14 @@ std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads, 
 
 int launch_attention_decode(const attention_args_paged& a, CUstream_st* stream) {
   if (!valid(a) || a.partial == nullptr) return cudaErrorInvalidValue;
-  switch (a.padded_width) {
-    case 32: return launch_decode<32>(a, stream);
-    case 64: return launch_decode<64>(a, stream);
-    case 96: return launch_decode<96>(a, stream);
-    case 128: return launch_decode<128>(a, stream);
-  }
-  return cudaErrorInvalidValue;
+  return with_shape(
+      a, [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch_decode<W, K, V>(a, stream); });
 }
 
 int launch_attention_prefill(const attention_args_paged& a, CUstream_st* stream) {
   if (!valid(a)) return cudaErrorInvalidValue;
-  switch (a.padded_width) {
-    case 32: return launch_prefill<32>(a, stream);
-    case 64: return launch_prefill<64>(a, stream);
-    case 96: return launch_prefill<96>(a, stream);
-    case 128: return launch_prefill<128>(a, stream);
-  }
-  return cudaErrorInvalidValue;
+  return with_shape(
+      a, [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch_prefill<W, K, V>(a, stream); });
 }
 
 }  // namespace orcd::kernels

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "kernels/device_math.cuh"
-#include "kernels/packed_tile.cuh"
+#include "kernels/kv_page.cuh"
 #include "kernels/paged_attention.hpp"
 
 namespace orcd::kernels {
@@ -64,9 +64,9 @@ struct page_shared {
 
 /// One warp: its 32 positions of the page against a tile of query vectors. Leaves the block's state and
 /// weighted values in `shared`.
-template <std::uint32_t W>
-__device__ void attend_block(const __half* keys, const __half* values, std::int32_t first_position,
-                             float scale, const lane_queries& mine, page_shared<W>& shared) {
+template <std::uint32_t W, engine::kv_type K = engine::kv_type::f16, engine::kv_type V = engine::kv_type::f16>
+__device__ void attend_block(const void* keys, const void* values, std::int32_t first_position, float scale,
+                             const lane_queries& mine, page_shared<W>& shared) {
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t g = lane / 4;
@@ -79,13 +79,7 @@ __device__ void attend_block(const __half* keys, const __half* values, std::int3
     const uint4 q = mine.q != nullptr ? *reinterpret_cast<const uint4*>(mine.q + 32 * j + 8 * t) : uint4{};
 #pragma unroll
     for (std::uint32_t r = 0; r < 2; ++r) {
-      const __half* row = keys + (block + 16 * r + g) * W + 32 * j + 8 * t;
-      const uint4 low = *reinterpret_cast<const uint4*>(row);
-      const uint4 high = *reinterpret_cast<const uint4*>(row + 8 * W);
-      const std::uint32_t first[4] = {low.x, high.x, low.y, high.y};
-      const std::uint32_t second[4] = {low.z, high.z, low.w, high.w};
-      mma_16x8x16(scores[r], first, q.x, q.y);
-      mma_16x8x16(scores[r], second, q.z, q.w);
+      multiply_fragment<K>(scores[r], key_fragment<K, W>(keys, block + 16 * r, j), q);
     }
   }
 
@@ -132,14 +126,8 @@ __device__ void attend_block(const __half* keys, const __half* values, std::int3
   const uint4 p = *reinterpret_cast<const uint4*>(&shared.probabilities[warp][g][8 * t]);
 #pragma unroll
   for (std::uint32_t d = 0; d < W / 16; ++d) {
-    const __half* row = values + (16 * d + g) * page_positions + block + 8 * t;
-    const uint4 low = *reinterpret_cast<const uint4*>(row);
-    const uint4 high = *reinterpret_cast<const uint4*>(row + 8 * page_positions);
-    const std::uint32_t first[4] = {low.x, high.x, low.y, high.y};
-    const std::uint32_t second[4] = {low.z, high.z, low.w, high.w};
     float weighted[4] = {};
-    mma_16x8x16(weighted, first, p.x, p.y);
-    mma_16x8x16(weighted, second, p.z, p.w);
+    multiply_fragment<V>(weighted, value_fragment<V, W>(values, 16 * d, block), p);
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i)
       shared.values[warp][2 * t + (i & 1U)][16 * d + g + 8 * (i / 2)] = weighted[i];

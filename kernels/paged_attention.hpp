@@ -1,4 +1,5 @@
-// Causal attention over a paged f16 KV cache: grouped heads, sliding window, sinks; decode and prefill.
+// Causal attention over a paged KV cache of any kv_type: grouped heads, sliding window, sinks; decode and
+// prefill.
 //
 // One numeric definition for both. Positions are cut at absolute multiples of 32 (blocks) and 256
 // (pages, also called chunks). A block's scores come from mma.m16n8k16 (keys as operand A), its
@@ -22,6 +23,10 @@ inline constexpr std::uint32_t page_positions = 256;
 inline constexpr std::uint32_t head_width_step = 32;  ///< head widths are padded to a multiple of this
 inline constexpr std::uint32_t head_width_max = 128;
 
+[[nodiscard]] constexpr std::uint32_t padded_head_width(std::uint32_t width) noexcept {
+  return (width + head_width_step - 1) / head_width_step * head_width_step;
+}
+
 /// Where one token of a step belongs. Device arrays of these steer every kernel, so that a captured
 /// graph needs no new parameters as contexts grow.
 struct step_column {
@@ -30,8 +35,8 @@ struct step_column {
   std::int32_t slot = 0;
 };
 
-/// One layer's cache. Keys lie [page][kv_head][256][width], values transposed [page][kv_head][width][256],
-/// so that both are read along the dimension that is summed. Pages of all layers have the same ids.
+/// One layer's cache: [page][kv_head] matrices as kernels/kv_layout.hpp says; for f16 the keys are
+/// [256][width] halfs, the values transposed. Pages of all layers have the same ids. 16-byte aligned.
 struct kv_pages {
   void* keys = nullptr;
   void* values = nullptr;

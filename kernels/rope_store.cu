@@ -1,6 +1,8 @@
 // After the QKV product: per-head norms where the model has them, rotation, q as f16, K and V into the
-// cache. One block of 32 threads a (token, head); everything about a head stays in its warp.
+// cache as their types say. One block of 32 threads a (token, head); everything about a head stays in its
+// warp.
 #include "kernels/device_math.cuh"
+#include "kernels/kv_page.cuh"
 #include "kernels/launch.cuh"
 #include "kernels/paged_attention.hpp"
 
@@ -68,26 +70,20 @@ __global__ void __launch_bounds__(32) rope_store_kernel(rope_store_args a) {
   }
   const auto place = static_cast<std::uint32_t>(step.position) % page_positions;
   const auto page = static_cast<std::uint32_t>(step.position) / page_positions;
+  if (is_q) {
+    __half* q = a.q + (static_cast<std::uint64_t>(blockIdx.x) * a.heads + index) * a.padded_width;
+    for (std::uint32_t d = lane; d < a.padded_width; d += 32) q[d] = to_half(head[d]);
+    return;
+  }
   const std::int32_t id =
       a.cache.page_table[static_cast<std::uint32_t>(step.slot) * a.cache.pages_per_slot + page];
-  for (std::uint32_t d = lane; d < a.padded_width; d += 32) {
-    const __half value = to_half(head[d]);
-    if (is_q) {
-      a.q[(static_cast<std::uint64_t>(blockIdx.x) * a.heads + index) * a.padded_width + d] = value;
-    } else if (is_v) {
-      const std::uint64_t kv_head = index - a.heads - a.kv_heads;
-      static_cast<__half*>(
-          a.cache.values)[((static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * a.padded_width + d) *
-                              page_positions +
-                          place] = value;
-    } else {
-      const std::uint64_t kv_head = index - a.heads;
-      static_cast<__half*>(
-          a.cache.keys)[((static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * page_positions + place) *
-                            a.padded_width +
-                        d] = value;
-    }
-  }
+  const std::uint32_t kv_head = index - a.heads - (is_v ? a.kv_heads : 0);
+  const engine::kv_type type = is_v ? a.cache.value_type : a.cache.key_type;
+  auto* pages = static_cast<std::byte*>(is_v ? a.cache.values : a.cache.keys);
+  store_kv_row(
+      type, is_v,
+      pages + (static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * head_page_bytes(type, a.padded_width),
+      place, a.padded_width, head);
 }
 
 }  // namespace

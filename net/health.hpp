@@ -23,6 +23,7 @@ struct health_facts {
   std::chrono::seconds uptime{0};
   bool resident = false;
   std::uint64_t vram_bytes = 0;
+  std::uint64_t kv_bytes = 0;
   std::uint32_t load_percent = 0;
   engine::memory_counts memory{};
 };

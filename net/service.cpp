@@ -35,6 +35,7 @@ health_facts service::facts() const {
   facts.uptime = std::chrono::duration_cast<std::chrono::seconds>(now - created_at_);
   facts.resident = state.resident.load();
   facts.vram_bytes = state.vram_bytes.load();
+  facts.kv_bytes = state.kv_bytes.load();
   facts.load_percent = state.load_percent.load();
   if (context.memory) facts.memory = context.memory();
   return facts;

@@ -37,6 +37,16 @@ result<std::uint32_t> number(std::string_view option, std::string_view text, std
   return static_cast<std::uint32_t>(value);
 }
 
+result<engine::kv_type> kv_type_of(std::string_view option, std::string_view text) {
+  std::string allowed;
+  for (const auto& [word, type] : engine::kv_type_words) {
+    if (text == word) return type;
+    allowed += (allowed.empty() ? "" : ", ") + std::string(word);
+  }
+  return usage_error(std::string(option) + " is '" + std::string(text.substr(0, 40)) +
+                     "'; it must be one of " + allowed);
+}
+
 class parser {
  public:
   explicit parser(std::span<const std::string_view> words) : words_(words) {}
@@ -66,7 +76,8 @@ class parser {
       if (equals != std::string_view::npos) return usage_error(std::string(name) + " takes no value");
       return flag(name);
     }
-    if (name != "--text" && name != "--file" && name != "--ctx" && name != "--slots") {
+    if (name != "--text" && name != "--file" && name != "--ctx" && name != "--slots" &&
+        name != "--kv-type-k" && name != "--kv-type-v") {
       return usage_error("unknown option '" + std::string(name.substr(0, 40)) + "'");
     }
     if (equals == std::string_view::npos && at_ + 1 >= words_.size()) {
@@ -94,6 +105,11 @@ class parser {
       const auto n = number(name, value, name == "--ctx" ? most_context : most_slots);
       if (!n) return n.error();
       (name == "--ctx" ? out_.context : out_.slots) = *n;
+    }
+    if (name == "--kv-type-k" || name == "--kv-type-v") {
+      const auto type = kv_type_of(name, value);
+      if (!type) return type.error();
+      (name == "--kv-type-k" ? out_.kv.keys : out_.kv.values) = *type;
     }
     return {};
   }
@@ -185,9 +201,11 @@ std::string_view inspect_usage() noexcept {
          "  detokenize FILE [ID...]      the text of token ids\n"
          "      --file F                 where the ids are (default: arguments, else standard input)\n"
          "      --no-special             leave control tokens out\n"
-         "  plan FILE                    bytes for weights, KV cache, workspace and logits; KV in f16\n"
+         "  plan FILE                    bytes for weights, KV cache, workspace and logits\n"
          "      --ctx N                  positions per slot (default: the model's context)\n"
          "      --slots N                sequences at a time (default: 1)\n"
+         "      --kv-type-k T            how keys are kept: f16 (default), bf16, q8_0\n"
+         "      --kv-type-v T            how values are kept\n"
          "\n"
          "  --json                       print one JSON object\n"
          "  --help, --version\n"

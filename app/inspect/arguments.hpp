@@ -10,6 +10,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
+#include "engine/model/kv_type.hpp"
 
 namespace orcd::app {
 
@@ -25,6 +26,7 @@ struct inspect_arguments {
   std::vector<std::string> ids;      ///< detokenize: ids on the command line
   std::uint32_t context = 0;         ///< plan: 0 = the model's own
   std::uint32_t slots = 1;           ///< plan
+  engine::kv_types kv{};             ///< plan
 };
 
 /// `words` without the program's name. Errors (invalid_request) name the word that is wrong.

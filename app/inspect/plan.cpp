@@ -13,11 +13,10 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::uint32_t f16_bytes = 2;
-
 struct shown_plan {
   std::uint32_t context = 0;
   std::uint32_t slots = 0;
+  engine::kv_types kv{};
   std::uint64_t kv_per_token = 0;
   engine::memory_plan bytes;
 };
@@ -25,8 +24,8 @@ struct shown_plan {
 std::string as_text(const engine::model_spec& spec, const shown_plan& plan) {
   std::string out = "model       " + spec.name + " (" + spec.architecture + ", " + spec.quant_kind + ")\n";
   out += "plan        host backend, " + std::to_string(plan.slots) + " slot(s) of " +
-         std::to_string(plan.context) + " positions, KV f16, " + grouped(plan.kv_per_token) +
-         " bytes per position\n";
+         std::to_string(plan.context) + " positions, K " + engine::to_string(plan.kv.keys) + ", V " +
+         engine::to_string(plan.kv.values) + ", " + grouped(plan.kv_per_token) + " bytes per position\n";
   const std::array rows{std::pair{"weights", plan.bytes.weights_bytes}, std::pair{"kv", plan.bytes.kv_bytes},
                         std::pair{"workspace", plan.bytes.workspace_bytes},
                         std::pair{"logits", plan.bytes.logits_bytes}, std::pair{"total", plan.bytes.total()}};
@@ -46,7 +45,8 @@ std::string as_json(const engine::model_spec& spec, const shown_plan& plan) {
                          {"backend", "host"},
                          {"context", plan.context},
                          {"slots", plan.slots},
-                         {"kv_type", "f16"},
+                         {"kv_type_k", engine::to_string(plan.kv.keys)},
+                         {"kv_type_v", engine::to_string(plan.kv.values)},
                          {"kv_bytes_per_token", plan.kv_per_token},
                          {"weights_bytes", plan.bytes.weights_bytes},
                          {"kv_bytes", plan.bytes.kv_bytes},
@@ -66,9 +66,10 @@ engine::result<std::string> inspect_plan(const inspect_arguments& arguments) {
   shown_plan plan;
   plan.context = arguments.context != 0 ? arguments.context : model->spec.context_length;
   plan.slots = arguments.slots;
-  plan.kv_per_token = model->spec.kv_bytes_per_token(f16_bytes);
+  plan.kv = arguments.kv;
+  plan.kv_per_token = model->spec.kv_bytes_per_token(plan.kv);
   plan.bytes = gpu::plan_host_memory(
-      *model, {.slots = plan.slots, .context_tokens = plan.context, .banned_tokens = {}});
+      *model, {.slots = plan.slots, .context_tokens = plan.context, .banned_tokens = {}, .kv = plan.kv});
   return arguments.json ? as_json(model->spec, plan) : as_text(model->spec, plan);
 }
 

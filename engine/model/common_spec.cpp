@@ -110,12 +110,11 @@ void set_pairing(model_spec& spec, rope_pairing pairing) {
   for (layer_spec& layer : spec.layers) layer.rope.pairing = pairing;
 }
 
-std::uint64_t model_spec::kv_bytes_per_token(std::uint32_t bytes_per_value) const noexcept {
-  std::uint64_t values = 0;
-  for (const layer_spec& layer : layers) {
-    values += std::uint64_t{layer.kv_heads} * (std::uint64_t{key_length} + value_length);
-  }
-  return values * bytes_per_value;
+std::uint64_t model_spec::kv_bytes_per_token(kv_types types) const noexcept {
+  const std::uint64_t head = kv_row_bytes(types.keys, key_length) + kv_row_bytes(types.values, value_length);
+  std::uint64_t bytes = 0;
+  for (const layer_spec& layer : layers) bytes += layer.kv_heads * head;
+  return bytes;
 }
 
 }  // namespace orcd::engine

@@ -9,7 +9,7 @@
 //         zero. d is kept in f16, at most 515.5 so that 127 d stays finite; where it rounds to zero, every q
 //         is zero. Attention computes with d * q rounded to f16, nearest even.
 //
-// A NaN is not kept as one on every backend; nothing else is promised about it.
+// What becomes of a NaN is not defined.
 #pragma once
 
 #include <array>
@@ -44,8 +44,10 @@ inline constexpr float kv_half_limit = 65504.0F;       ///< of f16 values and q8
 inline constexpr float kv_scale_limit = 515.5F;        ///< of q8_0
 inline constexpr float kv_bfloat_limit = 0x1.FEp127F;  ///< the largest finite bf16
 
-/// Bytes of one head's K or V at one position.
-[[nodiscard]] constexpr std::uint64_t kv_row_bytes(kv_type type, std::uint32_t width) noexcept {
+/// Bytes of one head's K or V at one position. Inlined always: the host kernels are compiled once per x86
+/// level and may share no function.
+[[nodiscard, gnu::always_inline]] constexpr std::uint64_t kv_row_bytes(kv_type type,
+                                                                       std::uint32_t width) noexcept {
   if (type != kv_type::q8_0) return std::uint64_t{width} * 2;
   return (std::uint64_t{width} + kv_block_values - 1) / kv_block_values * kv_block_bytes;
 }

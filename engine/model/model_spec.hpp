@@ -4,6 +4,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/gguf/gguf_file.hpp"
+#include "engine/model/kv_type.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -94,8 +95,8 @@ struct model_spec {
   std::uint32_t experts_used = 0;
   std::vector<layer_spec> layers;
 
-  /// Bytes of K and V one position takes in every layer together, at `bytes_per_value`.
-  [[nodiscard]] std::uint64_t kv_bytes_per_token(std::uint32_t bytes_per_value) const noexcept;
+  /// Bytes of K and V one position takes in every layer together.
+  [[nodiscard]] std::uint64_t kv_bytes_per_token(kv_types types = {}) const noexcept;
 };
 
 /// Overrides of the file's RoPE parameters; absent fields keep the file's value (seed 002).

@@ -1,4 +1,5 @@
-// f32 to IEEE half, round to nearest even, compiled at the baseline so that every processor rounds alike.
+// f32 to IEEE half and bfloat16, round to nearest even, compiled at the baseline so that every processor
+// rounds alike.
 #pragma once
 
 #include <bit>
@@ -22,6 +23,12 @@ namespace orcd::kernels::host {
   const std::uint32_t odd = (magnitude >> 13) & 1U;
   const std::uint32_t rounded = magnitude + 0xfffU + odd;
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000U) >> 13));
+}
+
+/// Of a finite value; overflow gives infinity.
+[[nodiscard]] inline std::uint16_t float_to_bfloat(float value) noexcept {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
 }  // namespace orcd::kernels::host

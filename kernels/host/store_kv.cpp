@@ -1,15 +1,72 @@
+// The stored form of K and V; the definition is in engine/model/kv_type.hpp.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
 #include "kernels/attention.hpp"
 #include "kernels/host/half.hpp"
 #include "kernels/host/thread_pool.hpp"
+#include "kernels/quant_blocks.hpp"
 
 namespace orcd::kernels::host {
 namespace {
 
-void store_heads(const float* from, std::uint16_t* cache, std::uint32_t heads, std::uint32_t width,
-                 std::uint32_t capacity, std::uint32_t position) {
-  for (std::uint32_t head = 0; head < heads; ++head) {
-    std::uint16_t* to = cache + (std::size_t{head} * capacity + position) * width;
-    for (std::uint32_t i = 0; i < width; ++i) to[i] = float_to_half(from[std::size_t{head} * width + i]);
+using engine::kv_type;
+
+half_bytes half_of(float value) {
+  const std::uint16_t bits = float_to_half(value);
+  return {{static_cast<std::uint8_t>(bits), static_cast<std::uint8_t>(bits >> 8)}};
+}
+
+block_q8_0 quantize(const float* from, std::uint32_t count) {
+  float values[engine::kv_block_values] = {};
+  float largest = 0.0F;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    values[i] = std::clamp(from[i], -engine::kv_half_limit, engine::kv_half_limit);
+    largest = std::max(largest, std::fabs(values[i]));
+  }
+  const float d = largest / 127.0F;
+  block_q8_0 block{.d = half_of(std::min(d, engine::kv_scale_limit)), .qs = {}};
+  if ((block.d.b[0] | block.d.b[1]) == 0) return block;
+  const float inverse = 1.0F / d;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    block.qs[i] = static_cast<std::uint8_t>(static_cast<std::int8_t>(std::round(values[i] * inverse)));
+  }
+  return block;
+}
+
+void store_row(kv_type type, const float* from, std::uint32_t width, std::byte* to) {
+  switch (type) {
+    case kv_type::f16:
+      for (std::uint32_t i = 0; i < width; ++i) {
+        const half_bytes half = half_of(std::clamp(from[i], -engine::kv_half_limit, engine::kv_half_limit));
+        std::memcpy(to + std::size_t{2} * i, &half, sizeof half);
+      }
+      return;
+    case kv_type::bf16:
+      for (std::uint32_t i = 0; i < width; ++i) {
+        const std::uint16_t bits =
+            float_to_bfloat(std::clamp(from[i], -engine::kv_bfloat_limit, engine::kv_bfloat_limit));
+        std::memcpy(to + std::size_t{2} * i, &bits, sizeof bits);
+      }
+      return;
+    case kv_type::q8_0:
+      for (std::uint32_t i = 0; i < width; i += engine::kv_block_values) {
+        const block_q8_0 block = quantize(from + i, std::min(engine::kv_block_values, width - i));
+        std::memcpy(to, &block, sizeof block);
+        to += sizeof block;
+      }
+      return;
+  }
+}
+
+/// The heads of one token.
+void store_heads(kv_type type, const float* from, std::byte* cache, const store_kv_args& args,
+                 std::uint32_t width, std::uint32_t position) {
+  const std::uint64_t row_bytes = engine::kv_row_bytes(type, width);
+  for (std::uint32_t head = 0; head < args.kv_heads; ++head) {
+    store_row(type, from + std::size_t{head} * width, width,
+              cache + (std::size_t{head} * args.capacity + position) * row_bytes);
   }
 }
 
@@ -19,9 +76,8 @@ void store_kv(const store_kv_args& args, thread_pool& pool) {
   pool.run(args.column_count, 4, [&](std::uint32_t begin, std::uint32_t end) {
     for (std::uint32_t c = begin; c < end; ++c) {
       const attention_column& at = args.columns[c];
-      store_heads(args.k + c * args.stride, at.keys, args.kv_heads, args.key_width, args.capacity,
-                  at.position);
-      store_heads(args.v + c * args.stride, at.values, args.kv_heads, args.value_width, args.capacity,
+      store_heads(args.types.keys, args.k + c * args.stride, at.keys, args, args.key_width, at.position);
+      store_heads(args.types.values, args.v + c * args.stride, at.values, args, args.value_width,
                   at.position);
     }
   });

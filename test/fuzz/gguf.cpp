@@ -79,7 +79,7 @@ void load(const gguf_file& file, const orcd::engine::rope_overrides& overrides) 
     const auto table = orcd::engine::make_rope_table(layer.rope, factors);
     if (table.inv_freq.size() != layer.rope.dims / 2) std::abort();
   }
-  static_cast<void>(model->spec.kv_bytes_per_token(2));
+  static_cast<void>(model->spec.kv_bytes_per_token());
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ MAY_INCLUDE = {
     'kernels': {'kernels'},
 }
 # The block formats: the one vocabulary that device code shares with the reader of model files.
-SHARED_WITH_KERNELS = ('engine/gguf/ggml_type.hpp',)
+SHARED_WITH_KERNELS = ('engine/gguf/ggml_type.hpp', 'engine/model/kv_type.hpp')
 LINES_MAX = 500
 COLUMNS_MAX = 110
 HOST_FUNCTION_MAX = 70

@@ -3,6 +3,7 @@
 
 #include "kernels/host/isa/exponential.hpp"
 #include "kernels/host/isa/for_format.hpp"
+#include "kernels/host/isa/kv_rows.hpp"
 #include "kernels/host/kernel_table.hpp"
 
 namespace orcd::kernels::host::ORCD_ISA {
@@ -29,22 +30,6 @@ struct scratch {
 
 constexpr float lowest_score = -__builtin_inff();
 
-ORCD_INLINE std::uint32_t padded(std::uint32_t width) {
-  return (width + 15U) & ~15U;
-}
-
-/// One cached row as f32, padded with zeros to whole lanes.
-ORCD_INLINE void widen_row(const std::uint16_t* from, std::uint32_t width, float* to) {
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
-  const std::uint32_t whole = width & ~15U;
-  for (std::uint32_t i = 0; i < whole; i += lane_count) store(to + i, load_half(bytes + 2 * std::size_t{i}));
-  if (whole != width) {
-    alignas(64) std::uint8_t rest[2 * lane_count] = {};
-    __builtin_memcpy(rest, bytes + 2 * std::size_t{whole}, 2 * std::size_t{width - whole});
-    store(to + whole, load_half(rest));
-  }
-}
-
 ORCD_INLINE float dot(const float* a, const float* b, std::uint32_t padded_width) {
   float_lanes sum = splat(0.0F);
   for (std::uint32_t i = 0; i < padded_width; i += lane_count) sum = sum + load(a + i) * load(b + i);
@@ -52,14 +37,15 @@ ORCD_INLINE float dot(const float* a, const float* b, std::uint32_t padded_width
 }
 
 /// Scores of positions [begin, end) of the chunk that starts at `base`; the rest of the chunk is masked.
-void score_chunk(const attention_args& a, const std::uint16_t* keys, scratch& s, std::uint32_t heads,
+template <engine::kv_type Type>
+void score_chunk(const attention_args& a, const std::byte* keys, scratch& s, std::uint32_t heads,
                  std::uint32_t base, std::uint32_t begin, std::uint32_t end) {
   for (std::uint32_t h = 0; h < heads; ++h)
     for (std::uint32_t i = 0; i < attention_chunk; i += lane_count)
       store(&s.scores[h][i], splat(lowest_score));
   const std::uint32_t width = padded(a.key_width);
   for (std::uint32_t position = begin; position < end; ++position) {
-    widen_row(keys + std::size_t{position} * a.key_width, a.key_width, s.row);
+    widen_row<Type>(keys + position * engine::kv_row_bytes(Type, a.key_width), a.key_width, s.row);
     for (std::uint32_t h = 0; h < heads; ++h)
       s.scores[h][position - base] = a.scale * dot(s.q[h], s.row, width);
   }
@@ -81,13 +67,14 @@ void weigh_chunk(float* scores, float& largest, float& sum) {
 }
 
 /// Weighted values of the chunk, positions ascending.
-void sum_values(const attention_args& a, const std::uint16_t* values, scratch& s, std::uint32_t heads,
+template <engine::kv_type Type>
+void sum_values(const attention_args& a, const std::byte* values, scratch& s, std::uint32_t heads,
                 std::uint32_t base, std::uint32_t begin, std::uint32_t end) {
   const std::uint32_t width = padded(a.value_width);
   for (std::uint32_t h = 0; h < heads; ++h)
     for (std::uint32_t i = 0; i < width; i += lane_count) store(&s.chunk_values[h][i], splat(0.0F));
   for (std::uint32_t position = begin; position < end; ++position) {
-    widen_row(values + std::size_t{position} * a.value_width, a.value_width, s.row);
+    widen_row<Type>(values + position * engine::kv_row_bytes(Type, a.value_width), a.value_width, s.row);
     for (std::uint32_t h = 0; h < heads; ++h) {
       const float weight = s.scores[h][position - base];
       float* sums = s.chunk_values[h];
@@ -147,18 +134,25 @@ void finish(const attention_args& a, scratch& s, std::uint32_t column, std::uint
 void attend_heads(const attention_args& a, scratch& s, std::uint32_t column, std::uint32_t kv_head,
                   std::uint32_t first_head, std::uint32_t heads) {
   const attention_column& at = a.columns[column];
-  const std::uint16_t* keys = at.keys + std::size_t{kv_head} * a.capacity * a.key_width;
-  const std::uint16_t* values = at.values + std::size_t{kv_head} * a.capacity * a.value_width;
+  const std::uint64_t first_row = std::uint64_t{kv_head} * a.capacity;
+  const std::byte* keys = at.keys + first_row * engine::kv_row_bytes(a.types.keys, a.key_width);
+  const std::byte* values = at.values + first_row * engine::kv_row_bytes(a.types.values, a.value_width);
   const std::uint32_t end = at.position + 1;
   const std::uint32_t begin = a.window != 0 && end > a.window ? end - a.window : 0;
   start(a, s, column, first_head, heads);
   for (std::uint32_t base = begin / attention_chunk * attention_chunk; base < end; base += attention_chunk) {
     const std::uint32_t from = base > begin ? base : begin;
     const std::uint32_t to = base + attention_chunk < end ? base + attention_chunk : end;
-    score_chunk(a, keys, s, heads, base, from, to);
+    for_kv_type(
+        a.types.keys, [&]<engine::kv_type Type>() __attribute__((always_inline)) {
+          score_chunk<Type>(a, keys, s, heads, base, from, to);
+        });
     float largest[heads_at_once], sum[heads_at_once];
     for (std::uint32_t h = 0; h < heads; ++h) weigh_chunk(s.scores[h], largest[h], sum[h]);
-    sum_values(a, values, s, heads, base, from, to);
+    for_kv_type(
+        a.types.values, [&]<engine::kv_type Type>() __attribute__((always_inline)) {
+          sum_values<Type>(a, values, s, heads, base, from, to);
+        });
     for (std::uint32_t h = 0; h < heads; ++h)
       merge(s.heads[h], largest[h], sum[h], s.chunk_values[h], padded(a.value_width));
   }

@@ -57,4 +57,15 @@ ORCD_INLINE float_lanes load_bfloat(const std::uint8_t* from) {
   return bits_to_float(widen16(from) << 16);
 }
 
+/// Rounded to the nearest half, ties to even, for values below 65520: what a half would hold, as f32.
+ORCD_INLINE float_lanes round_to_half(float_lanes v) {
+  const int_lanes bits = float_bits(v);
+  const int_lanes magnitude = bits & 0x7fffffff;
+  const int_lanes rounded = (magnitude + splat_int(0xfff) + ((magnitude >> 13) & 1)) & ~0x1fff;
+  // Below 2^-14 halves are 2^-24 apart, as floats are next to 0.5.
+  const int_lanes subnormal = float_bits((bits_to_float(magnitude) + 0.5F) - 0.5F);
+  const int_lanes normal = mask_above(magnitude, 0x387fffff);
+  return bits_to_float((subnormal ^ ((subnormal ^ rounded) & normal)) | (bits & INT32_MIN));
+}
+
 }  // namespace orcd::kernels::host::ORCD_ISA

@@ -46,6 +46,23 @@ BOOST_AUTO_TEST_CASE(kv_bytes_of_the_target_shapes) {
   BOOST_TEST(gpu::planned_kv_bytes(spec_of(1, 1, 32), 3, 257) == 6 * gpu::kv_page_bytes(spec_of(1, 1, 32)));
 }
 
+BOOST_AUTO_TEST_CASE(kv_bytes_follow_the_types) {
+  using engine::kv_type;
+  const auto page = [](std::uint32_t width, kv_type k, kv_type v) {
+    return gpu::kv_page_bytes(spec_of(3, 2, width), {k, v});
+  };
+  BOOST_TEST(page(64, kv_type::f16, kv_type::f16) == 3ULL * 2 * 256 * (128 + 128));
+  BOOST_TEST(page(64, kv_type::bf16, kv_type::f16) == 3ULL * 2 * 256 * (128 + 128));
+  BOOST_TEST(page(64, kv_type::q8_0, kv_type::f16) == 3ULL * 2 * 256 * (68 + 128));
+  BOOST_TEST(page(64, kv_type::f16, kv_type::q8_0) == 3ULL * 2 * 256 * (128 + 68));
+  BOOST_TEST(page(128, kv_type::q8_0, kv_type::q8_0) == 3ULL * 2 * 256 * (136 + 136));
+  BOOST_TEST(page(80, kv_type::q8_0, kv_type::q8_0) == page(96, kv_type::q8_0, kv_type::q8_0));
+  // Every layer's part starts where the arena's 256-byte alignment puts it.
+  for (const std::uint32_t width : {32U, 64U, 96U, 128U}) {
+    BOOST_TEST(gpu::kv_half_page_bytes(kv_type::q8_0, 1, width) % 256 == 0U);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_absurd_configuration_saturates_and_is_refused) {
   constexpr auto most = std::numeric_limits<std::uint32_t>::max();
   const std::uint64_t kv = gpu::planned_kv_bytes(spec_of(1024, 65'536, 65'536), most, most);
@@ -68,6 +85,10 @@ BOOST_AUTO_TEST_CASE(a_plan_has_every_class_and_holds_the_kv_limit) {
   BOOST_TEST(plan->kv_bytes == 3 * 2 * gpu::kv_page_bytes(model.spec));
   BOOST_TEST(plan->workspace_bytes == 12'345U);
   BOOST_TEST(plan->logits_bytes == 3ULL * model.spec.vocab * 4);
+  auto typed = request;
+  typed.kv = {engine::kv_type::q8_0, engine::kv_type::q8_0};
+  BOOST_TEST(gpu::plan_device_memory(model, typed)->kv_bytes ==
+             3 * 2 * gpu::kv_page_bytes(model.spec, typed.kv));
   request.kv_bytes_max = plan->kv_bytes;
   BOOST_TEST(gpu::plan_device_memory(model, request).has_value());
   request.kv_bytes_max = plan->kv_bytes - 1;

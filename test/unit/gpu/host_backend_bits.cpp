@@ -107,6 +107,26 @@ BOOST_AUTO_TEST_CASE(a_batch_of_prefill_and_decode_changes_nothing) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(kv_types_keep_their_bits_in_every_chunk_and_slot) {
+  using engine::kv_type;
+  for (const test::tiny_case& c : test::every_tiny_model()) {
+    std::vector<logits_list> seen;
+    for (const engine::kv_types kv :
+         {engine::kv_types{}, engine::kv_types{kv_type::q8_0, kv_type::q8_0},
+          engine::kv_types{kv_type::bf16, kv_type::q8_0}, engine::kv_types{kv_type::q8_0, kv_type::bf16}}) {
+      test::tiny_backend backend(c.options, {.threads = 2, .chunk_tokens = 64}, 2, kv);
+      const auto prompt = backend.prompt(prompt_tokens, 6);
+      const logits_list want = backend.generate(slot_id{0}, prompt, decoded_tokens, 1);
+      BOOST_TEST(test::same_logits(want, backend.generate(slot_id{1}, prompt, decoded_tokens, 64)),
+                 c.name << " with K " << to_string(kv.keys) << ", V " << to_string(kv.values));
+      for (const logits_list& other : seen) {
+        BOOST_TEST(!test::same_logits(want, other), c.name << ": another type gives other logits");
+      }
+      seen.push_back(want);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(threads_and_levels_do_not_matter) {
   using kernels::host::isa_level;
   const auto& before = kernels::host::kernels();

@@ -53,12 +53,13 @@ std::vector<tiny_case> every_tiny_model() {
 }
 
 tiny_backend::tiny_backend(const tiny_model_options& model, gpu::host_backend_options options,
-                           std::uint32_t slots)
+                           std::uint32_t slots, engine::kv_types kv)
     : image_(make_tiny_model(model)),
       file_(engine::gguf_file::parse(image_, "tiny").value()),
       model_(engine::load_model(file_).value()),
       device_(gpu::make_host_backend(std::move(options))) {
-  const engine::accelerator_config config{.slots = slots, .context_tokens = 128, .banned_tokens = {}};
+  const engine::accelerator_config config{
+      .slots = slots, .context_tokens = 128, .banned_tokens = {}, .kv = kv};
   (void)device_->load(model_, config, [](unsigned) {}).value();
 }
 

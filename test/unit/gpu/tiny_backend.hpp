@@ -24,7 +24,7 @@ struct tiny_case {
 class tiny_backend {
  public:
   explicit tiny_backend(const tiny_model_options& model, gpu::host_backend_options options = {},
-                        std::uint32_t slots = 1);
+                        std::uint32_t slots = 1, engine::kv_types kv = {});
 
   [[nodiscard]] engine::accelerator& device() noexcept { return *device_; }
   [[nodiscard]] const engine::model& model() const noexcept { return model_; }

@@ -42,6 +42,10 @@ BOOST_AUTO_TEST_CASE(commands_and_options) {
   BOOST_REQUIRE(plan.has_value());
   BOOST_TEST(plan->context == 4096U);
   BOOST_TEST(plan->slots == 8U);
+  BOOST_TEST((plan->kv == orcd::engine::kv_types{}));
+  const auto typed = parse({"plan", "m.gguf", "--kv-type-k=q8_0", "--kv-type-v", "bf16"});
+  BOOST_REQUIRE(typed.has_value());
+  BOOST_TEST((typed->kv == orcd::engine::kv_types{orcd::engine::kv_type::q8_0, orcd::engine::kv_type::bf16}));
 
   const auto detokenize = parse({"detokenize", "t.json", "1", "2,3"});
   BOOST_REQUIRE(detokenize.has_value());
@@ -71,6 +75,9 @@ BOOST_AUTO_TEST_CASE(wrong_usage) {
   for (const std::string_view bad : {"0", "-1", "16777217", "4k", "", "99999999999999999999"}) {
     BOOST_TEST(refusal({"plan", "a", "--ctx", bad}).find("from 1 to 16777216") != std::string::npos);
   }
+  BOOST_TEST(refusal({"plan", "a", "--kv-type-v", "q4_0"}) ==
+             "--kv-type-v is 'q4_0'; it must be one of f16, bf16, q8_0");
+  BOOST_TEST(refusal({"info", "a", "--kv-type-k", "f16"}) == "--kv-type-k does not belong to this command");
   BOOST_TEST(refusal({"plan", "a", "--slots", "1025"}).find("from 1 to 1024") != std::string::npos);
 }
 

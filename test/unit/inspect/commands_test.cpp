@@ -130,6 +130,12 @@ BOOST_AUTO_TEST_CASE(plan) {
   BOOST_TEST(bytes(four, "weights_bytes") == bytes(one, "weights_bytes"));
   BOOST_TEST(bytes(one, "total_bytes") == bytes(one, "weights_bytes") + bytes(one, "kv_bytes") +
                                               bytes(one, "workspace_bytes") + bytes(one, "logits_bytes"));
+  const boost::json::value small = boost::json::parse(
+      run({"plan", model, "--json", "--ctx", "256", "--kv-type-k", "q8_0", "--kv-type-v", "bf16"}).out);
+  BOOST_TEST(small.at("kv_type_k").as_string() == "q8_0");
+  BOOST_TEST(small.at("kv_type_v").as_string() == "bf16");
+  BOOST_TEST(bytes(small, "kv_bytes_per_token") == 2U * 2 * (34 + 32));  // heads of 16 fill half a block
+  BOOST_TEST(bytes(small, "kv_bytes") == 256U * bytes(small, "kv_bytes_per_token"));
   const outcome text = run({"plan", model});
   BOOST_TEST(text.status == 0);
   BOOST_TEST(has(text.out, "1 slot(s) of 256 positions"));

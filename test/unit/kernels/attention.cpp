@@ -1,4 +1,4 @@
-// Attention over the f16 cache against a plain f64 softmax.
+// Attention over the cache, of every type, against a plain f64 softmax.
 #include "kernels/attention.hpp"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/host/half.hpp"
 #include "kernels/host/thread_pool.hpp"
+#include "test/support/kv_reference.hpp"
 #include "test/unit/kernels/reference.hpp"
 
 namespace {
@@ -19,9 +19,11 @@ using kernels::attention_column;
 struct scene {
   std::uint32_t heads = 4, kv_heads = 2, key_width = 32, value_width = 32, capacity = 700, window = 0;
   float scale = 0.18F;
+  engine::kv_types types{};
   std::vector<float> sinks;
   std::uint32_t tokens = 600;
   std::vector<float> q, k, v;
+  std::vector<double> cached_k, cached_v;
 
   void fill(std::uint64_t seed) {
     std::mt19937_64 random(seed);
@@ -29,13 +31,29 @@ struct scene {
     k = test::random_floats(std::size_t{tokens} * kv_heads * key_width, random);
     v = test::random_floats(std::size_t{tokens} * kv_heads * value_width, random);
     for (float& x : q) x *= 6.0F;  // scores that spread over several units
+    cache();
+  }
+  /// What the cache makes of k and v.
+  void cache() {
+    const auto heads_of = [](engine::kv_type type, const std::vector<float>& from, std::uint32_t width) {
+      std::vector<double> out;
+      for (std::size_t at = 0; at < from.size(); at += width) {
+        const auto row = test::cached_row(type, std::span(from).subspan(at, width));
+        out.insert(out.end(), row.begin(), row.end());
+      }
+      return out;
+    };
+    cached_k = heads_of(types.keys, k, key_width);
+    cached_v = heads_of(types.values, v, value_width);
   }
 
   /// All tokens, `step` at a time, as a prompt is prefilled.
   [[nodiscard]] std::vector<float> run(std::uint32_t step, kernels::host::thread_pool& pool) const {
-    // NaN in the cache: reading a position that was not written would show.
-    std::vector<std::uint16_t> keys(std::size_t{kv_heads} * capacity * key_width, 0x7e00U);
-    std::vector<std::uint16_t> values(std::size_t{kv_heads} * capacity * value_width, 0x7e00U);
+    // All bits set are NaN in every type: reading a position that was not written would show.
+    const std::size_t rows_each = std::size_t{kv_heads} * capacity;
+    std::vector<std::byte> keys(rows_each * engine::kv_row_bytes(types.keys, key_width), std::byte{0xff});
+    std::vector<std::byte> values(rows_each * engine::kv_row_bytes(types.values, value_width),
+                                  std::byte{0xff});
     std::vector<float> out(std::size_t{tokens} * heads * value_width,
                            std::numeric_limits<float>::quiet_NaN());
     // K and V of a token lie in one row, as the forward pass has them.
@@ -58,7 +76,8 @@ struct scene {
                                .kv_heads = kv_heads,
                                .key_width = key_width,
                                .value_width = value_width,
-                               .capacity = capacity},
+                               .capacity = capacity,
+                               .types = types},
                               pool);
       kernels::host::attention({.q = &q[std::size_t{first} * heads * key_width],
                                 .out = &out[std::size_t{first} * heads * value_width],
@@ -72,14 +91,11 @@ struct scene {
                                 .value_width = value_width,
                                 .capacity = capacity,
                                 .window = window,
-                                .scale = scale},
+                                .scale = scale,
+                                .types = types},
                                pool);
     }
     return out;
-  }
-
-  [[nodiscard]] double cached(const std::vector<float>& from, std::size_t index) const {
-    return test::half_value(kernels::host::float_to_half(from[index]));
   }
 
   /// Head h of token t in f64.
@@ -92,7 +108,7 @@ struct scene {
       double score = 0.0;
       for (std::uint32_t i = 0; i < key_width; ++i) {
         score += double{q[(std::size_t{t} * heads + h) * key_width + i]} *
-                 cached(k, (std::size_t{p} * kv_heads + g) * key_width + i);
+                 cached_k[(std::size_t{p} * kv_heads + g) * key_width + i];
       }
       weights.push_back(score * double{scale});
       largest = std::max(largest, weights.back());
@@ -101,7 +117,7 @@ struct scene {
     for (double& w : weights) sum += w = std::exp(w - largest);
     for (std::uint32_t p = begin; p <= t; ++p) {
       for (std::uint32_t i = 0; i < value_width; ++i) {
-        result[i] += weights[p - begin] / sum * cached(v, (std::size_t{p} * kv_heads + g) * value_width + i);
+        result[i] += weights[p - begin] / sum * cached_v[(std::size_t{p} * kv_heads + g) * value_width + i];
       }
     }
     return result;
@@ -125,6 +141,12 @@ struct scene {
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// Rows of very different sizes: subnormal, tiny, ordinary, beyond f16; some all zero, some one-sided.
+void spread_magnitudes(std::vector<float>& v) {
+  constexpr float sizes[] = {1e-42F, 1e-9F, 2e-7F, 1e-5F, 1e-3F, 0.1F, 1.0F, 300.0F, 6e4F, 7e4F, 1e30F, 0.0F};
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] *= sizes[i / 37 % std::size(sizes)];
 }
 
 constexpr std::uint32_t telling_tokens[] = {0, 1, 7, 15, 16, 254, 255, 256, 257, 511, 512, 599};
@@ -157,15 +179,88 @@ BOOST_AUTO_TEST_CASE(window_counts_the_tokens_own_position) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(window_of_one_returns_the_value_itself) {
+// One position's weight is exactly 1, so that the result is the cached row, bit for bit.
+BOOST_AUTO_TEST_CASE(window_of_one_returns_the_cached_value_itself) {
   kernels::host::thread_pool pool(1);
-  scene s;
-  s.window = 1;
-  s.tokens = 3;
-  s.fill(3);
-  const std::vector<float> out = s.run(3, pool);
-  for (std::uint32_t i = 0; i < s.value_width; ++i) {
-    BOOST_TEST(double{out[2 * 4 * 32 + i]} == s.cached(s.v, 2 * 2 * 32 + i));
+  test::on_every_level([&](kernels::host::isa_level level) {
+    for (const engine::kv_type type : test::every_kv_type) {
+      for (const std::uint32_t width : {16U, 26U, 32U, 80U, 128U}) {
+        scene s;
+        s.types = {type, type};
+        s.window = 1;
+        s.tokens = 12;
+        s.value_width = width;
+        s.fill(3);
+        spread_magnitudes(s.v);
+        s.cache();
+        const std::vector<float> out = s.run(3, pool);
+        for (std::size_t i = 0; i < out.size(); ++i) {
+          const std::size_t head = i / width / (s.heads / s.kv_heads);
+          BOOST_TEST_REQUIRE(double{out[i]} == s.cached_v[head * width + i % width],
+                             engine::to_string(type)
+                                 << " width " << width << " value " << i << " of " << isa_name(level));
+        }
+      }
+    }
+  });
+}
+
+BOOST_AUTO_TEST_CASE(every_pair_of_types_agrees_with_f64) {
+  kernels::host::thread_pool pool(2);
+  for (const engine::kv_type keys : test::every_kv_type) {
+    for (const engine::kv_type values : test::every_kv_type) {
+      scene s;
+      s.types = {keys, values};
+      s.key_width = s.value_width = 42;
+      s.tokens = 300;
+      s.window = 270;
+      s.sinks = {0.1F, 0.2F, 0.3F, 0.4F};
+      s.fill(7);
+      const std::vector<float> out = s.run(16, pool);
+      for (const std::uint32_t t : {0U, 1U, 255U, 256U, 257U, 299U}) s.check(out, t);
+      // Against K and V that were never rounded, for the record and as a bound: values below 1 err by at
+      // most half a step of their type, weights by the error of a score.
+      scene exact = s;
+      exact.cached_k.assign(s.k.begin(), s.k.end());
+      exact.cached_v.assign(s.v.begin(), s.v.end());
+      double difference = 0, norm = 0;
+      for (std::uint32_t h = 0; h < s.heads; ++h) {
+        const auto want = exact.want(299, h);
+        for (std::uint32_t i = 0; i < s.value_width; ++i) {
+          difference += std::pow(out[(299 * s.heads + h) * s.value_width + i] - want[i], 2);
+          norm += want[i] * want[i];
+        }
+      }
+      const auto step = [](engine::kv_type type) {
+        return type == engine::kv_type::f16 ? 0x1p-11 : type == engine::kv_type::bf16 ? 0x1p-8 : 1.0 / 127;
+      };
+      const double error = std::sqrt(difference / norm);
+      std::printf("K %s, V %s: relative error %.1e against unrounded K and V\n", engine::to_string(keys),
+                  engine::to_string(values), error);
+      // |q| is at most 6, a score sums 42 independent errors.
+      BOOST_TEST(error < 6 * std::sqrt(42.0) * double{s.scale} * step(keys) + 4 * step(values));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(no_finite_value_is_stored_as_infinity) {
+  kernels::host::thread_pool pool(1);
+  for (const engine::kv_type type : test::every_kv_type) {
+    scene s;
+    s.types = {type, type};
+    s.window = 1;
+    s.tokens = 1;
+    s.fill(8);
+    for (std::size_t i = 0; i < s.v.size(); ++i) s.v[i] = i % 2 == 0 ? 3.4028235e38F : -70'000.0F;
+    s.cache();
+    const std::vector<float> out = s.run(1, pool);
+    BOOST_TEST(std::isfinite(out[0]));
+    BOOST_TEST(double{out[0]} == s.cached_v[0]);
+    BOOST_TEST(double{out[1]} == s.cached_v[1]);
+    const double most = type == engine::kv_type::f16    ? 65'504.0
+                        : type == engine::kv_type::bf16 ? 0x1.FEp127
+                                                        : 65'472.0;  // 127 * 515.5 in f16
+    BOOST_TEST(double{out[0]} == most, engine::to_string(type) << ": " << out[0]);
   }
 }
 
@@ -195,10 +290,13 @@ BOOST_AUTO_TEST_CASE(odd_widths_and_many_heads_per_kv_head) {
 }
 
 BOOST_AUTO_TEST_CASE(same_bits_for_every_step_size_thread_count_and_level) {
-  for (const bool with_sinks : {false, true}) {
+  using engine::kv_type;
+  for (const engine::kv_types types : {engine::kv_types{}, engine::kv_types{kv_type::q8_0, kv_type::bf16},
+                                       engine::kv_types{kv_type::bf16, kv_type::q8_0}}) {
     scene s;
     s.tokens = 560;
-    if (with_sinks) {
+    s.types = types;
+    if (types.values == kv_type::q8_0) {
       s.sinks = {0.1F, 0.2F, 0.3F, 0.4F};
       s.window = 300;
     }

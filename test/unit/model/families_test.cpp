@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(llama) {
   BOOST_TEST(static_cast<bool>(w.ffn_gate_bias));
   BOOST_TEST(!w.attn_qkv);
   BOOST_TEST(!w.router);
-  BOOST_TEST(spec.kv_bytes_per_token(2) == 2U * 2 * (16 + 16) * 2);
+  BOOST_TEST(spec.kv_bytes_per_token() == 2U * 2 * (16 + 16) * 2);
 }
 
 BOOST_AUTO_TEST_CASE(llama_with_experts) {
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(per_layer_head_counts) {
   const auto l = load(w);
   BOOST_TEST(l->model.spec.layers[0].kv_heads == 2U);
   BOOST_TEST(l->model.spec.layers[1].kv_heads == 4U);
-  BOOST_TEST(l->model.spec.kv_bytes_per_token(2) == (2U + 4) * 32 * 2);
+  BOOST_TEST(l->model.spec.kv_bytes_per_token() == (2U + 4) * 32 * 2);
 }
 
 BOOST_AUTO_TEST_CASE(the_name_falls_back_to_the_file) {

@@ -189,6 +189,8 @@ BOOST_AUTO_TEST_CASE(health_body) {
   identity.backend = "host";
   auto f = facts(lifecycle::ready);
   f.vram_bytes = 369'098'752;
+  f.kv_bytes = 12'345;
+  identity.kv = {engine::kv_type::q8_0, engine::kv_type::bf16};
   f.memory.pinned_bytes = 65'536;
   identity.gpu_name = "NVIDIA H200";
   identity.gpu_uuid = "GPU-1";
@@ -197,7 +199,8 @@ BOOST_AUTO_TEST_CASE(health_body) {
   for (const char* part :
        {"\"status\":\"healthy\"", "\"model\":\"m\"", "\"vram_bytes\":369098752", "\"uptime_seconds\":3600",
         "\"backend\":\"host\"", "\"state\":\"ready\"", "\"resident\":false", "\"last_step_age_ms\":0",
-        "\"pinned_bytes\":65536", "\"gpu_name\":\"NVIDIA H200\"", "\"gpu_uuid\":\"GPU-1\""}) {
+        "\"pinned_bytes\":65536", "\"gpu_name\":\"NVIDIA H200\"", "\"gpu_uuid\":\"GPU-1\"",
+        "\"kv_bytes\":12345", "\"kv_type_k\":\"q8_0\"", "\"kv_type_v\":\"bf16\""}) {
     BOOST_TEST(body.find(part) != std::string::npos, part);
   }
 }

@@ -39,7 +39,7 @@ figures measure(engine::accelerator& device, const settings& s, std::uint32_t vo
   figures f;
   const engine::interrupt_flag interrupt{false};
   const engine::sampling_params greedy{.temperature = 0.0F};
-  const engine::sample_request request{.params = &greedy, .recent = {}, .draw = 0.0};
+  const engine::sample_request request{.params = &greedy, .draw = 0.0};
   std::vector<engine::sampled_token> sampled;
   std::vector<engine::token_id> prompt;
   for (std::uint32_t i = 0; i < s.prompt; ++i)

@@ -23,11 +23,17 @@ class instant_accelerator final : public accelerator {
     return memory_plan{};
   }
   std::uint32_t chunk_tokens() const noexcept override { return 512; }
-  bool step(std::span<const sequence_step> sequences, const interrupt_flag&,
-            std::vector<sampled_token>& sampled) override {
+  std::uint32_t launch_depth() const noexcept override { return 2; }
+  void launch(std::span<const sequence_step> sequences, const interrupt_flag&) override {
     for (const auto& part : sequences) {
-      if (part.sample != nullptr) sampled.push_back({part.slot, 7});
+      if (part.sample != nullptr) asked_[launched_ % 2].push_back({part.slot, 7});
     }
+    ++launched_;
+  }
+  bool collect(const interrupt_flag&, std::vector<sampled_token>& sampled) override {
+    auto& asked = asked_[collected_++ % 2];
+    sampled.insert(sampled.end(), asked.begin(), asked.end());
+    asked.clear();
     return true;
   }
   void release(slot_id) noexcept override {}
@@ -35,6 +41,10 @@ class instant_accelerator final : public accelerator {
   const char* name() const noexcept override { return "instant"; }
   bool resident() const noexcept override { return false; }
   std::uint64_t vram_bytes() const noexcept override { return 0; }
+
+ private:
+  std::vector<sampled_token> asked_[2];
+  std::uint64_t launched_ = 0, collected_ = 0;
 };
 
 class counting_sink final : public event_sink {

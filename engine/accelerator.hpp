@@ -15,6 +15,7 @@
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
 #include "engine/model/kv_type.hpp"
+#include "engine/sampling/logprobs.hpp"
 #include "engine/sampling/sampling.hpp"
 
 namespace orcd::engine {
@@ -32,9 +33,10 @@ class accelerator_failure : public std::runtime_error {
 /// What the accelerator was told to plan for.
 struct accelerator_config {
   std::uint32_t slots = 1;
-  std::uint32_t context_tokens = 0;     ///< positions per slot
-  std::vector<token_id> banned_tokens;  ///< vocabulary rows that are never sampled
-  kv_types kv{};                        ///< how K and V are kept
+  std::uint32_t context_tokens = 0;              ///< positions per slot
+  std::vector<token_id> banned_tokens;           ///< vocabulary rows that are never sampled
+  std::vector<token_id> end_of_generation = {};  ///< tokens after which a sequence goes no further
+  kv_types kv{};                                 ///< how K and V are kept
 };
 
 /// Bytes planned before anything is allocated (M0-W-1011, 1020). Shown by `inspect plan` and /health.
@@ -43,6 +45,7 @@ struct memory_plan {
   std::uint64_t kv_bytes = 0;
   std::uint64_t workspace_bytes = 0;
   std::uint64_t logits_bytes = 0;
+  std::uint64_t pinned_bytes = 0;  ///< of host memory; not part of total()
   [[nodiscard]] std::uint64_t total() const noexcept {
     return weights_bytes + kv_bytes + workspace_bytes + logits_bytes;
   }
@@ -55,24 +58,37 @@ struct device_facts {
   std::string uuid;
 };
 
-/// Asks for one token after the last of a sequence's tokens.
+/// Asks for one token after the last of a sequence's tokens. The look-back window of the penalties is the
+/// last params->repeat_last_n tokens of the sequence, which the accelerator knows.
 struct sample_request {
   const sampling_params* params = nullptr;
-  std::span<const token_id> recent;  ///< look-back window, oldest first
   double draw = 0.0;
+  std::uint32_t remaining = 1;     ///< tokens the sequence may still get, this one included
+  bool stop_at_end = true;         ///< end-of-generation tokens end the sequence
+  bool logprobs = false;           ///< with the log probability of the token
+  std::uint32_t top_logprobs = 0;  ///< and of so many likeliest ones, at most top_logprobs_max
 };
 
 /// One sequence's part of a step: `tokens` are appended at positions position, position+1, ...
 struct sequence_step {
   slot_id slot{};
   std::uint32_t position = 0;
+  /// Empty: the one token that was sampled last in this slot, even if nobody has collected it yet. If that
+  /// token ended the sequence (end of generation, `remaining`, none), the step does nothing for it and
+  /// the token sampled is -1.
   std::span<const token_id> tokens;
   const sample_request* sample = nullptr;  ///< null while a prompt is still being prefilled
+
+  /// Positions that the step fills.
+  [[nodiscard]] std::uint32_t count() const noexcept {
+    return tokens.empty() ? 1 : static_cast<std::uint32_t>(tokens.size());
+  }
 };
 
 struct sampled_token {
   slot_id slot{};
   token_id token = -1;
+  token_logprobs logprobs = {};  ///< if asked for
 };
 
 /// Set to make a running step return early; its sequences may then only be released.
@@ -92,17 +108,34 @@ class accelerator {
   /// results do not depend on it.
   [[nodiscard]] virtual std::uint32_t chunk_tokens() const noexcept = 0;
 
-  /// Runs one step for all given sequences (distinct slots, at most config.slots). One sampled token
-  /// per sequence that asked, in the order given, appended to `sampled`. Returns false when
-  /// `interrupt` made it stop early. Same tokens at the same positions give the same bits, whatever
-  /// else is in the step. Throws accelerator_failure.
-  [[nodiscard]] virtual bool step(std::span<const sequence_step> sequences, const interrupt_flag& interrupt,
-                                  std::vector<sampled_token>& sampled) = 0;
+  /// Steps that may be launched before the first of them is collected; at least one, the same after
+  /// load(). More than one lets the device go on while the host looks at the tokens.
+  [[nodiscard]] virtual std::uint32_t launch_depth() const noexcept { return 1; }
 
-  /// Forgets a sequence; its slot may be used again from position 0. Never fails.
+  /// Begins a step for all given sequences (distinct slots, at most config.slots); what the arguments
+  /// refer to is read before it returns. Same tokens at the same positions give the same bits, whatever
+  /// else is in the step and however many steps are under way. Throws accelerator_failure.
+  virtual void launch(std::span<const sequence_step> sequences, const interrupt_flag& interrupt) = 0;
+
+  /// Waits for the oldest launched step. One sampled token per sequence that asked, in the order given, is
+  /// appended to `sampled`. Returns false when `interrupt` made a step stop early: then no launched step
+  /// will be collected, and the sequences of all of them may only be released. So it is after an
+  /// accelerator_failure, which launch() and this may throw.
+  [[nodiscard]] virtual bool collect(const interrupt_flag& interrupt,
+                                     std::vector<sampled_token>& sampled) = 0;
+
+  /// Both, for callers that do not run ahead.
+  [[nodiscard]] bool step(std::span<const sequence_step> sequences, const interrupt_flag& interrupt,
+                          std::vector<sampled_token>& sampled) {
+    launch(sequences, interrupt);
+    return collect(interrupt, sampled);
+  }
+
+  /// Forgets a sequence; its slot may be used again from position 0, also while a launched step still
+  /// has a part for it, whose token is collected and means nothing. Never fails.
   virtual void release(slot_id slot) noexcept = 0;
 
-  /// The logits of the sequence that last sampled in `slot`, for tests and logprobs; [vocab].
+  /// The logits of the sequence that last sampled in `slot`, for tests; [vocab].
   [[nodiscard]] virtual std::span<const float> logits(slot_id slot) const noexcept = 0;
 
   [[nodiscard]] virtual const char* name() const noexcept = 0;          ///< "host", "cuda"

@@ -8,7 +8,6 @@
 #include "engine/model/rope.hpp"
 #include "gpu/device_memory_plan.hpp"
 #include "kernels/embed_norm.hpp"
-#include "kernels/greedy.hpp"
 
 namespace orcd::gpu {
 namespace {
@@ -80,7 +79,6 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
   keys = plan.reserve(extents.slots * sizeof(unsigned long long));
-  tokens = plan.reserve(extents.slots * sizeof(std::int32_t));
   bytes = plan.bytes();
 }
 
@@ -373,7 +371,7 @@ void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
       {down.matmul.out, expert_weights, residual, spec_.embedding, spec_.experts_used, columns}, stream_));
 }
 
-/// Logits of `rows` columns of the residual stream and the greedy choice of each.
+/// Logits of `rows` columns of the residual stream.
 void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
   const std::uint32_t stride = up_to(spec_.embedding, kernels::group_cols);
   auto* normed = at<__half>(layout_.normed);
@@ -390,10 +388,6 @@ void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
   multiply(logits, nullptr, rows);
   tap("logits", static_cast<std::uint32_t>(spec_.layers.size()), logits.out,
       std::uint64_t{rows} * spec_.vocab);
-  ORCD_CUDA(kernels::launch_greedy(
-      {at<float>(layout_.logits), spec_.vocab, rows, bans_ ? at<std::uint32_t>(layout_.banned) : nullptr,
-       at<unsigned long long>(layout_.keys), at<std::int32_t>(layout_.tokens)},
-      stream_));
 }
 
 void cuda_forward::tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count) {

@@ -38,7 +38,7 @@ struct work_layout {
   std::uint64_t steps, sample_rows, page_table, inv_freq;
   std::uint64_t residual, normed, qkv, q, attended, activated, parts;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
-  std::uint64_t partial, logits, banned, keys, tokens;
+  std::uint64_t partial, logits, banned, keys;
   std::uint64_t bytes = 0;
 };
 
@@ -64,7 +64,10 @@ class cuda_forward {
   }
   [[nodiscard]] std::int32_t* sample_rows() const noexcept { return at<std::int32_t>(layout_.sample_rows); }
   [[nodiscard]] const float* logits() const noexcept { return at<float>(layout_.logits); }
-  [[nodiscard]] const std::int32_t* tokens() const noexcept { return at<std::int32_t>(layout_.tokens); }
+  /// Bit per id that is never sampled; null when there is none.
+  [[nodiscard]] const std::uint32_t* banned() const noexcept {
+    return bans_ ? at<std::uint32_t>(layout_.banned) : nullptr;
+  }
 
  private:
   struct layer_cache {

@@ -21,6 +21,7 @@ using engine::errc;
 using engine::error;
 
 constexpr std::uint32_t chunk_tokens_max = 512;
+constexpr std::uint32_t launch_depth_max = 4;
 
 std::uint32_t context_of(const engine::model& m, const engine::accelerator_config& config) {
   return config.context_tokens == 0 ? m.spec.context_length : config.context_tokens;
@@ -74,17 +75,23 @@ class host_backend final : public engine::accelerator {
  public:
   explicit host_backend(host_backend_options options) : options_(std::move(options)) {
     options_.chunk_tokens = std::clamp(options_.chunk_tokens, 1U, chunk_tokens_max);
+    options_.launch_depth = std::clamp(options_.launch_depth, 1U, launch_depth_max);
   }
 
   engine::result<engine::memory_plan> load(const engine::model& m, const engine::accelerator_config& config,
                                            const std::function<void(unsigned)>& progress) override;
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
-  bool step(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt,
-            std::vector<engine::sampled_token>& sampled) override;
+  std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
+  void launch(std::span<const engine::sequence_step> sequences,
+              const engine::interrupt_flag& interrupt) override;
+  bool collect(const engine::interrupt_flag& interrupt, std::vector<engine::sampled_token>& sampled) override;
   /// What lies beyond a sequence's length is never read, so that forgetting the length forgets the values.
   void release(engine::slot_id slot) noexcept override {
-    ORCD_ENSURE(static_cast<std::uint32_t>(slot) < lengths_.size());
-    lengths_[static_cast<std::uint32_t>(slot)] = 0;
+    ORCD_ENSURE(static_cast<std::uint32_t>(slot) < sequences_.size());
+    held_sequence& sequence = sequences_[static_cast<std::uint32_t>(slot)];
+    sequence.tokens.clear();
+    sequence.next.reset();
+    sequence.ended = false;
   }
   std::span<const float> logits(engine::slot_id slot) const noexcept override {
     return {logits_.get() + std::uint64_t{static_cast<std::uint32_t>(slot)} * model_.spec.vocab,
@@ -96,15 +103,29 @@ class host_backend final : public engine::accelerator {
 
  private:
   void allocate(std::uint32_t context);
-  void add_sequence(const engine::sequence_step& sequence);
+  /// Whether the step computes anything for the sequence.
+  bool add_sequence(const engine::sequence_step& sequence);
+  void add_tokens(std::uint32_t slot, std::uint32_t position, std::span<const engine::token_id> tokens);
+  [[nodiscard]] engine::sampled_token choose(const engine::sequence_step& sequence);
+
+  /// What a slot's KV holds, and the token that may follow.
+  struct held_sequence {
+    std::vector<engine::token_id> tokens;
+    std::optional<engine::token_id> next;  ///< sampled last
+    bool ended = false;                    ///< by that token
+  };
 
   host_backend_options options_;
   engine::model model_;
   engine::accelerator_config config_;
   std::optional<host_forward> forward_;
   std::unique_ptr<float[]> logits_;       ///< [slots][vocab]
-  std::vector<std::uint32_t> lengths_;    ///< [slots] positions whose KV is valid
+  std::vector<held_sequence> sequences_;  ///< [slots]
   std::vector<logits_request> requests_;  ///< of the step at hand
+  std::vector<bool> computed_;            ///< likewise, by sequence: it had not ended before
+  std::vector<std::vector<engine::sampled_token>> launched_;  ///< oldest first; capacity is kept
+  std::uint32_t uncollected_ = 0;                             ///< of launched_
+  bool interrupted_ = false;                                  ///< a launched step stopped early
   engine::sampling_workspace sampling_;
 };
 
@@ -137,44 +158,93 @@ void host_backend::allocate(std::uint32_t context) {
                    host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens, config_.kv),
                    options_.threads, options_.tap);
   logits_ = std::make_unique<float[]>(std::uint64_t{config_.slots} * model_.spec.vocab);
-  lengths_.assign(config_.slots, 0);
+  sequences_.resize(config_.slots);
+  for (held_sequence& sequence : sequences_) sequence.tokens.reserve(context);
   requests_.reserve(config_.slots);
+  computed_.reserve(config_.slots);
+  launched_.resize(options_.launch_depth);
+  for (auto& sampled : launched_) sampled.reserve(config_.slots);
   sampling_.reserve(model_.spec.vocab, context);
 }
 
 /// Positions continue the sequence or go back to a point of it; anything beyond was never computed.
-void host_backend::add_sequence(const engine::sequence_step& sequence) {
-  const auto slot = static_cast<std::uint32_t>(sequence.slot);
-  ORCD_ENSURE(slot < config_.slots);
-  ORCD_ENSURE(!sequence.tokens.empty() && sequence.tokens.size() <= options_.chunk_tokens);
-  ORCD_ENSURE(sequence.position <= lengths_[slot]);
-  std::uint32_t position = sequence.position;
-  for (const engine::token_id token : sequence.tokens) {
+bool host_backend::add_sequence(const engine::sequence_step& part) {
+  const auto slot = static_cast<std::uint32_t>(part.slot);
+  ORCD_ENSURE(slot < config_.slots && part.tokens.size() <= options_.chunk_tokens);
+  held_sequence& sequence = sequences_[slot];
+  const bool fed_back = part.tokens.empty();
+  ORCD_ENSURE(!fed_back || (sequence.next && part.sample));
+  if (fed_back && sequence.ended) return false;
+  ORCD_ENSURE(part.position <= sequence.tokens.size());
+  add_tokens(slot, part.position, fed_back ? std::span(&*sequence.next, 1) : part.tokens);
+  if (part.sample) requests_.push_back({forward_->columns() - 1, slot});
+  return true;
+}
+
+void host_backend::add_tokens(std::uint32_t slot, std::uint32_t position,
+                              std::span<const engine::token_id> tokens) {
+  auto& held = sequences_[slot].tokens;
+  held.resize(position);
+  for (const engine::token_id token : tokens) {
     if (token < 0 || static_cast<std::uint64_t>(token) >= model_.weights.token_embd.rows()) {
       forward_->discard_tokens();
+      uncollected_ = 0;
       throw engine::accelerator_failure(errc::internal, "token id " + std::to_string(token) +
                                                             " is outside the model's vocabulary of " +
                                                             std::to_string(model_.weights.token_embd.rows()));
     }
     forward_->add_token(slot, position++, token);
+    held.push_back(token);
   }
-  if (sequence.sample) requests_.push_back({forward_->columns() - 1, slot});
-  lengths_[slot] = position;
 }
 
-bool host_backend::step(std::span<const engine::sequence_step> sequences,
-                        const engine::interrupt_flag& interrupt,
-                        std::vector<engine::sampled_token>& sampled) {
-  ORCD_ENSURE(forward_.has_value());
+void host_backend::launch(std::span<const engine::sequence_step> sequences,
+                          const engine::interrupt_flag& interrupt) {
+  ORCD_ENSURE(forward_.has_value() && uncollected_ < options_.launch_depth);
   requests_.clear();
-  for (const engine::sequence_step& sequence : sequences) add_sequence(sequence);
-  if (!forward_->run(requests_, logits_.get(), interrupt)) return false;
-  for (const engine::sequence_step& sequence : sequences) {
-    if (sequence.sample == nullptr) continue;
-    const engine::sample_request& wanted = *sequence.sample;
-    sampled.push_back({sequence.slot, engine::sample(logits(sequence.slot), *wanted.params, wanted.recent,
-                                                     config_.banned_tokens, wanted.draw, sampling_)});
+  computed_.clear();
+  for (const engine::sequence_step& sequence : sequences) computed_.push_back(add_sequence(sequence));
+  auto& sampled = launched_[uncollected_++];
+  sampled.clear();
+  if (forward_->columns() > 0 && !forward_->run(requests_, logits_.get(), interrupt)) {
+    interrupted_ = true;
+    return;
   }
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    if (sequences[i].sample == nullptr) continue;
+    sampled.push_back(computed_[i] ? choose(sequences[i]) : engine::sampled_token{sequences[i].slot});
+  }
+}
+
+engine::sampled_token host_backend::choose(const engine::sequence_step& part) {
+  held_sequence& sequence = sequences_[static_cast<std::uint32_t>(part.slot)];
+  const engine::sample_request& wanted = *part.sample;
+  const std::size_t window = wanted.params->penalises()
+                                 ? std::min<std::size_t>(sequence.tokens.size(), wanted.params->repeat_last_n)
+                                 : 0;
+  engine::sampled_token out{part.slot};
+  out.token = engine::sample(logits(part.slot), *wanted.params, std::span(sequence.tokens).last(window),
+                             config_.banned_tokens, wanted.draw, sampling_);
+  if (wanted.logprobs && out.token >= 0) {
+    out.logprobs = engine::logprobs_of(logits(part.slot), out.token, wanted.top_logprobs);
+  }
+  const auto& ends = config_.end_of_generation;
+  const bool is_end = wanted.stop_at_end && std::find(ends.begin(), ends.end(), out.token) != ends.end();
+  sequence.next = out.token;
+  sequence.ended = out.token < 0 || is_end || wanted.remaining <= 1;
+  return out;
+}
+
+bool host_backend::collect(const engine::interrupt_flag&, std::vector<engine::sampled_token>& sampled) {
+  ORCD_ENSURE(uncollected_ > 0);
+  if (interrupted_) {
+    interrupted_ = false;
+    uncollected_ = 0;
+    return false;
+  }
+  const auto oldest = launched_.begin();
+  sampled.insert(sampled.end(), oldest->begin(), oldest->end());
+  std::rotate(oldest, oldest + 1, oldest + uncollected_--);
   return true;
 }
 

@@ -14,6 +14,7 @@ namespace orcd::gpu {
 struct host_backend_options {
   unsigned threads = 0;             ///< 0 = one per available core
   std::uint32_t chunk_tokens = 16;  ///< prompt tokens per step and sequence, 1..512
+  std::uint32_t launch_depth = 1;   ///< more only makes tokens late: a step is computed when launched
   std::uint64_t kv_bytes_max = 0;   ///< 0 = whatever slots * context needs
   layer_tap tap{};                  ///< unset: costs nothing
 };

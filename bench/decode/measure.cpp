@@ -89,7 +89,7 @@ class driver {
   std::uint32_t vocab_;
   const engine::interrupt_flag interrupt_{false};
   const engine::sampling_params greedy_{.temperature = 0.0F};
-  const engine::sample_request request_{.params = &greedy_, .recent = {}, .draw = 0.0};
+  const engine::sample_request request_{.params = &greedy_, .draw = 0.0};
   std::vector<sequence_step> steps_;
   std::vector<sampled_token> sampled_;
 };

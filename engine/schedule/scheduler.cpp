@@ -62,19 +62,24 @@ void scheduler::interrupt_if_alone(std::string_view job_id) noexcept {
   if (alone_.load(std::memory_order_acquire) == job_key(job_id)) interrupt();
 }
 
+// The interrupt flag is cleared after the steps, not before: an interrupt() that comes between two calls
+// must not be lost. `alone_` is published around them so that a targeted interrupt that comes too late
+// finds nothing to stop.
 bool scheduler::run_step() {
   const steady_time now = config_.now();
   expire(now);
   admit(now);
-  if (running_ == 0) return false;
-  plan();
-  try {
-    if (run_planned()) {
-      ++steps_;
-      accept_results(config_.now());
-    } else {
-      forget_planned();
+  if (running_ == 0 && launched_.empty()) return false;
+  struct publish {
+    scheduler& self;
+    ~publish() {
+      self.alone_.store(0, std::memory_order_release);
+      self.interrupt_.store(false, std::memory_order_relaxed);
     }
+  } guard{*this};
+  try {
+    launch_steps();
+    collect_step();
   } catch (const accelerator_failure& failure) {
     handle_failure(failure);
   }
@@ -111,12 +116,12 @@ void scheduler::expire(steady_time now) {
   });
 }
 
-void scheduler::plan() {
+bool scheduler::plan() {
   parts_.clear();
-  sampled_.clear();
+  spare_.clear();
   const auto count = static_cast<std::uint32_t>(slots_.size());
   for (const auto& job : slots_) {
-    if (job && job->missing() == 1) add_part(*job, 1);
+    if (job && job->can_decode()) add_part(*job, 1);
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t slot = (prefill_turn_ + i) % count;
@@ -126,47 +131,81 @@ void scheduler::plan() {
     prefill_turn_ = (slot + 1) % count;
     break;
   }
+  return !parts_.empty();
 }
 
+// A token that is still under way has no value here: the device feeds it back.
 void scheduler::add_part(sequence& job, std::uint32_t tokens) {
   const std::span<const token_id> all(job.tokens);
-  const bool last = tokens == job.missing();
-  parts_.push_back(
-      {slot_id{job.slot}, job.position, all.subspan(job.position, tokens), last ? job.ask() : nullptr});
+  const bool known = job.pending == 0;
+  const bool last = !known || tokens == job.missing();
+  parts_.push_back({slot_id{job.slot}, job.position,
+                    known ? all.subspan(job.position, tokens) : std::span<const token_id>{},
+                    last ? job.ask() : nullptr});
+  spare_.push_back({job.slot, job.admission, job.key, tokens, last});
   job.on_device = true;
+  job.position += tokens;
+  if (last) ++job.pending;
 }
 
-// The interrupt flag is cleared after the step, not before: an interrupt() that comes between two
-// steps must not be lost. `alone_` is published around the step so that a targeted interrupt that
-// comes too late finds nothing to stop.
-bool scheduler::run_planned() {
-  const auto& first = *slots_[static_cast<std::uint32_t>(parts_.front().slot)];
-  struct publish {
-    scheduler& self;
-    ~publish() {
-      self.alone_.store(0, std::memory_order_release);
-      self.interrupt_.store(false, std::memory_order_relaxed);
+// A step counts as launched before it is: if launch() throws, its sequences are forgotten with the others.
+void scheduler::launch_steps() {
+  while (launched_.size() < device_.launch_depth() && plan()) {
+    launched_.push_back(std::move(spare_));
+    alone_.store(only_key(), std::memory_order_release);
+    device_.launch(parts_, interrupt_);
+  }
+  alone_.store(only_key(), std::memory_order_release);
+}
+
+std::uint64_t scheduler::only_key() const noexcept {
+  std::uint64_t key = 0;
+  for (const auto& step : launched_) {
+    for (const auto& part : step) {
+      if (key != 0 && part.key != key) return 0;
+      key = part.key;
     }
-  } guard{*this};
-  alone_.store(parts_.size() == 1 ? first.key : 0, std::memory_order_release);
-  return device_.step(parts_, interrupt_, sampled_);
+  }
+  return key;
 }
 
-void scheduler::accept_results(steady_time now) {
+void scheduler::collect_step() {
+  if (launched_.empty()) return;
+  sampled_.clear();
+  if (!device_.collect(interrupt_, sampled_)) {
+    forget_launched();
+    return;
+  }
+  ++steps_;
+  launched_step step = std::move(launched_.front());
+  launched_.erase(launched_.begin());
+  accept_results(step, config_.now());
+  spare_ = std::move(step);
+}
+
+void scheduler::accept_results(const launched_step& step, steady_time now) {
   std::size_t next = 0;
-  for (const auto& part : parts_) {
-    auto& job = *slots_[static_cast<std::uint32_t>(part.slot)];
-    job.position += static_cast<std::uint32_t>(part.tokens.size());
-    if (part.sample == nullptr) continue;
-    ORCD_ENSURE(next < sampled_.size() && sampled_[next].slot == part.slot);
-    accept_token(job, sampled_[next++].token, now);
+  for (const auto& part : step) {
+    if (!part.samples) continue;
+    ORCD_ENSURE(next < sampled_.size() && sampled_[next].slot == slot_id{part.slot});
+    const token_id token = sampled_[next++].token;
+    sequence* job = job_of(part);
+    if (job == nullptr) continue;
+    --job->pending;
+    accept_token(*job, token, now);
   }
   ORCD_ENSURE(next == sampled_.size());
 }
 
+/// The job of a launched part, unless it has ended.
+scheduler::sequence* scheduler::job_of(const launched_part& part) noexcept {
+  const auto& job = slots_[part.slot];
+  return job && job->admission == part.admission ? job.get() : nullptr;
+}
+
 // The end-of-generation token itself is neither sent nor counted.
 void scheduler::accept_token(sequence& job, token_id token, steady_time now) {
-  job.draw.reset();
+  job.draws_ahead.erase(job.draws_ahead.begin());
   if (token < 0) {
     finish(job.slot,
            outcome::of(error(errc::internal,
@@ -186,10 +225,13 @@ void scheduler::accept_token(sequence& job, token_id token, steady_time now) {
 
 // After a step that did not complete, what the device holds of its sequences is undefined: they start
 // again from position 0 and reach the same bits.
-void scheduler::forget_planned() noexcept {
-  for (const auto& part : parts_) {
-    if (auto& job = slots_[static_cast<std::uint32_t>(part.slot)]) release(*job);
+void scheduler::forget_launched() noexcept {
+  for (const auto& step : launched_) {
+    for (const auto& part : step) {
+      if (sequence* job = job_of(part)) release(*job);
+    }
   }
+  launched_.clear();
 }
 
 // Out of memory costs one job and leaves the others to be computed again; each time at least one job
@@ -199,11 +241,12 @@ void scheduler::handle_failure(const accelerator_failure& failure) {
   const steady_time now = config_.now();
   if (failure.code == errc::vram_oom) {
     if (config_.on_degraded) config_.on_degraded(what);
-    finish(out_of_memory_victim().slot, outcome::of(what), now);
-    forget_planned();
+    if (const sequence* victim = out_of_memory_victim()) finish(victim->slot, outcome::of(what), now);
+    forget_launched();
     return;
   }
   failure_ = what;
+  launched_.clear();
   if (config_.on_lost) config_.on_lost(what);
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot]) finish(slot, outcome::of(what), now);
@@ -212,21 +255,23 @@ void scheduler::handle_failure(const accelerator_failure& failure) {
   if (config_.on_failure) config_.on_failure(what);
 }
 
-// The seam does not say who asked for the memory: the longest part of the step is the likeliest, and
-// among equals the job that came last.
-scheduler::sequence& scheduler::out_of_memory_victim() noexcept {
+// The seam does not say who asked for the memory: the longest part of the steps in progress is the
+// likeliest, and among equals the job that came last.
+scheduler::sequence* scheduler::out_of_memory_victim() noexcept {
   sequence* victim = nullptr;
   std::size_t longest = 0;
-  for (const auto& part : parts_) {
-    auto& job = *slots_[static_cast<std::uint32_t>(part.slot)];
-    const bool worse = victim == nullptr || part.tokens.size() > longest ||
-                       (part.tokens.size() == longest && job.admission > victim->admission);
-    if (!worse) continue;
-    victim = &job;
-    longest = part.tokens.size();
+  for (const auto& step : launched_) {
+    for (const auto& part : step) {
+      sequence* job = job_of(part);
+      if (job == nullptr) continue;
+      const bool worse = victim == nullptr || part.tokens > longest ||
+                         (part.tokens == longest && job->admission > victim->admission);
+      if (!worse) continue;
+      victim = job;
+      longest = part.tokens;
+    }
   }
-  ORCD_ENSURE(victim != nullptr);
-  return *victim;
+  return victim;
 }
 
 // The slot is free before the terminal event is sent, so that whoever reacts to the event finds it so.
@@ -242,6 +287,7 @@ void scheduler::release(sequence& job) noexcept {
   if (job.on_device) device_.release(slot_id{job.slot});
   job.on_device = false;
   job.position = 0;
+  job.pending = 0;
 }
 
 }  // namespace orcd::engine

@@ -2,6 +2,11 @@
 // by the GPU thread only, except the two interrupt functions. No Asio, no clock of its own: time is
 // passed in. A sink must not call back into the scheduler from offer().
 //
+// Where the accelerator allows, the next step is launched before the last one's tokens are here: a sequence
+// whose token is still under way has it fed back by the device. What the host finds out one step late (an
+// end token, a stop string, a cancel) costs that sequence a step, whose token is dropped; which tokens a
+// job gets does not depend on it.
+//
 // Fairness: a step carries one token of every decoding sequence and one prefill chunk of at most one
 // sequence, taken in turn, so that no slot starves and the time of a step is bounded.
 // Source: design 3, M0-W-1301, WORK-3060..3063, WORK-3072.
@@ -52,38 +57,50 @@ class scheduler {
   /// Ends every job.
   void cancel_all(cancel_reason reason);
 
-  /// From any thread: makes the step in progress return early, or the next one if none is. The
-  /// sequences it carried are computed again from their tokens; no event is lost or repeated.
+  /// From any thread: makes the steps in progress return early, or the next one if none is. The
+  /// sequences they carried are computed again from their tokens; no event is lost or repeated.
   void interrupt() noexcept { interrupt_.store(true, std::memory_order_relaxed); }
-  /// From any thread: interrupt(), but only if the step in progress works for this job alone, so that
+  /// From any thread: interrupt(), but only if the steps in progress work for this job alone, so that
   /// ending one job never costs another its progress.
   void interrupt_if_alone(std::string_view job_id) noexcept;
 
-  /// Ends overdue jobs, admits waiting ones, runs one step and emits its events. Returns whether
-  /// there is more to do.
+  /// Ends overdue jobs, admits waiting ones, launches as many steps as the accelerator takes, collects
+  /// one and emits its events. Returns whether there is more to do.
   bool run_step();
 
-  [[nodiscard]] bool idle() const noexcept { return running_ == 0 && waiting_.empty(); }
+  [[nodiscard]] bool idle() const noexcept { return running_ == 0 && waiting_.empty() && launched_.empty(); }
   [[nodiscard]] std::uint32_t running() const noexcept { return running_; }
   [[nodiscard]] std::uint32_t waiting() const noexcept { return static_cast<std::uint32_t>(waiting_.size()); }
-  /// Positions that the device holds for the running jobs.
+  /// Positions that the device holds, or will after the steps in progress, for the running jobs.
   [[nodiscard]] std::uint64_t kv_positions() const noexcept;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< completed
 
  private:
   struct sequence;
   struct outcome;
+  /// One job's part of a launched step. The job may have ended since, and its slot be another's.
+  struct launched_part {
+    std::uint32_t slot = 0;
+    std::uint64_t admission = 0;
+    std::uint64_t key = 0;
+    std::uint32_t tokens = 0;
+    bool samples = false;
+  };
+  using launched_step = std::vector<launched_part>;
 
   void expire(steady_time now);
   void admit(steady_time now);
-  void plan();
+  [[nodiscard]] bool plan();
   void add_part(sequence& job, std::uint32_t tokens);
-  [[nodiscard]] bool run_planned();
-  void accept_results(steady_time now);
+  void launch_steps();
+  [[nodiscard]] std::uint64_t only_key() const noexcept;
+  void collect_step();
+  void accept_results(const launched_step& step, steady_time now);
   void accept_token(sequence& job, token_id token, steady_time now);
-  void forget_planned() noexcept;
+  [[nodiscard]] sequence* job_of(const launched_part& part) noexcept;
+  void forget_launched() noexcept;
   void handle_failure(const accelerator_failure& failure);
-  [[nodiscard]] sequence& out_of_memory_victim() noexcept;
+  [[nodiscard]] sequence* out_of_memory_victim() noexcept;
   void finish(std::uint32_t slot, const outcome& how, steady_time now);
   void release(sequence& job) noexcept;
 
@@ -98,12 +115,14 @@ class scheduler {
   std::uint64_t admissions_ = 0;
   std::optional<error> failure_;  ///< the accelerator is lost
 
-  // The step being planned or run; capacity is kept from step to step.
-  std::vector<sequence_step> parts_;
+  std::vector<launched_step> launched_;  ///< oldest first; at most the accelerator's launch_depth()
+  // Capacity is kept from step to step.
+  std::vector<sequence_step> parts_;  ///< being launched
   std::vector<sampled_token> sampled_;
+  launched_step spare_;
 
   interrupt_flag interrupt_{false};
-  std::atomic<std::uint64_t> alone_{0};  ///< key of the only job of the step in progress, else 0
+  std::atomic<std::uint64_t> alone_{0};  ///< key of the only job of the steps in progress, else 0
 };
 
 }  // namespace orcd::engine

@@ -57,12 +57,11 @@ void scheduler::sequence::start(std::uint32_t in_slot, std::uint64_t admission_n
 }
 
 const sample_request* scheduler::sequence::ask() {
-  if (!draw) draw = draws.next();
-  const std::size_t window =
-      request.sampling.penalises() ? std::min<std::size_t>(tokens.size(), request.sampling.repeat_last_n) : 0;
+  while (draws_ahead.size() <= pending) draws_ahead.push_back(draws.next());
   sample.params = &request.sampling;
-  sample.recent = std::span<const token_id>(tokens).last(window);
-  sample.draw = *draw;
+  sample.draw = draws_ahead[pending];
+  sample.remaining = request.max_tokens - tokens_out() - pending;
+  sample.stop_at_end = !request.ignore_eos;
   return &sample;
 }
 

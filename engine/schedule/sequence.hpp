@@ -1,9 +1,10 @@
 // One job inside the scheduler, and the ways it can end. Private to engine/schedule.
 #pragma once
 
-#include <optional>
+#include <algorithm>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "engine/accelerator.hpp"
 #include "engine/schedule/scheduler.hpp"
@@ -29,16 +30,21 @@ struct scheduler::outcome {
   [[nodiscard]] static outcome of(cancel_reason reason, double elapsed_ms);
 };
 
-/// `tokens` grows by one per output token; the device holds the first `position` of them. A job whose
-/// step was lost goes back to position 0 and is computed again: the accelerator's contract makes the
-/// bits the same.
+/// `tokens` grows by one per output token; steps for the first `position` positions were launched, the
+/// last of which may wait for `pending` tokens that nobody has collected yet. A job whose step was lost
+/// goes back to position 0 and is computed again: the accelerator's contract makes the bits the same.
 struct scheduler::sequence {
   sequence(job_request r, std::shared_ptr<event_sink> s);
 
   void start(std::uint32_t in_slot, std::uint64_t admission_number, steady_time now);
-  /// Tokens the device has not seen yet; at least one while the job runs.
+  /// Known tokens that no step was launched for.
   [[nodiscard]] std::uint32_t missing() const noexcept {
-    return static_cast<std::uint32_t>(tokens.size()) - position;
+    return static_cast<std::uint32_t>(tokens.size()) -
+           std::min(position, static_cast<std::uint32_t>(tokens.size()));
+  }
+  /// A step for one token can be launched: a known one, or the one that the step before it will choose.
+  [[nodiscard]] bool can_decode() const noexcept {
+    return pending == 0 ? missing() == 1 : tokens_out() + pending < request.max_tokens;
   }
   [[nodiscard]] std::uint32_t tokens_out() const noexcept {
     return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens;
@@ -46,7 +52,8 @@ struct scheduler::sequence {
   [[nodiscard]] bool overdue(steady_time now) const noexcept {
     return request.deadline && now >= *request.deadline;
   }
-  /// Prepares the request for the token after the last: the same draw again if a step was lost.
+  /// Prepares the request for the token after the last and the pending ones: the same draw again if a step
+  /// was lost.
   [[nodiscard]] const sample_request* ask();
   void append(token_id token, steady_time now);
   /// Sends the terminal event; nothing may be sent after it.
@@ -59,11 +66,12 @@ struct scheduler::sequence {
   std::uint32_t prompt_tokens;
   std::vector<token_id> tokens;  ///< prompt, then output
   std::uint32_t position = 0;
-  bool on_device = false;  ///< the device holds something in `slot` that must be released
+  std::uint32_t pending = 0;  ///< tokens asked for and not collected
+  bool on_device = false;     ///< the device holds something in `slot` that must be released
   std::uint32_t slot = 0;
   std::uint64_t admission = 0;  ///< larger = later
   draw_source draws;
-  std::optional<double> draw;  ///< of the next token, kept until that token is accepted
+  std::vector<double> draws_ahead;  ///< of the next tokens, each kept until its token is accepted
   sample_request sample;
   bool started = false;
   bool finished = false;

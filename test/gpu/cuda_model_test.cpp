@@ -50,7 +50,7 @@ class cuda_model {
   /// One step that appends to several sequences at once, each sampling greedily.
   void append(const std::vector<std::pair<std::uint32_t, std::span<const token_id>>>& parts) {
     std::vector<engine::sequence_step> steps;
-    const engine::sample_request request{&greedy_, {}, 0.0};
+    const engine::sample_request request{.params = &greedy_};
     for (const auto& [slot, tokens] : parts) {
       steps.push_back({engine::slot_id{slot}, positions_[slot], tokens, &request});
       positions_[slot] += static_cast<std::uint32_t>(tokens.size());
@@ -170,7 +170,7 @@ BOOST_DATA_TEST_CASE(taps_of_both_backends_agree_layer_by_layer, data::make(mode
   const auto reference = gpu::make_host_backend({.threads = 1, .tap = into(host)});
   BOOST_REQUIRE(reference->load(m, {1, c.context, {}}, [](unsigned) {}));
   const engine::sampling_params greedy{.temperature = 0.0F};
-  const engine::sample_request request{&greedy, {}, 0.0};
+  const engine::sample_request request{.params = &greedy};
   const std::atomic<bool> never{false};
   std::vector<engine::sampled_token> sampled;
   const engine::sequence_step step{engine::slot_id{0}, 0, std::span(c.tokens).first(1), &request};

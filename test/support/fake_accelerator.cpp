@@ -49,25 +49,29 @@ engine::result<engine::memory_plan> fake_accelerator::load(const engine::model&,
   return engine::memory_plan{};
 }
 
-bool fake_accelerator::step(std::span<const sequence_step> sequences, const engine::interrupt_flag& interrupt,
-                            std::vector<engine::sampled_token>& sampled) {
+void fake_accelerator::launch(std::span<const sequence_step> sequences, const engine::interrupt_flag&) {
+  if (launched_.size() >= options_.launch_depth) throw contract_violation("launched too far ahead");
   check(sequences);
-  const std::uint64_t number = ++steps_;
-  if (options_.during_step) options_.during_step(sequences);
-  for (const auto& fault : options_.faults) {
-    if (fault.step != number) continue;
-    spoil(sequences);
-    throw engine::accelerator_failure(fault.code, "injected fault at step " + std::to_string(number));
-  }
+  launched_.emplace_back();
+  launched_.back().number = ++steps_;
+  for (const auto& part : sequences) launched_.back().slots.emplace_back(part.slot, at(part.slot).releases);
+  fail(launched_.back().number, false);
+  for (const auto& part : sequences) compute(part, launched_.back());
+}
+
+bool fake_accelerator::collect(const engine::interrupt_flag& interrupt,
+                               std::vector<engine::sampled_token>& sampled) {
+  if (launched_.empty()) throw contract_violation("collected what was not launched");
+  if (options_.during_step) options_.during_step();
+  fail(launched_.front().number, true);
   if (!sleep_step(interrupt)) {
-    spoil(sequences);
+    drop_launched();
     return false;
   }
-  for (const auto& part : sequences) {
-    append(part);
-    if (recording_) note(number, part);
-    if (part.sample != nullptr) sampled.push_back({part.slot, options_.next(at(part.slot).tokens)});
-  }
+  const launched& step = launched_.front();
+  sampled.insert(sampled.end(), step.sampled.begin(), step.sampled.end());
+  records_.insert(records_.end(), step.records.begin(), step.records.end());
+  launched_.pop_front();
   return true;
 }
 
@@ -75,7 +79,9 @@ void fake_accelerator::release(slot_id slot) noexcept {
   ORCD_ENSURE(static_cast<std::uint32_t>(slot) < slots_.size());
   slot_state& state = at(slot);
   if (state.held) --held_;
-  state = slot_state{};
+  slot_state fresh;
+  fresh.releases = state.releases + 1;
+  state = std::move(fresh);
   ++releases_;
 }
 
@@ -95,55 +101,81 @@ void fake_accelerator::check(std::span<const sequence_step> sequences) const {
     require(index < slots_.size(), "slot out of range", part.slot, index, slots_.size());
     require(!seen[index], "slot twice in one step", part.slot, 2, 1);
     seen[index] = true;
-    const slot_state& state = slots_[index];
-    require(!state.spoiled, "step after an unfinished step without release", part.slot, part.position, 0);
-    require(part.position == state.tokens.size(), "position is not the next one", part.slot, part.position,
-            state.tokens.size());
-    require(!part.tokens.empty(), "no tokens", part.slot, 0, 1);
-    require(part.tokens.size() <= options_.chunk_tokens, "chunk too long", part.slot, part.tokens.size(),
-            options_.chunk_tokens);
-    require(part.position + part.tokens.size() <= options_.context_tokens, "context overrun", part.slot,
-            part.position + part.tokens.size(), options_.context_tokens);
-    for (const token_id token : part.tokens) {
-      require(token >= 0 && static_cast<std::uint32_t>(token) < options_.vocab,
-              "token outside the vocabulary", part.slot, static_cast<std::uint32_t>(token), options_.vocab);
+    check_part(part);
+  }
+}
+
+void fake_accelerator::check_part(const sequence_step& part) const {
+  const slot_state& state = slots_[static_cast<std::uint32_t>(part.slot)];
+  require(!state.spoiled, "step after an unfinished step without release", part.slot, part.position, 0);
+  const bool in_vain = part.tokens.empty() && state.ended;
+  require(in_vain || part.position == state.tokens.size(), "position is not the next one", part.slot,
+          part.position, state.tokens.size());
+  require(!part.tokens.empty() || state.last.has_value(), "no token to feed back", part.slot, 0, 1);
+  require(!part.tokens.empty() || part.sample != nullptr, "fed back without a request", part.slot, 0, 1);
+  require(part.tokens.size() <= options_.chunk_tokens, "chunk too long", part.slot, part.tokens.size(),
+          options_.chunk_tokens);
+  require(part.position + part.count() <= options_.context_tokens, "context overrun", part.slot,
+          part.position + part.count(), options_.context_tokens);
+  for (const token_id token : part.tokens) {
+    require(token >= 0 && static_cast<std::uint32_t>(token) < options_.vocab, "token outside the vocabulary",
+            part.slot, static_cast<std::uint32_t>(token), options_.vocab);
+  }
+  if (part.sample == nullptr) return;
+  require(part.sample->params != nullptr, "sample request without parameters", part.slot, 0, 1);
+  require(part.sample->draw >= 0.0 && part.sample->draw < 1.0, "draw outside [0, 1)", part.slot, 0, 0);
+  require(part.sample->remaining > 0, "a token beyond the limit", part.slot, 0, 1);
+}
+
+void fake_accelerator::fail(std::uint64_t number, bool at_collect) {
+  for (const auto& fault : options_.faults) {
+    if (fault.step != number || fault.at_collect != at_collect) continue;
+    drop_launched();
+    throw engine::accelerator_failure(fault.code, "injected fault at step " + std::to_string(number));
+  }
+}
+
+// A slot that was released since is its own again: nothing of the lost step is left in it.
+void fake_accelerator::drop_launched() {
+  for (const launched& step : launched_) {
+    for (const auto& [slot, releases] : step.slots) {
+      slot_state& state = at(slot);
+      if (state.releases != releases) continue;
+      if (!state.held) ++held_;
+      state.held = true;
+      state.spoiled = true;
     }
-    if (part.sample == nullptr) continue;
-    require(part.sample->params != nullptr, "sample request without parameters", part.slot, 0, 1);
-    require(part.sample->draw >= 0.0 && part.sample->draw < 1.0, "draw outside [0, 1)", part.slot, 0, 0);
-    require(part.sample->recent.size() <= part.sample->params->repeat_last_n, "look-back window too long",
-            part.slot, part.sample->recent.size(), part.sample->params->repeat_last_n);
   }
+  launched_.clear();
 }
 
-void fake_accelerator::spoil(std::span<const sequence_step> sequences) {
-  for (const auto& part : sequences) {
-    slot_state& state = at(part.slot);
-    if (!state.held) ++held_;
-    state.held = true;
-    state.spoiled = true;
-  }
-}
-
-void fake_accelerator::append(const sequence_step& part) {
+void fake_accelerator::compute(const sequence_step& part, launched& step) {
   slot_state& state = at(part.slot);
+  fake_record seen{.step = step.number, .slot = part.slot, .position = part.position, .tokens = part.count()};
+  seen.sampled = part.sample != nullptr;
+  seen.draw = seen.sampled ? part.sample->draw : 0.0;
+  seen.fed_back = part.tokens.empty();
+  seen.in_vain = seen.fed_back && state.ended;
+  if (recording_) step.records.push_back(seen);
   if (!state.held) ++held_;
   state.held = true;
+  if (seen.in_vain) {
+    step.sampled.push_back({part.slot, -1});
+    return;
+  }
+  if (seen.fed_back) state.tokens.push_back(*state.last);
   state.tokens.insert(state.tokens.end(), part.tokens.begin(), part.tokens.end());
+  state.ended = false;
+  if (seen.sampled) step.sampled.push_back({part.slot, sample(state, *part.sample)});
 }
 
-void fake_accelerator::note(std::uint64_t number, const sequence_step& part) {
-  fake_record seen;
-  seen.step = number;
-  seen.slot = part.slot;
-  seen.position = part.position;
-  seen.tokens = static_cast<std::uint32_t>(part.tokens.size());
-  if (part.sample != nullptr) {
-    seen.sampled = true;
-    seen.draw = part.sample->draw;
-    seen.recent.assign(part.sample->recent.begin(), part.sample->recent.end());
-  }
-  records_.push_back(std::move(seen));
+token_id fake_accelerator::sample(slot_state& state, const engine::sample_request& request) const {
+  const token_id token = options_.next(state.tokens);
+  const auto& ends = options_.end_of_generation;
+  const bool is_end = request.stop_at_end && std::find(ends.begin(), ends.end(), token) != ends.end();
+  state.last = token;
+  state.ended = token < 0 || is_end || request.remaining == 1;
+  return token;
 }
 
 bool fake_accelerator::sleep_step(const engine::interrupt_flag& interrupt) const {

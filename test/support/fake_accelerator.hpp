@@ -2,15 +2,19 @@
 // function of the sequence's tokens, so that a test can compute what any job must receive, whatever
 // the batching and chunking. Checks the caller's side of the contract (engine/accelerator.hpp) and
 // throws contract_violation, which nothing catches. Faults and delays are injected by option.
-// `step` and `release` are called by one thread; the counters may be read by any.
+// A step's tokens are decided when it is launched; the time it takes passes when it is collected.
+// Launch, collect and release are called by one thread; the counters may be read by any.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "engine/accelerator.hpp"
@@ -34,6 +38,7 @@ using next_token = std::function<engine::token_id(std::span<const engine::token_
 struct fake_fault {
   std::uint64_t step = 0;
   engine::errc code = engine::errc::cuda_error;
+  bool at_collect = false;  ///< found out when its tokens are waited for, as a real device does
 };
 
 struct fake_options {
@@ -41,12 +46,14 @@ struct fake_options {
   std::uint32_t context_tokens = 4096;
   std::uint32_t chunk_tokens = 8;
   std::uint32_t vocab = 128;
-  std::chrono::microseconds step_delay{0};  ///< slept per step, cut short by the interrupt flag
-  next_token next;                          ///< hashed_token when empty
+  std::uint32_t launch_depth = 1;
+  std::vector<engine::token_id> end_of_generation;  ///< what the device itself stops at
+  std::chrono::microseconds step_delay{0};          ///< slept per collect, cut short by the interrupt flag
+  next_token next;                                  ///< hashed_token when empty
   std::vector<fake_fault> faults;
-  /// Called at the start of every step, before the interrupt flag is read: a test's place to cancel,
+  /// Called when a step is collected, before the interrupt flag is read: a test's place to cancel,
   /// interrupt or move its clock while "the device computes".
-  std::function<void(std::span<const engine::sequence_step>)> during_step;
+  std::function<void()> during_step;
 };
 
 /// One sequence's part of one step, as the accelerator saw it.
@@ -56,8 +63,9 @@ struct fake_record {
   std::uint32_t position = 0;
   std::uint32_t tokens = 0;
   bool sampled = false;
+  bool fed_back = false;  ///< the device took its own token
+  bool in_vain = false;   ///< the sequence had ended before
   double draw = 0.0;
-  std::vector<engine::token_id> recent;
 };
 
 class fake_accelerator final : public engine::accelerator {
@@ -68,9 +76,11 @@ class fake_accelerator final : public engine::accelerator {
       const engine::model& m, const engine::accelerator_config& config,
       const std::function<void(unsigned percent)>& progress) override;
   [[nodiscard]] std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
-  [[nodiscard]] bool step(std::span<const engine::sequence_step> sequences,
-                          const engine::interrupt_flag& interrupt,
-                          std::vector<engine::sampled_token>& sampled) override;
+  [[nodiscard]] std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
+  void launch(std::span<const engine::sequence_step> sequences,
+              const engine::interrupt_flag& interrupt) override;
+  [[nodiscard]] bool collect(const engine::interrupt_flag& interrupt,
+                             std::vector<engine::sampled_token>& sampled) override;
   void release(engine::slot_id slot) noexcept override;
   [[nodiscard]] std::span<const float> logits(engine::slot_id) const noexcept override { return logits_; }
   [[nodiscard]] const char* name() const noexcept override { return "fake"; }
@@ -84,20 +94,32 @@ class fake_accelerator final : public engine::accelerator {
   [[nodiscard]] std::uint32_t held_slots() const noexcept { return held_.load(); }
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_.load(); }
   [[nodiscard]] std::uint64_t releases() const noexcept { return releases_.load(); }
-  /// Everything it saw, in order; filled only after record(true). Not for use while a thread steps.
+  /// Everything it computed and was asked for, in order; filled only after record(true). Not for use while a
+  /// thread steps.
   void record(bool on) { recording_ = on; }
   [[nodiscard]] const std::vector<fake_record>& records() const noexcept { return records_; }
 
  private:
   struct slot_state {
     bool held = false;
-    bool spoiled = false;  ///< was in a step that did not complete: only release is allowed
+    bool spoiled = false;                  ///< was in a step that did not complete: only release is allowed
+    bool ended = false;                    ///< its last token ended it
+    std::optional<engine::token_id> last;  ///< sampled and not yet fed back
     std::vector<engine::token_id> tokens;
+    std::uint64_t releases = 0;  ///< of this slot
+  };
+  struct launched {
+    std::uint64_t number = 0;
+    std::vector<std::pair<engine::slot_id, std::uint64_t>> slots;  ///< with their releases
+    std::vector<engine::sampled_token> sampled;
+    std::vector<fake_record> records;
   };
   void check(std::span<const engine::sequence_step> sequences) const;
-  void spoil(std::span<const engine::sequence_step> sequences);
-  void append(const engine::sequence_step& part);
-  void note(std::uint64_t number, const engine::sequence_step& part);
+  void check_part(const engine::sequence_step& part) const;
+  void fail(std::uint64_t number, bool at_collect);
+  void drop_launched();
+  void compute(const engine::sequence_step& part, launched& step);
+  [[nodiscard]] engine::token_id sample(slot_state& state, const engine::sample_request& request) const;
   [[nodiscard]] bool sleep_step(const engine::interrupt_flag& interrupt) const;
   [[nodiscard]] slot_state& at(engine::slot_id slot) { return slots_[static_cast<std::uint32_t>(slot)]; }
 
@@ -109,6 +131,7 @@ class fake_accelerator final : public engine::accelerator {
   std::atomic<std::uint64_t> releases_{0};
   bool recording_ = false;
   std::vector<fake_record> records_;
+  std::deque<launched> launched_;
 };
 
 }  // namespace orcd::test

@@ -28,7 +28,7 @@ loaded_model::loaded_model(const std::filesystem::path& path, std::uint32_t cont
 engine::token_id loaded_model::append(std::span<const engine::token_id> tokens) {
   engine::sampling_params greedy;
   greedy.temperature = 0.0F;
-  const engine::sample_request request{&greedy, {}, 0.0};
+  const engine::sample_request request{.params = &greedy};
   const engine::interrupt_flag never = false;
   std::vector<engine::sampled_token> sampled;
   while (!tokens.empty()) {

@@ -33,7 +33,7 @@ struct running_sequence {
 void step_together(engine::accelerator& device, std::vector<running_sequence*> running) {
   const engine::interrupt_flag never{false};
   const engine::sampling_params greedy{.temperature = 0.0F};
-  const engine::sample_request request{.params = &greedy, .recent = {}, .draw = 0.0};
+  const engine::sample_request request{.params = &greedy, .draw = 0.0};
   std::vector<engine::sequence_step> steps;
   for (const running_sequence* s : running) {
     steps.push_back({.slot = s->slot,

@@ -35,7 +35,7 @@ using namespace orcd;
 using engine::slot_id;
 
 const engine::sampling_params greedy{.temperature = 0.0F};
-const engine::sample_request request{.params = &greedy, .recent = {}, .draw = 0.0};
+const engine::sample_request request{.params = &greedy, .draw = 0.0};
 
 engine::accelerator_config one_slot() {
   return {.slots = 1, .context_tokens = 64, .banned_tokens = {}};
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(a_step_allocates_nothing) {
     const engine::interrupt_flag never{false};
     const engine::sampling_params drawn{
         .temperature = 0.9F, .top_k = 20, .top_p = 0.9F, .repetition_penalty = 1.1F};
-    const engine::sample_request draw{.params = &drawn, .recent = prompt, .draw = 0.5};
+    const engine::sample_request draw{.params = &drawn, .draw = 0.5};
     const engine::sequence_step steps[] = {
         {.slot = slot_id{0}, .position = 0, .tokens = prompt, .sample = &draw},
         {.slot = slot_id{1}, .position = 0, .tokens = {prompt.data(), 5}, .sample = nullptr}};

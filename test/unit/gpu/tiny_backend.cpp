@@ -77,7 +77,7 @@ std::vector<std::vector<float>> tiny_backend::generate(engine::slot_id slot,
                                                        std::uint32_t decoded, std::uint32_t chunk) {
   const engine::interrupt_flag never{false};
   const engine::sampling_params greedy{.temperature = 0.0F};
-  const engine::sample_request request{.params = &greedy, .recent = {}, .draw = 0.0};
+  const engine::sample_request request{.params = &greedy, .draw = 0.0};
   std::vector<engine::sampled_token> sampled;
   std::vector<std::vector<float>> logits;
   std::vector<engine::token_id> pending = prompt;

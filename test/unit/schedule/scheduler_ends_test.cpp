@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(shutdown_ends_running_and_waiting_jobs) {
 
 BOOST_AUTO_TEST_CASE(an_overdue_running_job_ends_before_the_next_step) {
   scheduler_bench b;
-  b.options.during_step = [&](auto) { b.time += 10ms; };
+  b.options.during_step = [&] { b.time += 10ms; };
   b.up();
   auto request = b.request("a", prompt_of(4), 100);
   request.deadline = b.time + 35ms;
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(an_overdue_running_job_ends_before_the_next_step) {
 
 BOOST_AUTO_TEST_CASE(an_overdue_waiting_job_ends_without_a_slot) {
   scheduler_bench b;
-  b.options.during_step = [&](auto) { b.time += 10ms; };
+  b.options.during_step = [&] { b.time += 10ms; };
   b.up();
   const auto first = b.submit("first", prompt_of(4), 10);
   auto request = b.request("second", prompt_of(4), 10);
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(an_interrupted_step_is_computed_again_with_the_same_draws) 
   scheduler_bench b;
   b.options.slots = 2;
   int step = 0;
-  b.options.during_step = [&](auto) {
+  b.options.during_step = [&] {
     if (++step % 5 == 0) b.loop->interrupt();
   };
   b.up();
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(an_interrupt_between_steps_is_not_lost) {
 BOOST_AUTO_TEST_CASE(a_targeted_interrupt_stops_only_a_step_of_that_job_alone) {
   scheduler_bench b;
   b.options.slots = 2;
-  b.options.during_step = [&](auto) { b.loop->interrupt_if_alone("one"); };
+  b.options.during_step = [&] { b.loop->interrupt_if_alone("one"); };
   b.up();
   b.loop->interrupt_if_alone("one");  // nothing runs: nothing to stop
   b.submit("one", prompt_of(4), 3);

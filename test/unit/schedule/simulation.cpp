@@ -52,17 +52,19 @@ fake_options simulation::options() {
   fake_options out;
   out.slots = slots_;
   out.chunk_tokens = static_cast<std::uint32_t>(1 + below(16));
-  out.during_step = [this](auto) {
+  out.launch_depth = static_cast<std::uint32_t>(1 + below(3));
+  if (one_in(2)) out.end_of_generation = {end_token};
+  out.during_step = [this] {
     time_ += milliseconds(1 + below(10));
     if (one_in(4)) client_acts();
     if (one_in(200)) scheduler_->interrupt();
   };
   if (one_in(3)) {
-    for (int i = 0; i < 3; ++i) out.faults.push_back({1 + below(150), errc::vram_oom});
+    for (int i = 0; i < 3; ++i) out.faults.push_back({1 + below(150), errc::vram_oom, one_in(2)});
     injected_.insert(errc::vram_oom);
   }
   if (one_in(8)) {
-    out.faults.push_back({20 + below(150), errc::cuda_error});
+    out.faults.push_back({20 + below(150), errc::cuda_error, one_in(2)});
     injected_.insert(errc::cuda_error);
   }
   return out;

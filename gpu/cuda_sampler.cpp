@@ -1,0 +1,98 @@
+#include "gpu/cuda_sampler.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "gpu/step_results.hpp"
+
+namespace orcd::gpu {
+
+sampler_layout::sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::uint32_t context,
+                               std::uint64_t from) {
+  arena_plan plan;
+  plan.reserve(from);
+  asked = plan.reserve(slots * sizeof(kernels::sample_column));
+  slot_states = plan.reserve(slots * sizeof(kernels::slot_state));
+  history = plan.reserve(std::uint64_t{slots} * context * sizeof(std::int32_t));
+  ticket = plan.reserve(sizeof(std::uint32_t));
+  ends = plan.reserve((vocab + 31) / 32 * sizeof(std::uint32_t));
+  results = plan.reserve(result_ring_bytes(slots));
+  end = plan.bytes();
+}
+
+cuda_sampler::cuda_sampler(const sampler_layout& layout, const vram_arena& arena,
+                           const forward_buffers& shared, std::uint32_t vocab, std::uint32_t context,
+                           cudaStream_t stream)
+    : ends_(arena.at<std::uint32_t>(layout.ends)),
+      device_results_(arena.at<kernels::sample_result>(layout.results)),
+      stream_(stream) {
+  to_.steps = shared.steps;
+  to_.asked = arena.at<kernels::sample_column>(layout.asked);
+  to_.slots = arena.at<kernels::slot_state>(layout.slot_states);
+  to_.history = arena.at<std::int32_t>(layout.history);
+  to_.history_stride = context;
+  to_.sample_row = shared.sample_row;
+  to_.ticket = arena.at<std::uint32_t>(layout.ticket);
+  args_.logits = shared.logits;
+  args_.vocab = vocab;
+  args_.asked = to_.asked;
+  args_.banned = shared.banned;
+  args_.history = to_.history;
+  args_.history_stride = context;
+  args_.slots = to_.slots;
+  args_.ticket = to_.ticket;
+  args_.results = device_results_;
+}
+
+void cuda_sampler::set_ends(std::span<const engine::token_id> tokens) {
+  std::vector<std::uint32_t> bits((args_.vocab + 31) / 32);
+  for (const engine::token_id id : tokens) {
+    if (id >= 0 && static_cast<std::uint32_t>(id) < args_.vocab)
+      bits[static_cast<std::size_t>(id) / 32] |= 1U << id % 32;
+  }
+  ORCD_CUDA(cudaMemcpy(ends_, bits.data(), bits.size() * sizeof(std::uint32_t), cudaMemcpyHostToDevice));
+  args_.ends = ends_;
+}
+
+void cuda_sampler::begin_decode(std::span<const decode_part> parts, std::uint32_t ticket) {
+  kernels::begin_decode_args args;
+  args.to = to_;
+  args.ticket = ticket;
+  for (std::size_t first = 0; first < parts.size(); first += kernels::decode_columns_max) {
+    args.first = static_cast<std::uint32_t>(first);
+    args.count =
+        static_cast<std::uint32_t>(std::min<std::size_t>(kernels::decode_columns_max, parts.size() - first));
+    for (std::uint32_t i = 0; i < args.count; ++i) {
+      const decode_part& part = parts[first + i];
+      args.columns[i] = {static_cast<std::int32_t>(part.slot), part.token,
+                         static_cast<std::int32_t>(part.position), part.sample};
+    }
+    ORCD_CUDA(kernels::launch_begin_decode(args, stream_));
+  }
+}
+
+void cuda_sampler::begin_chunk(const engine::sequence_step& part, const kernels::sample_request* sample,
+                               std::uint32_t ticket) {
+  kernels::begin_chunk_args args;
+  args.to = to_;
+  args.ticket = ticket;
+  args.slot = static_cast<std::int32_t>(part.slot);
+  for (std::size_t first = 0; first < part.tokens.size(); first += kernels::chunk_tokens_max) {
+    const auto piece = part.tokens.subspan(
+        first, std::min<std::size_t>(kernels::chunk_tokens_max, part.tokens.size() - first));
+    args.first = static_cast<std::uint32_t>(first);
+    args.count = static_cast<std::uint32_t>(piece.size());
+    args.position = static_cast<std::int32_t>(part.position + first);
+    args.samples = sample != nullptr && first + piece.size() == part.tokens.size() ? 1 : 0;
+    if (args.samples != 0) args.sample = *sample;
+    std::copy(piece.begin(), piece.end(), args.tokens);
+    ORCD_CUDA(kernels::launch_begin_chunk(args, stream_));
+  }
+}
+
+void cuda_sampler::sample(std::uint32_t columns) {
+  args_.columns = columns;
+  ORCD_CUDA(kernels::launch_sample(args_, stream_));
+}
+
+}  // namespace orcd::gpu

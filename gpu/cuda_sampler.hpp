@@ -1,0 +1,69 @@
+// The two ends of a step on the device: its columns are written before the forward pass, and the next
+// tokens are chosen after it, so that the host is not in between. GPU thread only.
+// Source: issue 4 item 2, performance.md 4.7.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/accelerator.hpp"
+#include "gpu/arena_plan.hpp"
+#include "gpu/cuda_error.hpp"
+#include "gpu/vram_arena.hpp"
+#include "kernels/step_control.hpp"
+
+namespace orcd::gpu {
+
+/// Offsets of the sampler's buffers in an arena, from where the forward pass's end.
+struct sampler_layout {
+  sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::uint32_t context, std::uint64_t from);
+
+  std::uint64_t asked, slot_states, history, ticket, ends, results;
+  std::uint64_t end = 0;  ///< of the last buffer
+};
+
+/// A decoding sequence's part of a step.
+struct decode_part {
+  engine::slot_id slot{};
+  engine::token_id token = -1;  ///< -1: fed back on the device
+  std::uint32_t position = 0;
+  kernels::sample_request sample;
+};
+
+/// What the forward pass and the sampler share.
+struct forward_buffers {
+  kernels::step_column* steps = nullptr;
+  std::int32_t* sample_row = nullptr;
+  const float* logits = nullptr;
+  const std::uint32_t* banned = nullptr;
+};
+
+class cuda_sampler {
+ public:
+  /// `arena` holds layout.end bytes, zeroed. Results go to `results`.
+  cuda_sampler(const sampler_layout& layout, const vram_arena& arena, const forward_buffers& shared,
+               std::uint32_t vocab, std::uint32_t context, cudaStream_t stream);
+
+  /// Tokens that end a sequence.
+  void set_ends(std::span<const engine::token_id> tokens);
+  void set_results(kernels::sample_result* results) noexcept { args_.results = results; }
+  [[nodiscard]] kernels::sample_result* device_results() const noexcept { return device_results_; }
+
+  /// Enqueues the writing of a decode step's columns.
+  void begin_decode(std::span<const decode_part> parts, std::uint32_t ticket);
+  /// The same of a prompt chunk; `sample` is null unless its last token asks for the next.
+  void begin_chunk(const engine::sequence_step& part, const kernels::sample_request* sample,
+                   std::uint32_t ticket);
+  /// Enqueues the choice for the first `columns` rows of the logits; takes no other argument, so that a
+  /// graph can hold it.
+  void sample(std::uint32_t columns);
+
+ private:
+  kernels::step_target to_;
+  kernels::sample_args args_;
+  std::uint32_t* ends_;
+  kernels::sample_result* device_results_;
+  cudaStream_t stream_;
+};
+
+}  // namespace orcd::gpu

@@ -1,0 +1,210 @@
+#include "gpu/cuda_steps.hpp"
+
+#include <algorithm>
+
+#include "engine/base/ensure.hpp"
+#include "gpu/step_results.hpp"
+#include "gpu/step_wait.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+/// Decode batches up to this size replay a graph; larger ones launch their kernels.
+constexpr std::uint32_t graph_columns_max = 16;
+
+/// Of the n-th launch; never 0, which is what an unused result carries.
+std::uint32_t ticket_of(std::uint64_t launch) noexcept {
+  return static_cast<std::uint32_t>(launch % 0xFFFF'FFFFU) + 1;
+}
+
+}  // namespace
+
+cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
+                       const cuda_extents& extents, std::uint32_t vocab,
+                       std::span<const engine::token_id> end_of_generation, const cuda_steps_options& options,
+                       cudaStream_t stream)
+    : forward_(forward),
+      extents_(extents),
+      vocab_(vocab),
+      options_(options),
+      stream_(stream),
+      depth_(launch_depth_for(extents.slots)),
+      sampler_(layout, work, {forward.steps(), forward.sample_rows(), forward.logits(), forward.banned()},
+               vocab, extents.context, stream),
+      ring_(extents.slots, depth_, options.pinned, sampler_.device_results()),
+      sampled_slots_(depth_),
+      filled_(extents.slots, 0) {
+  ORCD_ENSURE(work.bytes() >= layout.end && extents.slots <= kernels::sample_columns_max);
+  sampler_.set_ends(end_of_generation);
+  sampler_.set_results(ring_.target());
+  for (auto& slots : sampled_slots_) slots.reserve(extents.slots);
+  decodes_.reserve(extents.slots);
+  if (options_.keep_logits) host_logits_.assign(extents.slots, std::vector<float>(vocab));
+  if (options_.graphs) capture_graphs();
+}
+
+/// One graph for each number of columns. The first run of every kernel happens before its capture, so
+/// that nothing is loaded or configured while a stream is captured.
+void cuda_steps::capture_graphs() {
+  const std::uint32_t most = std::min(extents_.slots, graph_columns_max);
+  for (std::uint32_t columns = 1; columns <= most; ++columns) {
+    const std::uint32_t i = columns - 1;
+    decodes_.push_back({engine::slot_id{i}, 0, 0, {.result = i}});
+    sampler_.begin_decode(decodes_, 0);
+    run_decode(columns);
+    ORCD_CUDA(cudaStreamSynchronize(stream_));
+    cudaGraph_t captured = nullptr;
+    ORCD_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    run_decode(columns);
+    ORCD_CUDA(cudaStreamEndCapture(stream_, &captured));
+    const graph owner(captured);
+    cudaGraphExec_t executable = nullptr;
+    ORCD_CUDA(cudaGraphInstantiate(&executable, captured, 0));
+    graphs_.emplace_back(executable);
+    ORCD_CUDA(cudaGraphUpload(executable, stream_));
+  }
+  for (std::uint32_t slot = 0; slot < most; ++slot) forward_.clear(slot, 1);
+  ORCD_CUDA(cudaStreamSynchronize(stream_));
+}
+
+void cuda_steps::run_decode(std::uint32_t columns) {
+  forward_.decode(columns);
+  sampler_.sample(columns);
+}
+
+void cuda_steps::launch(std::span<const engine::sequence_step> sequences,
+                        const engine::interrupt_flag& interrupt) {
+  ORCD_ENSURE(uncollected_ < depth_ && sequences.size() <= extents_.slots);
+  try {
+    enqueue(sequences, interrupt);
+  } catch (const engine::accelerator_failure&) {
+    drop();
+    throw;
+  }
+}
+
+void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
+                         const engine::interrupt_flag& interrupt) {
+  const auto turn = static_cast<std::uint32_t>(launches_ % depth_);
+  auto& slots = sampled_slots_[turn];
+  slots.clear();
+  decodes_.clear();
+  ++launches_;
+  ++uncollected_;
+  for (const auto& part : sequences) {
+    ORCD_ENSURE(part.tokens.size() <= extents_.chunk_tokens && (!part.tokens.empty() || part.sample));
+    ORCD_ENSURE(part.position + part.count() <= extents_.context);
+    if (interrupt.load(std::memory_order_relaxed)) {
+      interrupted_ = true;
+      return;
+    }
+    const auto result = static_cast<std::uint32_t>(turn * extents_.slots + slots.size());
+    if (part.sample != nullptr) slots.push_back(part.slot);
+    auto& filled = filled_[static_cast<std::size_t>(part.slot)];
+    filled = std::max(filled, part.position + part.count());
+    if (part.count() == 1 && part.sample != nullptr) {
+      decodes_.push_back({part.slot, part.tokens.empty() ? -1 : part.tokens.front(), part.position,
+                          device_request(*part.sample, result)});
+    } else {
+      enqueue_chunk(part, result);
+    }
+  }
+  if (!decodes_.empty()) enqueue_decodes();
+  ring_.launched(turn, static_cast<std::uint32_t>(slots.size()), ticket_of(launches_), stream_);
+}
+
+void cuda_steps::enqueue_chunk(const engine::sequence_step& part, std::uint32_t result) {
+  const bool samples = part.sample != nullptr;
+  const kernels::sample_request request =
+      samples ? device_request(*part.sample, result) : kernels::sample_request{};
+  sampler_.begin_chunk(part, samples ? &request : nullptr, ticket_of(launches_));
+  forward_.prefill(part.count(), samples);
+  if (!samples) return;
+  sampler_.sample(1);
+  keep_logits(0, part.slot);
+}
+
+void cuda_steps::enqueue_decodes() {
+  const auto columns = static_cast<std::uint32_t>(decodes_.size());
+  sampler_.begin_decode(decodes_, ticket_of(launches_));
+  if (columns <= graphs_.size()) {
+    ORCD_CUDA(cudaGraphLaunch(graphs_[columns - 1].get(), stream_));
+  } else {
+    run_decode(columns);
+  }
+  for (std::uint32_t row = 0; row < columns; ++row) keep_logits(row, decodes_[row].slot);
+}
+
+void cuda_steps::keep_logits(std::uint32_t row, engine::slot_id slot) {
+  if (!options_.keep_logits) return;
+  auto& kept = host_logits_[static_cast<std::size_t>(slot)];
+  ORCD_CUDA(cudaMemcpyAsync(kept.data(), forward_.logits() + std::size_t{row} * vocab_,
+                            kept.size() * sizeof(float), cudaMemcpyDeviceToHost, stream_));
+  ORCD_CUDA(cudaStreamSynchronize(stream_));
+}
+
+bool cuda_steps::collect(const engine::interrupt_flag& interrupt,
+                         std::vector<engine::sampled_token>& sampled) {
+  ORCD_ENSURE(uncollected_ > 0);
+  const auto turn = static_cast<std::uint32_t>((launches_ - uncollected_) % depth_);
+  try {
+    if (interrupted_ || !wait(turn, interrupt)) {
+      drop();
+      return false;
+    }
+    const auto results = ring_.results(turn);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      sampled.push_back(sampled_from(sampled_slots_[turn][i], results[i]));
+    }
+  } catch (const engine::accelerator_failure&) {
+    drop();
+    throw;
+  }
+  --uncollected_;
+  return true;
+}
+
+/// False when interrupted. A kernel that failed writes no results, so the stream is asked now and then.
+bool cuda_steps::wait(std::uint32_t turn, const engine::interrupt_flag& interrupt) {
+  const auto healthy = [&] {
+    const cudaError_t status = cudaStreamQuery(stream_);
+    if (status == cudaErrorNotReady) return;
+    ORCD_CUDA(status);
+    if (!ring_.ready(turn)) {
+      throw engine::accelerator_failure(engine::errc::cuda_error, "a step ended without its results");
+    }
+  };
+  const step_pace pace;
+  switch (wait_for_step([&] { return ring_.ready(turn); }, healthy, interrupt, pace)) {
+    case step_end::done: return true;
+    case step_end::interrupted: return false;
+    case step_end::overdue: break;
+  }
+  throw engine::accelerator_failure(
+      engine::errc::cuda_error,
+      "a step did not end within " +
+          std::to_string(std::chrono::duration_cast<std::chrono::seconds>(pace.limit).count()) + " s");
+}
+
+/// What is still in the stream runs to its end and is not looked at.
+void cuda_steps::drop() noexcept {
+  uncollected_ = 0;
+  interrupted_ = false;
+}
+
+void cuda_steps::release(engine::slot_id slot) noexcept {
+  auto& filled = filled_[static_cast<std::size_t>(slot)];
+  try {
+    forward_.clear(static_cast<std::uint32_t>(slot), filled);
+  } catch (const engine::accelerator_failure&) {
+    // The context is lost; the next step reports it.
+  }
+  filled = 0;
+}
+
+std::span<const float> cuda_steps::logits(engine::slot_id slot) const noexcept {
+  if (!options_.keep_logits) return {};
+  return host_logits_[static_cast<std::size_t>(slot)];
+}
+
+}  // namespace orcd::gpu

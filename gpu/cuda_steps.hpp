@@ -1,0 +1,70 @@
+// Steps on the device, launched ahead of their results: columns written, forward pass (a replayed graph for
+// small decode batches), tokens chosen, results in the ring. The device feeds its tokens back, so that
+// the next step needs nothing from the host but its launch.
+// GPU thread only. Source: issue 4 item 2, design 3.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "gpu/cuda_forward.hpp"
+#include "gpu/cuda_resources.hpp"
+#include "gpu/cuda_result_ring.hpp"
+#include "gpu/cuda_sampler.hpp"
+
+namespace orcd::gpu {
+
+struct cuda_steps_options {
+  bool pinned = true;        ///< results through pinned memory
+  bool graphs = true;        ///< replay decode steps of few columns
+  bool keep_logits = false;  ///< copy sampled rows to the host, which waits for every step; tests
+};
+
+class cuda_steps {
+ public:
+  /// Allocates the ring and captures the graphs. `work` holds layout.end bytes.
+  cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
+             const cuda_extents& extents, std::uint32_t vocab,
+             std::span<const engine::token_id> end_of_generation, const cuda_steps_options& options,
+             cudaStream_t stream);
+
+  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
+  // As engine::accelerator's.
+  void launch(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
+  [[nodiscard]] bool collect(const engine::interrupt_flag& interrupt,
+                             std::vector<engine::sampled_token>& sampled);
+  void release(engine::slot_id slot) noexcept;
+  /// Empty unless options.keep_logits.
+  [[nodiscard]] std::span<const float> logits(engine::slot_id slot) const noexcept;
+
+ private:
+  void capture_graphs();
+  void enqueue(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
+  void enqueue_chunk(const engine::sequence_step& part, std::uint32_t result);
+  void enqueue_decodes();
+  void run_decode(std::uint32_t columns);
+  void keep_logits(std::uint32_t row, engine::slot_id slot);
+  [[nodiscard]] bool wait(std::uint32_t turn, const engine::interrupt_flag& interrupt);
+  void drop() noexcept;
+
+  cuda_forward& forward_;
+  cuda_extents extents_;
+  std::uint32_t vocab_;
+  cuda_steps_options options_;
+  cudaStream_t stream_;
+  std::uint32_t depth_;
+  cuda_sampler sampler_;
+  cuda_result_ring ring_;
+  std::vector<graph_exec> graphs_;                           ///< [columns - 1]
+  std::vector<std::vector<engine::slot_id>> sampled_slots_;  ///< of each entry of the ring
+  std::vector<decode_part> decodes_;                         ///< of the step being launched
+  std::vector<std::uint32_t> filled_;                        ///< positions written, by slot
+  std::vector<std::vector<float>> host_logits_;              ///< by slot
+  std::uint64_t launches_ = 0;
+  std::uint32_t uncollected_ = 0;
+  bool interrupted_ = false;  ///< a launched step is incomplete
+};
+
+}  // namespace orcd::gpu

@@ -1,0 +1,101 @@
+// Mixed jobs through the scheduler on a loaded accelerator, to compare what they get: other depths of
+// launching ahead, other slots, other backends.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/schedule/scheduler.hpp"
+#include "test/support/recording_sink.hpp"
+
+namespace orcd::test {
+
+/// Hands everything on, but launches no further ahead than it is told to.
+class depth_limit final : public engine::accelerator {
+ public:
+  depth_limit(engine::accelerator& device, std::uint32_t depth) : device_(device), depth_(depth) {}
+
+  [[nodiscard]] engine::result<engine::memory_plan> load(
+      const engine::model& m, const engine::accelerator_config& config,
+      const std::function<void(unsigned percent)>& progress) override {
+    return device_.load(m, config, progress);
+  }
+  [[nodiscard]] std::uint32_t chunk_tokens() const noexcept override { return device_.chunk_tokens(); }
+  [[nodiscard]] std::uint32_t launch_depth() const noexcept override { return depth_; }
+  void launch(std::span<const engine::sequence_step> sequences,
+              const engine::interrupt_flag& interrupt) override {
+    device_.launch(sequences, interrupt);
+  }
+  [[nodiscard]] bool collect(const engine::interrupt_flag& interrupt,
+                             std::vector<engine::sampled_token>& sampled) override {
+    return device_.collect(interrupt, sampled);
+  }
+  void release(engine::slot_id slot) noexcept override { device_.release(slot); }
+  [[nodiscard]] std::span<const float> logits(engine::slot_id slot) const noexcept override {
+    return device_.logits(slot);
+  }
+  [[nodiscard]] const char* name() const noexcept override { return device_.name(); }
+  [[nodiscard]] bool resident() const noexcept override { return device_.resident(); }
+  [[nodiscard]] std::uint64_t vram_bytes() const noexcept override { return device_.vram_bytes(); }
+
+ private:
+  engine::accelerator& device_;
+  std::uint32_t depth_;
+};
+
+struct scheduled_limits {
+  std::uint32_t slots = 1;
+  std::uint32_t vocab = 0;
+  std::uint32_t context = 0;
+  std::vector<engine::token_id> end_of_generation;
+};
+
+/// Greedy, drawn, filtered and penalised jobs of many lengths; what depends on the number alone.
+[[nodiscard]] inline engine::job_request mixed_job(std::uint32_t number, const scheduled_limits& limits) {
+  engine::job_request job;
+  job.job_id = "job" + std::to_string(number);
+  for (std::uint32_t i = 0; i <= number * 5 % 23; ++i) {
+    job.prompt.push_back(static_cast<engine::token_id>((number * 31 + i * 7) % limits.vocab));
+  }
+  job.max_tokens = 1 + number * 11 % (limits.context - 24);
+  job.seed = number;
+  job.ignore_eos = number % 4 == 0;
+  job.sampling.temperature = number % 3 == 0 ? 0.0F : 0.8F;
+  if (number % 5 == 1) job.sampling.top_k = 5;
+  if (number % 5 == 2) job.sampling.top_p = 0.9F;
+  if (number % 5 == 3) job.sampling.min_p = 0.05F;
+  if (number % 2 == 1) {
+    job.sampling.repetition_penalty = 1.3F;
+    job.sampling.frequency_penalty = 0.4F;
+    job.sampling.repeat_last_n = 1 + number * 3 % 40;
+  }
+  return job;
+}
+
+/// The tokens of each job. Throws when one does not end normally.
+[[nodiscard]] inline std::vector<std::vector<engine::token_id>> run_jobs(engine::accelerator& device,
+                                                                         const scheduled_limits& limits,
+                                                                         std::uint32_t jobs) {
+  engine::scheduler_config config;
+  config.slots = limits.slots;
+  config.end_of_generation = limits.end_of_generation;
+  engine::scheduler loop(device, config);
+  std::vector<std::shared_ptr<recording_sink>> sinks;
+  for (std::uint32_t i = 0; i < jobs; ++i) {
+    sinks.push_back(std::make_shared<recording_sink>());
+    loop.submit(mixed_job(i, limits), sinks.back());
+  }
+  while (loop.run_step()) {
+  }
+  std::vector<std::vector<engine::token_id>> out;
+  for (const auto& sink : sinks) {
+    if (!sink->fault().empty() || !sink->end()) throw std::runtime_error("a job did not end normally");
+    out.push_back(sink->tokens());
+  }
+  return out;
+}
+
+}  // namespace orcd::test

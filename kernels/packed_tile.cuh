@@ -35,6 +35,24 @@ __device__ inline std::uint32_t load_2(const std::byte* p) {
   return v;
 }
 
+/// Where a stage's bytes come from: VRAM, once a step, or shared memory that a bulk copy has filled.
+struct from_vram {
+  static __device__ uint4 load_16(const std::byte* p) { return stream_16(p); }
+  static __device__ uint2 load_8(const std::byte* p) { return stream_8(p); }
+  static __device__ std::uint32_t load_4(const std::byte* p) { return stream_4(p); }
+  static __device__ std::uint32_t load_2(const std::byte* p) { return kernels::load_2(p); }
+};
+struct from_shared {
+  static __device__ uint4 load_16(const std::byte* p) { return *reinterpret_cast<const uint4*>(p); }
+  static __device__ uint2 load_8(const std::byte* p) { return *reinterpret_cast<const uint2*>(p); }
+  static __device__ std::uint32_t load_4(const std::byte* p) {
+    return *reinterpret_cast<const std::uint32_t*>(p);
+  }
+  static __device__ std::uint32_t load_2(const std::byte* p) {
+    return *reinterpret_cast<const std::uint16_t*>(p);
+  }
+};
+
 __device__ inline __half2 as_half2(std::uint32_t bits) {
   return *reinterpret_cast<__half2*>(&bits);
 }
@@ -83,6 +101,7 @@ struct tile_stage {
 
   /// Loads groups first .. first + G - 1 (first a multiple of G); those at or past `end` become zero.
   /// `super` must hold the current unit's scales when first is not a multiple of 4.
+  template <class Source = from_vram>
   __device__ void load(const std::byte* tile, std::uint32_t first, std::uint32_t end, std::uint32_t lane) {
     constexpr unit_layout layout = layout_of(F);
     const std::uint32_t g = lane / 4;
@@ -93,15 +112,15 @@ struct tile_stage {
       if constexpr (is_k_format(F)) {
         const std::byte* unit = tile + static_cast<std::uint64_t>(first / 4) * layout.bytes();
         const std::uint32_t in_unit = (first + u) % 4;
-        load_quants(unit + in_unit * (layout.quant_bytes / 4), inside, u, lane);
-        load_high(unit + layout.quant_bytes + in_unit * (layout.high_bytes / 4), inside, u, lane);
-        if (in_unit == 0) load_super(unit + layout.quant_bytes + layout.high_bytes, inside, g, t);
+        load_quants<Source>(unit + in_unit * (layout.quant_bytes / 4), inside, u, lane);
+        load_high<Source>(unit + layout.quant_bytes + in_unit * (layout.high_bytes / 4), inside, u, lane);
+        if (in_unit == 0) load_super<Source>(unit + layout.quant_bytes + layout.high_bytes, inside, g, t);
       } else {
         const std::byte* unit = tile + static_cast<std::uint64_t>(first + u) * layout.bytes();
-        load_quants(unit, inside, u, lane);
-        load_high(unit + layout.quant_bytes, inside, u, lane);
+        load_quants<Source>(unit, inside, u, lane);
+        load_high<Source>(unit + layout.quant_bytes, inside, u, lane);
         if constexpr (!is_float_format(F)) {
-          load_scales(unit + layout.quant_bytes + layout.high_bytes, inside, u, g, t);
+          load_scales<Source>(unit + layout.quant_bytes + layout.high_bytes, inside, u, g, t);
         }
       }
     }
@@ -113,37 +132,40 @@ struct tile_stage {
                            std::uint32_t (&a)[4]) const;
 
  private:
+  template <class Source>
   __device__ void load_quants(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t lane) {
 #pragma unroll
     for (std::uint32_t w = 0; w < words; w += 4) {
-      const uint4 v = inside ? stream_16(p + w * 128 + lane * 16) : uint4{0, 0, 0, 0};
+      const uint4 v = inside ? Source::load_16(p + w * 128 + lane * 16) : uint4{0, 0, 0, 0};
       quants[u][w] = v.x;
       quants[u][w + 1] = v.y;
       quants[u][w + 2] = v.z;
       quants[u][w + 3] = v.w;
     }
   }
+  template <class Source>
   __device__ void load_high(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t lane) {
-    if constexpr (high_words == 1) high[u][0] = inside ? stream_4(p + lane * 4) : 0;
+    if constexpr (high_words == 1) high[u][0] = inside ? Source::load_4(p + lane * 4) : 0;
     if constexpr (high_words == 2) {
-      const uint2 v = inside ? stream_8(p + lane * 8) : uint2{0, 0};
+      const uint2 v = inside ? Source::load_8(p + lane * 8) : uint2{0, 0};
       high[u][0] = v.x;
       high[u][1] = v.y;
     }
   }
-  __device__ void load_scales(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t g,
-                              std::uint32_t t) {
+  template <class Source>
+  __device__ void load_scales(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t g, std::uint32_t t) {
 #pragma unroll
     for (std::uint32_t r = 0; r < 2; ++r) {
       const std::uint32_t at = (g + 8 * r) * 2 + t / 2;
       if constexpr (has_minimum(F))
-        scale[u][r] = inside ? stream_4(p + at * 4) : 0;
+        scale[u][r] = inside ? Source::load_4(p + at * 4) : 0;
       else if constexpr (F == packed_format::mxfp4)
         scale[u][r] = inside ? static_cast<std::uint32_t>(p[at]) : 0;
       else
-        scale[u][r] = inside ? load_2(p + at * 2) : 0;
+        scale[u][r] = inside ? Source::load_2(p + at * 2) : 0;
     }
   }
+  template <class Source>
   __device__ void load_super(const std::byte* p, bool inside, std::uint32_t g, std::uint32_t t) {
 #pragma unroll
     for (std::uint32_t r = 0; r < 2; ++r) {
@@ -151,49 +173,66 @@ struct tile_stage {
       super[r] = uint4{0, 0, 0, 0};
       if (!inside) continue;
       if constexpr (F == packed_format::q6_k) {
-        super[r].x = stream_4(p + row * 16 + t * 4);
-        super[r].y = load_2(p + 256 + row * 2);
+        super[r].x = Source::load_4(p + row * 16 + t * 4);
+        super[r].y = Source::load_2(p + 256 + row * 2);
       } else {
-        super[r] = stream_16(p + row * 16);
+        super[r] = Source::load_16(p + row * 16);
       }
     }
   }
-  /// Scale and (negated) minimum of row g + 8r in group u, for the 32 or 16 columns this lane owns.
-  __device__ void scales_of(std::uint32_t u, std::uint32_t in_unit, std::uint32_t r, std::uint32_t t,
-                            __half2& d, __half2& m) const {
+  /// Scales and negated minimums of rows g (low half) and g + 8 (high half) in group u, for the 32 or
+  /// 16 columns this lane owns. Small integers become halves by the bits of 1024 + n.
+  __device__ void scales_of(std::uint32_t u, std::uint32_t in_unit, std::uint32_t t, __half2& d,
+                            __half2& m) const {
     if constexpr (F == packed_format::q6_k) {
-      const auto sc = static_cast<std::int8_t>(super[r].x >> 8 * in_unit);
-      d = __half2half2(__hmul(half_of(super[r].y), __int2half_rn(sc)));
+      const std::uint32_t both = __byte_perm(super[0].x, super[1].x, 0x0400 + in_unit * 0x0101) & 0x00FF00FFU;
+      const __half2 sc = __hsub2(as_half2((both ^ 0x00800080U) | 0x64006400U), __float2half2_rn(1152.0F));
+      d = __hmul2(as_half2(__byte_perm(super[0].y, super[1].y, 0x5410)), sc);
     } else if constexpr (is_k_format(F)) {
-      const std::uint32_t b = 8 * ((2 * in_unit + t / 2) & 3U);
-      std::uint32_t sc = 0;
-      std::uint32_t mn = 0;
-      if (in_unit < 2) {
-        sc = super[r].y >> b & 63U;
-        mn = super[r].z >> b & 63U;
-      } else {
-        sc = (super[r].w >> b & 15U) | (super[r].y >> (b + 6) & 3U) << 4;
-        mn = (super[r].w >> (b + 4) & 15U) | (super[r].z >> (b + 6) & 3U) << 4;
+      // Byte of this lane's block in rows g and g + 8, one in each half.
+      const std::uint32_t pick = 0x0400U + (2 * (in_unit & 1U) + t / 2) * 0x0101U;
+      const std::uint32_t y = __byte_perm(super[0].y, super[1].y, pick);
+      const std::uint32_t z = __byte_perm(super[0].z, super[1].z, pick);
+      std::uint32_t sc = y & 0x003F003FU;
+      std::uint32_t mn = z & 0x003F003FU;
+      if (in_unit >= 2) {
+        const std::uint32_t w = __byte_perm(super[0].w, super[1].w, pick);
+        sc = (w & 0x000F000FU) | (y >> 2 & 0x00300030U);
+        mn = (w >> 4 & 0x000F000FU) | (z >> 2 & 0x00300030U);
       }
-      d = __half2half2(__hmul(half_of(super[r].x & 0xFFFFU), __uint2half_rn(sc)));
-      m = __half2half2(__hneg(__hmul(half_of(super[r].x >> 16), __uint2half_rn(mn))));
+      const __half2 bias = __float2half2_rn(1024.0F);
+      d = __hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x5410)),
+                  __hsub2(as_half2(sc | 0x64006400U), bias));
+      m = __hneg2(__hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x7632)),
+                          __hsub2(as_half2(mn | 0x64006400U), bias)));
     } else if constexpr (F == packed_format::mxfp4) {
       // E2M1 bits moved into a half's exponent read 2^14 too small; the stored byte is 29 + e - top.
-      d = __half2half2(half_of(scale[u][r] << 10));
+      d = as_half2((scale[u][0] | scale[u][1] << 16) << 10);
     } else {
-      d = __half2half2(half_of(scale[u][r] & 0xFFFFU));
-      if constexpr (has_minimum(F)) m = __half2half2(half_of(scale[u][r] >> 16));
+      d = as_half2(__byte_perm(scale[u][0], scale[u][1], 0x5410));
+      if constexpr (has_minimum(F)) m = as_half2(__byte_perm(scale[u][0], scale[u][1], 0x7632));
     }
   }
 };
 
-/// Pair i of a nibble word with its high bits, as 1024 + n in both halves.
+/// `word` moved so that bit `from` comes to bit `to`.
+__device__ inline std::uint32_t bring(std::uint32_t word, std::uint32_t from, std::uint32_t to) {
+  return from > to ? word >> (from - to) : word << (to - from);
+}
+
+/// The integers of pair i of a nibble word minus `bias`, exact in both halves. Even pairs are read as the
+/// low mantissa bits of 1024 + n, odd ones stay where they are, as the bits of 64 + n. `high` holds the
+/// pair's fifth (and sixth) bit from bit `high_bit` of each half on.
 template <packed_format F>
-__device__ inline __half2 biased_pair(std::uint32_t word, std::uint32_t high, std::uint32_t i) {
-  std::uint32_t bits = (word >> 4 * i & 0x000F000FU) | 0x64006400U;
-  if constexpr (fifth_bit_words(F) == 1) bits |= (high >> i & 0x00010001U) << 4;
-  if constexpr (fifth_bit_words(F) == 2) bits |= (high >> 2 * i & 0x00030003U) << 4;
-  return as_half2(bits);
+__device__ inline __half2 centred_pair(std::uint32_t word, std::uint32_t high, std::uint32_t high_bit,
+                                       std::uint32_t i, float bias) {
+  constexpr std::uint32_t high_mask = fifth_bit_words(F) == 2 ? 0x00030003U : 0x00010001U;
+  const std::uint32_t nibbles = i < 2 ? word : word >> 8;
+  const std::uint32_t low_bit = 4 * (i & 1U);
+  std::uint32_t bits = (nibbles & 0x000F000FU << low_bit) | ((i & 1U) == 0 ? 0x64006400U : 0x54005400U);
+  if constexpr (fifth_bit_words(F) != 0)
+    bits |= bring(high, high_bit, low_bit + 4) & high_mask << (low_bit + 4);
+  return __hsub2(as_half2(bits), __float2half2_rn(((i & 1U) == 0 ? 1024.0F : 64.0F) + bias));
 }
 
 template <packed_format F, std::uint32_t G>
@@ -218,34 +257,31 @@ __device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t in_uni
     }
     return;
   } else {
-    __half2 d[2];
-    __half2 m[2];
-    scales_of(u, in_unit, 0, t, d[0], m[0]);
-    scales_of(u, in_unit, 1, t, d[1], m[1]);
+    __half2 both_d;
+    __half2 both_m;
+    scales_of(u, in_unit, t, both_d, both_m);
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
-      const std::uint32_t r = i & 1U;
+      const __half2 d = (i & 1U) == 0 ? __low2half2(both_d) : __high2half2(both_d);
       if constexpr (F == packed_format::q8_0) {
         // Bytes lo, hi of a pair become 1024 + byte in both halves; the bias of 128 comes off too.
         const std::uint32_t w = quants[u][s * 2 + i / 2];
         const std::uint32_t bits = __byte_perm(w, 0x64646464U, (i & 1U) == 0 ? 0x4140 : 0x4342);
-        a[i] = as_bits(__hmul2(__hsub2(as_half2(bits), __float2half2_rn(1152.0F)), d[r]));
+        a[i] = as_bits(__hmul2(__hsub2(as_half2(bits), __float2half2_rn(1152.0F)), d));
       } else if constexpr (F == packed_format::mxfp4) {
-        const std::uint32_t w = quants[u][s] >> 4 * i;
-        a[i] = as_bits(__hmul2(as_half2((w & 0x00070007U) << 9 | (w & 0x00080008U) << 12), d[r]));
+        const std::uint32_t w = quants[u][s];
+        const std::uint32_t magnitude = bring(w, 4 * i, 9) & 0x0E000E00U;
+        a[i] = as_bits(__hmul2(as_half2((bring(w, 4 * i + 3, 15) & 0x80008000U) | magnitude), d));
       } else {
-        constexpr std::uint32_t hw = high_words == 2 ? 2 : 1;
-        const std::uint32_t h = high_words == 0   ? 0
-                                : high_words == 1 ? high[u][0] >> 4 * s
-                                                  : high[u][(s / 2) % hw] >> 8 * (s & 1U);
-        const __half2 n = biased_pair<F>(quants[u][s], h, i);
+        constexpr std::uint32_t words_high = high_words == 2 ? 2 : 1;
+        const std::uint32_t h = high_words == 0 ? 0 : high[u][high_words == 2 ? (s / 2) % words_high : 0];
+        const std::uint32_t high_bit = high_words == 2 ? 8 * (s & 1U) + 2 * i : 4 * s + i;
         if constexpr (has_minimum(F)) {
-          a[i] = as_bits(__hfma2(__hsub2(n, __float2half2_rn(1024.0F)), d[r], m[r]));
+          const __half2 m = (i & 1U) == 0 ? __low2half2(both_m) : __high2half2(both_m);
+          a[i] = as_bits(__hfma2(centred_pair<F>(quants[u][s], h, high_bit, i, 0.0F), d, m));
         } else {
-          constexpr float bias = F == packed_format::q4_0   ? 1032.0F
-                                 : F == packed_format::q5_0 ? 1040.0F
-                                                            : 1056.0F;
-          a[i] = as_bits(__hmul2(__hsub2(n, __float2half2_rn(bias)), d[r]));
+          constexpr float bias = F == packed_format::q4_0 ? 8.0F : F == packed_format::q5_0 ? 16.0F : 32.0F;
+          a[i] = as_bits(__hmul2(centred_pair<F>(quants[u][s], h, high_bit, i, bias), d));
         }
       }
     }

@@ -1,4 +1,5 @@
-// Paged attention against a naive f64 softmax; decode and prefill must agree bit for bit.
+// Paged attention against a naive f64 softmax over what the cache holds, for every kv_type; decode and
+// prefill must agree bit for bit.
 #include <cuda_fp16.h>
 
 #include <boost/test/data/monomorphic.hpp>
@@ -11,6 +12,7 @@
 
 #include "kernels/paged_attention.hpp"
 #include "test/gpu/device_array.hpp"
+#include "test/support/kv_reference.hpp"
 #include "test/support/random_blocks.hpp"
 
 namespace orcd::test {
@@ -29,43 +31,72 @@ const std::vector<geometry> geometries{
     {16, 2, 64, 0, true},  {6, 2, 16, 0, false}, {8, 2, 128, 300, false},
 };
 
-/// Random QKV of a sequence, stored through rope_store without rotation, so that the cache holds f16.
+/// How far Q, K and V reach.
+struct extents {
+  float q = 2.0F, k = 2.0F, v = 2.0F;
+};
+
+/// A result, and the sum of the magnitudes of its terms, which roundings are relative to.
+struct wanted {
+  std::vector<double> value, magnitude;
+};
+
+/// Random QKV of a sequence, stored through rope_store without rotation; Q, K and V are f16 values.
 struct sequence {
-  sequence(const geometry& g, std::uint32_t length, std::uint64_t seed)
+  sequence(const geometry& g, std::uint32_t length, std::uint64_t seed, engine::kv_types kv = {},
+           extents reach = {})
       : geo(g),
+        types(kv),
         count(length),
-        padded((g.width + 31) / 32 * 32),
+        padded(kernels::padded_head_width(g.width)),
         pages((length + kernels::page_positions - 1) / kernels::page_positions),
         stride((g.heads + 2 * g.kv_heads) * g.width),
         values(std::size_t{length} * stride) {
     std::mt19937_64 random(seed);
-    for (float& v : values) v = __half2float(__float2half_rn(random_unit(random) * 2.0F));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto index = static_cast<std::uint32_t>(i % stride / g.width);
+      const float factor = index < g.heads ? reach.q : index < g.heads + g.kv_heads ? reach.k : reach.v;
+      // Rounded to f16 at an ordinary size, so that a large factor leaves what f16 cannot hold.
+      values[i] = __half2float(__float2half_rn(random_unit(random))) * factor;
+      if (index < g.heads) values[i] = __half2float(__float2half_rn(values[i]));
+    }
+    for (std::size_t at = 0; at < values.size(); at += g.width) {
+      const auto index = static_cast<std::uint32_t>(at % stride / g.width);
+      const auto row = std::span(values).subspan(at, g.width);
+      const auto kept = index < g.heads ? std::vector<double>(row.begin(), row.end())
+                                        : cached_row(index < g.heads + g.kv_heads ? kv.keys : kv.values, row);
+      cached.insert(cached.end(), kept.begin(), kept.end());
+    }
+    fill_device(random);
+  }
+
+  void fill_device(std::mt19937_64& random) {
     qkv.emplace(std::span<const float>(values));
-    std::vector<kernels::step_column> columns(length);
-    for (std::uint32_t i = 0; i < length; ++i) columns[i] = {0, static_cast<std::int32_t>(i), 0};
+    std::vector<kernels::step_column> columns(count);
+    for (std::uint32_t i = 0; i < count; ++i) columns[i] = {0, static_cast<std::int32_t>(i), 0};
     steps.emplace(std::span<const kernels::step_column>(columns));
     // Pages in a scrambled order, so that a page id is never its index.
     std::vector<std::int32_t> table(pages);
     for (std::uint32_t i = 0; i < pages; ++i) table[i] = static_cast<std::int32_t>((i * 7 + 3) % (pages + 8));
     page_table.emplace(std::span<const std::int32_t>(table));
-    const std::size_t cache_values = std::size_t{pages + 8} * g.kv_heads * kernels::page_positions * padded;
-    keys.emplace(cache_values);
-    cache_v.emplace(cache_values);
+    const std::size_t rows = std::size_t{pages + 8} * geo.kv_heads * kernels::page_positions;
+    keys.emplace(rows * engine::kv_row_bytes(types.keys, padded));
+    cache_v.emplace(rows * engine::kv_row_bytes(types.values, padded));
     keys->fill(0);
     cache_v->fill(0);
-    q.emplace(std::size_t{length} * g.heads * padded);
-    if (g.sinks) {
-      for (std::uint32_t h = 0; h < g.heads; ++h) sink_values.push_back(random_unit(random) * 3.0F);
+    q.emplace(std::size_t{count} * geo.heads * padded);
+    if (geo.sinks) {
+      for (std::uint32_t h = 0; h < geo.heads; ++h) sink_values.push_back(random_unit(random) * 3.0F);
       sinks.emplace(std::span<const float>(sink_values));
     }
     kernels::rope_store_args a;
     a.qkv = qkv->data();
     a.stride = stride;
     a.steps = steps->data();
-    a.columns = length;
-    a.heads = g.heads;
-    a.kv_heads = g.kv_heads;
-    a.width = g.width;
+    a.columns = count;
+    a.heads = geo.heads;
+    a.kv_heads = geo.kv_heads;
+    a.width = geo.width;
     a.padded_width = padded;
     a.q = q->data();
     a.cache = cache();
@@ -73,7 +104,7 @@ struct sequence {
   }
 
   [[nodiscard]] kernels::kv_pages cache() const {
-    return {keys->data(), cache_v->data(), page_table->data(), pages};
+    return {keys->data(), cache_v->data(), page_table->data(), pages, types.keys, types.values};
   }
 
   [[nodiscard]] kernels::attention_args_paged arguments(std::uint32_t first, std::uint32_t columns,
@@ -95,10 +126,10 @@ struct sequence {
     return a;
   }
 
-  [[nodiscard]] std::vector<double> expected(std::uint32_t position, std::uint32_t head) const {
+  [[nodiscard]] wanted expected(std::uint32_t position, std::uint32_t head) const {
     const std::uint32_t kv = head / (geo.heads / geo.kv_heads);
     const auto vector_of = [&](std::uint32_t p, std::uint32_t index) {
-      return values.data() + std::size_t{p} * stride + index * geo.width;
+      return cached.data() + std::size_t{p} * stride + index * geo.width;
     };
     const std::uint32_t first = geo.window == 0 || position + 1 < geo.window ? 0 : position + 1 - geo.window;
     const double scale = 1.0F / std::sqrt(static_cast<float>(geo.width));
@@ -107,31 +138,86 @@ struct sequence {
     for (std::uint32_t p = first; p <= position; ++p) {
       double dot = 0;
       for (std::uint32_t d = 0; d < geo.width; ++d)
-        dot += double{vector_of(position, head)[d]} * vector_of(p, geo.heads + kv)[d];
+        dot += vector_of(position, head)[d] * vector_of(p, geo.heads + kv)[d];
       scores.push_back(dot * scale);
       maximum = std::max(maximum, scores.back());
     }
     double sum = geo.sinks ? std::exp(sink_values[head] - maximum) : 0;
-    std::vector<double> out(geo.width);
+    wanted out{std::vector<double>(geo.width), std::vector<double>(geo.width)};
     for (std::uint32_t p = first; p <= position; ++p) {
       const double weight = std::exp(scores[p - first] - maximum);
       sum += weight;
-      for (std::uint32_t d = 0; d < geo.width; ++d)
-        out[d] += weight * vector_of(p, geo.heads + geo.kv_heads + kv)[d];
+      for (std::uint32_t d = 0; d < geo.width; ++d) {
+        const double term = weight * vector_of(p, geo.heads + geo.kv_heads + kv)[d];
+        out.value[d] += term;
+        out.magnitude[d] += std::fabs(term);
+      }
     }
-    for (double& v : out) v /= sum;
+    for (double& v : out.value) v /= sum;
+    for (double& v : out.magnitude) v /= sum;
     return out;
   }
 
   geometry geo;
+  engine::kv_types types;
   std::uint32_t count, padded, pages, stride;
   std::vector<float> values;
+  std::vector<double> cached;  ///< values as attention sees them
   std::vector<float> sink_values;
   std::optional<device_array<float>> qkv, sinks;
   std::optional<device_array<kernels::step_column>> steps;
   std::optional<device_array<std::int32_t>> page_table;
-  std::optional<device_array<__half>> keys, cache_v, q;
+  std::optional<device_array<std::uint8_t>> keys, cache_v;
+  std::optional<device_array<__half>> q;
 };
+
+/// Both of a relative kind: the error of one position's heads against f64, and what may be expected.
+/// Probabilities and results are rounded to f16, 2^-11 each; probabilities below 2^-14 and the f32 sums of
+/// scores make the rest.
+struct position_error {
+  double error = 0, bound = 0;
+};
+position_error error_at(const sequence& s, std::span<const __half> out, std::uint32_t position) {
+  double difference = 0, norm = 0, magnitude = 0;
+  for (std::uint32_t head = 0; head < s.geo.heads; ++head) {
+    const wanted want = s.expected(position, head);
+    for (std::uint32_t d = 0; d < s.geo.width; ++d) {
+      const double got = __half2float(out[(std::size_t{position} * s.geo.heads + head) * s.geo.width + d]);
+      difference += (got - want.value[d]) * (got - want.value[d]);
+      norm += want.value[d] * want.value[d];
+      magnitude += want.magnitude[d] * want.magnitude[d];
+    }
+  }
+  return {std::sqrt(difference / norm), 0x1p-11 + (0x1p-11 + 1e-4) * std::sqrt(magnitude / norm)};
+}
+
+std::vector<__half> prefilled(const sequence& s, std::uint32_t chunk) {
+  device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
+  for (std::uint32_t first = 0; first < s.count; first += chunk) {
+    const auto a = s.arguments(first, std::min(chunk, s.count - first), out.data());
+    BOOST_REQUIRE_EQUAL(kernels::launch_attention_prefill(a, nullptr), 0);
+  }
+  return out.read();
+}
+
+std::vector<__half> decoded(const sequence& s) {
+  device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
+  device_array<float> partial(kernels::decode_partial_floats(1, s.geo.heads, s.pages, s.padded));
+  for (std::uint32_t position = 0; position < s.count; ++position) {
+    auto a = s.arguments(position, 1, out.data());
+    a.partial = partial.data();
+    BOOST_REQUIRE_EQUAL(kernels::launch_attention_decode(a, nullptr), 0);
+  }
+  return out.read();
+}
+
+bool same_bits(const std::vector<__half>& a, const std::vector<__half>& b) {
+  return std::memcmp(a.data(), b.data(), a.size() * sizeof(__half)) == 0;
+}
+
+std::string name_of(engine::kv_types types) {
+  return std::string("K ") + to_string(types.keys) + ", V " + to_string(types.values);
+}
 
 }  // namespace
 
@@ -139,46 +225,34 @@ BOOST_AUTO_TEST_SUITE(paged_attention)
 
 BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::data::make(geometries), g) {
   const std::uint32_t length = 777;
-  const sequence s(g, length, 5);
-  const std::size_t outputs = std::size_t{length} * g.heads * g.width;
-
-  device_array<__half> at_once(outputs);
-  BOOST_REQUIRE_EQUAL(kernels::launch_attention_prefill(s.arguments(0, length, at_once.data()), nullptr), 0);
-  const auto whole = at_once.read();
-
-  for (const std::uint32_t position : {0U, 1U, 31U, 32U, 255U, 256U, 300U, 776U}) {
-    double difference = 0;
-    double norm = 0;
-    for (std::uint32_t head = 0; head < g.heads; ++head) {
-      const auto want = s.expected(position, head);
-      for (std::uint32_t d = 0; d < g.width; ++d) {
-        const double got = __half2float(whole[(std::size_t{position} * g.heads + head) * g.width + d]);
-        difference += (got - want[d]) * (got - want[d]);
-        norm += want[d] * want[d];
+  for (const engine::kv_type keys : every_kv_type) {
+    for (const engine::kv_type values : every_kv_type) {
+      const sequence s(g, length, 5, {keys, values});
+      const auto whole = prefilled(s, length);
+      double most = 0;
+      for (const std::uint32_t position : {0U, 1U, 31U, 32U, 255U, 256U, 300U, 776U}) {
+        const auto [error, bound] = error_at(s, whole, position);
+        BOOST_TEST(error < bound, g << " " << name_of(s.types) << " position " << position << ": " << error);
+        most = std::max(most, error / bound);
       }
+      std::printf("%u/%ux%u %s: at most %.2f of the bound\n", g.heads, g.kv_heads, g.width,
+                  name_of(s.types).c_str(), most);
+      BOOST_TEST(same_bits(prefilled(s, 100), whole), g << " " << name_of(s.types) << ": chunks differ");
+      BOOST_TEST(same_bits(decoded(s), whole), g << " " << name_of(s.types) << ": decode differs");
     }
-    // Probabilities and results are rounded to f16: 2^-11 each.
-    BOOST_TEST(std::sqrt(difference / norm) < 1e-3,
-               g << " position " << position << ": " << std::sqrt(difference / norm));
   }
+}
 
-  device_array<__half> chunks(outputs);
-  for (std::uint32_t first = 0; first < length; first += 100) {
-    const auto a = s.arguments(first, std::min(100U, length - first), chunks.data());
-    BOOST_REQUIRE_EQUAL(kernels::launch_attention_prefill(a, nullptr), 0);
+// Keys and values beyond 65504, which bf16 holds: nothing on the way to the result may be f16.
+BOOST_AUTO_TEST_CASE(bf16_keeps_the_range_of_f32) {
+  const geometry g{8, 2, 80, 0, false};
+  const sequence s(g, 400, 9, {engine::kv_type::bf16, engine::kv_type::bf16}, {0x1p-16F, 0x1p18F, 0x1p17F});
+  const auto out = prefilled(s, 400);
+  for (const std::uint32_t position : {255U, 256U, 399U}) {
+    const auto [error, bound] = error_at(s, out, position);
+    BOOST_TEST(error < bound, "position " << position << ": " << error << " of " << bound);
   }
-  BOOST_TEST((std::memcmp(chunks.read().data(), whole.data(), outputs * sizeof(__half)) == 0),
-             g << ": chunks differ");
-
-  device_array<__half> steps(outputs);
-  device_array<float> partial(kernels::decode_partial_floats(1, g.heads, s.pages, s.padded));
-  for (std::uint32_t position = 0; position < length; ++position) {
-    auto a = s.arguments(position, 1, steps.data());
-    a.partial = partial.data();
-    BOOST_REQUIRE_EQUAL(kernels::launch_attention_decode(a, nullptr), 0);
-  }
-  BOOST_TEST((std::memcmp(steps.read().data(), whole.data(), outputs * sizeof(__half)) == 0),
-             g << ": decode differs");
+  BOOST_TEST(same_bits(decoded(s), out));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -20,7 +20,7 @@ MAY_INCLUDE = {
     'engine': {'engine'},
     'kernels': {'kernels'},
 }
-# The block formats: the one vocabulary that device code shares with the reader of model files.
+# The vocabularies that device code shares with engine/: block formats and the types of a KV cache.
 SHARED_WITH_KERNELS = ('engine/gguf/ggml_type.hpp', 'engine/model/kv_type.hpp')
 LINES_MAX = 500
 COLUMNS_MAX = 110

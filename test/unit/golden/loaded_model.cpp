@@ -13,7 +13,8 @@ constexpr engine::slot_id slot{0};
 }  // namespace
 
 loaded_model::loaded_model(const std::filesystem::path& path, std::uint32_t context,
-                           const engine::rope_overrides& rope, std::uint32_t chunk_tokens)
+                           const engine::rope_overrides& rope, std::uint32_t chunk_tokens,
+                           engine::kv_types kv)
     : file_(engine::gguf_file::open(path.string()).value()),
       model_(engine::load_model(file_, context, rope).value()) {
   gpu::host_backend_options options;
@@ -21,6 +22,7 @@ loaded_model::loaded_model(const std::filesystem::path& path, std::uint32_t cont
   device_ = gpu::make_host_backend(options);
   engine::accelerator_config config;
   config.context_tokens = context;
+  config.kv = kv;
   if (auto plan = device_->load(model_, config, [](unsigned) {}); !plan)
     throw engine::error_exception(plan.error());
 }

@@ -17,7 +17,7 @@ class loaded_model {
  public:
   /// Throws engine::error_exception when the file or the model is refused.
   loaded_model(const std::filesystem::path& path, std::uint32_t context, const engine::rope_overrides& rope,
-               std::uint32_t chunk_tokens);
+               std::uint32_t chunk_tokens, engine::kv_types kv = {});
 
   /// Appends `tokens` to the sequence in steps of at most chunk_tokens and returns the greedy token after
   /// them.

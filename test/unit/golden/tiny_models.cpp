@@ -118,6 +118,30 @@ BOOST_DATA_TEST_CASE(logits_match_the_oracle_in_every_chunk_size, data::make(mod
   }
 }
 
+// Coarser caches: the error against f32 throughout grows with the step of the type, from what f16 does to
+// the oracle. A bf16 step is 8 times that of f16; a q8_0 step is 1/127 of the largest of 32 values, about 20
+// times that of f16 at a value of the usual size.
+BOOST_DATA_TEST_CASE(other_kv_types_err_by_their_steps, data::make(model_names), name) {
+  using orcd::engine::kv_type;
+  const auto steps = [](kv_type type) {
+    return type == kv_type::f16 ? 1.0 : type == kv_type::bf16 ? 8.0 : 20.0;
+  };
+  const auto golden = orcd::test::read_tiny_golden(name);
+  const golden_case& c = golden.cases.front();
+  const std::size_t last = c.positions.size() - 1;
+  for (const kv_type keys : {kv_type::f16, kv_type::bf16, kv_type::q8_0}) {
+    for (const kv_type values : {kv_type::f16, kv_type::bf16, kv_type::q8_0}) {
+      loaded_model model(golden.model, c.context, c.rope, 16, {keys, values});
+      model.append(c.tokens);
+      const double error = relative_error(model.logits(), c.exact(last));
+      std::printf("%s, K %s, V %s: relative error %.1e against f32, %.0f times f16\n", name.c_str(),
+                  to_string(keys), to_string(values), error, error / c.half_kv_effect);
+      BOOST_TEST(error < (steps(keys) + steps(values)) * c.half_kv_effect,
+                 name << ", K " << to_string(keys) << ", V " << to_string(values) << ": " << error);
+    }
+  }
+}
+
 // The stored logits tell right from wrong: a run with another rotary scaling misses both bounds.
 BOOST_AUTO_TEST_CASE(a_wrong_rotation_is_noticed) {
   const auto golden = orcd::test::read_tiny_golden("qwen2-yarn");

@@ -26,7 +26,7 @@ std::string arithmetic_of(const options& opts) {
   put(rope.beta_slow);
   put(rope.original_context);
   put(rope.round_correction_dims);
-  out << '\n';
+  out << '\n' << to_string(opts.kv_type_k) << ' ' << to_string(opts.kv_type_v) << '\n';
   return out.str();
 }
 

@@ -194,6 +194,8 @@ BAD_OPTIONS = [
     (['--backend', 'gpu'], 'backend', ('gpu', 'cuda', 'host')),
     (['--gpu-device', '-1'], 'gpu-device', ('-1',)),
     (['--callback-url', 'ftp://x'], 'callback-url', ('ftp://x',)),
+    (['--kv-type-k', 'q4_0'], 'kv-type-k', ('q4_0', 'f16|bf16|q8_0')),
+    (['--kv-type-v', 'Q8_0'], 'kv-type-v', ('Q8_0', 'f16|bf16|q8_0')),
     (['--log-format', 'xml'], 'log-format', ('xml', 'json')),
     (['--deadline-mode', 'maybe'], 'deadline-mode', ('maybe',)),
     (['--host', 'not an address'], 'host', ('not an address',)),

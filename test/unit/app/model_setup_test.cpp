@@ -201,6 +201,14 @@ BOOST_AUTO_TEST_CASE(a_fingerprint_changes_with_what_decides_the_answers) {
   opts.rope.freq_scale = 5e5;
   BOOST_TEST(of(image, opts) != roped);
   opts.rope.freq_scale.reset();
+  opts.kv_type_k = engine::kv_type::q8_0;
+  const auto keys = of(image, opts);
+  BOOST_TEST(keys != first);
+  std::swap(opts.kv_type_k, opts.kv_type_v);
+  BOOST_TEST(of(image, opts) != first);
+  BOOST_TEST(of(image, opts) != keys);
+  opts.kv_type_v = engine::kv_type::f16;
+  BOOST_TEST(of(image, opts) == first);
   opts.backend = app::backend_kind::host;
   BOOST_TEST(of(image, opts) != first);
 }

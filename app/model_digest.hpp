@@ -1,5 +1,5 @@
 // Which model this is: the SHA-256 of its file for /health, and a fingerprint that is known before a weight
-// was read. Source: M0-W-1621, issue of the CUDA engine; OpenAI's `system_fingerprint`.
+// was read. Source: design 6; OpenAI's `system_fingerprint`.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,6 @@ using engine::error;
 using engine::result;
 
 constexpr std::uint64_t mebibyte = 1ULL << 20U;
-constexpr std::int64_t gguf_token_unused = 5;
 
 /// "-00001-of-00003", as split models are named.
 bool ends_in_part_number(const std::string& stem) {
@@ -31,13 +30,6 @@ bool ends_in_part_number(const std::string& stem) {
     if (digit ? (tail[i] < '0' || tail[i] > '9') : tail[i] != "-ddddd-of-ddddd"[i]) return false;
   }
   return true;
-}
-
-result<std::vector<std::int64_t>> token_types_of(const engine::gguf_file& file,
-                                                 const engine::tokenizer& tokenizer) {
-  // A tokenizer.json has its own vocabulary; the file's types say nothing about it.
-  if (tokenizer.kind().substr(0, 4) != "gguf") return std::vector<std::int64_t>{};
-  return file.get_integers("tokenizer.ggml.token_type");
 }
 
 #ifdef ORCD_HAS_CUDA
@@ -70,27 +62,14 @@ result<std::unique_ptr<engine::accelerator>> make_cuda(const options&, const gpu
 
 }  // namespace
 
-result<served_model> open_model(const options& opts) {
-  auto file = engine::gguf_file::open(opts.model);
-  if (!file) return file.error();
-  auto tokenizer = engine::make_tokenizer(*file, opts.model, opts.tokenizer);
-  if (!tokenizer) return tokenizer.error();
-  auto spec = engine::load_model(*file, opts.context, opts.rope);
-  if (!spec) return spec.error();
-  const auto rows = spec->spec.vocab;
-  if ((*tokenizer)->vocab_size() > rows) {
-    return error{errc::model_load_failed, "the tokenizer has " + std::to_string((*tokenizer)->vocab_size()) +
-                                              " tokens but the model's vocabulary only " +
-                                              std::to_string(rows) + " rows"};
-  }
-  const auto types = token_types_of(*file, **tokenizer);
-  if (!types) return types.error();
-  engine::accelerator_config plan_for;
-  plan_for.slots = opts.slots;
-  plan_for.context_tokens = opts.context != 0 ? opts.context : spec->spec.context_length;
-  plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
-  plan_for.banned_tokens = banned_tokens(**tokenizer, rows, *types);
-  return served_model{std::move(*file), std::move(*tokenizer), std::move(*spec), std::move(plan_for)};
+result<engine::served_model> open_model(const options& opts) {
+  auto model = engine::open_served_model({.location = opts.model,
+                                          .tokenizer = opts.tokenizer,
+                                          .context = opts.context,
+                                          .slots = opts.slots,
+                                          .rope = opts.rope});
+  if (model) model->plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
+  return model;
 }
 
 result<std::unique_ptr<engine::accelerator>> make_accelerator(const options& opts, gpu_wait_hooks hooks) {
@@ -133,18 +112,6 @@ std::uint64_t physical_memory_bytes() noexcept {
                                : UINT64_MAX;
 }
 
-std::vector<engine::token_id> banned_tokens(const engine::tokenizer& tokenizer, std::uint32_t rows,
-                                            std::span<const std::int64_t> token_types) {
-  std::vector<engine::token_id> out;
-  for (std::uint32_t row = 0; row < rows; ++row) {
-    const auto id = static_cast<engine::token_id>(row);
-    const bool absent = row >= tokenizer.vocab_size() || tokenizer.piece(id).empty();
-    const bool unused = row < token_types.size() && token_types[row] == gguf_token_unused;
-    if ((absent || unused) && !tokenizer.is_end_of_generation(id)) out.push_back(id);
-  }
-  return out;
-}
-
 std::string model_name_of(const std::string& location) {
   auto name = location.substr(location.find_last_of("/:") + 1);
   constexpr std::string_view suffix = ".gguf";
@@ -165,7 +132,7 @@ std::string public_uri(const options& opts, std::uint16_t port, const std::strin
   return "http://" + host + ":" + std::to_string(port);
 }
 
-engine::worker_identity make_identity(const options& opts, const served_model& model) {
+engine::worker_identity make_identity(const options& opts, const engine::served_model& model) {
   const auto& spec = model.spec.spec;
   engine::worker_identity out;
   out.worker_id = opts.worker_id;

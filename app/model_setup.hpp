@@ -6,15 +6,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "app/options.hpp"
 #include "engine/accelerator.hpp"
-#include "engine/gguf/gguf_file.hpp"
-#include "engine/model/model_spec.hpp"
-#include "engine/text/tokenizer.hpp"
+#include "engine/served_model.hpp"
 #include "engine/worker_state.hpp"
 #include "gpu/device_choice.hpp"
 
@@ -27,15 +23,7 @@ struct start_failure {
   std::optional<std::uint64_t> available_bytes;
 };
 
-/// Views in `spec` point into `file`; moving the struct keeps them valid.
-struct served_model {
-  engine::gguf_file file;
-  std::unique_ptr<engine::tokenizer> tokenizer;
-  engine::model spec;
-  engine::accelerator_config plan_for;  ///< slots, context and banned tokens
-};
-
-[[nodiscard]] engine::result<served_model> open_model(const options& opts);
+[[nodiscard]] engine::result<engine::served_model> open_model(const options& opts);
 
 /// What the wait for a GPU, with which load() begins, asks and tells, on the thread of load().
 struct gpu_wait_hooks {
@@ -53,19 +41,12 @@ struct gpu_wait_hooks {
                                                       std::uint64_t physical_bytes);
 [[nodiscard]] std::uint64_t physical_memory_bytes() noexcept;
 
-/// Rows of the output matrix that must never be sampled: those beyond the tokenizer's vocabulary and
-/// those it marks unused or leaves empty. `token_types` are GGUF's (5 = unused), or empty.
-/// End-of-generation tokens are never banned, other control tokens neither.
-[[nodiscard]] std::vector<engine::token_id> banned_tokens(const engine::tokenizer& tokenizer,
-                                                          std::uint32_t rows,
-                                                          std::span<const std::int64_t> token_types);
-
 /// "qwen2.5-0.5b-q4_k_m" for "file:///models/Qwen2.5-0.5B-Q4_K_M-00001-of-00002.gguf".
 [[nodiscard]] std::string model_name_of(const std::string& location);
 
 /// --public-uri, or http://HOST:PORT; a wildcard address is replaced by `hostname`.
 [[nodiscard]] std::string public_uri(const options& opts, std::uint16_t port, const std::string& hostname);
 
-[[nodiscard]] engine::worker_identity make_identity(const options& opts, const served_model& model);
+[[nodiscard]] engine::worker_identity make_identity(const options& opts, const engine::served_model& model);
 
 }  // namespace orcd::app

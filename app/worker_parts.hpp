@@ -86,7 +86,7 @@ class worker {
   // io_context ends before it. The destructor stops the GPU thread first.
   engine::worker_state state_;
   engine::worker_identity identity_;
-  std::optional<served_model> model_;
+  std::optional<engine::served_model> model_;
   std::unique_ptr<engine::accelerator> device_;
   std::unique_ptr<gpu::gpu_thread> gpu_thread_;
   std::optional<engine::admission> admission_;

@@ -39,10 +39,10 @@ using power_of_two = number<std::uint8_t, 0xff>;
 
 template <std::size_t stride, class... Numbers>
 std::optional<not_finite> scan(const std::byte* data, std::uint64_t blocks, const Numbers&... numbers) {
-  bool any = false;
+  unsigned any = 0;
   const std::byte* at = data;
-  for (std::uint64_t i = 0; i < blocks; ++i, at += stride) any |= (numbers.bad(at) | ...);
-  if (!any) return std::nullopt;
+  for (std::uint64_t i = 0; i < blocks; ++i, at += stride) any |= (unsigned{numbers.bad(at)} | ...);
+  if (any == 0) return std::nullopt;
   at = data;
   for (std::uint64_t i = 0; i < blocks; ++i, at += stride) {
     std::optional<not_finite> found;

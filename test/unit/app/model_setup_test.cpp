@@ -51,9 +51,9 @@ BOOST_AUTO_TEST_CASE(unused_absent_and_surplus_rows_are_banned_and_no_others) {
   const listed_tokenizer tokenizer({"a", "<|im_start|>", "[PAD]", "", "<|end|>"});
   // normal, control, unused, normal but empty, end-of-generation marked unused
   const std::vector<std::int64_t> types{1, 3, 5, 1, 5};
-  BOOST_TEST(app::banned_tokens(tokenizer, 7, types) == (std::vector<token_id>{2, 3, 5, 6}),
+  BOOST_TEST(engine::banned_tokens(tokenizer, 7, types) == (std::vector<token_id>{2, 3, 5, 6}),
              boost::test_tools::per_element());
-  BOOST_TEST(app::banned_tokens(tokenizer, 5, {}) == (std::vector<token_id>{3}),
+  BOOST_TEST(engine::banned_tokens(tokenizer, 5, {}) == (std::vector<token_id>{3}),
              boost::test_tools::per_element());
 }
 

@@ -1,0 +1,44 @@
+// A model opened and checked, before any weight is loaded: file, tokenizer, hyperparameters, and what the
+// accelerator has to plan for. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "engine/gguf/gguf_file.hpp"
+#include "engine/model/model_spec.hpp"
+#include "engine/text/tokenizer.hpp"
+
+namespace orcd::engine {
+
+/// Which model, and how it is to be served.
+struct model_source {
+  std::string location;       ///< path, file: URI or shm:/name
+  std::string tokenizer;      ///< path of a tokenizer.json, or empty for the model's own
+  std::uint32_t context = 0;  ///< tokens per slot; 0 = the model's
+  std::uint32_t slots = 1;
+  rope_overrides rope{};
+};
+
+/// Views in `spec` point into `file`; moving the struct keeps them valid.
+struct served_model {
+  gguf_file file;
+  std::unique_ptr<engine::tokenizer> tokenizer;
+  model spec;
+  accelerator_config plan_for;  ///< slots, context and banned tokens
+};
+
+/// Errors: model_load_failed, with the file's name.
+[[nodiscard]] result<served_model> open_served_model(const model_source& source);
+
+/// Rows of the output matrix that must never be sampled: those beyond the tokenizer's vocabulary and
+/// those it marks unused or leaves empty. `token_types` are GGUF's (5 = unused), or empty.
+/// End-of-generation tokens are never banned, other control tokens neither.
+[[nodiscard]] std::vector<token_id> banned_tokens(const tokenizer& vocabulary, std::uint32_t rows,
+                                                  std::span<const std::int64_t> token_types);
+
+}  // namespace orcd::engine

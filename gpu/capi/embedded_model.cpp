@@ -1,0 +1,150 @@
+#include "gpu/capi/embedded_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <utility>
+
+#include "engine/text/utf8.hpp"
+#include "gpu/include/worker_cuda.h"
+
+namespace orcd::gpu {
+namespace {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+
+/// More is refused before it is tokenized; no context holds it.
+constexpr std::size_t prompt_bytes_max = 16 << 20;
+constexpr std::chrono::seconds inference_max{WORKER_CUDA_INFERENCE_SECONDS_MAX};
+/// What the GPU thread may take for the step in progress.
+constexpr std::chrono::seconds step_max{30};
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const auto found = engine::utf8::inspect(text);
+    if (found.needed == 0 || found.present != found.needed) return false;
+    text.remove_prefix(found.needed);
+  }
+  return true;
+}
+
+error bad(std::string text, const char* argument) {
+  return {errc::invalid_request, std::move(text), argument};
+}
+
+}  // namespace
+
+embedded_model::embedded_model(engine::served_model model, std::unique_ptr<engine::accelerator> device)
+    : model_(std::make_shared<const engine::served_model>(std::move(model))), device_(std::move(device)) {
+  engine::scheduler_config schedule;
+  schedule.slots = 1;
+  const auto ends = model_->tokenizer->end_of_generation();
+  schedule.end_of_generation.assign(ends.begin(), ends.end());
+  thread_ = std::make_unique<gpu_thread>(*device_, std::move(schedule), state_);
+}
+
+result<std::shared_ptr<embedded_model>> embedded_model::load(const std::string& location,
+                                                             std::unique_ptr<engine::accelerator> device,
+                                                             std::uint32_t context_max) {
+  auto opened = engine::open_served_model({.location = location, .tokenizer = {}});
+  if (!opened) return opened.error();
+  auto& context = opened->plan_for.context_tokens;
+  context = std::min(context, context_max);
+  std::shared_ptr<embedded_model> model(new embedded_model(std::move(*opened), std::move(device)));
+  if (const auto loaded = model->load_weights(); !loaded) return loaded.error();
+  return model;
+}
+
+result<void> embedded_model::load_weights() {
+  std::promise<result<void>> done;
+  thread_->post([&] {
+    done.set_value([&]() -> result<void> {
+      try {
+        const auto plan = device_->load(model_->spec, model_->plan_for, [](unsigned) {});
+        if (!plan) return plan.error();
+        return model_->file.check_intact();
+      } catch (const engine::accelerator_failure& failure) {
+        return error(failure.code, failure.what());
+      } catch (const std::exception& failure) {
+        return error(errc::model_load_failed, std::string("loading the weights failed: ") + failure.what());
+      }
+    }());
+  });
+  auto loaded = done.get_future().get();
+  vram_bytes_ = device_->vram_bytes();
+  return loaded;
+}
+
+void embedded_model::close() noexcept {
+  if (!thread_) return;
+  thread_->stop();
+  thread_->post([this] { device_.reset(); });
+  thread_.reset();
+}
+
+result<engine::job_request> embedded_model::prepare(const inference_request& request) const {
+  if (request.prompt.empty()) return bad("the prompt is empty", "prompt");
+  if (request.prompt.size() > prompt_bytes_max) {
+    return bad("the prompt has " + std::to_string(request.prompt.size()) + " bytes, the limit is " +
+                   std::to_string(prompt_bytes_max),
+               "prompt");
+  }
+  if (!is_utf8(request.prompt)) return bad("the prompt is not valid UTF-8", "prompt");
+  if (request.max_tokens < 1) {
+    return bad("max_tokens is " + std::to_string(request.max_tokens) + ", it must be at least 1",
+               "max_tokens");
+  }
+  if (!(request.temperature >= 0.0F && request.temperature <= 2.0F)) {
+    return bad("temperature is " + std::to_string(request.temperature) + ", it must be 0 to 2",
+               "temperature");
+  }
+  engine::job_request job;
+  job.prompt = model_->tokenizer->encode(request.prompt);
+  if (job.prompt.empty()) return bad("the prompt encodes to no token", "prompt");
+  const auto max_tokens = static_cast<std::uint32_t>(request.max_tokens);
+  const std::uint64_t positions = job.prompt.size() + std::uint64_t{max_tokens} - 1;
+  if (positions > model_->plan_for.context_tokens) {
+    return error(errc::context_length_exceeded,
+                 "the prompt has " + std::to_string(job.prompt.size()) + " tokens and max_tokens is " +
+                     std::to_string(max_tokens) + ": together " + std::to_string(positions) +
+                     " positions, the context holds " + std::to_string(model_->plan_for.context_tokens));
+  }
+  job.max_tokens = max_tokens;
+  job.sampling.temperature = request.temperature;
+  job.seed = request.seed;
+  job.received_at = std::chrono::steady_clock::now();
+  job.deadline = job.received_at + inference_max;
+  return job;
+}
+
+result<std::shared_ptr<inference>> embedded_model::start(const inference_request& request) {
+  auto job = prepare(request);
+  if (!job) return job.error();
+  const std::lock_guard lock(starting_);
+  if (running_) {
+    return error(errc::duplicate_job, "an inference of this model was started before and not freed yet");
+  }
+  job->job_id = "embedded-" + std::to_string(++started_);
+  auto sink = std::make_shared<inference>(job->job_id, model_, job->max_tokens, *job->deadline + step_max);
+  running_ = true;
+  thread_->submit(std::move(*job), sink);
+  return sink;
+}
+
+void embedded_model::end(const inference& ended) {
+  const std::lock_guard lock(starting_);
+  running_ = false;
+  thread_->cancel(ended.job_id(), engine::cancel_reason::client_cancel);
+}
+
+std::vector<std::string> embedded_model::audit() {
+  const auto answer = std::make_shared<std::promise<std::vector<std::string>>>();
+  auto failures = answer->get_future();
+  thread_->post([this, answer] { answer->set_value(device_->audit()); });
+  if (failures.wait_for(step_max) != std::future_status::ready) return {"the GPU did not answer in time"};
+  return failures.get();
+}
+
+}  // namespace orcd::gpu

@@ -153,7 +153,8 @@ struct tile_stage {
     }
   }
   template <class Source>
-  __device__ void load_scales(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t g, std::uint32_t t) {
+  __device__ void load_scales(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t g,
+                              std::uint32_t t) {
 #pragma unroll
     for (std::uint32_t r = 0; r < 2; ++r) {
       const std::uint32_t at = (g + 8 * r) * 2 + t / 2;

@@ -14,12 +14,21 @@ function(orcd_library name dir)
   endif()
 endfunction()
 
+# Optimizing a test's own code takes longer than it saves, most of all with checks for undefined behaviour;
+# what it links is built as configured.
+if(WORKER_SANITIZE MATCHES undefined)
+  set(orcd_test_options $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+else()
+  set(orcd_test_options $<$<COMPILE_LANGUAGE:CXX>:-O1>)
+endif()
+
 # orcd_unit_test(NAME LINK...): test/unit/NAME/*.cpp become the executable and the CTest unit_NAME.
 function(orcd_unit_test name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/test/unit/${name}/*.cpp)
   if(sources)
     add_executable(unit_${name} ${sources} ${CMAKE_SOURCE_DIR}/test/support/test_main.cpp)
     target_link_libraries(unit_${name} PRIVATE ${ARGN} orcd_test_support Boost::unit_test_framework)
+    target_compile_options(unit_${name} PRIVATE ${orcd_test_options})
     target_compile_definitions(unit_${name} PRIVATE ORCD_TEST_DATA="${CMAKE_SOURCE_DIR}/test/data")
     add_test(NAME unit_${name} COMMAND unit_${name} --log_level=test_suite --report_level=short)
     set_tests_properties(unit_${name} PROPERTIES TIMEOUT 300)

@@ -23,8 +23,8 @@ for stage in "$@"; do
     *) echo "unknown stage '$stage'" >&2; exit 2 ;;
   esac
   echo "== $stage: built in $((SECONDS - started)) s; test"
-  selection=()
-  [ "$stage" = fuzz ] && selection=(--tests-regex '^fuzz_' --parallel 2)
+  selection=(--parallel 2)
+  [ "$stage" = fuzz ] && selection+=(--tests-regex '^fuzz_')
   ctest --test-dir "build/$stage" --output-on-failure --no-tests=error "${selection[@]}"
   echo "== $stage: done in $((SECONDS - started)) s"
 done

@@ -11,13 +11,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from worker_process import BINARY, BUILD, SANITIZER, Worker  # noqa: E402
 
-# About three milliseconds a token in every build (nine under the thread sanitizer): long enough to cancel,
-# to disconnect from and to drain, short enough that a few hundred tokens end within the worker's own limits.
-SLOW_SIZES = {'': ('6', '512', '8', '4', '1536'), 'address': ('4', '256', '4', '2', '512'),
-              'thread': ('4', '128', '4', '2', '384')}
-SLOW_SHAPE = tuple(word for option, size in zip(('--layers', '--embedding', '--heads', '--kv-heads', '--ffn'),
-                                                SLOW_SIZES[SANITIZER])
-                   for word in (option, size)) + ('--context', '8192', '--type', 'Q8_0')
+# One to five milliseconds a token in every build: long enough to cancel, to disconnect from and to drain.
+# A sanitizer slows the arithmetic by a factor, so its build gets a model with so much less of it.
+SLOW_SHAPES = {'': '--layers 6 --embedding 512 --heads 8 --kv-heads 4 --ffn 1536',
+               'address': '--layers 2 --embedding 256 --heads 8 --kv-heads 4 --ffn 512',
+               'thread': '--layers 1 --embedding 128 --heads 4 --kv-heads 2 --ffn 256'}
+SLOW_SHAPE = (*SLOW_SHAPES[SANITIZER].split(), '--context', '8192', '--type', 'Q8_0')
 SLOW_TOKENS = 4000
 
 

@@ -10,6 +10,9 @@
 
 namespace orcd::test {
 
+/// For what must happen while nothing is said of how soon: a machine under load may take its time.
+constexpr int patience_ms = 30'000;
+
 class http_client {
  public:
   /// Connects to 127.0.0.1. `receive_buffer` in bytes, 0 = the system's own.
@@ -23,11 +26,11 @@ class http_client {
   /// What arrives within `ms`, at least one byte; nothing at a close, a reset or the end of the wait.
   std::string receive(int ms);
   /// Everything up to the close, a reset, or the end of the wait for the next byte.
-  std::string drain(int ms = 5'000);
+  std::string drain(int ms = patience_ms);
   /// Reads until the bytes hold `text`; false when the stream ended before.
-  bool read_until(std::string_view text, std::string& into, int ms = 5'000);
+  bool read_until(std::string_view text, std::string& into, int ms = patience_ms);
   /// Whether the server has closed; waits at most `ms`.
-  bool closed_within(int ms);
+  bool closed_within(int ms = patience_ms);
 
   void half_close();
   void close();

@@ -25,11 +25,11 @@ std::string execute(const std::string& job_id, int max_tokens, const std::string
 }
 
 /// The whole answer to an /execute request whose client stays to the end.
-std::string stream(const http_fixture& worker, const std::string& request, int ms = 10'000) {
+std::string stream(const http_fixture& worker, const std::string& request) {
   http_client client(worker.port());
   client.send(request);
   std::string all;
-  client.read_until("0\r\n\r\n", all, ms);
+  client.read_until("0\r\n\r\n", all);
   return all;
 }
 
@@ -85,15 +85,16 @@ BOOST_AUTO_TEST_CASE(probes_are_refused_beside_a_stream_that_goes_on) {
   for (const auto& [bytes, status] : probes) {
     http_client client(worker.port());
     client.send(bytes);
-    const auto answer = client.drain(3'000);
-    const bool closed = client.closed_within(3'000);
+    // Less than the limit of 10 s for a head: refused for what it is, not for being slow.
+    const auto answer = client.drain(8'000);
+    const bool closed = client.closed_within(8'000);
     BOOST_TEST(closed, bytes.substr(0, 90));
     const int got = status_of(answer);
     BOOST_TEST((status < 0 ? got == 0 || got >= 400 : got == status), got << " for " << bytes.substr(0, 90));
     BOOST_TEST(answer.find("event:") == std::string::npos);
   }
   std::string all;
-  BOOST_TEST(canary.read_until("0\r\n\r\n", all, 10'000));
+  BOOST_TEST(canary.read_until("0\r\n\r\n", all));
   BOOST_TEST(joined(events_of(all)) == alone);
 }
 
@@ -162,9 +163,9 @@ BOOST_AUTO_TEST_CASE(full_duplicate_and_cancelled) {
     BOOST_TEST(status_of(worker.ask(make_post("/cancel", R"({"job_id":"a"})"))) == 202);
   BOOST_TEST(status_of(worker.ask(make_post("/cancel", R"({"job_id":"nobody"})"))) == 202);
   BOOST_TEST(running.read_until("0\r\n\r\n", a));
-  BOOST_TEST((steady_clock::now() - begin < 2s));
+  BOOST_TEST((steady_clock::now() - begin < 5s));  // the job alone would take ten
   BOOST_TEST(events_of(a).back().data.find("CANCELLED") != std::string::npos);
-  BOOST_TEST(running.closed_within(2'000));
+  BOOST_TEST(running.closed_within());
   BOOST_TEST(waiting.read_until("0\r\n\r\n", b));
   BOOST_TEST(events_of(b).back().name == "end");
 }
@@ -238,12 +239,17 @@ BOOST_AUTO_TEST_CASE(silence_is_filled_while_queued_and_prefilling) {
   http_fixture worker(options);
   http_client running(worker.port());
   std::string a, b;
-  running.send(execute("a", 30));
+  running.send(execute("a", 2'000));
   BOOST_TEST_REQUIRE(running.read_until("event: token", a));
   http_client waiting(worker.port());
   waiting.send(execute("b", 2));
+  while (comments_in(b) < 2) {
+    const auto part = waiting.receive(patience_ms);
+    BOOST_TEST_REQUIRE(!part.empty());
+    b += part;
+  }
+  BOOST_TEST(status_of(worker.ask(make_post("/cancel", R"({"job_id":"a"})"))) == 202);
   BOOST_TEST_REQUIRE(waiting.read_until("0\r\n\r\n", b));
-  BOOST_TEST(comments_in(b) >= 2U);
   BOOST_TEST(events_of(b).back().name == "end");
 }
 
@@ -256,7 +262,7 @@ BOOST_AUTO_TEST_CASE(time_limits_end_jobs_with_inference_timeout) {
   const auto past = worker.ask(execute("b", 5, {}, "X-Deadline: 1000\r\nConnection: close\r\n"));
   BOOST_TEST(status_of(past) == 504);
   const auto soon = std::chrono::duration_cast<std::chrono::milliseconds>(
-      (std::chrono::system_clock::now() + 80ms).time_since_epoch());
+      (std::chrono::system_clock::now() + 1s).time_since_epoch());
   const auto header = "X-Deadline: " + std::to_string(soon.count()) + "\r\n";
   const auto cut = stream(worker, execute("c", 2'000, {}, header));
   BOOST_TEST(events_of(cut).back().data.find("INFERENCE_TIMEOUT") != std::string::npos);
@@ -285,13 +291,13 @@ BOOST_AUTO_TEST_CASE(slow_heads_and_bodies_are_cut_off) {
     answer += client.drain();
     BOOST_TEST(status_of(answer) == (begin.empty() ? 0 : 408), begin);
     BOOST_TEST(answer.find(message) != std::string::npos, answer);
-    BOOST_TEST(client.closed_within(5'000), begin);
+    BOOST_TEST(client.closed_within(), begin);
   }
   http_client kept(worker.port());
   std::string answer;
   kept.send(get_health);
   BOOST_TEST(kept.read_until("}", answer));
-  BOOST_TEST(kept.closed_within(5'000));
+  BOOST_TEST(kept.closed_within());
 }
 
 BOOST_AUTO_TEST_CASE(expect_continue_and_methods) {
@@ -321,7 +327,7 @@ BOOST_AUTO_TEST_CASE(connections_are_capped) {
     BOOST_TEST_REQUIRE(open.back()->read_until("}", answer));
   }
   http_client more(worker.port());
-  BOOST_TEST(status_of(more.drain(2'000)) == 503);
+  BOOST_TEST(status_of(more.drain()) == 503);
   // An idle connection makes room once it has been idle for a while.
   std::this_thread::sleep_for(2'100ms);
   BOOST_TEST(status_of(worker.ask(get_health)) == 200);
@@ -336,10 +342,10 @@ BOOST_AUTO_TEST_CASE(drain_finishes_what_runs_and_refuses_the_rest) {
   std::string seen, answer;
   idle.send(get_health);
   BOOST_TEST(idle.read_until("}", answer));
-  client.send(execute("a", 100));
+  client.send(execute("a", 400));
   BOOST_TEST_REQUIRE(client.read_until("event: token", seen));
   BOOST_TEST(status_of(worker.ask(make_post("/shutdown", ""))) == 202);
-  BOOST_TEST(idle.closed_within(2'000));
+  BOOST_TEST(idle.closed_within());
   const auto refused = worker.ask(execute("b", 5));
   BOOST_TEST(status_of(refused) == 503);
   BOOST_TEST(refused.find("Connection: close\r\n") != std::string::npos);

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "engine/base/ensure.hpp"
-#include "test/integration/http_client.hpp"
 
 namespace orcd::test {
 namespace {
@@ -73,7 +72,7 @@ bool http_fixture::stop(std::chrono::milliseconds grace) {
   const auto done = std::make_shared<std::promise<void>>();
   auto waiting = done->get_future();
   on_io([&] { server_.stop(grace, [done] { done->set_value(); }); });
-  return waiting.wait_for(grace + std::chrono::seconds(5)) == std::future_status::ready;
+  return waiting.wait_for(grace + std::chrono::milliseconds(patience_ms)) == std::future_status::ready;
 }
 
 engine::result<std::uint16_t> http_fixture::bind_again() {
@@ -106,7 +105,7 @@ double http_fixture::metric(const std::string& sample) const {
 }
 
 bool http_fixture::idle() const {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
   while (std::chrono::steady_clock::now() < until) {
     if (metric("worker_requests_running") == 0 && device_.held_slots() == 0) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -14,6 +14,7 @@
 #include "engine/worker_state.hpp"
 #include "gpu/gpu_thread.hpp"
 #include "net/server.hpp"
+#include "test/integration/http_client.hpp"
 #include "test/support/fake_accelerator.hpp"
 #include "test/unit/net/letter_tokenizer.hpp"
 
@@ -45,10 +46,10 @@ class http_fixture {
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   /// The answer to one request on a connection of its own.
-  [[nodiscard]] std::string ask(const std::string& request, int ms = 5'000) const;
+  [[nodiscard]] std::string ask(const std::string& request, int ms = patience_ms) const;
   /// The value of one sample of /metrics, by its name and labels as they are written; -1 when absent.
   [[nodiscard]] double metric(const std::string& sample) const;
-  /// Waits until no job is accepted and no slot is held; false after 10 s.
+  /// Waits until no job is accepted and no slot is held; false after half a minute.
   [[nodiscard]] bool idle() const;
   /// What a second server on the same port is told.
   [[nodiscard]] engine::result<std::uint16_t> bind_again();

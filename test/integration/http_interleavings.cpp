@@ -92,7 +92,7 @@ std::string run(http_fixture& worker, const plan& p) {
   if (p.what == disturbance::half_close) client.half_close();
   if (leaves || p.what == disturbance::reset) return {};
   std::string response;
-  if (!client.read_until("0\r\n\r\n", response, 20'000)) return "the stream did not end: " + response;
+  if (!client.read_until("0\r\n\r\n", response)) return "the stream did not end: " + response;
   return check_stream(response, true);
 }
 

@@ -217,7 +217,7 @@ def test_cancel_body(tiny, body, param):
 
 
 def test_nothing_disturbs_a_stream_beside_it(slow):
-    body = dict(prompt='The canary sings', max_tokens=150, temperature=0.8, seed=99, ignore_eos=True)
+    body = dict(prompt='The canary sings', max_tokens=500, temperature=0.8, seed=99, ignore_eos=True)
     undisturbed = text_of(slow.execute(**body))
     canary = slow.open(**body)
     canary.until('started')

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from worker_process import STRETCH, Worker, run_to_exit
+from worker_process import PATIENCE, STRETCH, Worker, run_to_exit
 
 WORKER_ID = '123e4567-e89b-12d3-a456-426614174000'
 
@@ -27,7 +27,7 @@ class PoolManager:
                 manager.requests.append((self.path, dict(self.headers), body))
                 try:
                     uri = json.loads(body)['uri']
-                    manager.reached.append(urllib.request.urlopen(uri + '/live', timeout=5).status)
+                    manager.reached.append(urllib.request.urlopen(uri + '/live', timeout=PATIENCE).status)
                 except OSError as problem:
                     manager.reached.append(repr(problem))
                 status = manager.statuses.pop(0) if len(manager.statuses) > 1 else manager.statuses[0]
@@ -135,7 +135,7 @@ def test_not_ready_until_the_callback_has_succeeded(tiny_model):
         silent.listen()
         url = f'http://127.0.0.1:{silent.getsockname()[1]}'
         with Worker('--model', tiny_model, '--callback-url', url) as worker:
-            silent.settimeout(20 * STRETCH)
+            silent.settimeout(PATIENCE * STRETCH)
             peer, _ = silent.accept()
             text = b''
             while b'"uri"' not in text:
@@ -143,7 +143,7 @@ def test_not_ready_until_the_callback_has_succeeded(tiny_model):
             uri = json.loads(text.split(b'\r\n\r\n', 1)[1])['uri']
             for path, status in (('/live', 200), ('/ready', 503)):
                 try:
-                    assert urllib.request.urlopen(uri + path, timeout=5).status == status
+                    assert urllib.request.urlopen(uri + path, timeout=PATIENCE).status == status
                 except urllib.error.HTTPError as answer:
                     assert answer.code == status, path
             assert not worker.events('ready')

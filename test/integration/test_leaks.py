@@ -8,7 +8,7 @@ import time
 import pytest
 
 from http_client import Connection, Stream
-from worker_process import SANITIZED, Worker, request_body, wait_until
+from worker_process import PATIENCE, SANITIZED, Worker, request_body, wait_until
 
 REQUESTS = 1000
 WARM_UP = 200
@@ -48,10 +48,7 @@ def test_a_thousand_requests_leave_nothing_behind(tiny_model):
         growth = (statistics.median(samples[-2:]) - memory['VmRSS']) / memory['VmRSS']
         assert growth < 0.01, f'resident memory grew by {growth * 100:.2f} %: {memory["VmRSS"]} {samples}'
         # A connection lingers for up to a second after its client left: wait for that, then none may be new.
-        deadline = time.monotonic() + 5
-        while worker.descriptors() > descriptors and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert worker.descriptors() <= descriptors
+        wait_until(lambda: worker.descriptors() <= descriptors, PATIENCE, 'the descriptors are back')
         assert worker.threads() <= threads
 
 
@@ -94,4 +91,4 @@ def test_every_disconnect_frees_its_descriptor(tiny):
         tiny.open(max_tokens=900, ignore_eos=True).close()
         tiny.connect().reset()
     tiny.wait_idle()
-    wait_until(lambda: tiny.descriptors() <= before, 5, 'the descriptors are back')
+    wait_until(lambda: tiny.descriptors() <= before, PATIENCE, 'the descriptors are back')

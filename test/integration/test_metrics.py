@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from worker_process import Worker, wait_until
+from worker_process import PATIENCE, Worker, wait_until
 
 PROMTOOL = os.environ.get('ORCD_PROMTOOL') or shutil.which('promtool')
 SAMPLE = re.compile(r'[a-zA-Z_:][\w:]*(\{(\w+="(\\.|[^"\\])*",?)*\})? (-?[\d.eE+-]+|NaN|\+Inf)')
@@ -24,8 +24,8 @@ NAMES = [
 
 
 @pytest.fixture
-def worker(tiny_model):
-    with Worker('--model', tiny_model) as running:
+def worker(slow_model):
+    with Worker('--model', slow_model) as running:
         running.wait_event('ready')
         yield running
 
@@ -34,9 +34,10 @@ def exercise(worker) -> None:
     worker.execute(max_tokens=10, ignore_eos=True)
     worker.execute(max_tokens=5, ignore_eos=True)
     worker.open(max_tokens=0).close()
-    stream = worker.open(job_id='cancelled', max_tokens=900, ignore_eos=True)
+    stream = worker.open(job_id='cancelled', max_tokens=2000, ignore_eos=True)
+    stream.until('token')
     worker.cancel('cancelled')
-    stream.finish()
+    assert stream.finish().name == 'error'
     stream.close()
     worker.wait_idle()
 
@@ -76,9 +77,8 @@ def test_counts_are_what_was_done(worker):
     exercise(worker)
     assert worker.metric('worker_requests_total', outcome='completed') == 2
     assert worker.metric('worker_requests_total', outcome='refused') == 1
-    ended = worker.metric('worker_requests_total', outcome='cancelled')
-    assert ended == 1 or worker.metric('worker_requests_total', outcome='completed') == 3
-    assert worker.metric('worker_tokens_generated_total') >= 15
+    assert worker.metric('worker_requests_total', outcome='cancelled') == 1
+    assert worker.metric('worker_tokens_generated_total') > 15
     assert worker.metric('worker_tokens_in_total') > 0
     assert worker.metric('worker_inference_duration_seconds_count') == 3
     for series, value in begin.items():
@@ -135,7 +135,7 @@ def test_kv_cache_usage(slow):
     assert 50 <= used <= 3200 and used == int(used), used
     assert slow.metric('worker_kv_blocks') == 8192 / slow.metric('worker_kv_block_tokens')
     stream.close()
-    wait_until(lambda: slow.metric('worker_kv_cache_usage_ratio') == 0, 3, 'the cache is free again')
+    wait_until(lambda: slow.metric('worker_kv_cache_usage_ratio') == 0, PATIENCE, 'the cache is free again')
 
 
 def test_names_for_a_gateway(worker, tiny_model):
@@ -154,4 +154,5 @@ def test_disconnects_by_phase(slow):
     stream = slow.open(max_tokens=3000, ignore_eos=True)
     stream.until('token', 2)
     stream.close()
-    wait_until(lambda: slow.metric('worker_disconnects_total', phase='decode') == before + 1, 3, 'counted')
+    wait_until(lambda: slow.metric('worker_disconnects_total', phase='decode') == before + 1,
+               PATIENCE, 'counted')

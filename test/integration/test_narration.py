@@ -4,13 +4,12 @@ import hashlib
 import json
 import os
 import re
-import socket
 import subprocess
 
 import pytest
 
 from http_client import Connection, Stream, text_of
-from worker_process import BINARY, START_TIMEOUT, Worker, request_body, run_to_exit, wait_until
+from worker_process import BINARY, PATIENCE, START_TIMEOUT, Worker, request_body, run_to_exit, wait_until
 
 CANARY = 'Canary8fe1'
 SECRET = 'Bearer sk-Canary77aa'
@@ -125,31 +124,21 @@ def test_log_level(tiny_model, tmp_path):
 
 
 def test_a_log_that_nobody_reads_stalls_nothing(tiny_model):
-    """The log goes to a pipe whose reader does not read: the worker serves on."""
+    """The log goes to a pipe whose reader stops to read: the worker serves on."""
     reader, writer = os.pipe()
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        port = free.getsockname()[1]
     process = subprocess.Popen(
-        [str(BINARY), '--backend', 'host', '--model', str(tiny_model), '--port', str(port),
+        [str(BINARY), '--backend', 'host', '--model', str(tiny_model), '--port', '0', '--log-format', 'json',
          '--log-level', 'debug'], stderr=writer, stdin=subprocess.DEVNULL)
     os.close(writer)
-
-    def up() -> bool:
-        try:
-            with Connection(port, timeout=1) as probe:
-                probe.request('GET', '/ready')
-                return probe.read_response().status == 200
-        except OSError:
-            return False
     try:
-        wait_until(up, START_TIMEOUT, 'the worker is ready')
+        with os.fdopen(os.dup(reader), encoding='utf-8') as log:
+            ready = next(event for event in map(json.loads, log) if event['event'] == 'ready')
         body = request_body(max_tokens=1)
         for number in range(400):
-            with Connection(port, timeout=10) as connection:
+            with Connection(ready['port']) as connection:
                 connection.request('POST', '/execute', json.dumps(body).encode())
                 assert Stream(connection).finish().name == 'end', number
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(PATIENCE)
         os.close(reader)

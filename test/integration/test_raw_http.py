@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from http_client import Connection, Stream, check_stream
-from worker_process import STRETCH, Worker, request_body, wait_until
+from http_client import Closed, Connection, Stream, check_stream
+from worker_process import PATIENCE, STRETCH, Worker, request_body, wait_until
 
 BODY = json.dumps({'job_id': 'smuggled', 'prompt': 'a', 'max_tokens': 1}).encode()
 SMUGGLED = b'POST /execute HTTP/1.1\r\nHost: w\r\nContent-Length: %d\r\n\r\n' % len(BODY) + BODY
@@ -77,8 +77,8 @@ def test_refused_and_closed(tiny, data):
         except ConnectionError:
             pass
         begin = time.monotonic()
-        answer = connection.drain(5)
-        assert time.monotonic() - begin < 4 * STRETCH, 'the connection stays open'
+        answer = connection.drain(20)
+        assert time.monotonic() - begin < 8, 'it stays open, or until the limit of 10 s for a head'
     assert not answer or re.match(rb'HTTP/1\.[01] [45]\d\d ', answer), answer[:300]
     answers = re.findall(rb'HTTP/1\.[01] \d{3} ', answer)
     assert len(answers) <= 1, f'the bytes after the refusal were taken as a request: {answer!r}'
@@ -135,14 +135,14 @@ def test_pipelined_behind_a_stream(tiny):
 def test_http_1_0_closes_and_keep_alive_is_honoured(tiny):
     with tiny.connect() as connection:
         connection.send(b'GET /health HTTP/1.0\r\n\r\n')
-        assert connection.read_response().status == 200 and connection.at_end(2)
+        assert connection.read_response().status == 200 and connection.at_end(PATIENCE)
     with tiny.connect() as connection:
         for _ in range(2):
             connection.send(b'GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n')
             assert connection.read_response().status == 200
     with tiny.connect() as connection:
         connection.send(b'GET /health HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n')
-        assert connection.read_response().status == 200 and connection.at_end(2)
+        assert connection.read_response().status == 200 and connection.at_end(PATIENCE)
 
 
 def test_half_close_after_the_request(tiny):
@@ -170,7 +170,7 @@ def test_client_that_reads_nothing_does_not_stall_others(slow):
     """A zero-window reader: its job may end by itself or be cut, the GPU thread never waits for it."""
     lazy = Connection(slow.port, receive_buffer=2048)
     lazy.request('POST', '/execute', json.dumps(request_body(max_tokens=300, ignore_eos=True)).encode())
-    wait_until(lambda: slow.running() == 1, 5 * STRETCH, 'the lazy job runs')
+    wait_until(lambda: slow.running() == 1, PATIENCE, 'the lazy job runs')
     begin = time.monotonic()
     assert slow.execute(max_tokens=3)[-1].name == 'end', 'the next job ran'
     assert time.monotonic() - begin < 10 * STRETCH
@@ -196,7 +196,7 @@ def test_many_idle_connections(tiny):
     finally:
         for connection in idle:
             connection.close()
-    wait_until(lambda: tiny.descriptors() < 100, 5 * STRETCH, 'the descriptors are given back')
+    wait_until(lambda: tiny.descriptors() < 100, PATIENCE, 'the descriptors are given back')
 
 
 def test_connection_limit(tiny_model):
@@ -205,7 +205,7 @@ def test_connection_limit(tiny_model):
         for connection in held:
             connection.request('GET', '/health')
             assert connection.read_response().status == 200
-        with worker.connect(timeout=2) as refused:
+        with worker.connect() as refused:
             try:
                 refused.request('GET', '/health')
                 answer = refused.drain(1.5)
@@ -214,7 +214,13 @@ def test_connection_limit(tiny_model):
         assert not answer or answer.startswith(b'HTTP/1.1 503'), answer
         for connection in held:
             connection.close()
-        wait_until(lambda: worker.get('/health').status == 200, 5, 'places are free again')
+
+        def served() -> bool:
+            try:
+                return worker.get('/health').status == 200
+            except (Closed, ConnectionError):
+                return False
+        wait_until(served, PATIENCE, 'places are free again')
 
 
 def test_slow_clients_are_cut_off(tiny_model):

@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_cancel_interrupts_the_step_in_progress) {
 
 BOOST_AUTO_TEST_CASE(a_cancel_of_a_waiting_job_does_not_disturb_the_running_one) {
   fake_options options;
-  options.step_delay = 50ms;
+  options.step_delay = 200ms;  // the cancel must come before the running job ends
   thread_bench b(options);
   const auto running = b.submit("running", {1}, 3);
   const auto waiting = b.submit("waiting", {2}, 3);

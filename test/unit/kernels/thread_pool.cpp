@@ -44,10 +44,13 @@ BOOST_AUTO_TEST_CASE(idle_workers_sleep) {
   std::atomic<int> calls{0};
   pool.run(64, 1, [&](std::uint32_t, std::uint32_t) { ++calls; });
   BOOST_TEST(calls.load() == 64);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const std::clock_t before = std::clock();  // processor time of the whole process
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const double used = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  // They spin for a moment before they sleep, and a machine under load stretches that moment.
+  double used = 1;
+  for (int i = 0; i < 50 && used >= 0.05; ++i) {
+    const std::clock_t before = std::clock();  // processor time of the whole process
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    used = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  }
   BOOST_TEST(used < 0.05, "idle workers used " << used << " s of 0.2 s");
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/device_math.cuh"
 #include "kernels/embed_norm.hpp"
 #include "kernels/launch.cuh"
+#include "kernels/packed_dispatch.cuh"
 #include "kernels/packed_value.cuh"
 
 namespace orcd::kernels {
@@ -37,25 +38,10 @@ __global__ void __launch_bounds__(row_threads) norm_kernel(norm_to_half_args a) 
 int launch_packed_embed(const packed_embed_args& a, CUstream_st* stream) {
   if (a.table.data == nullptr || a.steps == nullptr || a.out == nullptr || a.columns == 0)
     return cudaErrorInvalidValue;
-  switch (a.table.format) {
-#define ORCD_CASE(F)     \
-  case packed_format::F: \
-    return launch_dependent(embed_kernel<packed_format::F>, dim3(a.columns), dim3(row_threads), 0, stream, a)
-    ORCD_CASE(q4_0);
-    ORCD_CASE(q4_1);
-    ORCD_CASE(q5_0);
-    ORCD_CASE(q5_1);
-    ORCD_CASE(q8_0);
-    ORCD_CASE(q4_k);
-    ORCD_CASE(q5_k);
-    ORCD_CASE(q6_k);
-    ORCD_CASE(mxfp4);
-    ORCD_CASE(f16);
-    ORCD_CASE(bf16);
-    ORCD_CASE(f32);
-#undef ORCD_CASE
-  }
-  return cudaErrorInvalidValue;
+  return with_format(a.table.format, static_cast<int>(cudaErrorInvalidValue), [&](auto format) -> int {
+    return launch_dependent(embed_kernel<decltype(format)::value>, dim3(a.columns), dim3(row_threads), 0,
+                            stream, a);
+  });
 }
 
 int launch_norm_to_half(const norm_to_half_args& a, CUstream_st* stream) {

@@ -1,6 +1,7 @@
 // The latency kernel: a few columns, every weight read once, all of k inside one block.
 #include "kernels/device_math.cuh"
 #include "kernels/launch.cuh"
+#include "kernels/packed_dispatch.cuh"
 #include "kernels/packed_matmul.hpp"
 #include "kernels/packed_tile.cuh"
 
@@ -95,25 +96,10 @@ __device__ void warp_chunks(const packed_matrix& w, const std::byte* tile, std::
 __device__ void warp_tile(const packed_matrix& w, const std::byte* tile, std::uint32_t first,
                           std::uint32_t last, std::uint32_t columns, std::uint32_t x_stride,
                           const shared_layout& shared, float* partial) {
-  switch (w.format) {
-#define ORCD_CASE(F)                                                                         \
-  case packed_format::F:                                                                     \
-    warp_chunks<packed_format::F>(w, tile, first, last, columns, x_stride, shared, partial); \
-    break
-    ORCD_CASE(q4_0);
-    ORCD_CASE(q4_1);
-    ORCD_CASE(q5_0);
-    ORCD_CASE(q5_1);
-    ORCD_CASE(q8_0);
-    ORCD_CASE(q4_k);
-    ORCD_CASE(q5_k);
-    ORCD_CASE(q6_k);
-    ORCD_CASE(mxfp4);
-    ORCD_CASE(f16);
-    ORCD_CASE(bf16);
-    ORCD_CASE(f32);
-#undef ORCD_CASE
-  }
+  with_format(w.format, 0, [&](auto format) {
+    warp_chunks<decltype(format)::value>(w, tile, first, last, columns, x_stride, shared, partial);
+    return 0;
+  });
 }
 
 /// Brings the activations of this block's columns into shared memory as f16.

@@ -221,6 +221,13 @@ __device__ inline std::uint32_t bring(std::uint32_t word, std::uint32_t from, st
   return from > to ? word >> (from - to) : word << (to - from);
 }
 
+/// word & mask | bits in one instruction; with two constants the compiler makes it two.
+__device__ inline std::uint32_t and_or(std::uint32_t word, std::uint32_t mask, std::uint32_t bits) {
+  std::uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(word), "r"(mask), "r"(bits));
+  return result;
+}
+
 /// The integers of pair i of a nibble word minus `bias`, exact in both halves. Even pairs are read as the
 /// low mantissa bits of 1024 + n, odd ones stay where they are, as the bits of 64 + n. `high` holds the
 /// pair's fifth (and sixth) bit from bit `high_bit` of each half on.
@@ -230,9 +237,9 @@ __device__ inline __half2 centred_pair(std::uint32_t word, std::uint32_t high, s
   constexpr std::uint32_t high_mask = fifth_bit_words(F) == 2 ? 0x00030003U : 0x00010001U;
   const std::uint32_t nibbles = i < 2 ? word : word >> 8;
   const std::uint32_t low_bit = 4 * (i & 1U);
-  std::uint32_t bits = (nibbles & 0x000F000FU << low_bit) | ((i & 1U) == 0 ? 0x64006400U : 0x54005400U);
+  std::uint32_t bits = and_or(nibbles, 0x000F000FU << low_bit, (i & 1U) == 0 ? 0x64006400U : 0x54005400U);
   if constexpr (fifth_bit_words(F) != 0)
-    bits |= bring(high, high_bit, low_bit + 4) & high_mask << (low_bit + 4);
+    bits = and_or(bring(high, high_bit, low_bit + 4), high_mask << (low_bit + 4), bits);
   return __hsub2(as_half2(bits), __float2half2_rn(((i & 1U) == 0 ? 1024.0F : 64.0F) + bias));
 }
 

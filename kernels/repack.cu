@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/ggml_blocks.cuh"
+#include "kernels/packed_dispatch.cuh"
 #include "kernels/repack.hpp"
 
 namespace orcd::kernels {
@@ -188,21 +189,8 @@ int launch_repack(const repack_args& a, CUstream_st* stream) {
       (a.format == packed_format::mxfp4 && a.row_scale == nullptr)) {
     return cudaErrorInvalidValue;
   }
-  switch (a.format) {
-    case packed_format::q4_0: return launch<packed_format::q4_0>(a, stream);
-    case packed_format::q4_1: return launch<packed_format::q4_1>(a, stream);
-    case packed_format::q5_0: return launch<packed_format::q5_0>(a, stream);
-    case packed_format::q5_1: return launch<packed_format::q5_1>(a, stream);
-    case packed_format::q8_0: return launch<packed_format::q8_0>(a, stream);
-    case packed_format::q4_k: return launch<packed_format::q4_k>(a, stream);
-    case packed_format::q5_k: return launch<packed_format::q5_k>(a, stream);
-    case packed_format::q6_k: return launch<packed_format::q6_k>(a, stream);
-    case packed_format::mxfp4: return launch<packed_format::mxfp4>(a, stream);
-    case packed_format::f16: return launch<packed_format::f16>(a, stream);
-    case packed_format::bf16: return launch<packed_format::bf16>(a, stream);
-    case packed_format::f32: return launch<packed_format::f32>(a, stream);
-  }
-  return cudaErrorInvalidValue;
+  return with_format(a.format, static_cast<int>(cudaErrorInvalidValue),
+                     [&](auto format) { return launch<decltype(format)::value>(a, stream); });
 }
 
 }  // namespace orcd::kernels

@@ -1,13 +1,18 @@
-// Packed matmuls at the shapes of the three target models: microseconds, GB/s of weights with a cold
-// L2, and the share of the streaming-read ceiling that the same run measures.
+// Packed matmuls at the shapes of the three target models, L2 cold: microseconds, the share of the
+// streaming-read ceiling that the same run measures, and TFLOP/s.
+//   bench_cuda_matmul [--columns N,N...] [--only TEXT] [--sweep]
+// --only takes the matrices whose name contains TEXT; --sweep times every instance of the throughput kernel.
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
+#include <string>
 #include <vector>
 
+#include "kernels/experts.hpp"
 #include "kernels/packed_matmul.hpp"
 #include "kernels/repack.hpp"
 #include "kernels/stream_read.hpp"
@@ -15,6 +20,9 @@
 namespace {
 
 using namespace orcd::kernels;
+
+constexpr std::uint64_t pool_bytes = 1ULL << 30U;
+constexpr std::uint32_t columns_max = 2048;
 
 void check(int status, const char* what) {
   if (status == 0) return;
@@ -26,14 +34,15 @@ template <class T>
 T* allocate(std::uint64_t count) {
   void* p = nullptr;
   check(cudaMalloc(&p, count * sizeof(T)), "malloc");
+  check(cudaMemset(p, 0, count * sizeof(T)), "memset");
   return static_cast<T*>(p);
 }
 
 /// Median microseconds of `run(i)` over `repeats`, timed with events in batches.
 template <class F>
 double median_us(int repeats, int batch, F run) {
-  cudaEvent_t begin;
-  cudaEvent_t end;
+  cudaEvent_t begin = nullptr;
+  cudaEvent_t end = nullptr;
   check(cudaEventCreate(&begin), "event");
   check(cudaEventCreate(&end), "event");
   std::vector<double> times;
@@ -54,81 +63,166 @@ struct shape {
   const char* name;
   packed_format format;
   std::uint32_t rows, cols;
+  bool paired = false;        ///< gate and up of `rows` each
+  std::uint32_t experts = 0;  ///< a stack of so many, four of them a token
 };
 
 const std::vector<shape> shapes{
     {"qwen qkv", packed_format::q5_0, 1152, 896},
-    {"qwen gate_up", packed_format::q5_0, 9728, 896},
+    {"qwen gate_up", packed_format::q5_0, 4864, 896, true},
     {"qwen down q6_k", packed_format::q6_k, 896, 4864},
     {"qwen down q4_k", packed_format::q4_k, 896, 4864},
     {"qwen o", packed_format::q5_0, 896, 896},
     {"qwen head", packed_format::q8_0, 151936, 896},
     {"phi qkv", packed_format::q5_k, 9216, 3072},
     {"phi o", packed_format::q4_k, 3072, 3072},
-    {"phi gate_up", packed_format::q4_k, 16384, 3072},
+    {"phi gate_up", packed_format::q4_k, 8192, 3072, true},
     {"phi down q4_k", packed_format::q4_k, 3072, 8192},
     {"phi down q6_k", packed_format::q6_k, 3072, 8192},
     {"phi head", packed_format::q6_k, 32064, 3072},
     {"oss qkv", packed_format::q8_0, 5120, 2880},
     {"oss o", packed_format::q8_0, 2880, 4096},
-    {"oss experts x4", packed_format::mxfp4, 4 * 2880, 2880},
+    {"oss gate_up x4", packed_format::mxfp4, 2880, 2880, true, 32},
+    {"oss down x4", packed_format::mxfp4, 2880, 2880, false, 32},
     {"oss head", packed_format::q8_0, 201088, 2880},
 };
 
+struct buffers {
+  std::byte* pool = allocate<std::byte>(pool_bytes);
+  __half* x = allocate<__half>(4ULL * columns_max * 8192);
+  float* out = allocate<float>(1ULL << 26U);
+  __half* act = allocate<__half>(4ULL * columns_max * 8192);
+  float* scales = allocate<float>(1 << 18);
+  std::int32_t* order = allocate<std::int32_t>(4 * columns_max);
+  expert_tile* tiles = allocate<expert_tile>(4096);
+  std::int32_t* tile_count = allocate<std::int32_t>(1);
+  std::int32_t* chosen = allocate<std::int32_t>(4 * columns_max);
+
+  buffers() {
+    std::vector<std::uint32_t> random(pool_bytes / 4);
+    std::uint64_t state = 1;
+    for (auto& word : random) {
+      state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+      word = static_cast<std::uint32_t>(state >> 33U) & 0xBBFFBBFFU;  // pairs of finite halves
+    }
+    check(cudaMemcpy(pool, random.data(), pool_bytes, cudaMemcpyHostToDevice), "copy");
+    check(cudaMemcpy(x, random.data(), 8ULL * columns_max * 8192, cudaMemcpyHostToDevice), "copy");
+    std::vector<std::int32_t> ids(4 * columns_max);
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(random[i] >> 8U) % 32;
+    check(cudaMemcpy(chosen, ids.data(), ids.size() * 4, cudaMemcpyHostToDevice), "copy");
+  }
+};
+
+/// Microseconds of one matrix with `columns` columns; an instance of 0, 0 is the kernels' own choice.
+double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std::uint32_t tile_columns,
+                   std::uint32_t row_blocks) {
+  const std::uint64_t one = (packed_bytes(s.format, s.rows, s.cols) + 255) / 256 * 256;
+  const std::uint32_t matrices = s.paired ? 2 : 1;
+  const std::uint64_t stack = one * std::max(1U, s.experts);
+  const std::uint64_t copies = std::max<std::uint64_t>(1, pool_bytes / (stack * matrices));
+  tiled_matmul_args t{};
+  packed_matmul_args& a = t.matmul;
+  const std::uint32_t pairs = s.experts > 0 ? columns * 4 : columns;
+  if (s.experts > 0) {
+    check(launch_sort_experts({b.chosen, pairs, s.experts, b.order, b.tiles, b.tile_count}, nullptr), "sort");
+    a.experts = b.chosen;
+    a.x_divisor = s.paired ? 4 : 1;
+    t.order = b.order;
+    t.tiles = b.tiles;
+    t.tile_count = b.tile_count;
+    t.tiles_max = sorted_tiles_max(pairs, s.experts);
+    t.tile_columns = expert_tile_columns(pairs, s.experts);
+    t.row_blocks = row_blocks;
+  } else {
+    t.tile_columns = tile_columns;
+    t.row_blocks = row_blocks;
+  }
+  a.columns = pairs;
+  a.matrices = matrices;
+  a.x = b.x;
+  a.x_stride = (s.cols + 63) / 64 * 64;
+  a.out = b.out;
+  a.out_stride = s.rows;
+  a.act = b.act;
+  a.act_stride = (s.rows + 63) / 64 * 64;
+  if (s.paired) a.output = matmul_output::swiglu;
+  const auto run = [&](int i) {
+    for (std::uint32_t m = 0; m < matrices; ++m) {
+      a.w[m].data = b.pool + (static_cast<std::uint64_t>(i) % copies * matrices + m) * stack;
+      a.w[m].rows = s.rows;
+      a.w[m].cols = s.cols;
+      a.w[m].format = s.format;
+      a.w[m].row_scale = s.format == packed_format::mxfp4 ? b.scales : nullptr;
+      a.w[m].expert_stride = s.experts > 0 ? one : 0;
+      a.w[m].row_scale_stride = s.rows;
+    }
+    check(columns <= matvec_columns_max ? launch_packed_matvec(a, nullptr) : launch_packed_matmul(t, nullptr),
+          s.name);
+  };
+  return columns > 64 ? median_us(5, 4, run) : median_us(7, 12, run);
+}
+
+/// Bytes of weights that a launch must read at least once.
+double bytes_of(const shape& s, std::uint32_t columns) {
+  const double one = static_cast<double>(packed_bytes(s.format, s.rows, s.cols)) * (s.paired ? 2 : 1);
+  return one * (s.experts > 0 ? std::min(s.experts, columns * 4) : 1);
+}
+double flops_of(const shape& s, std::uint32_t columns) {
+  return 2.0 * s.rows * (s.paired ? 2 : 1) * s.cols * columns * (s.experts > 0 ? 4 : 1);
+}
+
+void print_row(const buffers& b, const shape& s, std::uint32_t columns, double ceiling, bool sweep) {
+  if (static_cast<std::uint64_t>(s.rows) * columns * (s.experts > 0 ? 4 : 1) > 1ULL << 26U) return;
+  const double us = time_matmul(b, s, columns, 0, 0);
+  std::printf("%-16s %5u %9.2f us %6.1f%% %7.0f TFLOP/s", s.name, columns, us,
+              100 * bytes_of(s, columns) / us / 1e3 / ceiling, flops_of(s, columns) / us / 1e6);
+  std::fflush(stdout);
+  if (sweep && columns > matvec_columns_max) {
+    for (const std::uint32_t tile : {16U, 32U, 64U, 128U}) {
+      if (tile > 2 * columns || tile * 16 < columns) continue;
+      for (const std::uint32_t blocks : {1U, 2U, 4U}) {
+        if (blocks > (tile >= 64 ? 2U : 4U) || (tile == 128 && blocks > 1)) continue;
+        if (s.experts > 0 && tile != 128) continue;
+        std::printf("  %ux%u:%.2f", tile, blocks, time_matmul(b, s, columns, tile, blocks));
+        std::fflush(stdout);
+      }
+    }
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
 }  // namespace
 
-int main() {
-  constexpr std::uint64_t pool_bytes = 1ull << 30;
-  auto* pool = allocate<std::byte>(pool_bytes);
-  std::vector<std::uint32_t> random(pool_bytes / 4);
-  std::uint64_t state = 1;
-  for (auto& word : random)
-    word =
-        static_cast<std::uint32_t>((state = state * 6364136223846793005ull + 1442695040888963407ull) >> 33);
-  check(cudaMemcpy(pool, random.data(), pool_bytes, cudaMemcpyHostToDevice), "copy");
-  auto* sink = allocate<float>(1024);
+int main(int argc, char** argv) {
+  std::vector<std::uint32_t> columns{1, 8, 16, 32, 64, 512, columns_max};
+  std::string only;
+  bool sweep = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    if (option == "--sweep") {
+      sweep = true;
+    } else if (option == "--only" && i + 1 < argc) {
+      only = argv[++i];
+    } else if (option == "--columns" && i + 1 < argc) {
+      columns.clear();
+      std::istringstream list(argv[++i]);
+      for (std::string n; std::getline(list, n, ',');) {
+        columns.push_back(std::clamp<std::uint32_t>(std::strtoul(n.c_str(), nullptr, 10), 1, columns_max));
+      }
+    } else {
+      std::fprintf(stderr, "usage: bench_cuda_matmul [--columns N,N...] [--only TEXT] [--sweep]\n");
+      return 2;
+    }
+  }
+  const buffers b;
   const double read_us =
-      median_us(7, 1, [&](int) { check(launch_stream_read(pool, pool_bytes, sink, nullptr), "read"); });
+      median_us(7, 1, [&](int) { check(launch_stream_read(b.pool, pool_bytes, b.scales, nullptr), "read"); });
   const double ceiling = pool_bytes / read_us / 1e3;
   std::printf("streaming read of 1 GiB: %.0f GB/s\n", ceiling);
-
-  auto* x = allocate<__half>(2048 * 8192);
-  check(cudaMemset(x, 0x2C, 2048 * 8192 * sizeof(__half)), "memset");
-  auto* out = allocate<float>(2048ull * 32064);
-  auto* scales = allocate<float>(1 << 18);
-  check(cudaMemset(scales, 0, 1 << 20), "memset");
-  std::printf("%-18s %10s %9s %9s %7s | %9s %8s | %9s %8s\n", "matrix", "MB", "us", "GB/s", "share",
-              "8 col us", "GB/s", "2048 us", "TFLOP/s");
   for (const shape& s : shapes) {
-    const std::uint64_t bytes = packed_bytes(s.format, s.rows, s.cols);
-    const std::uint64_t stride = (bytes + 255) / 256 * 256;
-    const std::uint64_t copies = std::max<std::uint64_t>(1, pool_bytes / stride);
-    auto run = [&](int i, std::uint32_t columns) {
-      packed_matmul_args a;
-      a.w[0].data = pool + (static_cast<std::uint64_t>(i) % copies) * stride;
-      a.w[0].rows = s.rows;
-      a.w[0].cols = s.cols;
-      a.w[0].format = s.format;
-      a.w[0].row_scale = s.format == packed_format::mxfp4 ? scales : nullptr;
-      a.columns = columns;
-      a.x = x;
-      a.x_stride = (s.cols + 63) / 64 * 64;
-      a.out = out;
-      a.out_stride = s.rows;
-      if (columns <= matvec_columns_max) {
-        check(launch_packed_matvec(a, nullptr), s.name);
-      } else {
-        tiled_matmul_args t{};
-        t.matmul = a;
-        check(launch_packed_matmul(t, nullptr), s.name);
-      }
-    };
-    const double one = median_us(9, 20, [&](int i) { run(i, 1); });
-    const double eight = median_us(9, 20, [&](int i) { run(i, 8); });
-    const double many = s.rows > 40000 ? 0 : median_us(5, 4, [&](int i) { run(i, 2048); });
-    std::printf("%-18s %10.2f %9.2f %9.0f %6.1f%% | %9.2f %8.0f | %9.1f %8.0f\n", s.name, bytes / 1e6, one,
-                bytes / one / 1e3, 100 * bytes / one / 1e3 / ceiling, eight, bytes / eight / 1e3, many,
-                many > 0 ? 2.0 * s.rows * s.cols * 2048 / many / 1e6 : 0.0);
+    if (std::string(s.name).find(only) == std::string::npos) continue;
+    for (const std::uint32_t n : columns) print_row(b, s, n, ceiling, sweep);
   }
   return 0;
 }

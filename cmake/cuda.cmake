@@ -26,10 +26,12 @@ else()
   endif()
 endif()
 option(WORKER_CUDA "Build the CUDA kernels and the cuda backend" ${cuda_default})
-set(WORKER_CUDA_ARCHS "90" CACHE STRING "CUDA architectures, separated by semicolons")
+set(WORKER_CUDA_ARCHS "90a" CACHE STRING "CUDA architectures, separated by semicolons")
 
 if(WORKER_CUDA)
-  set(CMAKE_CUDA_ARCHITECTURES ${WORKER_CUDA_ARCHS})
+  # The warpgroup instructions of Hopper are in the architecture's own set only.
+  list(TRANSFORM WORKER_CUDA_ARCHS REPLACE "^90$" "90a" OUTPUT_VARIABLE cuda_archs)
+  set(CMAKE_CUDA_ARCHITECTURES ${cuda_archs})
   enable_language(CUDA)
   # CMake 3.25 does not know that nvcc 12 and later have C++20, so the flag is given by hand.
   unset(CMAKE_CUDA_STANDARD)

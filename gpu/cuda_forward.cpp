@@ -310,6 +310,7 @@ void cuda_forward::sort_experts(std::uint32_t pairs, kernels::tiled_matmul_args&
     args->tiles = sort.tiles;
     args->tile_count = sort.tile_count;
     args->tiles_max = kernels::sorted_tiles_max(pairs, spec_.experts);
+    args->tile_columns = kernels::expert_tile_columns(pairs, spec_.experts);
   }
 }
 

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(32) choose_kernel(choose_experts_args a) {
 }
 
 /// One block; one warp an expert at a time, in the order of the pairs.
-__global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a) {
+__global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::int32_t step) {
   __shared__ std::int32_t counts[experts_max];
   __shared__ std::int32_t starts[experts_max];
   __shared__ std::int32_t first_tiles[experts_max];
@@ -96,8 +96,7 @@ __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a) {
       starts[e] = start;
       first_tiles[e] = tile;
       start += counts[e];
-      tile += (counts[e] + static_cast<std::int32_t>(tiled_columns) - 1) /
-              static_cast<std::int32_t>(tiled_columns);
+      tile += (counts[e] + step - 1) / step;
     }
     *a.tile_count = tile;
   }
@@ -111,7 +110,6 @@ __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a) {
       if (mine) a.order[at + __popc(mask & ((1U << lane) - 1))] = static_cast<std::int32_t>(base + lane);
       at += __popc(mask);
     }
-    const std::int32_t step = tiled_columns;
     for (std::int32_t t = static_cast<std::int32_t>(lane); t * step < counts[e]; t += 32) {
       a.tiles[first_tiles[e] + t] = {static_cast<std::int32_t>(e), starts[e] + t * step,
                                      min(step, counts[e] - t * step)};
@@ -157,7 +155,8 @@ int launch_sort_experts(const sort_experts_args& a, CUstream_st* stream) {
       a.pairs == 0 || a.experts == 0 || a.experts > experts_max) {
     return cudaErrorInvalidValue;
   }
-  return launch_dependent(sort_kernel, dim3(1), dim3(1024), 0, stream, a);
+  return launch_dependent(sort_kernel, dim3(1), dim3(1024), 0, stream, a,
+                          static_cast<std::int32_t>(expert_tile_columns(a.pairs, a.experts)));
 }
 
 int launch_combine_experts(const combine_experts_args& a, CUstream_st* stream) {

@@ -36,7 +36,8 @@ struct choose_experts_args {
 };
 [[nodiscard]] int launch_choose_experts(const choose_experts_args& args, CUstream_st* stream);
 
-/// Sorts the pairs (column, rank) by expert and cuts each expert's run into tiles of tiled_columns.
+/// Sorts the pairs (column, rank) by expert and cuts each expert's run into tiles of
+/// expert_tile_columns(pairs, experts).
 struct sort_experts_args {
   const std::int32_t* chosen = nullptr;  ///< [pairs]
   std::uint32_t pairs = 0;
@@ -45,8 +46,15 @@ struct sort_experts_args {
   expert_tile* tiles = nullptr;        ///< [sorted_tiles_max(pairs, experts)]
   std::int32_t* tile_count = nullptr;  ///< [1]
 };
+/// Wide tiles turn a weight into an operand once for many columns, narrow ones waste less on experts that
+/// few pairs chose.
+[[nodiscard]] constexpr std::uint32_t expert_tile_columns(std::uint32_t pairs, std::uint32_t experts) {
+  return pairs <= 8 * experts ? 16 : pairs <= 20 * experts ? 32 : pairs <= 80 * experts ? 64 : 128;
+}
+/// A bound for all numbers of pairs up to `pairs`.
 [[nodiscard]] constexpr std::uint32_t sorted_tiles_max(std::uint32_t pairs, std::uint32_t experts) {
-  return pairs / tiled_columns + (experts < pairs ? experts : pairs);
+  const std::uint32_t chosen = experts < pairs ? experts : pairs;
+  return pairs / 128 + 3 * chosen;
 }
 [[nodiscard]] int launch_sort_experts(const sort_experts_args& args, CUstream_st* stream);
 

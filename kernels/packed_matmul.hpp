@@ -52,20 +52,23 @@ inline constexpr std::uint32_t matvec_columns_max = 8;
 /// For 1 .. 8 columns (each on its own when `experts` is set, then any number).
 [[nodiscard]] int launch_packed_matvec(const packed_matmul_args& args, CUstream_st* stream);
 
-/// For any number of columns. With experts, columns must be sorted by expert and `tiles` list them.
 struct expert_tile {
   std::int32_t expert;
   std::int32_t first;  ///< index into `order`
-  std::int32_t count;  ///< at most the kernel's column tile
+  std::int32_t count;  ///< at most tile_columns
 };
+/// For any number of columns. With experts, columns must be sorted by expert and `tiles` list them.
+/// Neither tile_columns nor row_blocks changes a bit.
 struct tiled_matmul_args {
   packed_matmul_args matmul;
   const std::int32_t* order = nullptr;       ///< device: column m of a sorted list, or null = identity
   const expert_tile* tiles = nullptr;        ///< device, or null = one range of all columns
   const std::int32_t* tile_count = nullptr;  ///< device; launches past it do nothing
   std::uint32_t tiles_max = 0;
+  /// Columns of a tile: 16, 32, 64 or 128; 0 = what is fastest. With `tiles`, the most that one counts.
+  std::uint32_t tile_columns = 0;
+  std::uint32_t row_blocks = 0;  ///< sets of 64 rows of a block: 1, 2 or 4; 0 = what is fastest
 };
-inline constexpr std::uint32_t tiled_columns = 128;
 [[nodiscard]] int launch_packed_matmul(const tiled_matmul_args& args, CUstream_st* stream);
 
 }  // namespace orcd::kernels

@@ -153,6 +153,13 @@ std::ostream& operator<<(std::ostream& out, const shape& s) {
 }
 const std::vector<shape> shapes{{16, 256}, {72, 768}, {1000, 1536}, {129, 4864}};
 
+/// Every instance of the throughput kernel, and the one that it chooses itself.
+struct instance {
+  std::uint32_t tile_columns, row_blocks;
+};
+const std::vector<instance> instances{{0, 0},  {16, 1}, {16, 2}, {16, 4}, {32, 1},
+                                      {32, 2}, {32, 4}, {64, 1}, {64, 2}, {128, 0}};
+
 // Both operands are f16: rounding 2^-12 of a weight's range at worst, averaged over a row.
 constexpr double tolerance = 1e-3;
 
@@ -168,13 +175,24 @@ BOOST_DATA_TEST_CASE(both_kernels_agree_with_f64_and_with_each_other,
   const test_input x(size.cols, columns, 11);
   const auto want = w.multiply(x.values, columns);
 
-  device_array<float> tiled(std::size_t{columns} * size.rows);
-  kernels::tiled_matmul_args all{};
-  all.matmul = arguments(w, x, 0, columns, tiled);
-  BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
-  const auto got = tiled.read();
-  const double error = relative_error(got, want);
-  BOOST_TEST(error < tolerance, format << " " << size << ": relative error " << error);
+  std::vector<float> got;
+  for (const instance& i : instances) {
+    device_array<float> tiled(std::size_t{columns} * size.rows);
+    kernels::tiled_matmul_args all{};
+    all.matmul = arguments(w, x, 0, columns, tiled);
+    all.tile_columns = i.tile_columns;
+    all.row_blocks = i.row_blocks;
+    BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+    const auto bits = tiled.read();
+    if (got.empty()) {
+      got = bits;
+      const double error = relative_error(got, want);
+      BOOST_TEST(error < tolerance, format << " " << size << ": relative error " << error);
+    }
+    BOOST_TEST((std::memcmp(bits.data(), got.data(), got.size() * sizeof(float)) == 0),
+               format << " " << size << ": tiles of " << i.tile_columns << " columns and " << i.row_blocks
+                      << " sets of rows give other bits");
+  }
 
   for (const std::uint32_t step : {1U, 3U, 8U}) {
     device_array<float> narrow(std::size_t{columns} * size.rows);
@@ -185,6 +203,63 @@ BOOST_DATA_TEST_CASE(both_kernels_agree_with_f64_and_with_each_other,
     const auto bits = narrow.read();
     BOOST_TEST((std::memcmp(bits.data(), got.data(), got.size() * sizeof(float)) == 0),
                format << " " << size << ": " << step << " columns a launch give other bits");
+  }
+}
+
+/// Gate and up, and stacks of three matrices added to what is there: the two kernels and every instance
+/// write the same bits, and nothing else.
+BOOST_DATA_TEST_CASE(pairs_and_stacks_agree, boost::unit_test::data::make(formats), format) {
+  const std::uint32_t cols = engine::traits_of(format.file).block_elems > 32 ? 1280 : 928;
+  constexpr std::uint32_t columns = 77;
+  const test_matrix gate(format, 200, cols, 21);
+  const test_matrix up(format, 200, cols, 22);
+  const test_matrix small(format, 72, cols, 23);
+  const test_input x(cols, columns, 24);
+  const std::vector<float> before(std::size_t{columns} * 480, 0.25F);
+  const std::vector<__half> poison(std::size_t{columns} * 208, __float2half_rn(-7.0F));
+  const auto run = [&](bool paired, auto launch) {
+    const device_array<float> out{std::span<const float>(before)};
+    const device_array<__half> act{std::span<const __half>(poison)};
+    kernels::packed_matmul_args a = arguments(gate, x, 0, columns, out);
+    a.w[1] = up.view;
+    a.w[2] = small.view;
+    a.matrices = paired ? 2 : 3;
+    a.output = paired ? kernels::matmul_output::swiglu : kernels::matmul_output::add;
+    a.out_stride = 480;
+    a.act = act.data();
+    a.act_stride = 208;
+    launch(a);
+    std::vector<std::byte> bytes;
+    const auto append = [&](const auto& values) {
+      const auto* first = reinterpret_cast<const std::byte*>(values.data());
+      bytes.insert(bytes.end(), first, first + values.size() * sizeof(values[0]));
+    };
+    append(out.read());
+    append(act.read());
+    return bytes;
+  };
+  for (const bool paired : {false, true}) {
+    const auto want = run(paired, [&](const kernels::packed_matmul_args& a) {
+      for (std::uint32_t first = 0; first < columns; first += 8) {
+        kernels::packed_matmul_args part = a;
+        part.columns = std::min(8U, columns - first);
+        part.x += std::size_t{first} * a.x_stride;
+        part.out += std::size_t{first} * a.out_stride;
+        part.act += std::size_t{first} * a.act_stride;
+        BOOST_REQUIRE_EQUAL(kernels::launch_packed_matvec(part, nullptr), 0);
+      }
+    });
+    for (const instance& i : instances) {
+      const auto got = run(paired, [&](const kernels::packed_matmul_args& a) {
+        kernels::tiled_matmul_args all{};
+        all.matmul = a;
+        all.tile_columns = i.tile_columns;
+        all.row_blocks = i.row_blocks;
+        BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+      });
+      BOOST_TEST((got == want), format << (paired ? " pair" : " stack") << ": tiles of " << i.tile_columns
+                                       << " columns and " << i.row_blocks << " sets of rows differ");
+    }
   }
 }
 
@@ -280,9 +355,16 @@ BOOST_DATA_TEST_CASE(experts_equal_single_matrices, boost::unit_test::data::make
   all.tiles = tiles.data();
   all.tile_count = count.data();
   all.tiles_max = kernels::sorted_tiles_max(pairs, experts);
-  BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
-  BOOST_TEST((std::memcmp(grouped.read().data(), got.data(), got.size() * sizeof(float)) == 0),
-             format << ": grouped differs");
+  for (const instance& i : instances) {
+    if (i.tile_columns < kernels::expert_tile_columns(pairs, experts)) continue;
+    all.tile_columns = i.tile_columns;
+    all.row_blocks = i.row_blocks;
+    BOOST_REQUIRE_EQUAL(cudaMemset(grouped.data(), 0xFF, grouped.size() * sizeof(float)), cudaSuccess);
+    BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+    BOOST_TEST((std::memcmp(grouped.read().data(), got.data(), got.size() * sizeof(float)) == 0),
+               format << ": grouped differs with tiles of " << i.tile_columns << " columns and "
+                      << i.row_blocks << " sets of rows");
+  }
 
   for (std::uint32_t i = 0; i < pairs; ++i) {
     const auto e = static_cast<std::uint32_t>(chosen[i]);
@@ -307,6 +389,24 @@ BOOST_AUTO_TEST_CASE(arguments_that_make_no_sense_are_refused_before_a_launch) {
   a.columns = 1;
   a.x = nullptr;
   BOOST_TEST(kernels::launch_packed_matvec(a, nullptr) != 0);
+
+  const auto refused = [&](auto change) {
+    kernels::tiled_matmul_args all{};
+    all.matmul = arguments(w, x, 0, 9, out);
+    change(all);
+    return kernels::launch_packed_matmul(all, nullptr) != 0;
+  };
+  const device_array<kernels::expert_tile> tiles(1);
+  const device_array<std::int32_t> count(1);
+  BOOST_TEST(refused([](auto& all) { all.matmul.columns = 0; }));
+  BOOST_TEST(refused([](auto& all) { all.tile_columns = 24; }));
+  BOOST_TEST(refused([](auto& all) { all.row_blocks = 3; }));
+  BOOST_TEST(refused([&](auto& all) { all.tiles = tiles.data(); }));
+  BOOST_TEST(refused([&](auto& all) {  // no width of the tiles
+    all.tiles = tiles.data();
+    all.tile_count = count.data();
+    all.tiles_max = 1;
+  }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

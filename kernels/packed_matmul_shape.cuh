@@ -1,0 +1,184 @@
+// How the throughput kernel divides its work: the shape of a block, its shared memory, and which rows and
+// columns an item is. Nothing here changes a bit of a result.
+//
+// A block is some warpgroups that multiply and some that stage activations. A warpgroup multiplies 64 rows
+// (four row tiles, one a warp) by N columns. With N = 128 two of them take two sets of rows and all of k;
+// with fewer columns four of them share `row_blocks` sets of rows and take turns with chunks of 256 of k.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/packed_matmul.hpp"
+#include "kernels/packed_tile.cuh"
+
+namespace orcd::kernels {
+
+inline constexpr std::uint32_t warpgroup_threads = 128;
+inline constexpr std::uint32_t group_row_tiles = 4;        ///< of a warpgroup
+inline constexpr std::uint32_t weight_request_bytes = 32;  ///< a warp's, in shared memory
+inline constexpr std::uint32_t multiprocessor_shared_bytes = 227 * 1024;
+
+/// Groups of 64 columns that one bulk copy of weights brings, per row tile.
+ORCD_HD constexpr std::uint32_t slot_groups_of(packed_format f) {
+  return f == packed_format::q8_0 ? 2 : is_float_format(f) ? 1 : 4;
+}
+
+ORCD_HD constexpr std::uint32_t smaller(std::uint32_t a, std::uint32_t b) {
+  return a < b ? a : b;
+}
+ORCD_HD constexpr std::uint32_t larger(std::uint32_t a, std::uint32_t b) {
+  return a > b ? a : b;
+}
+
+template <packed_format F, std::uint32_t N>
+struct block_plan {
+  static constexpr bool wide = N == 128;
+  static constexpr std::uint32_t multipliers = wide ? 2 : 4;  ///< warpgroups
+  static constexpr std::uint32_t stagers = wide ? 2 : 1;
+  static constexpr std::uint32_t threads = (multipliers + stagers) * warpgroup_threads;
+  static constexpr std::uint32_t stager_threads = stagers * warpgroup_threads;
+  /// Registers a thread, after the launch with an equal share each.
+  static constexpr std::uint32_t multiplier_registers = wide ? 200 : 104;
+  static constexpr std::uint32_t stager_registers = wide ? 56 : 64;
+  /// Sets of operand A: with two a warp unpacks while its last product runs. Four warpgroups overlap anyway.
+  static constexpr std::uint32_t buffers = N == 64 ? 1 : 2;
+  /// Most sets of 64 rows.
+  static constexpr std::uint32_t row_blocks_max = wide ? 2 : N == 64 ? 2 : 4;
+
+  /// Weights: every warp has a ring of its own.
+  static constexpr std::uint32_t slot_groups = slot_groups_of(F);
+  static constexpr std::uint32_t slot_bytes =
+      layout_of(F).bytes() * slot_groups * group_cols / layout_of(F).cols;
+  static constexpr std::uint32_t warps = multipliers * 4;
+  static constexpr std::uint32_t weight_ring_kib = wide ? 96 : N == 64 ? 96 : N == 32 ? 104 : 136;
+  static constexpr std::uint32_t slots = larger(2, smaller(6, weight_ring_kib * 1024 / warps / slot_bytes));
+  static constexpr std::uint32_t weight_bytes = warps * slots * slot_bytes;
+  /// A ring that cannot hold a chunk is refilled slot by slot, or its warp would wait for itself.
+  static constexpr bool refill_within_chunk = slots * slot_groups < groups_per_chunk;
+
+  /// Activations: one ring for the block, in rows of 128 bytes as operand B wants them.
+  static constexpr std::uint32_t stage_groups = N == 16 ? 2 : 1;
+  static constexpr std::uint32_t stage_bytes = N * 128 * stage_groups;
+  static constexpr std::uint32_t stages_ahead = N <= 32 ? 5 : N == 64 ? 3 : 2;  ///< in stagers' registers
+  /// Running sums that warpgroups hand on, [row block][register / 4][thread][4] floats.
+  static constexpr std::uint32_t totals_bytes = wide ? 0 : row_blocks_max * 64 * N * 4;
+  static constexpr std::uint32_t exchange_bytes = warps * 1024;  ///< gate and up of a pair of warps
+  static constexpr std::uint32_t request_bytes = warps * weight_request_bytes;
+  static constexpr std::uint32_t barrier_bytes = 1280;
+  static constexpr std::uint32_t stages =
+      smaller(24, (multiprocessor_shared_bytes - weight_bytes - totals_bytes - exchange_bytes -
+                   request_bytes - barrier_bytes - 1024) /
+                      stage_bytes);
+  /// Warpgroups that share rows: what all of them work on at once must fit into the ring, or one would take
+  /// a stage's bytes of a round before for its own.
+  static constexpr std::uint32_t parts_max = stages * stage_groups / groups_per_chunk;
+  static constexpr std::uint32_t stages_at = 0;  ///< from the first multiple of 1024
+  static constexpr std::uint32_t weights_at = stages * stage_bytes;
+  static constexpr std::uint32_t totals_at = weights_at + weight_bytes;
+  static constexpr std::uint32_t exchange_at = totals_at + totals_bytes;
+  static constexpr std::uint32_t requests_at = exchange_at + exchange_bytes;
+  static constexpr std::uint32_t barriers_at = requests_at + request_bytes;
+  static constexpr std::uint32_t shared_bytes = barriers_at + barrier_bytes + 1024;
+  static_assert(stages >= 3 && parts_max >= 1 && slot_bytes % 16 == 0 &&
+                shared_bytes <= multiprocessor_shared_bytes);
+  static_assert((2 * stages + warps * slots + 4 * multipliers) * 8 <= barrier_bytes);
+};
+
+/// One launch of one format.
+struct matmul_work {
+  tiled_matmul_args args;
+  std::uint32_t row_tiles;   ///< of all matrices
+  std::uint32_t row_blocks;  ///< sets of 64 rows of a block: 1, 2 or 4
+  std::uint32_t row_groups;  ///< row_tiles / (4 * row_blocks), rounded up
+  std::uint32_t groups;      ///< of 64 along k
+  std::uint32_t chunks;      ///< of 256 along k
+  std::uint64_t tile_bytes;  ///< of a row tile
+};
+
+/// Launches the instance for tiles of `columns` (16, 32, 64 or 128) with `blocks` blocks; a file per family
+/// of formats has the definitions.
+template <packed_format F>
+struct packed_tiles {
+  static int launch(const matmul_work& work, std::uint32_t columns, std::uint32_t blocks,
+                    cudaStream_t stream);
+};
+
+ORCD_HD constexpr bool is_paired(const packed_matmul_args& a) {
+  return a.output == matmul_output::swiglu || a.output == matmul_output::swiglu_clamped;
+}
+
+/// The columns of an item: `count` entries of the sorted list from `first`, all of one expert.
+struct column_range {
+  std::uint32_t first;
+  std::uint32_t count;
+  std::uint32_t expert;
+};
+
+/// A row tile in the stacked matrices.
+struct row_tile {
+  std::uint32_t matrix;
+  std::uint32_t tile;
+  std::uint32_t out_row;  ///< first row of the matrix in the stacked output
+  bool live;              ///< else past the end: computed like tile 0, never stored
+};
+
+/// Row tile `slot` of row group `row_group`. Gate and up tiles of the same rows are neighbours.
+__device__ inline row_tile row_tile_of(const matmul_work& work, std::uint32_t row_group, std::uint32_t slot) {
+  const packed_matmul_args& a = work.args.matmul;
+  const std::uint32_t index = row_group * group_row_tiles * work.row_blocks + slot;
+  row_tile r{0, index, 0, index < work.row_tiles};
+  if (!r.live) r.tile = 0;
+  if (is_paired(a)) {
+    r.matrix = slot & 1U;
+    r.tile /= 2;
+    return r;
+  }
+  while (r.matrix + 1 < a.matrices && r.tile >= a.w[r.matrix].row_tiles()) {
+    r.tile -= a.w[r.matrix].row_tiles();
+    r.out_row += a.w[r.matrix].rows;
+    ++r.matrix;
+  }
+  return r;
+}
+
+/// All items of a launch; block b takes items b, b + grid, b + 2 grid and so on. Neighbouring items share
+/// the weights of `band` column tiles, so that L2 gives them out once.
+template <std::uint32_t N>
+struct item_list {
+  static constexpr std::uint32_t band = 4;
+  std::uint32_t column_tiles;
+  std::uint32_t count;
+
+  __device__ explicit item_list(const matmul_work& work) {
+    column_tiles = work.args.tiles != nullptr ? static_cast<std::uint32_t>(*work.args.tile_count)
+                                              : (work.args.matmul.columns + N - 1) / N;
+    count = column_tiles * work.row_groups;
+  }
+  __device__ void place(const matmul_work& work, std::uint32_t item, std::uint32_t& row_group,
+                        std::uint32_t& column_tile) const {
+    const std::uint32_t first = item / (work.row_groups * band) * band;
+    const std::uint32_t in_band = item - first * work.row_groups;
+    const std::uint32_t width = min(band, column_tiles - first);
+    row_group = in_band / width;
+    column_tile = first + in_band % width;
+  }
+};
+
+template <std::uint32_t N>
+__device__ column_range columns_of(const tiled_matmul_args& args, std::uint32_t column_tile) {
+  if (args.tiles != nullptr) {
+    const expert_tile e = args.tiles[column_tile];
+    return {static_cast<std::uint32_t>(e.first), static_cast<std::uint32_t>(e.count),
+            static_cast<std::uint32_t>(e.expert)};
+  }
+  return {column_tile * N, min(N, args.matmul.columns - column_tile * N), 0};
+}
+
+/// Column of x, out and act for entry `listed` of the sorted list.
+__device__ inline std::uint32_t column_at(const tiled_matmul_args& args, std::uint32_t listed) {
+  return args.order != nullptr ? static_cast<std::uint32_t>(args.order[listed]) : listed;
+}
+
+}  // namespace orcd::kernels

@@ -90,8 +90,9 @@ void cuda_sampler::begin_chunk(const engine::sequence_step& part, const kernels:
   }
 }
 
-void cuda_sampler::sample(std::uint32_t columns) {
+void cuda_sampler::sample(std::uint32_t columns, unsigned long long* keys) {
   args_.columns = columns;
+  args_.keys = keys;
   ORCD_CUDA(kernels::launch_sample(args_, stream_));
 }
 

@@ -54,9 +54,9 @@ class cuda_sampler {
   /// The same of a prompt chunk; `sample` is null unless its last token asks for the next.
   void begin_chunk(const engine::sequence_step& part, const kernels::sample_request* sample,
                    std::uint32_t ticket);
-  /// Enqueues the choice for the first `columns` rows of the logits; takes no other argument, so that a
-  /// graph can hold it.
-  void sample(std::uint32_t columns);
+  /// Enqueues the choice for the first `columns` rows of the logits; takes nothing that changes from step to
+  /// step, so that a graph can hold it. `keys`: greedy keys of the forward pass, or null.
+  void sample(std::uint32_t columns, unsigned long long* keys = nullptr);
 
  private:
   kernels::step_target to_;

@@ -73,7 +73,10 @@ struct sample_args {
   const float* logits = nullptr;  ///< [columns][vocab]
   std::uint32_t vocab = 0;
   std::uint32_t columns = 0;
-  const sample_column* asked = nullptr;   ///< [columns]
+  const sample_column* asked = nullptr;  ///< [columns]
+  /// [columns] the highest logit that is not banned as ordered bits << 32 | ~id, if the kernel before found
+  /// it (greedy_key.cuh), or null; zeroed. Saves plain greedy columns a look at their logits.
+  unsigned long long* keys = nullptr;
   const std::uint32_t* banned = nullptr;  ///< bit per id, [(vocab + 31) / 32]; or null
   const std::uint32_t* ends = nullptr;    ///< likewise, tokens that end a sequence; or null
   const std::int32_t* history = nullptr;  ///< [slots][history_stride], token by position; null: no windows

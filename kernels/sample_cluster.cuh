@@ -19,14 +19,18 @@ inline constexpr std::uint32_t window_table = 8192;  ///< twice sample_window_ma
 
 /// Shared memory of a block; the scores of its slice of the vocabulary follow.
 struct sample_shared {
-  std::uint64_t pushed[2][2][sample_blocks];  ///< by turn, by value, by block
-  std::uint64_t warps[2][sample_warps];
+  std::uint64_t pushed[2][sample_blocks];  ///< by turn, by block
+  std::uint64_t warps[sample_warps];
   std::uint64_t list[list_max];           ///< order values; the first block's is used
   std::uint64_t totals[buckets_a_block];  ///< of this block's share of the buckets
   std::uint64_t rows[64];
+  std::uint64_t maxima[sample_blocks * sample_warps];  ///< the likeliest order value of every warp
+  std::uint32_t keys[sample_blocks * sample_warps];    ///< their upper halves
+  std::uint32_t threshold;
   std::uint64_t found[2];  ///< bucket and what lies before it; or the cut
-  std::uint32_t listed;    ///< in the first block: entries of the list, also those that found no room
-  std::int32_t chosen;     ///< in the first block
+  sample_column asked;
+  std::uint32_t listed;  ///< in the first block: entries of the list, also those that found no room
+  std::int32_t chosen;   ///< in the first block
   union {
     std::uint32_t parts[3][bucket_count];  ///< sums of the weights' 16-bit parts, or counts
     std::uint32_t window[window_table];    ///< id << 16 | occurrences
@@ -38,11 +42,11 @@ __device__ inline std::uint64_t warp_sum(std::uint64_t v) {
   for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, offset);
   return v;
 }
-__device__ inline std::uint64_t warp_max(std::uint64_t v) {
+__device__ inline std::uint64_t warp_min(std::uint64_t v) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
     const std::uint64_t other = __shfl_xor_sync(0xFFFFFFFFU, v, offset);
-    v = other > v ? other : v;
+    v = other < v ? other : v;
   }
   return v;
 }
@@ -68,17 +72,36 @@ class sample_cluster {
   }
   /// Ends with everything that any block wrote visible to all.
   __device__ void sync() { cluster_.sync(); }
+  /// sync() in two halves, for work of the block's own in between.
+  __device__ void arrive() { cluster_.barrier_arrive(); }
+  __device__ void wait() { cluster_.barrier_wait(); }
 
+  /// The least `order` of all threads; that of every warp is in own().maxima until the next call.
+  __device__ std::uint64_t least(std::uint64_t order) {
+    order = warp_min(order);
+    if (threadIdx.x % 32 < sample_blocks) {
+      of(threadIdx.x % 32).maxima[rank_ * sample_warps + threadIdx.x / 32] = order;
+    }
+    cluster_.sync();
+    constexpr std::uint32_t each = sample_blocks * sample_warps / 32;
+    std::uint64_t best = ~0ULL;
+#pragma unroll
+    for (std::uint32_t i = 0; i < each; ++i) {
+      const std::uint64_t other = shared_.maxima[i * 32 + threadIdx.x % 32];
+      best = other < best ? other : best;
+    }
+    return warp_min(best);
+  }
   /// The sum of `v` over each block; the array [sample_blocks] stays until the reduction after the next.
   __device__ const std::uint64_t* block_sums(std::uint64_t v) {
     v = warp_sum(v);
-    if (threadIdx.x % 32 == 0) shared_.warps[0][threadIdx.x / 32] = v;
+    if (threadIdx.x % 32 == 0) shared_.warps[threadIdx.x / 32] = v;
     __syncthreads();
     if (threadIdx.x < 32) {
-      v = warp_sum(shared_.warps[0][threadIdx.x]);
-      if (threadIdx.x < sample_blocks) of(threadIdx.x).pushed[turn_][0][rank_] = v;
+      v = warp_sum(shared_.warps[threadIdx.x]);
+      if (threadIdx.x < sample_blocks) of(threadIdx.x).pushed[turn_][rank_] = v;
     }
-    return next_turn()[0];
+    return next_turn();
   }
   __device__ std::uint64_t sum(std::uint64_t v) {
     const std::uint64_t* sums = block_sums(v);
@@ -86,36 +109,25 @@ class sample_cluster {
     for (std::uint32_t b = 0; b < sample_blocks; ++b) total += sums[b];
     return total;
   }
-  /// The highest `a` and the highest `b` of all threads.
-  __device__ void highest(std::uint64_t& a, std::uint64_t& b) {
-    a = warp_max(a);
-    b = warp_max(b);
-    if (threadIdx.x % 32 == 0) {
-      shared_.warps[0][threadIdx.x / 32] = a;
-      shared_.warps[1][threadIdx.x / 32] = b;
-    }
+  /// The greatest `v` of all threads.
+  __device__ std::uint64_t greatest(std::uint64_t v) {
+    v = ~warp_min(~v);
+    if (threadIdx.x % 32 == 0) shared_.warps[threadIdx.x / 32] = v;
     __syncthreads();
     if (threadIdx.x < 32) {
-      a = warp_max(shared_.warps[0][threadIdx.x]);
-      b = warp_max(shared_.warps[1][threadIdx.x]);
-      if (threadIdx.x < sample_blocks) {
-        of(threadIdx.x).pushed[turn_][0][rank_] = a;
-        of(threadIdx.x).pushed[turn_][1][rank_] = b;
-      }
+      v = ~warp_min(~shared_.warps[threadIdx.x]);
+      if (threadIdx.x < sample_blocks) of(threadIdx.x).pushed[turn_][rank_] = v;
     }
-    const auto* pushed = next_turn();
-    a = pushed[0][0];
-    b = pushed[1][0];
-    for (std::uint32_t i = 1; i < sample_blocks; ++i) {
-      a = pushed[0][i] > a ? pushed[0][i] : a;
-      b = pushed[1][i] > b ? pushed[1][i] : b;
-    }
+    const std::uint64_t* pushed = next_turn();
+    v = pushed[0];
+    for (std::uint32_t i = 1; i < sample_blocks; ++i) v = pushed[i] > v ? pushed[i] : v;
+    return v;
   }
 
  private:
   /// Two buffers in turn: a block may write the next one's values before a slow one has read these.
-  __device__ const std::uint64_t (*next_turn())[sample_blocks] {
-    const std::uint64_t(*pushed)[sample_blocks] = shared_.pushed[turn_];
+  __device__ const std::uint64_t* next_turn() {
+    const std::uint64_t* pushed = shared_.pushed[turn_];
     turn_ ^= 1U;
     cluster_.sync();
     return pushed;

@@ -25,11 +25,35 @@ __device__ inline float portable_exp(float x) {
   return __fmul_rn(e, __uint_as_float((exponent + 127U) << 23U));
 }
 
-/// exp((score - best) / temperature) in units of 2^-40, rounded down. Below -28 it is 0, as e^-28 < 2^-40.
-__device__ inline std::uint64_t weight_of(float score, float best, float temperature) {
-  const float gap = __fsub_rn(score, best);
-  const float exponent = temperature == 1.0F ? gap : __fdiv_rn(gap, temperature);
-  if (!(exponent > -28.0F)) return 0;
+/// What weights depend on beside the score.
+struct weight_scale {
+  float best = 0.0F;
+  float temperature = 1.0F;
+  float reciprocal = 1.0F;  ///< of the temperature
+  float limit = 0.0F;       ///< gaps below it weigh nothing
+
+  __device__ void set(float highest, float t) {
+    best = highest;
+    temperature = t;
+    reciprocal = __frcp_rn(t);
+    limit = -28.5F * t;
+  }
+};
+
+/// gap / temperature as one IEEE division, for limit <= gap <= 0. The quotient by the reciprocal is off by
+/// an ulp or two, and each exact remainder mends it, where nothing can underflow.
+__device__ inline float divided(float gap, const weight_scale& s) {
+  if (!(gap < -0x1p-50F && s.temperature > 0x1p-20F)) return __fdiv_rn(gap, s.temperature);
+  float q = __fmul_rn(gap, s.reciprocal);
+  q = __fmaf_rn(__fmaf_rn(-q, s.temperature, gap), s.reciprocal, q);
+  return __fmaf_rn(__fmaf_rn(-q, s.temperature, gap), s.reciprocal, q);
+}
+
+/// exp((score - best) / temperature) in units of 2^-40, rounded down; 0 below the limit, as e^-28 < 2^-40.
+__device__ inline std::uint64_t weight_of(float score, const weight_scale& s) {
+  const float gap = __fsub_rn(score, s.best);
+  if (!(gap > s.limit)) return 0;
+  const float exponent = divided(gap, s);
   return static_cast<std::uint64_t>(__float2ll_rz(__fmul_rn(portable_exp(exponent), 0x1.0p40F)));
 }
 

@@ -149,6 +149,33 @@ class sample_bench {
     }
   }
 
+  /// Column 0 is plainly greedy, 1 too but nothing can be chosen, 2 is not active; others look for
+  /// themselves.
+  void check_keys() {
+    for (std::uint32_t c = 0; c < columns_; ++c) {
+      params_[c] = {.temperature = c < 4 ? 0.0F : 0.7F};
+      asked_[c].request = request_of(params_[c], draws_[c], c == 3 ? 5 : 0);
+      asked_[c].request.result = columns_ - 1 - c;
+    }
+    asked_[2].active = 0;
+    std::vector<unsigned long long> keys(columns_, 0xC000'0000'0000'0000ULL | (0xFFFF'FFFFU - 123));
+    keys[1] = 0;
+    const device_array<unsigned long long> device_keys{std::span<const unsigned long long>(keys)};
+    const auto results = run(device_keys.data());
+    BOOST_TEST(results[columns_ - 1].token == 123);
+    BOOST_TEST(results[columns_ - 2].token == -1);
+    BOOST_TEST(results[columns_ - 3].token == -1);
+    BOOST_TEST(results[columns_ - 3].active == 0U);
+    engine::sampling_workspace workspace;
+    for (std::uint32_t c = 3; c < columns_; ++c) {
+      const auto row = std::span(logits_).subspan(std::size_t{c} * vocab_, vocab_);
+      BOOST_TEST(results[columns_ - 1 - c].token ==
+                 engine::sample(row, params_[c], {}, banned_, draws_[c], workspace));
+    }
+    for (const auto& result : results) BOOST_TEST(result.ticket == ticket);
+    for (const auto key : device_keys.read()) BOOST_TEST(key == 0U);
+  }
+
   /// Microseconds of one launch, in a stream that has more of them.
   double time(const engine::sampling_params& p, std::uint32_t logprobs) {
     for (auto& a : asked_) {
@@ -197,7 +224,7 @@ class sample_bench {
     return args;
   }
 
-  std::vector<kernels::sample_result> run() {
+  std::vector<kernels::sample_result> run(unsigned long long* keys = nullptr) {
     const device_array<float> logits{std::span<const float>(logits_)};
     const device_array<kernels::sample_column> asked{std::span<const kernels::sample_column>(asked_)};
     const device_array<std::int32_t> history{std::span<const std::int32_t>(history_)};
@@ -208,6 +235,7 @@ class sample_bench {
     for (const token_id id : banned_) bits[static_cast<std::size_t>(id) / 32] |= 1U << id % 32;
     const device_array<std::uint32_t> banned{std::span<const std::uint32_t>(bits)};
     if (!banned_.empty()) args.banned = banned.data();
+    args.keys = keys;
     BOOST_REQUIRE_EQUAL(kernels::launch_sample(args, nullptr), cudaSuccess);
     return results.read();
   }
@@ -262,6 +290,13 @@ BOOST_AUTO_TEST_CASE(chooses_what_the_host_chooses_for_real_vocabularies) {
   }
 }
 
+// Keys of the kernel before, here made of the wrong token on purpose: it is theirs to be right.
+BOOST_AUTO_TEST_CASE(plain_greedy_columns_take_the_key_that_is_given_and_all_keys_are_zeroed) {
+  sample_bench bench(1000, 6, 1);
+  bench.fill(shape::normal);
+  bench.check_keys();
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_launched_is_refused) {
   kernels::sample_args args;
   BOOST_TEST(kernels::launch_sample(args, nullptr) == cudaErrorInvalidValue);
@@ -284,12 +319,16 @@ BOOST_AUTO_TEST_CASE(times) {
       {"greedy, 20 logprobs", {.temperature = 0.0F}, 21}};
   for (const std::uint32_t vocab : {32'064U, 151'936U, 201'088U}) {
     for (const std::uint32_t columns : {1U, 8U}) {
-      for (const shape s : {shape::normal, shape::peaked}) {
+      for (const shape s : {shape::normal, shape::peaked, shape::flat}) {
+        if (columns > 1 && s != shape::normal) continue;
         sample_bench bench(vocab, columns, 1);
         bench.fill(s);
         for (const auto& [name, params, logprobs] : settings) {
           std::printf("sample: vocab %6u columns %u %s %-20s %6.1f us\n", vocab, columns,
-                      s == shape::normal ? "normal" : "peaked", name, bench.time(params, logprobs));
+                      s == shape::normal   ? "normal"
+                      : s == shape::peaked ? "peaked"
+                                           : "flat  ",
+                      name, bench.time(params, logprobs));
         }
       }
     }

@@ -65,6 +65,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   attended = plan.reserve(columns * w.attended * 2);
   activated = plan.reserve(pairs * w.ffn * 2);
   parts = plan.reserve(spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0);
+  arrivals = plan.reserve(columns * std::max(w.heads, 1U) * sizeof(std::uint32_t));
   router_logits = plan.reserve(columns * spec.experts * sizeof(float));
   chosen = plan.reserve(pairs * sizeof(std::int32_t));
   expert_weights = plan.reserve(pairs * sizeof(float));
@@ -166,23 +167,27 @@ void cuda_forward::run(std::uint32_t columns, bool prefill) {
   }
 }
 
+/// The residual stream's norm as a product's input: of one column inside the product itself.
+void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns) {
+  const auto eps = static_cast<float>(spec_.rms_eps);
+  if (columns == 1) {
+    args.norm_x = at<float>(layout_.residual);
+    args.norm_weight = norm;
+    args.norm_eps = eps;
+    return;
+  }
+  args.x = at<__half>(layout_.normed);
+  args.x_stride = up_to(spec_.embedding, kernels::group_cols);
+  ORCD_CUDA(kernels::launch_norm_to_half({at<float>(layout_.residual), norm, spec_.embedding, columns,
+                                          nullptr, eps, at<__half>(layout_.normed), args.x_stride},
+                                         stream_));
+}
+
 /// One product over the residual stream's norm (or over args.x when `norm` is null), by the kernel that
 /// fits the number of columns.
 void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns) {
   args.columns = columns;
-  if (norm != nullptr && columns == 1) {
-    args.norm_x = at<float>(layout_.residual);
-    args.norm_weight = norm;
-    args.norm_eps = static_cast<float>(spec_.rms_eps);
-  } else if (norm != nullptr) {
-    const std::uint32_t stride = up_to(spec_.embedding, kernels::group_cols);
-    ORCD_CUDA(
-        kernels::launch_norm_to_half({at<float>(layout_.residual), norm, spec_.embedding, columns, nullptr,
-                                      static_cast<float>(spec_.rms_eps), at<__half>(layout_.normed), stride},
-                                     stream_));
-    args.x = at<__half>(layout_.normed);
-    args.x_stride = stride;
-  }
+  if (norm != nullptr) take_norm(args, norm, columns);
   if (columns > kernels::matvec_columns_max && tiled_kernel_takes(args)) {
     kernels::tiled_matmul_args tiled;
     tiled.matmul = args;
@@ -197,6 +202,31 @@ void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm
     if (args.act != nullptr) part.act += std::uint64_t{first} * args.act_stride;
     ORCD_CUDA(kernels::launch_packed_matvec(part, stream_));
   }
+}
+
+/// Queries, keys and values of the product: what happens to them before attention.
+kernels::rope_store_args cuda_forward::rope_of(std::uint32_t layer, std::uint32_t columns) const {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const engine::layer_spec& spec = spec_.layers[layer];
+  kernels::rope_store_args rope;
+  rope.qkv = at<float>(layout_.qkv);
+  rope.stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  rope.steps = steps();
+  rope.columns = columns;
+  rope.heads = spec.heads;
+  rope.kv_heads = spec.kv_heads;
+  rope.width = spec_.key_length;
+  rope.padded_width = padded_width_;
+  rope.rope_dims = spec.rope.dims;
+  rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
+  rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::head_width_max;
+  rope.magnitude = magnitudes_[rope_of_layer_[layer]];
+  rope.q_norm = w.q_norm;
+  rope.k_norm = w.k_norm;
+  rope.norm_eps = static_cast<float>(spec_.rms_eps);
+  rope.q = at<__half>(layout_.q);
+  rope.cache = pages_of(layer);
+  return rope;
 }
 
 void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool prefill) {
@@ -217,26 +247,7 @@ void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool pr
   multiply(qkv, w.attn_norm, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv_width);
 
-  kernels::rope_store_args rope;
-  rope.qkv = at<float>(layout_.qkv);
-  rope.stride = qkv_width;
-  rope.steps = steps();
-  rope.columns = columns;
-  rope.heads = spec.heads;
-  rope.kv_heads = spec.kv_heads;
-  rope.width = spec_.key_length;
-  rope.padded_width = padded_width_;
-  rope.rope_dims = spec.rope.dims;
-  rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
-  rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::head_width_max;
-  rope.magnitude = magnitudes_[rope_of_layer_[layer]];
-  rope.q_norm = w.q_norm;
-  rope.k_norm = w.k_norm;
-  rope.norm_eps = static_cast<float>(spec_.rms_eps);
-  rope.q = at<__half>(layout_.q);
-  rope.cache = pages_of(layer);
-  ORCD_CUDA(kernels::launch_rope_store(rope, stream_));
-
+  const kernels::rope_store_args rope = rope_of(layer, columns);
   kernels::attention_args_paged attend;
   attend.q = rope.q;
   attend.cache = rope.cache;
@@ -251,9 +262,13 @@ void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool pr
   attend.sinks = w.sinks;
   attend.out = at<__half>(layout_.attended);
   attend.out_stride = up_to(spec.heads * spec_.value_length, kernels::group_cols);
-  attend.partial = at<float>(layout_.partial);
-  ORCD_CUDA(prefill ? kernels::launch_attention_prefill(attend, stream_)
-                    : kernels::launch_attention_decode(attend, stream_));
+  if (prefill) {
+    ORCD_CUDA(kernels::launch_rope_store(rope, stream_));
+    ORCD_CUDA(kernels::launch_attention_prefill(attend, stream_));
+  } else {
+    ORCD_CUDA(kernels::launch_attention_decode(
+        {rope, attend, at<float>(layout_.partial), at<std::uint32_t>(layout_.arrivals)}, stream_));
+  }
 
   kernels::packed_matmul_args o;
   o.w[0] = w.o;
@@ -325,21 +340,26 @@ void cuda_forward::multiply_experts(const kernels::tiled_matmul_args& args) {
 void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
   const cuda_layer_weights& w = weights_.layers[layer];
   const std::uint32_t pairs = columns * spec_.experts_used;
-  const std::uint32_t width = up_to(spec_.embedding, kernels::group_cols);
   const std::uint32_t stride = up_to(spec_.layers[layer].ffn_size, kernels::group_cols);
   const auto eps = static_cast<float>(spec_.rms_eps);
   auto* residual = at<float>(layout_.residual);
   auto* chosen = at<std::int32_t>(layout_.chosen);
   auto* expert_weights = at<float>(layout_.expert_weights);
-  ORCD_CUDA(kernels::launch_router({residual, w.ffn_norm, eps, w.router, w.router_bias, spec_.embedding,
-                                    spec_.experts, columns, at<float>(layout_.router_logits)},
-                                   stream_));
-  ORCD_CUDA(kernels::launch_choose_experts(
-      {at<float>(layout_.router_logits), spec_.experts, spec_.experts_used, columns, chosen, expert_weights},
-      stream_));
-  ORCD_CUDA(kernels::launch_norm_to_half(
-      {residual, w.ffn_norm, spec_.embedding, columns, nullptr, eps, at<__half>(layout_.normed), width},
-      stream_));
+  kernels::route_args route;
+  route.x = residual;
+  route.norm_weight = w.ffn_norm;
+  route.norm_eps = eps;
+  route.router = w.router;
+  route.bias = w.router_bias;
+  route.width = spec_.embedding;
+  route.experts = spec_.experts;
+  route.used = spec_.experts_used;
+  route.columns = columns;
+  route.logits = at<float>(layout_.router_logits);
+  route.chosen = chosen;
+  route.weights = expert_weights;
+  route.arrivals = at<std::uint32_t>(layout_.arrivals);
+  ORCD_CUDA(kernels::launch_route(route, stream_));
 
   kernels::tiled_matmul_args gate_up;
   gate_up.matmul.w[0] = w.expert_gate;
@@ -348,8 +368,7 @@ void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
   gate_up.matmul.bias[1] = w.expert_up_bias;
   gate_up.matmul.matrices = 2;
   gate_up.matmul.columns = pairs;
-  gate_up.matmul.x = at<__half>(layout_.normed);
-  gate_up.matmul.x_stride = width;
+  take_norm(gate_up.matmul, w.ffn_norm, columns);
   gate_up.matmul.x_divisor = spec_.experts_used;
   gate_up.matmul.output = activation_of(spec_);
   gate_up.matmul.act = at<__half>(layout_.activated);

@@ -36,7 +36,7 @@ struct work_layout {
   explicit work_layout(const engine::model_spec& spec, const cuda_extents& extents);
 
   std::uint64_t steps, sample_rows, page_table, inv_freq;
-  std::uint64_t residual, normed, qkv, q, attended, activated, parts;
+  std::uint64_t residual, normed, qkv, q, attended, activated, parts, arrivals;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
   std::uint64_t partial, logits, banned, keys;
   std::uint64_t bytes = 0;
@@ -80,6 +80,7 @@ class cuda_forward {
   }
   void write_tables();
   void run(std::uint32_t columns, bool prefill);
+  [[nodiscard]] kernels::rope_store_args rope_of(std::uint32_t layer, std::uint32_t columns) const;
   void attention(std::uint32_t layer, std::uint32_t columns, bool prefill);
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
   void expert_ffn(std::uint32_t layer, std::uint32_t columns);
@@ -87,6 +88,7 @@ class cuda_forward {
                     kernels::tiled_matmul_args& down);
   void multiply_experts(const kernels::tiled_matmul_args& args);
   void head(std::uint32_t rows, const std::int32_t* residual_rows);
+  void take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns);
   void multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns);
   [[nodiscard]] kernels::kv_pages pages_of(std::uint32_t layer) const;
   [[nodiscard]] std::uint64_t key_page_bytes(std::uint32_t layer) const noexcept;

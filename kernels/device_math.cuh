@@ -10,12 +10,12 @@ namespace orcd::kernels {
 /// Threads of every block that reduces a row: the order of a reduction depends on this number alone.
 inline constexpr std::uint32_t row_threads = 256;
 
-/// Sum over the block of one value a thread, in a fixed tree; every thread gets it. `scratch` [8] is
-/// shared memory; ends with the block synchronized.
+/// Sum of one value of each of the block's first row_threads threads, in a fixed tree; every thread of the
+/// block gets it. `scratch` [8] is shared memory; ends with the block synchronized.
 __device__ inline float block_sum(float v, float* scratch) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, offset);
-  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
+  if (threadIdx.x % 32 == 0 && threadIdx.x < row_threads) scratch[threadIdx.x / 32] = v;
   __syncthreads();
   float sum = 0.0F;
 #pragma unroll
@@ -24,11 +24,16 @@ __device__ inline float block_sum(float v, float* scratch) {
   return sum;
 }
 
-/// 1 / sqrt(mean(x^2) + eps) of a row, by a block of row_threads threads.
+/// 1 / sqrt(mean(x^2) + eps) of n values with this sum of squares.
+__device__ inline float rms_scale(float squares, std::uint32_t n, float eps) {
+  return rsqrtf(squares / static_cast<float>(n) + eps);
+}
+
+/// The scale of a row, by a block of row_threads threads.
 __device__ inline float row_rms_scale(const float* x, std::uint32_t n, float eps, float* scratch) {
   float squares = 0.0F;
   for (std::uint32_t i = threadIdx.x; i < n; i += row_threads) squares = fmaf(x[i], x[i], squares);
-  return rsqrtf(block_sum(squares, scratch) / static_cast<float>(n) + eps);
+  return rms_scale(block_sum(squares, scratch), n, eps);
 }
 
 /// f16 with saturation: an activation past the f16 range must not turn the whole row into NaN.

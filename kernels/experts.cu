@@ -1,61 +1,45 @@
+#include <algorithm>
 #include <cmath>
 
-#include "kernels/device_math.cuh"
+#include "kernels/arrival.cuh"
+#include "kernels/bulk_copy.cuh"
+#include "kernels/expert_rank.cuh"
 #include "kernels/experts.hpp"
 #include "kernels/launch.cuh"
+#include "kernels/norm_row.cuh"
 
 namespace orcd::kernels {
 namespace {
 
 constexpr std::uint32_t row_warps = row_threads / 32;
 
-/// grid: (columns, groups of eight experts); one warp an expert, lanes take every 32nd product.
-__global__ void __launch_bounds__(row_threads) router_kernel(router_args a) {
-  extern __shared__ float normed[];
-  __shared__ float scratch[8];
-  wait_for_previous_kernel();
-  allow_next_kernel();
-  const float* x = a.x + static_cast<std::uint64_t>(blockIdx.x) * a.width;
-  const float scale = row_rms_scale(x, a.width, a.norm_eps, scratch);
-  for (std::uint32_t i = threadIdx.x; i < a.width; i += row_threads) {
-    normed[i] = __fmul_rn(__fmul_rn(x[i], scale), a.norm_weight[i]);
-  }
-  __syncthreads();
-  const std::uint32_t expert = blockIdx.y * row_warps + threadIdx.x / 32;
-  if (expert >= a.experts) return;
-  const float* w = a.router + static_cast<std::uint64_t>(expert) * a.width;
+struct route_shared {
+  std::uint64_t barrier;
+  float scratch[8];
+  bool chooses;
+};
+
+/// One warp: expert `expert`'s logit. Lanes take every 32nd product.
+__device__ float logit_of(const float* w, const float* normed, std::uint32_t width) {
   float sum = 0.0F;
-  for (std::uint32_t i = threadIdx.x % 32; i < a.width; i += 32) sum = __fmaf_rn(w[i], normed[i], sum);
+#pragma unroll 8
+  for (std::uint32_t i = threadIdx.x % 32; i < width; i += 32) sum = __fmaf_rn(w[i], normed[i], sum);
 #pragma unroll
-  for (std::uint32_t offset = 16; offset > 0; offset /= 2) {
+  for (std::uint32_t offset = 16; offset > 0; offset /= 2)
     sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFU, sum, offset));
-  }
-  if (threadIdx.x % 32 == 0) {
-    if (a.bias != nullptr) sum = __fadd_rn(sum, a.bias[expert]);
-    a.logits[static_cast<std::uint64_t>(blockIdx.x) * a.experts + expert] = sum;
-  }
+  return sum;
 }
 
-/// Order-preserving bits of a float above the inverted id: the maximum is the highest logit, then the
-/// lowest id. NaN counts as lower than everything.
-__device__ std::uint64_t rank_key(float logit, std::uint32_t id) {
-  if (isnan(logit)) return ~id;
-  const std::uint32_t bits = __float_as_uint(logit);
-  const std::uint32_t ordered = bits & 0x80000000U ? ~bits : bits | 0x80000000U;
-  return static_cast<std::uint64_t>(ordered) << 32 | (~id & 0xFFFFFFFFU);
-}
-
-/// One warp a column.
-__global__ void __launch_bounds__(32) choose_kernel(choose_experts_args a) {
-  wait_for_previous_kernel();
-  allow_next_kernel();
-  const float* logits = a.logits + static_cast<std::uint64_t>(blockIdx.x) * a.experts;
+/// One warp: chooses for a column.
+__device__ void choose(const route_args& a, std::uint32_t column) {
+  const float* logits = a.logits + static_cast<std::uint64_t>(column) * a.experts;
+  const std::uint32_t lane = threadIdx.x % 32;
   float picked[experts_used_max];
   std::uint64_t bound = ~0ull;  // keys at or above it are taken already
   for (std::uint32_t i = 0; i < a.used; ++i) {
     std::uint64_t best = 0;
-    for (std::uint32_t e = threadIdx.x; e < a.experts; e += 32) {
-      const std::uint64_t key = rank_key(logits[e], e);
+    for (std::uint32_t e = lane; e < a.experts; e += 32) {
+      const std::uint64_t key = rank_key(__ldcg(logits + e), e);
       if (key < bound && key > best) best = key;
     }
     for (std::uint32_t offset = 16; offset > 0; offset /= 2) {
@@ -64,10 +48,10 @@ __global__ void __launch_bounds__(32) choose_kernel(choose_experts_args a) {
     }
     bound = best;
     const std::uint32_t expert = ~static_cast<std::uint32_t>(best & 0xFFFFFFFFU);
-    picked[i] = logits[expert];
-    if (threadIdx.x == 0) a.chosen[blockIdx.x * a.used + i] = static_cast<std::int32_t>(expert);
+    picked[i] = __ldcg(logits + expert);
+    if (lane == 0) a.chosen[column * a.used + i] = static_cast<std::int32_t>(expert);
   }
-  if (threadIdx.x != 0) return;
+  if (lane != 0) return;
   const float highest = picked[0];
   float sum = 0.0F;
   for (std::uint32_t i = 0; i < a.used; ++i) {
@@ -75,7 +59,42 @@ __global__ void __launch_bounds__(32) choose_kernel(choose_experts_args a) {
     picked[i] = p;
     sum = __fadd_rn(sum, p);
   }
-  for (std::uint32_t i = 0; i < a.used; ++i) a.weights[blockIdx.x * a.used + i] = __fdiv_rn(picked[i], sum);
+  for (std::uint32_t i = 0; i < a.used; ++i) a.weights[column * a.used + i] = __fdiv_rn(picked[i], sum);
+}
+
+/// grid: (columns, groups of eight experts); one warp an expert, whose row comes ahead of the input. The
+/// column's last block chooses. Shared memory: the norm, then eight rows.
+__global__ void __launch_bounds__(row_threads) route_kernel(const __grid_constant__ route_args a) {
+  extern __shared__ __align__(16) float normed[];
+  __shared__ route_shared shared;
+  const std::uint32_t column = blockIdx.x;
+  const std::uint32_t first = blockIdx.y * row_warps;
+  const std::uint32_t experts = min(row_warps, a.experts - first);
+  float* const rows = normed + a.width;
+  const std::uint32_t row_bytes = a.width * static_cast<std::uint32_t>(sizeof(float));
+  const std::uint32_t barrier = shared_address_of(&shared.barrier);
+  if (threadIdx.x == 0) {
+    barrier_init(barrier, 1);
+    barrier_init_done();
+    barrier_expect(barrier, experts * row_bytes);
+    bulk_copy(shared_address_of(rows), a.router + static_cast<std::uint64_t>(first) * a.width,
+              experts * row_bytes, barrier);
+  }
+  allow_next_kernel();
+  const norm_weights weights(a.norm_weight, a.width);
+  wait_for_previous_kernel();
+  norm_row(a.x + static_cast<std::uint64_t>(column) * a.width, a.width, a.width, weights, a.norm_eps,
+           shared.scratch, [&](std::uint32_t i, float value) { normed[i] = value; });
+  __syncthreads();
+  barrier_wait(barrier, 0);
+  if (const std::uint32_t warp = threadIdx.x / 32; warp < experts) {
+    float logit = logit_of(rows + warp * a.width, normed, a.width);
+    if (threadIdx.x % 32 == 0) {
+      if (a.bias != nullptr) logit = __fadd_rn(logit, a.bias[first + warp]);
+      a.logits[static_cast<std::uint64_t>(column) * a.experts + first + warp] = logit;
+    }
+  }
+  if (arrives_last(a.arrivals + column, gridDim.y, shared.chooses) && threadIdx.x < 32) choose(a, column);
 }
 
 /// One block; one warp an expert at a time, in the order of the pairs.
@@ -83,8 +102,8 @@ __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::in
   __shared__ std::int32_t counts[experts_max];
   __shared__ std::int32_t starts[experts_max];
   __shared__ std::int32_t first_tiles[experts_max];
-  wait_for_previous_kernel();
   allow_next_kernel();
+  wait_for_previous_kernel();
   for (std::uint32_t e = threadIdx.x; e < a.experts; e += blockDim.x) counts[e] = 0;
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < a.pairs; i += blockDim.x) atomicAdd(&counts[a.chosen[i]], 1);
@@ -118,8 +137,8 @@ __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::in
 }
 
 __global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_args a) {
-  wait_for_previous_kernel();
   allow_next_kernel();
+  wait_for_previous_kernel();
   const std::uint32_t c = blockIdx.x * row_threads + threadIdx.x;
   if (c >= a.width) return;
   const std::uint64_t m = blockIdx.y;
@@ -133,21 +152,20 @@ __global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_ar
 
 }  // namespace
 
-int launch_router(const router_args& a, CUstream_st* stream) {
+int launch_route(const route_args& a, CUstream_st* stream) {
   if (a.x == nullptr || a.norm_weight == nullptr || a.router == nullptr || a.logits == nullptr ||
-      a.width == 0 || a.width > 11'000 || a.experts == 0 || a.experts > experts_max || a.columns == 0) {
+      a.chosen == nullptr || a.weights == nullptr || a.arrivals == nullptr || a.width == 0 ||
+      a.width % 4 != 0 || a.experts == 0 || a.experts > experts_max || a.columns == 0 || a.used == 0 ||
+      a.used > experts_used_max || a.used > a.experts)
     return cudaErrorInvalidValue;
-  }
-  return launch_dependent(router_kernel, dim3(a.columns, (a.experts + row_warps - 1) / row_warps),
-                          dim3(row_threads), a.width * sizeof(float), stream, a);
-}
-
-int launch_choose_experts(const choose_experts_args& a, CUstream_st* stream) {
-  if (a.logits == nullptr || a.chosen == nullptr || a.weights == nullptr || a.columns == 0 || a.used == 0 ||
-      a.used > experts_used_max || a.used > a.experts || a.experts > experts_max) {
-    return cudaErrorInvalidValue;
-  }
-  return launch_dependent(choose_kernel, dim3(a.columns), dim3(32), 0, stream, a);
+  constexpr std::size_t shared_max = 226 * 1024;
+  static const cudaError_t opted_in =
+      cudaFuncSetAttribute(route_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_max);
+  if (opted_in != cudaSuccess) return opted_in;
+  const std::size_t bytes = std::size_t{a.width} * (1 + std::min(row_warps, a.experts)) * sizeof(float);
+  if (bytes > shared_max) return cudaErrorInvalidValue;
+  return launch_dependent(route_kernel, dim3(a.columns, (a.experts + row_warps - 1) / row_warps),
+                          dim3(row_threads), bytes, stream, a);
 }
 
 int launch_sort_experts(const sort_experts_args& a, CUstream_st* stream) {

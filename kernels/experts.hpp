@@ -10,31 +10,25 @@ inline constexpr std::uint32_t experts_max = 512;
 inline constexpr std::uint32_t experts_used_max = 16;
 
 /// logits[m][e] = router[e] . norm(x[m]) + bias[e], all in f32: routing decides which weights are read,
-/// so its input is not rounded to f16.
-struct router_args {
+/// so its input is not rounded to f16. Then the `used` highest logits of each column, and the softmax over
+/// them. Softmax over all experts with the chosen ones renormalised is the same value, so there is one
+/// formula.
+struct route_args {
   const float* x = nullptr;            ///< [columns][width]
   const float* norm_weight = nullptr;  ///< [width]
   float norm_eps = 0.0F;
-  const float* router = nullptr;  ///< [experts][width], f32 rows
+  const float* router = nullptr;  ///< [experts][width], f32 rows; 16-byte aligned
   const float* bias = nullptr;    ///< [experts] or null
-  std::uint32_t width = 0;
-  std::uint32_t experts = 0;
-  std::uint32_t columns = 0;
-  float* logits = nullptr;  ///< [columns][experts]
-};
-[[nodiscard]] int launch_router(const router_args& args, CUstream_st* stream);
-
-/// The `used` highest logits of each column, and the softmax over them. Softmax over all experts with
-/// the chosen ones renormalised is the same value, so there is one formula.
-struct choose_experts_args {
-  const float* logits = nullptr;  ///< [columns][experts]
+  std::uint32_t width = 0;        ///< a multiple of 4
   std::uint32_t experts = 0;
   std::uint32_t used = 0;
   std::uint32_t columns = 0;
-  std::int32_t* chosen = nullptr;  ///< [columns][used]
-  float* weights = nullptr;        ///< [columns][used]
+  float* logits = nullptr;            ///< out, [columns][experts]
+  std::int32_t* chosen = nullptr;     ///< out, [columns][used]
+  float* weights = nullptr;           ///< out, [columns][used]
+  std::uint32_t* arrivals = nullptr;  ///< workspace, [columns]; zero between launches
 };
-[[nodiscard]] int launch_choose_experts(const choose_experts_args& args, CUstream_st* stream);
+[[nodiscard]] int launch_route(const route_args& args, CUstream_st* stream);
 
 /// Sorts the pairs (column, rank) by expert and cuts each expert's run into tiles of
 /// expert_tile_columns(pairs, experts).

@@ -1,6 +1,13 @@
-// The latency kernel: a few columns, every weight read once, all of k inside one block.
+// The latency kernel: a few columns, every weight read once. A launch is one wave of blocks; a block owns
+// row tiles for all of k. Each of its warps has a run of 256-column chunks of them, which bulk copies bring
+// into the warp's own ring of shared memory. The ring is filled before the kernel waits for the one ahead
+// of it, so that memory never idles between products.
+#include <algorithm>
+
 #include "kernels/device_math.cuh"
 #include "kernels/launch.cuh"
+#include "kernels/matvec_ring.cuh"
+#include "kernels/norm_row.cuh"
 #include "kernels/packed_dispatch.cuh"
 #include "kernels/packed_matmul.hpp"
 #include "kernels/packed_tile.cuh"
@@ -8,261 +15,429 @@
 namespace orcd::kernels {
 namespace {
 
-constexpr std::uint32_t warps = row_threads / 32;
+/// Shared memory with which two launches, one at work and one filling its rings, fit on a multiprocessor.
+constexpr std::uint32_t shared_of_two = 113 * 1024;
+constexpr std::uint32_t shared_max = 227 * 1024;
 
-/// What one warp asks of L2 before its input is ready.
-constexpr std::uint64_t prefetch_bytes = 16 * 1024;
-
-/// How a block's eight warps share row tiles: `tiles` tiles, `split` warps along k for each.
-struct block_shape {
-  std::uint32_t tiles;
-  std::uint32_t split;
+/// What is applied to an output's folded sums; the defaults change no bit.
+struct result_terms {
+  float scale[2] = {1.0F, 1.0F};
+  float bias[2] = {-0.0F, -0.0F};
+  float old = 0.0F;  ///< what the sum is added to
 };
 
-struct shared_layout {
-  __half* x;       ///< [columns][x_stride]
-  float* partial;  ///< [tiles][chunks][16 * columns]
-  float* scratch;  ///< [8]
+/// At the start of shared memory; x [columns][x_stride], the sums [chunk of the block][columns][16] of
+/// shared tiles, and the rings follow.
+struct matvec_shared {
+  std::uint64_t barriers[matvec_warps][slots_max];
+  result_terms terms[matvec_threads];
+  float scratch[8];
 };
 
-/// Where in the stacked matrices a row tile lies.
-struct tile_place {
-  std::uint32_t matrix;
-  std::uint32_t tile;
-  std::uint32_t out_row;  ///< first row of the matrix in the stacked output
-};
-
-__device__ tile_place place_of(const packed_matmul_args& a, std::uint32_t index) {
-  tile_place p{0, index, 0};
-  while (p.matrix + 1 < a.matrices && p.tile >= a.w[p.matrix].row_tiles()) {
-    p.tile -= a.w[p.matrix].row_tiles();
-    p.out_row += a.w[p.matrix].rows;
-    ++p.matrix;
-  }
-  return p;
-}
-
-/// The dot products of one warp: chunks [first, last) of a row tile against all columns, each chunk's
-/// sum written to its own place, so that the fold does not depend on the split.
+/// acc = one chunk of a row tile times all columns. `x` is the lane's: its column's value 16 t of chunk 0.
 template <packed_format F>
-__device__ void warp_chunks(const packed_matrix& w, const std::byte* tile, std::uint32_t first,
-                            std::uint32_t last, std::uint32_t columns, std::uint32_t x_stride,
-                            const shared_layout& shared, float* partial) {
-  using stage = tile_stage<F>;
+__device__ __forceinline__ void multiply_chunk(weight_ring& ring, std::uint32_t chunk, std::uint32_t groups,
+                                               const __half* x, float (&acc)[4]) {
+  constexpr std::uint32_t in_piece = default_stage_groups(F);
   const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t g = lane / 4;
-  const std::uint32_t t = lane % 4;
-  const std::uint32_t end = min(last * groups_per_chunk, w.groups());
-  std::uint32_t group = first * groups_per_chunk;
-  stage current;
-  if (group < end) current.load(tile, group, end, lane);
-  float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
-  while (group < end) {
-    stage next = current;
-    if (group + stage::groups < end) next.load(tile, group + stage::groups, end, lane);
+  tile_stage<F, 1> stage;
 #pragma unroll
-    for (std::uint32_t u = 0; u < stage::groups; ++u) {
-      if (group + u >= end) break;
-      uint4 b[2] = {};
-      if (g < columns) {
-        const auto* p =
-            reinterpret_cast<const uint4*>(shared.x + g * x_stride + (group + u) * group_cols + 16 * t);
-        b[0] = p[0];
-        b[1] = p[1];
-      }
-      const std::uint32_t words[8] = {b[0].x, b[0].y, b[0].z, b[0].w, b[1].x, b[1].y, b[1].z, b[1].w};
+  for (std::uint32_t first = 0; first < groups_per_chunk; first += in_piece) {
+    if (chunk * groups_per_chunk + first >= groups) break;
+    const std::byte* piece = ring.front();
+#pragma unroll
+    for (std::uint32_t i = 0; i < in_piece; ++i) {
+      const std::uint32_t u = first + i;
+      if (chunk * groups_per_chunk + u >= groups) break;
+      stage.template load<from_shared>(piece, i, in_piece, lane);
+      const auto* p = reinterpret_cast<const uint4*>(x + chunk * chunk_cols + u * group_cols);
+      const uint4 low = p[0];
+      const uint4 high = p[1];
+      const std::uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
       for (std::uint32_t s = 0; s < 4; ++s) {
         std::uint32_t fragment[4];
-        current.fragment(u, (group + u) % 4, s, t, fragment);
+        stage.fragment(0, u, s, lane % 4, fragment);
         mma_16x8x16(acc, fragment, words[2 * s], words[2 * s + 1]);
       }
     }
-    group += stage::groups;
-    if (group % groups_per_chunk == 0 || group >= end) {
-      float* sums = partial + ((group - 1) / groups_per_chunk) * (tile_rows * columns);
-#pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        const std::uint32_t column = 2 * t + (i & 1U);
-        if (column < columns) sums[column * tile_rows + g + (i / 2) * 8] = acc[i];
-        acc[i] = 0.0F;
-      }
-    }
-    current = next;
+    ring.pop();
   }
 }
 
-/// Runs warp_chunks for the format the matrix has; uniform over the warp.
-__device__ void warp_tile(const packed_matrix& w, const std::byte* tile, std::uint32_t first,
-                          std::uint32_t last, std::uint32_t columns, std::uint32_t x_stride,
-                          const shared_layout& shared, float* partial) {
+/// Calls take(chunk, sums) for each of these chunks of a row tile.
+template <class Take>
+__device__ __forceinline__ void multiply_run(const packed_matrix& w, weight_ring& ring, chunk_range chunks,
+                                             const __half* x, Take&& take) {
   with_format(w.format, 0, [&](auto format) {
-    warp_chunks<decltype(format)::value>(w, tile, first, last, columns, x_stride, shared, partial);
+    for (std::uint32_t chunk = chunks.first; chunk < chunks.last; ++chunk) {
+      float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
+      multiply_chunk<decltype(format)::value>(ring, chunk, w.groups(), x, acc);
+      take(chunk, acc);
+    }
     return 0;
   });
 }
 
-/// Brings the activations of this block's columns into shared memory as f16.
-__device__ void stage_input(const packed_matmul_args& a, std::uint32_t first_column, std::uint32_t columns,
-                            std::uint32_t x_stride, const shared_layout& shared) {
+/// Brings a row of activations, or the norm of one of the residual stream, into shared memory as f16.
+__device__ __forceinline__ void stage_input(const packed_matmul_args& a, const norm_weights& weights,
+                                            std::uint32_t row, __half* x, float* scratch) {
+  const std::uint32_t cols = a.w[0].cols;
   const std::uint32_t padded = a.w[0].groups() * group_cols;
-  for (std::uint32_t c = 0; c < columns; ++c) {
-    const std::uint32_t row = (first_column + c) / a.x_divisor;
-    __half* to = shared.x + c * x_stride;
-    if (a.norm_x != nullptr) {
-      const float* x = a.norm_x + static_cast<std::uint64_t>(row) * a.w[0].cols;
-      const float scale = row_rms_scale(x, a.w[0].cols, a.norm_eps, shared.scratch);
-      for (std::uint32_t i = threadIdx.x; i < padded; i += row_threads) {
-        to[i] = i < a.w[0].cols ? to_half(x[i] * scale * a.norm_weight[i]) : __float2half_rn(0.0F);
-      }
-    } else {
-      const auto* from = reinterpret_cast<const uint4*>(a.x + static_cast<std::uint64_t>(row) * a.x_stride);
-      for (std::uint32_t i = threadIdx.x; i < padded / 8; i += row_threads) {
-        reinterpret_cast<uint4*>(to)[i] = from[i];
-      }
-    }
+  if (a.norm_x != nullptr) {
+    norm_row(a.norm_x + static_cast<std::uint64_t>(row) * cols, cols, padded, weights, a.norm_eps, scratch,
+             [&](std::uint32_t i, float value) { x[i] = to_half(value); });
+    return;
+  }
+  const auto* from = reinterpret_cast<const uint4*>(a.x + static_cast<std::uint64_t>(row) * a.x_stride);
+  for (std::uint32_t i = threadIdx.x; i < padded / 8; i += matvec_threads)
+    reinterpret_cast<uint4*>(x)[i] = from[i];
+}
+
+/// One output of the block.
+struct result_place {
+  std::uint32_t column;   ///< of the launch
+  std::uint32_t matrix;   ///< gate for a pair
+  std::uint32_t row;      ///< of that matrix; past its last for padding
+  std::uint32_t out_row;  ///< of the stacked output
+};
+
+__device__ __forceinline__ result_place result_of(const packed_matmul_args& a, const matvec_plan& plan,
+                                                  std::uint32_t column, std::uint32_t tile,
+                                                  std::uint32_t row_in_tile) {
+  const tile_place place = place_of(a, plan, tile, 0);
+  const std::uint32_t row = place.tile * tile_rows + row_in_tile;
+  return {column, place.matrix, row, place.out_row + row};
+}
+
+__device__ __forceinline__ bool is_padding(const packed_matmul_args& a, const result_place& r) {
+  return r.row >= a.w[r.matrix].rows;
+}
+
+__device__ __forceinline__ float* output_of(const packed_matmul_args& a, const result_place& r) {
+  return a.out + static_cast<std::uint64_t>(r.column) * a.out_stride + r.out_row;
+}
+
+/// Row scales and biases: constants.
+__device__ __forceinline__ result_terms terms_of(const packed_matmul_args& a, const matvec_plan& plan,
+                                                 const result_place& r, std::uint32_t expert) {
+  result_terms terms;
+#pragma unroll
+  for (std::uint32_t m = 0; m < 2; ++m) {
+    if (m == plan.members) break;
+    const packed_matrix& w = a.w[r.matrix + m];
+    const float* bias = a.bias[r.matrix + m];
+    if (w.row_scale != nullptr) terms.scale[m] = __ldg(w.row_scale + expert * w.row_scale_stride + r.row);
+    if (bias != nullptr) terms.bias[m] = __ldg(bias + expert * w.rows + r.row);
+  }
+  return terms;
+}
+
+/// Row scale, bias and the output's own function, on sums folded left to right.
+__device__ __forceinline__ void store_result(const packed_matmul_args& a, const result_place& r,
+                                             const result_terms& terms, float first, float second) {
+  const float value = __fadd_rn(__fmul_rn(first, terms.scale[0]), terms.bias[0]);
+  if (a.output == matmul_output::store) {
+    *output_of(a, r) = value;
+  } else if (a.output == matmul_output::add) {
+    *output_of(a, r) = __fadd_rn(terms.old, value);
+  } else {
+    const float up = __fadd_rn(__fmul_rn(second, terms.scale[1]), terms.bias[1]);
+    const float activated = a.output == matmul_output::swiglu ? silu(value) * up : swiglu_clamped(value, up);
+    a.act[static_cast<std::uint64_t>(r.column) * a.act_stride + r.row] = to_half(activated);
   }
 }
 
-/// The value of one output: chunk sums added left to right, row scale, bias.
-__device__ float fold(const packed_matrix& w, const float* bias, std::uint32_t expert, const float* partial,
-                      std::uint32_t columns, std::uint32_t tile, std::uint32_t row, std::uint32_t column) {
-  const std::uint32_t chunks = w.chunks();
-  const std::uint32_t stride = tile_rows * columns;
-  float sum = partial[column * tile_rows + row];
-  for (std::uint32_t c = 1; c < chunks; ++c) sum += partial[c * stride + column * tile_rows + row];
-  const std::uint32_t matrix_row = tile * tile_rows + row;
-  if (w.row_scale != nullptr) sum = __fmul_rn(sum, w.row_scale[expert * w.row_scale_stride + matrix_row]);
-  if (bias != nullptr) sum = __fadd_rn(sum, bias[expert * w.rows + matrix_row]);
+/// What a block of the launch works on.
+struct block_work {
+  std::uint32_t first_column;
+  std::uint32_t columns;
+  std::uint32_t first_tile;
+  std::uint32_t tiles;
+  chunk_range chunks;  ///< of this warp
+
+  __device__ __forceinline__ block_work(const packed_matmul_args& a, const matvec_plan& plan) {
+    first_column = a.experts != nullptr ? blockIdx.y : 0;
+    columns = a.experts != nullptr ? 1 : a.columns;
+    const auto part = [](std::uint32_t whole, std::uint32_t i, std::uint32_t n) { return whole * i / n; };
+    first_tile = part(plan.tiles, blockIdx.x, gridDim.x);
+    tiles = part(plan.tiles, blockIdx.x + 1, gridDim.x) - first_tile;
+    const std::uint32_t warp = threadIdx.x / 32;
+    const std::uint32_t in_tile = plan.members * a.w[0].chunks();
+    const std::uint32_t begin = first_tile * in_tile;
+    if (plan.own_tiles) {
+      chunks = {begin + part(tiles, warp, matvec_warps) * in_tile,
+                begin + part(tiles, warp + 1, matvec_warps) * in_tile};
+    } else {
+      chunks = {begin + part(tiles * in_tile, warp, matvec_warps),
+                begin + part(tiles * in_tile, warp + 1, matvec_warps)};
+    }
+  }
+
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t results() const {
+    return tiles * tile_rows * columns;
+  }
+  /// Result i of the block: rows of a tile, then columns, then tiles.
+  [[nodiscard]] __device__ __forceinline__ result_place result(const packed_matmul_args& a,
+                                                               const matvec_plan& plan,
+                                                               std::uint32_t i) const {
+    return result_of(a, plan, first_column + i / tile_rows % columns, first_tile + i / (tile_rows * columns),
+                     i % tile_rows);
+  }
+};
+
+/// The chunks of this warp, their sums written to the block's partial sums.
+__device__ __forceinline__ void share_tiles(const packed_matmul_args& a, const matvec_plan& plan,
+                                            const block_work& work, weight_ring& ring, const __half* x,
+                                            float* partial) {
+  const std::uint32_t chunks = a.w[0].chunks();
+  const std::uint32_t g = threadIdx.x % 32 / 4;
+  const std::uint32_t t = threadIdx.x % 4;
+  for (std::uint32_t at = work.chunks.first; at < work.chunks.last;) {
+    const std::uint32_t row = at / chunks;
+    const std::uint32_t end = min(work.chunks.last, (row + 1) * chunks);
+    const tile_place place = place_of(a, plan, row / plan.members, row % plan.members);
+    float* row_sums = partial + (row - work.first_tile * plan.members) * chunks * tile_rows * work.columns;
+    multiply_run(a.w[place.matrix], ring, {at - row * chunks, end - row * chunks}, x,
+                 [&](std::uint32_t chunk, const float(&acc)[4]) {
+                   float* sums = row_sums + chunk * tile_rows * work.columns;
+#pragma unroll
+                   for (std::uint32_t i = 0; i < 4; ++i) {
+                     const std::uint32_t column = 2 * t + (i & 1U);
+                     if (column < work.columns) sums[column * tile_rows + g + (i / 2) * 8] = acc[i];
+                   }
+                 });
+    at = end;
+  }
+}
+
+/// Sums of 256 columns added left to right.
+__device__ __forceinline__ float fold(const float* sums, std::uint32_t chunks, std::uint32_t stride) {
+  float sum = sums[0];
+#pragma unroll 8
+  for (std::uint32_t c = 1; c < chunks; ++c) sum += sums[c * stride];
   return sum;
 }
 
-/// grid.x: groups of row tiles; grid.y: 1, or one column each with experts.
-__global__ void __launch_bounds__(row_threads)
-    matvec_kernel(packed_matmul_args a, block_shape shape, std::uint32_t total_tiles) {
-  extern __shared__ uint4 shared_bytes[];
-  const std::uint32_t first_column = a.experts != nullptr ? blockIdx.y : 0;
-  const std::uint32_t columns = a.experts != nullptr ? 1 : a.columns;
-  const std::uint32_t x_stride = a.w[0].groups() * group_cols + 8;
-  shared_layout shared{};
-  shared.x = reinterpret_cast<__half*>(shared_bytes);
-  shared.partial = reinterpret_cast<float*>(shared.x + columns * x_stride);
-  const std::uint32_t partial_floats = a.w[0].chunks() * tile_rows * columns;
-  shared.scratch = shared.partial + shape.tiles * partial_floats;
+/// Folds and stores result i of the block.
+__device__ __forceinline__ void store_shared(const packed_matmul_args& a, const matvec_plan& plan,
+                                             const block_work& work, const float* partial, std::uint32_t i,
+                                             const result_place& place, const result_terms& terms) {
+  const std::uint32_t chunks = a.w[0].chunks();
+  const std::uint32_t stride = tile_rows * work.columns;
+  const float* sums = partial + i / stride * plan.members * chunks * stride + i % stride;
+  const float first = fold(sums, chunks, stride);
+  store_result(a, place, terms, first,
+               plan.members == 2 ? fold(sums + chunks * stride, chunks, stride) : 0.0F);
+}
 
-  const std::uint32_t warp = threadIdx.x / 32;
-  const std::uint32_t slot = warp / shape.split;
-  const std::uint32_t segment = warp % shape.split;
-  const bool paired = a.output == matmul_output::swiglu || a.output == matmul_output::swiglu_clamped;
-  // Gate and up tiles of the same rows are neighbours, so that one block holds both for its epilogue.
-  const std::uint32_t index = blockIdx.x * shape.tiles + slot;
-  const tile_place place = paired ? tile_place{slot & 1U, index / 2, 0} : place_of(a, index);
-  const packed_matrix& w = a.w[place.matrix];
-
-  const bool working = slot < shape.tiles && index < total_tiles;
-  const std::uint32_t chunks = w.chunks();
-  const std::uint32_t first_chunk = chunks * segment / shape.split;
-  const std::uint32_t last_chunk = chunks * (segment + 1) / shape.split;
-  // Weights do not depend on the kernel before this one: start them towards L2 while it finishes.
-  if (working && a.experts == nullptr && threadIdx.x % 32 == 0) {
-    const std::uint64_t chunk_bytes =
-        static_cast<std::uint64_t>(layout_of(w.format).bytes()) * (chunk_cols / layout_of(w.format).cols);
-    const std::uint64_t from = first_chunk * chunk_bytes;
-    const std::uint64_t to = min(last_chunk * chunk_bytes, w.tile_bytes());
-    prefetch_l2(w.data + place.tile * w.tile_bytes() + from, min(to - from, prefetch_bytes));
-  }
-  wait_for_previous_kernel();
-  const std::uint32_t expert = a.experts != nullptr ? static_cast<std::uint32_t>(a.experts[first_column]) : 0;
-  stage_input(a, first_column, columns, x_stride, shared);
-  __syncthreads();
-  allow_next_kernel();
-  if (working) {
-    const std::byte* tile = w.data + expert * w.expert_stride + place.tile * w.tile_bytes();
-    warp_tile(w, tile, first_chunk, last_chunk, columns, x_stride, shared,
-              shared.partial + slot * partial_floats);
-  }
-  __syncthreads();
-
-  const std::uint32_t results = (paired ? shape.tiles / 2 : shape.tiles) * tile_rows * columns;
-  for (std::uint32_t i = threadIdx.x; i < results; i += row_threads) {
-    const std::uint32_t row = i % tile_rows;
-    const std::uint32_t column = i / tile_rows % columns;
-    const std::uint32_t s = i / (tile_rows * columns);
-    const std::uint32_t m = first_column + column;
-    if (paired) {
-      const std::uint32_t pair = blockIdx.x * (shape.tiles / 2) + s;
-      const std::uint32_t r = pair * tile_rows + row;
-      if (pair * 2 >= total_tiles || r >= a.w[0].rows) continue;
-      const float gate = fold(a.w[0], a.bias[0], expert, shared.partial + 2 * s * partial_floats, columns,
-                              pair, row, column);
-      const float up = fold(a.w[1], a.bias[1], expert, shared.partial + (2 * s + 1) * partial_floats, columns,
-                            pair, row, column);
-      const float value = a.output == matmul_output::swiglu ? silu(gate) * up : swiglu_clamped(gate, up);
-      a.act[static_cast<std::uint64_t>(m) * a.act_stride + r] = to_half(value);
+/// All results of the block; the terms of the first matvec_threads are in shared memory.
+__device__ __forceinline__ void store_all_shared(const packed_matmul_args& a, const matvec_plan& plan,
+                                                 const block_work& work, const float* partial,
+                                                 const result_terms& mine, std::uint32_t expert) {
+  for (std::uint32_t i = threadIdx.x; i < work.results(); i += matvec_threads) {
+    const result_place place = work.result(a, plan, i);
+    if (is_padding(a, place)) continue;
+    if (i < matvec_threads) {
+      store_shared(a, plan, work, partial, i, place, mine);
       continue;
     }
-    const std::uint32_t global = blockIdx.x * shape.tiles + s;
-    if (global >= total_tiles) continue;
-    const tile_place p = place_of(a, global);
-    const std::uint32_t r = p.tile * tile_rows + row;
-    if (r >= a.w[p.matrix].rows) continue;
-    const float value = fold(a.w[p.matrix], a.bias[p.matrix], expert, shared.partial + s * partial_floats,
-                             columns, p.tile, row, column);
-    float* out = a.out + static_cast<std::uint64_t>(m) * a.out_stride + p.out_row + r;
-    *out = a.output == matmul_output::add ? __fadd_rn(*out, value) : value;
+    result_terms terms = terms_of(a, plan, place, expert);
+    if (a.output == matmul_output::add) terms.old = *output_of(a, place);
+    store_shared(a, plan, work, partial, i, place, terms);
   }
 }
 
-/// Blocks enough to fill the card, warps long enough to be worth starting. Never changes a bit.
-block_shape choose_shape(std::uint32_t tiles, std::uint32_t chunks, std::uint32_t items, bool paired) {
-  constexpr std::uint32_t blocks_wanted = 264;  // two a multiprocessor on Hopper
-  std::uint32_t split = 8;
-  while (split > 1 &&
-         (split > chunks || (tiles * items * split / warps >= 2 * blocks_wanted && chunks / split < 4))) {
-    split /= 2;
+/// The tiles of this warp, folded in registers.
+__device__ __forceinline__ void fold_own_tiles(const packed_matmul_args& a, const matvec_plan& plan,
+                                               const block_work& work, weight_ring& ring, const __half* x,
+                                               std::uint32_t expert) {
+  const std::uint32_t chunks = a.w[0].chunks();
+  const std::uint32_t g = threadIdx.x % 32 / 4;
+  const std::uint32_t t = threadIdx.x % 4;
+  const std::uint32_t in_tile = plan.members * chunks;
+  for (std::uint32_t tile = work.chunks.first / in_tile; tile < work.chunks.last / in_tile; ++tile) {
+    float first[4] = {};
+    float sum[4] = {};
+    for (std::uint32_t member = 0; member < plan.members; ++member) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) first[i] = sum[i];
+      multiply_run(a.w[place_of(a, plan, tile, member).matrix], ring, {0, chunks}, x,
+                   [&](std::uint32_t chunk, const float(&acc)[4]) {
+#pragma unroll
+                     for (std::uint32_t i = 0; i < 4; ++i) sum[i] = chunk == 0 ? acc[i] : sum[i] + acc[i];
+                   });
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t column = 2 * t + (i & 1U);
+      if (column >= work.columns) continue;
+      const result_place place = result_of(a, plan, work.first_column + column, tile, g + (i / 2) * 8);
+      if (is_padding(a, place)) continue;
+      result_terms terms = terms_of(a, plan, place, expert);
+      if (a.output == matmul_output::add) terms.old = *output_of(a, place);
+      store_result(a, place, terms, plan.members == 2 ? first[i] : sum[i], sum[i]);
+    }
   }
-  std::uint32_t in_block = warps / split;
-  while (in_block > 1 && tiles * items / in_block < blocks_wanted) in_block /= 2;
-  if (paired && in_block < 2) {
-    in_block = 2;
-    split = split > 4 ? 4 : split;
+}
+
+/// grid.x: one wave of blocks; grid.y: 1, or one column each with experts.
+__global__ void __launch_bounds__(matvec_threads, 2)
+    matvec_kernel(const __grid_constant__ packed_matmul_args a, const __grid_constant__ matvec_plan plan) {
+  extern __shared__ uint4 shared_bytes[];
+  auto& shared = *reinterpret_cast<matvec_shared*>(shared_bytes);
+  auto* const bytes = reinterpret_cast<std::byte*>(shared_bytes);
+  auto* const x = reinterpret_cast<__half*>(bytes + plan.x_at);
+  auto* const partial = reinterpret_cast<float*>(bytes + plan.partial_at);
+  result_terms& mine = shared.terms[threadIdx.x];
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::uint32_t lane = threadIdx.x % 32;
+
+  const block_work work(a, plan);
+  weight_ring ring(a, plan, work.chunks, shared_address_of(shared.barriers[warp]),
+                   bytes + plan.ring_at + warp * plan.slots * plan.slot_bytes);
+  const bool has_result = !plan.own_tiles && threadIdx.x < work.results();
+  const result_place place = has_result ? work.result(a, plan, threadIdx.x) : result_place{};
+  // What does not depend on the kernel before this one starts now.
+  std::uint32_t expert = 0;
+  if (a.experts == nullptr) {
+    ring.fill(expert);
+    if (has_result && !is_padding(a, place)) mine = terms_of(a, plan, place, expert);
   }
-  return {in_block, split};
+  allow_next_kernel();
+  {
+    const norm_weights weights(a.norm_weight, a.w[0].cols);
+    wait_for_previous_kernel();
+    if (a.experts != nullptr) {
+      expert = static_cast<std::uint32_t>(a.experts[work.first_column]);
+      ring.fill(expert);
+      if (has_result && !is_padding(a, place)) mine = terms_of(a, plan, place, expert);
+    }
+    if (has_result && !is_padding(a, place) && a.output == matmul_output::add)
+      mine.old = *output_of(a, place);
+    for (std::uint32_t c = 0; c < work.columns; ++c) {
+      const std::uint32_t row = (work.first_column + c) / a.x_divisor;
+      stage_input(a, weights, row, x + c * plan.x_stride, shared.scratch);
+    }
+    __syncthreads();
+  }
+
+  // Lanes of columns that do not exist read another's: no column takes part in another's results.
+  const __half* lane_x = x + min(lane / 4, work.columns - 1) * plan.x_stride + 16 * (lane % 4);
+  if (plan.own_tiles) {
+    fold_own_tiles(a, plan, work, ring, lane_x, expert);
+    return;
+  }
+  share_tiles(a, plan, work, ring, lane_x, partial);
+  __syncthreads();
+  store_all_shared(a, plan, work, partial, mine, expert);
+}
+
+constexpr std::uint32_t aligned(std::uint32_t bytes) {
+  return (bytes + 127) / 128 * 128;
+}
+
+std::uint32_t multiprocessors() {
+  static const int count = [] {
+    int device = 0;
+    int n = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
+      return 0;
+    return n;
+  }();
+  return static_cast<std::uint32_t>(count);
+}
+
+bool is_paired(const packed_matmul_args& a) {
+  return a.output == matmul_output::swiglu || a.output == matmul_output::swiglu_clamped;
+}
+
+run_bytes bytes_of(const packed_matrix& w) {
+  const unit_layout unit = layout_of(w.format);
+  const std::uint32_t stage_cols = group_cols * with_format(w.format, 0U, [](auto format) {
+                                     return default_stage_groups(decltype(format)::value);
+                                   });
+  return {unit.bytes() * (chunk_cols / unit.cols), unit.bytes() * (stage_cols / unit.cols), w.tile_bytes()};
+}
+
+struct matvec_launch {
+  matvec_plan plan;
+  dim3 grid;
+  std::uint32_t shared;  ///< bytes; 0 = these columns do not fit
+};
+
+/// One wave of blocks; tiles shared by a block's warps while they are few.
+matvec_launch launch_of(const packed_matmul_args& a) {
+  matvec_launch l{};
+  matvec_plan& plan = l.plan;
+  plan.members = is_paired(a) ? 2 : 1;
+  for (std::uint32_t i = 0; i < a.matrices; ++i) {
+    plan.bytes[i] = bytes_of(a.w[i]);
+    plan.slot_bytes = std::max(plan.slot_bytes, plan.bytes[i].piece);
+    plan.tiles += a.w[i].row_tiles();
+  }
+  plan.tiles /= plan.members;
+  const std::uint32_t items = a.experts != nullptr ? a.columns : 1;
+  const std::uint32_t columns = a.experts != nullptr ? 1 : a.columns;
+  const std::uint32_t blocks = std::min(plan.tiles, std::max(1U, multiprocessors() / items));
+  l.grid = dim3(blocks, items);
+
+  const std::uint32_t in_block = (plan.tiles + blocks - 1) / blocks;
+  plan.x_stride = a.w[0].groups() * group_cols + 8;  // columns in different banks
+  plan.x_at = aligned(sizeof(matvec_shared));
+  plan.partial_at = plan.x_at + aligned(columns * plan.x_stride * sizeof(__half));
+  const std::uint32_t partial_bytes = aligned(in_block * plan.members * a.w[0].chunks() * tile_rows *
+                                              columns * static_cast<std::uint32_t>(sizeof(float)));
+  const std::uint32_t slot_row = matvec_warps * plan.slot_bytes;
+  plan.own_tiles = in_block >= matvec_warps || plan.partial_at + partial_bytes + 2 * slot_row > shared_max;
+  plan.ring_at = plan.partial_at + (plan.own_tiles ? 0 : partial_bytes);
+  const std::uint32_t budget = plan.ring_at + 2 * slot_row <= shared_of_two ? shared_of_two : shared_max;
+  if (plan.ring_at + slot_row > budget) return l;
+  plan.slots = std::min(slots_max, (budget - plan.ring_at) / slot_row);
+  l.shared = plan.ring_at + plan.slots * slot_row;
+  return l;
 }
 
 bool valid(const packed_matmul_args& a) {
-  const bool paired = a.output == matmul_output::swiglu || a.output == matmul_output::swiglu_clamped;
-  if (a.columns == 0 || a.matrices == 0 || a.matrices > 3 || (paired && a.matrices != 2) || a.x_divisor == 0)
+  if (a.columns == 0 || a.matrices == 0 || a.matrices > 3 || (is_paired(a) && a.matrices != 2) ||
+      a.x_divisor == 0)
     return false;
   if (a.experts == nullptr && a.columns > matvec_columns_max) return false;
   if ((a.x == nullptr) == (a.norm_x == nullptr)) return false;
-  if (paired ? a.act == nullptr : a.out == nullptr) return false;
+  if (is_paired(a) ? a.act == nullptr : a.out == nullptr) return false;
   for (std::uint32_t i = 0; i < a.matrices; ++i) {
     if (a.w[i].data == nullptr || a.w[i].cols != a.w[0].cols || a.w[i].rows == 0) return false;
   }
-  return !paired || a.w[0].rows == a.w[1].rows;
+  return !is_paired(a) || a.w[0].rows == a.w[1].rows;
+}
+
+/// The first or the other half of the columns.
+packed_matmul_args half_of(const packed_matmul_args& a, bool second) {
+  packed_matmul_args part = a;
+  const std::uint32_t first = second ? a.columns / 2 : 0;
+  part.columns = second ? a.columns - first : a.columns / 2;
+  if (a.x != nullptr) part.x += static_cast<std::uint64_t>(first) * a.x_stride;
+  if (a.norm_x != nullptr) part.norm_x += static_cast<std::uint64_t>(first) * a.w[0].cols;
+  if (a.out != nullptr) part.out += static_cast<std::uint64_t>(first) * a.out_stride;
+  if (a.act != nullptr) part.act += static_cast<std::uint64_t>(first) * a.act_stride;
+  return part;
 }
 
 }  // namespace
 
 int launch_packed_matvec(const packed_matmul_args& a, CUstream_st* stream) {
   if (!valid(a)) return cudaErrorInvalidValue;
-  const bool paired = a.output == matmul_output::swiglu || a.output == matmul_output::swiglu_clamped;
-  std::uint32_t tiles = 0;
-  for (std::uint32_t i = 0; i < a.matrices; ++i) tiles += a.w[i].row_tiles();
-  const std::uint32_t items = a.experts != nullptr ? a.columns : 1;
-  const std::uint32_t columns = a.experts != nullptr ? 1 : a.columns;
-  const block_shape shape = choose_shape(tiles, a.w[0].chunks(), items, paired);
-  const std::size_t bytes =
-      static_cast<std::size_t>(columns) * (a.w[0].groups() * group_cols + 8) * sizeof(__half) +
-      static_cast<std::size_t>(shape.tiles) * a.w[0].chunks() * tile_rows * columns * sizeof(float) +
-      8 * sizeof(float);
   static const cudaError_t opted_in =
-      cudaFuncSetAttribute(matvec_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024);
+      cudaFuncSetAttribute(matvec_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_max);
   if (opted_in != cudaSuccess) return opted_in;
-  if (bytes > 227 * 1024) return cudaErrorInvalidValue;
-  const dim3 grid((tiles + shape.tiles - 1) / shape.tiles, items);
-  return launch_dependent(matvec_kernel, grid, dim3(row_threads), bytes, stream, a, shape, tiles);
+  const matvec_launch l = launch_of(a);
+  if (l.shared != 0)
+    return launch_dependent(matvec_kernel, l.grid, dim3(matvec_threads), l.shared, stream, a, l.plan);
+  // The columns of very wide matrices do not fit together.
+  if (a.experts != nullptr || a.columns == 1 || a.x_divisor != 1) return cudaErrorInvalidValue;
+  const int status = launch_packed_matvec(half_of(a, false), stream);
+  return status != cudaSuccess ? status : launch_packed_matvec(half_of(a, true), stream);
 }
 
 }  // namespace orcd::kernels

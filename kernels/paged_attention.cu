@@ -1,5 +1,7 @@
+#include "kernels/arrival.cuh"
 #include "kernels/launch.cuh"
 #include "kernels/paged_attention.cuh"
+#include "kernels/rope_head.cuh"
 
 namespace orcd::kernels {
 namespace {
@@ -22,73 +24,138 @@ __device__ page_place page_of(const attention_args_paged& a, std::int32_t slot, 
 }
 
 /// Partial results of decode: [column][head][page][W + 2], the last two being maximum and sum.
-__device__ float* partial_of(const attention_args_paged& a, std::uint32_t column, std::uint32_t head,
+__device__ float* partial_of(const decode_attention_args& a, std::uint32_t column, std::uint32_t head,
                              std::uint32_t page) {
-  return a.partial + ((static_cast<std::uint64_t>(column) * a.heads + head) * a.cache.pages_per_slot + page) *
-                         (a.padded_width + 2);
+  const attention_args_paged& attend = a.attend;
+  return a.partial +
+         ((static_cast<std::uint64_t>(column) * attend.heads + head) * attend.cache.pages_per_slot + page) *
+             (attend.padded_width + 2);
+}
+
+/// What a decode block works on: a tile of the query heads of one kv head, for one token.
+struct decode_tile {
+  std::uint32_t column;
+  std::uint32_t kv_head;
+  std::uint32_t first_head;
+  std::uint32_t heads;
+  std::uint32_t first_page;  ///< of what the token sees
+  std::uint32_t last_page;
+};
+
+template <std::uint32_t W>
+struct decode_shared {
+  page_shared<W> page;
+  float heads[8][head_width_max];  ///< one a warp
+  __half q[tile_columns][W];
+  bool folds;
+};
+
+/// One warp a head: the queries into shared memory, and the token's key and value into the cache when this
+/// block reads them. Ends with the block synchronized.
+template <std::uint32_t W>
+__device__ void prepare_token(const rope_store_args& a, const decode_tile& tile, const step_column& step,
+                              bool stores, decode_shared<W>& shared) {
+  const std::uint32_t warp = threadIdx.x / 32;
+  float* head = shared.heads[warp];
+  for (std::uint32_t i = warp; i < tile.heads + (stores ? 2 : 0); i += row_threads / 32) {
+    const bool is_q = i < tile.heads;
+    const std::uint32_t index =
+        is_q ? tile.first_head + i : a.heads + (i - tile.heads) * a.kv_heads + tile.kv_head;
+    prepare_head(a, tile.column, index, step.position, head);
+    if (is_q) {
+      for (std::uint32_t d = threadIdx.x % 32; d < W; d += 32) shared.q[i][d] = to_half(head[d]);
+    } else {
+      store_head(a, step, index, head);
+    }
+    __syncwarp();
+  }
+  __syncthreads();
+}
+
+template <std::uint32_t W>
+__device__ void write_partial(const decode_attention_args& a, const decode_tile& tile, std::uint32_t page,
+                              const page_shared<W>& shared) {
+  for (std::uint32_t i = threadIdx.x; i < tile.heads * W; i += row_threads)
+    partial_of(a, tile.column, tile.first_head + i / W, page)[i % W] = page_value(shared, i / W, i % W);
+  if (threadIdx.x < tile.heads) {
+    float* p = partial_of(a, tile.column, tile.first_head + threadIdx.x, page);
+    p[W] = shared.page[threadIdx.x].maximum;
+    p[W + 1] = shared.page[threadIdx.x].sum;
+  }
+}
+
+/// The pages of each head of the tile, folded left to right. `part(page, head, d, state)` is a page's value.
+template <class Part>
+__device__ void fold_pages(const attention_args_paged& a, const decode_tile& tile, Part part) {
+  for (std::uint32_t i = threadIdx.x; i < tile.heads * a.width; i += row_threads) {
+    const std::uint32_t head = i / a.width;
+    const std::uint32_t d = i % a.width;
+    softmax_state state{-INFINITY, 0.0F};
+    float value = 0.0F;
+    for (std::uint32_t page = tile.first_page; page <= tile.last_page; ++page) {
+      softmax_state page_state{};
+      const float page_part = part(page, head, d, page_state);
+      value = fold_value(value, page_part, fold_state(state, page_state));
+    }
+    a.out[static_cast<std::uint64_t>(tile.column) * a.out_stride + (tile.first_head + head) * a.width + d] =
+        to_half(attention_output(state, value, a.sinks, tile.first_head + head));
+  }
 }
 
 /// grid: (columns * head tiles, kv heads, page workers); a worker takes every gridDim.z-th page.
 template <std::uint32_t W, kv_type K, kv_type V>
-__global__ void __launch_bounds__(row_threads) decode_pages_kernel(attention_args_paged a) {
-  __shared__ page_shared<W> shared;
+__global__ void __launch_bounds__(row_threads)
+    decode_kernel(const __grid_constant__ decode_attention_args args) {
+  __shared__ decode_shared<W> shared;
+  const attention_args_paged& a = args.attend;
   const std::uint32_t group = a.heads / a.kv_heads;
   const std::uint32_t head_tiles = (group + tile_columns - 1) / tile_columns;
-  const std::uint32_t column = blockIdx.x / head_tiles;
-  const std::uint32_t first_head = blockIdx.y * group + blockIdx.x % head_tiles * tile_columns;
-  const std::uint32_t tile_heads = min(tile_columns, blockIdx.y * group + group - first_head);
-  wait_for_previous_kernel();
+  decode_tile tile{blockIdx.x / head_tiles, blockIdx.y,
+                   blockIdx.y * group + blockIdx.x % head_tiles * tile_columns};
+  tile.heads = min(tile_columns, (blockIdx.y + 1) * group - tile.first_head);
   allow_next_kernel();
-  const step_column step = a.steps[column];
+  wait_for_previous_kernel();
+  const step_column step = a.steps[tile.column];
   if (step.position < 0) return;
   const std::int32_t seen = first_seen(step.position, a.window);
+  tile.first_page = static_cast<std::uint32_t>(seen) / page_positions;
+  tile.last_page = static_cast<std::uint32_t>(step.position) / page_positions;
+  const std::uint32_t pages = tile.last_page - tile.first_page + 1;
+  if (blockIdx.z >= pages) return;
+  prepare_token(args.rope, tile, step, (pages - 1) % gridDim.z == blockIdx.z, shared);
+
   const std::uint32_t lane = threadIdx.x % 32;
   lane_queries mine;
-  if (lane / 4 < tile_heads)
-    mine.q = a.q + (static_cast<std::uint64_t>(column) * a.heads + first_head + lane / 4) * W;
+  if (lane / 4 < tile.heads) mine.q = shared.q[lane / 4];
 #pragma unroll
   for (std::uint32_t c = 0; c < 2; ++c) {
-    mine.position[c] = 2 * (lane % 4) + c < tile_heads ? step.position : -1;
+    mine.position[c] = 2 * (lane % 4) + c < tile.heads ? step.position : -1;
     mine.first_seen[c] = seen;
   }
-  const std::uint32_t last = static_cast<std::uint32_t>(step.position) / page_positions;
-  const std::uint32_t first = static_cast<std::uint32_t>(seen) / page_positions;
-  for (std::uint32_t page = first + blockIdx.z; page <= last; page += gridDim.z) {
+  for (std::uint32_t page = tile.first_page + blockIdx.z; page <= tile.last_page; page += gridDim.z) {
     const page_place place = page_of<W, K, V>(a, step.slot, page, blockIdx.y);
     attend_block<W, K, V>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions), a.scale,
-                          mine, shared);
-    fold_page(shared);
-    for (std::uint32_t i = threadIdx.x; i < tile_heads * W; i += row_threads) {
-      partial_of(a, column, first_head + i / W, page)[i % W] = page_value(shared, i / W, i % W);
-    }
-    if (threadIdx.x < tile_heads) {
-      float* p = partial_of(a, column, first_head + threadIdx.x, page);
-      p[W] = shared.page[threadIdx.x].maximum;
-      p[W + 1] = shared.page[threadIdx.x].sum;
-    }
+                          mine, shared.page);
+    fold_page(shared.page);
+    if (pages == 1) break;
+    write_partial(args, tile, page, shared.page);
     __syncthreads();
   }
-}
-
-/// grid: (columns, heads); thread d of the head folds the pages left to right.
-__global__ void decode_fold_kernel(attention_args_paged a) {
-  wait_for_previous_kernel();
-  allow_next_kernel();
-  const step_column step = a.steps[blockIdx.x];
-  const std::uint32_t head = blockIdx.y;
-  if (step.position < 0 || threadIdx.x >= a.width) return;
-  const std::uint32_t first =
-      static_cast<std::uint32_t>(first_seen(step.position, a.window)) / page_positions;
-  const std::uint32_t last = static_cast<std::uint32_t>(step.position) / page_positions;
-  softmax_state state{-INFINITY, 0.0F};
-  float value = 0.0F;
-  for (std::uint32_t page = first; page <= last; ++page) {
-    const float* p = partial_of(a, blockIdx.x, head, page);
-    const fold_factors f = fold_state(state, {p[a.padded_width], p[a.padded_width + 1]});
-    value = fold_value(value, p[threadIdx.x], f);
+  if (pages == 1) {
+    fold_pages(a, tile, [&](std::uint32_t, std::uint32_t head, std::uint32_t d, softmax_state& state) {
+      state = shared.page.page[head];
+      return page_value(shared.page, head, d);
+    });
+    return;
   }
-  a.out[static_cast<std::uint64_t>(blockIdx.x) * a.out_stride + head * a.width + threadIdx.x] =
-      to_half(attention_output(state, value, a.sinks, head));
+  if (!arrives_last(args.arrivals + tile.column * a.heads + tile.first_head, min(gridDim.z, pages),
+                    shared.folds))
+    return;
+  fold_pages(a, tile, [&](std::uint32_t page, std::uint32_t head, std::uint32_t d, softmax_state& state) {
+    const float* p = partial_of(args, tile.column, tile.first_head + head, page);
+    state = {__ldcg(p + W), __ldcg(p + W + 1)};
+    return __ldcg(p + d);
+  });
 }
 
 /// Tiles of 8 query vectors that a prefill block works on at once.
@@ -104,8 +171,8 @@ __global__ void __launch_bounds__(row_threads) prefill_kernel(attention_args_pag
   const std::uint32_t group = a.heads / a.kv_heads;
   const std::uint32_t queries = a.columns * group;
   const std::uint32_t first_query = blockIdx.x * prefill_tiles * tile_columns;
-  wait_for_previous_kernel();
   allow_next_kernel();
+  wait_for_previous_kernel();
   const std::uint32_t last_query = min(first_query + prefill_tiles * tile_columns, queries) - 1;
   const std::int32_t slot = a.steps[0].slot;
   const std::uint32_t first_page =
@@ -171,14 +238,15 @@ __global__ void __launch_bounds__(row_threads) prefill_kernel(attention_args_pag
 }
 
 bool valid(const attention_args_paged& a) {
-  return a.q != nullptr && a.out != nullptr && a.steps != nullptr && a.cache.keys != nullptr &&
-         a.cache.values != nullptr && a.cache.page_table != nullptr && a.columns > 0 && a.kv_heads > 0 &&
-         a.heads % a.kv_heads == 0 && a.width > 0 && a.width <= a.padded_width &&
-         a.padded_width % head_width_step == 0 && a.padded_width <= head_width_max;
+  return a.out != nullptr && a.steps != nullptr && a.cache.keys != nullptr && a.cache.values != nullptr &&
+         a.cache.page_table != nullptr && a.columns > 0 && a.kv_heads > 0 && a.heads % a.kv_heads == 0 &&
+         a.width > 0 && a.width <= a.padded_width && a.padded_width % head_width_step == 0 &&
+         a.padded_width <= head_width_max;
 }
 
 template <std::uint32_t W, kv_type K, kv_type V>
-int launch_decode(const attention_args_paged& a, cudaStream_t stream) {
+int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
+  const attention_args_paged& a = args.attend;
   const std::uint32_t group = a.heads / a.kv_heads;
   const std::uint32_t tiles = (group + tile_columns - 1) / tile_columns;
   // Enough workers to spread a long context over the card; short contexts leave most of them idle.
@@ -187,11 +255,7 @@ int launch_decode(const attention_args_paged& a, cudaStream_t stream) {
                     : min(a.cache.pages_per_slot, (a.window + page_positions - 2) / page_positions + 1);
   const std::uint32_t wanted = max(1U, 264U / max(1U, a.columns * tiles * a.kv_heads));
   const dim3 grid(a.columns * tiles, a.kv_heads, min(seen_pages, wanted));
-  const cudaError_t status =
-      launch_dependent(decode_pages_kernel<W, K, V>, grid, dim3(row_threads), 0, stream, a);
-  if (status != cudaSuccess) return status;
-  return launch_dependent(decode_fold_kernel, dim3(a.columns, a.heads), dim3((a.width + 31) / 32 * 32), 0,
-                          stream, a);
+  return launch_dependent(decode_kernel<W, K, V>, grid, dim3(row_threads), 0, stream, args);
 }
 
 template <std::uint32_t W, kv_type K, kv_type V>
@@ -242,14 +306,17 @@ std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads, 
   return static_cast<std::uint64_t>(columns) * heads * pages * (padded_width + 2);
 }
 
-int launch_attention_decode(const attention_args_paged& a, CUstream_st* stream) {
-  if (!valid(a) || a.partial == nullptr) return cudaErrorInvalidValue;
+int launch_attention_decode(const decode_attention_args& a, CUstream_st* stream) {
+  if (!valid(a.attend) || !valid_rope(a.rope) || a.partial == nullptr || a.arrivals == nullptr ||
+      a.rope.columns != a.attend.columns || a.rope.heads != a.attend.heads ||
+      a.rope.kv_heads != a.attend.kv_heads || a.rope.padded_width != a.attend.padded_width)
+    return cudaErrorInvalidValue;
   return with_shape(
-      a, [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch_decode<W, K, V>(a, stream); });
+      a.attend, [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch_decode<W, K, V>(a, stream); });
 }
 
 int launch_attention_prefill(const attention_args_paged& a, CUstream_st* stream) {
-  if (!valid(a)) return cudaErrorInvalidValue;
+  if (!valid(a) || a.q == nullptr) return cudaErrorInvalidValue;
   return with_shape(
       a, [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch_prefill<W, K, V>(a, stream); });
 }

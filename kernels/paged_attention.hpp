@@ -66,6 +66,8 @@ struct rope_store_args {
   kv_pages cache;
 };
 [[nodiscard]] int launch_rope_store(const rope_store_args& args, CUstream_st* stream);
+/// Whether the arguments, but for `q`, make sense.
+[[nodiscard]] bool valid_rope(const rope_store_args& args);
 
 struct attention_args_paged {
   const __half* q = nullptr;  ///< [columns][heads][padded_width]
@@ -81,11 +83,18 @@ struct attention_args_paged {
   const float* sinks = nullptr;  ///< [heads] or null
   __half* out = nullptr;         ///< [columns][out_stride]: heads * width halfs, head-major
   std::uint32_t out_stride = 0;
-  float* partial = nullptr;  ///< decode only: decode_partial_floats()
 };
 
-/// Decode: columns of different sequences; one block a (token, kv head, page).
-[[nodiscard]] int launch_attention_decode(const attention_args_paged& args, CUstream_st* stream);
+/// Decode does the work of rope_store too, for the one token of each column: `attend.q` and `rope.q` are
+/// not used, and what both have in common must be equal.
+struct decode_attention_args {
+  rope_store_args rope;
+  attention_args_paged attend;
+  float* partial = nullptr;           ///< workspace, decode_partial_floats()
+  std::uint32_t* arrivals = nullptr;  ///< workspace, [columns][heads]; zero between launches
+};
+/// Columns of different sequences; one block a (token, kv head, page). The last block to finish folds.
+[[nodiscard]] int launch_attention_decode(const decode_attention_args& args, CUstream_st* stream);
 /// Floats of workspace for `columns` tokens of `pages` pages each.
 [[nodiscard]] std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads,
                                                   std::uint32_t pages, std::uint32_t padded_width);

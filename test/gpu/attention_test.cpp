@@ -89,18 +89,22 @@ struct sequence {
       for (std::uint32_t h = 0; h < geo.heads; ++h) sink_values.push_back(random_unit(random) * 3.0F);
       sinks.emplace(std::span<const float>(sink_values));
     }
+    BOOST_REQUIRE_EQUAL(kernels::launch_rope_store(store_arguments(0, count), nullptr), 0);
+  }
+
+  [[nodiscard]] kernels::rope_store_args store_arguments(std::uint32_t first, std::uint32_t columns) const {
     kernels::rope_store_args a;
-    a.qkv = qkv->data();
+    a.qkv = qkv->data() + std::size_t{first} * stride;
     a.stride = stride;
-    a.steps = steps->data();
-    a.columns = count;
+    a.steps = steps->data() + first;
+    a.columns = columns;
     a.heads = geo.heads;
     a.kv_heads = geo.kv_heads;
     a.width = geo.width;
     a.padded_width = padded;
-    a.q = q->data();
+    a.q = q->data() + std::size_t{first} * geo.heads * padded;
     a.cache = cache();
-    BOOST_REQUIRE_EQUAL(kernels::launch_rope_store(a, nullptr), 0);
+    return a;
   }
 
   [[nodiscard]] kernels::kv_pages cache() const {
@@ -200,14 +204,22 @@ std::vector<__half> prefilled(const sequence& s, std::uint32_t chunk) {
   return out.read();
 }
 
-std::vector<__half> decoded(const sequence& s) {
+/// Token by token from an empty cache.
+std::vector<__half> decoded(sequence& s) {
+  s.keys->fill(0);
+  s.cache_v->fill(0);
   device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
   device_array<float> partial(kernels::decode_partial_floats(1, s.geo.heads, s.pages, s.padded));
+  device_array<std::uint32_t> arrivals(s.geo.heads);
+  arrivals.fill(0);
   for (std::uint32_t position = 0; position < s.count; ++position) {
-    auto a = s.arguments(position, 1, out.data());
-    a.partial = partial.data();
+    kernels::decode_attention_args a{s.store_arguments(position, 1), s.arguments(position, 1, out.data()),
+                                     partial.data(), arrivals.data()};
+    a.rope.q = nullptr;
+    a.attend.q = nullptr;
     BOOST_REQUIRE_EQUAL(kernels::launch_attention_decode(a, nullptr), 0);
   }
+  for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
   return out.read();
 }
 
@@ -227,7 +239,7 @@ BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::da
   const std::uint32_t length = 777;
   for (const engine::kv_type keys : every_kv_type) {
     for (const engine::kv_type values : every_kv_type) {
-      const sequence s(g, length, 5, {keys, values});
+      sequence s(g, length, 5, {keys, values});
       const auto whole = prefilled(s, length);
       double most = 0;
       for (const std::uint32_t position : {0U, 1U, 31U, 32U, 255U, 256U, 300U, 776U}) {
@@ -246,7 +258,7 @@ BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::da
 // Keys and values beyond 65504, which bf16 holds: nothing on the way to the result may be f16.
 BOOST_AUTO_TEST_CASE(bf16_keeps_the_range_of_f32) {
   const geometry g{8, 2, 80, 0, false};
-  const sequence s(g, 400, 9, {engine::kv_type::bf16, engine::kv_type::bf16}, {0x1p-16F, 0x1p18F, 0x1p17F});
+  sequence s(g, 400, 9, {engine::kv_type::bf16, engine::kv_type::bf16}, {0x1p-16F, 0x1p18F, 0x1p17F});
   const auto out = prefilled(s, 400);
   for (const std::uint32_t position : {255U, 256U, 399U}) {
     const auto [error, bound] = error_at(s, out, position);

@@ -15,79 +15,115 @@ namespace orcd::test {
 
 BOOST_AUTO_TEST_SUITE(experts)
 
-BOOST_AUTO_TEST_CASE(the_highest_logits_are_chosen_and_weighted_by_their_softmax) {
-  constexpr std::uint32_t columns = 50;
-  for (const std::uint32_t count : {4U, 8U, 32U, 129U, 512U}) {
-    const std::uint32_t used = 4;
-    std::mt19937_64 random(count);
-    std::vector<float> logits(columns * count);
-    // Few distinct values, so that ties occur and must go to the lowest id.
-    for (float& v : logits) v = std::round(random_unit(random) * 20.0F) / 4.0F;
-    const device_array<float> device_logits{std::span<const float>(logits)};
-    device_array<std::int32_t> chosen(columns * used);
-    device_array<float> weights(columns * used);
-    BOOST_REQUIRE_EQUAL(
-        kernels::launch_choose_experts(
-            {device_logits.data(), count, used, columns, chosen.data(), weights.data()}, nullptr),
-        0);
-    const auto got = chosen.read();
-    const auto got_weights = weights.read();
-    for (std::uint32_t m = 0; m < columns; ++m) {
-      const float* row = logits.data() + m * count;
-      std::vector<std::int32_t> order(count);
-      std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(),
-                       [&](std::int32_t a, std::int32_t b) { return row[a] > row[b]; });
-      double sum = 0;
-      for (std::uint32_t i = 0; i < used; ++i) sum += std::exp(double{row[order[i]]} - row[order[0]]);
-      for (std::uint32_t i = 0; i < used; ++i) {
-        BOOST_TEST(got[m * used + i] == order[i]);
-        const double want = std::exp(double{row[order[i]]} - row[order[0]]) / sum;
-        BOOST_TEST(std::abs(got_weights[m * used + i] - want) < 1e-6, "column " << m << " rank " << i);
-      }
+namespace {
+
+/// Random routing inputs of `columns` rows on the device.
+struct routing {
+  routing(std::uint32_t rows, std::uint32_t row_width, std::uint32_t count, std::uint64_t seed)
+      : columns(rows), width(row_width), experts(count), random(seed) {
+    x = fill(std::size_t{rows} * row_width);
+    norm = fill(row_width);
+    router = fill(std::size_t{count} * row_width);
+    bias = fill(count);
+  }
+
+  std::vector<float> fill(std::size_t n) {
+    std::vector<float> v(n);
+    for (float& f : v) f = random_unit(random);
+    return v;
+  }
+
+  struct result {
+    std::vector<float> logits;
+    std::vector<std::int32_t> chosen;
+    std::vector<float> weights;
+  };
+
+  /// Routes rows first .. first + count - 1 in one launch.
+  [[nodiscard]] result route(std::uint32_t first, std::uint32_t count) const {
+    const device_array<float> dx{std::span<const float>(x)};
+    const device_array<float> dn{std::span<const float>(norm)};
+    const device_array<float> dr{std::span<const float>(router)};
+    const device_array<float> db{std::span<const float>(bias)};
+    device_array<float> logits(std::size_t{count} * experts);
+    device_array<std::int32_t> chosen(std::size_t{count} * used);
+    device_array<float> weights(std::size_t{count} * used);
+    device_array<std::uint32_t> arrivals(count);
+    arrivals.fill(0);
+    const kernels::route_args args{dx.data() + std::size_t{first} * width,
+                                   dn.data(),
+                                   1e-5F,
+                                   dr.data(),
+                                   db.data(),
+                                   width,
+                                   experts,
+                                   used,
+                                   count,
+                                   logits.data(),
+                                   chosen.data(),
+                                   weights.data(),
+                                   arrivals.data()};
+    for (int repeat = 0; repeat < 3; ++repeat) BOOST_REQUIRE_EQUAL(kernels::launch_route(args, nullptr), 0);
+    for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
+    return {logits.read(), chosen.read(), weights.read()};
+  }
+
+  std::uint32_t columns, width, experts;
+  std::uint32_t used = 4;
+  std::mt19937_64 random;
+  std::vector<float> x, norm, router, bias;
+};
+
+/// The choice and its softmax, from the logits that the device computed.
+void check_choice(const routing& r, const routing::result& got) {
+  for (std::uint32_t m = 0; m < r.columns; ++m) {
+    const float* row = got.logits.data() + std::size_t{m} * r.experts;
+    std::vector<std::int32_t> order(r.experts);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int32_t a, std::int32_t b) { return row[a] > row[b]; });
+    double sum = 0;
+    for (std::uint32_t i = 0; i < r.used; ++i) sum += std::exp(double{row[order[i]]} - row[order[0]]);
+    for (std::uint32_t i = 0; i < r.used; ++i) {
+      BOOST_TEST(got.chosen[m * r.used + i] == order[i]);
+      const double want = std::exp(double{row[order[i]]} - row[order[0]]) / sum;
+      BOOST_TEST(std::abs(got.weights[m * r.used + i] - want) < 1e-6, "column " << m << " rank " << i);
     }
   }
 }
 
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_highest_logits_are_chosen_and_weighted_by_their_softmax) {
+  for (const std::uint32_t count : {4U, 8U, 32U, 129U, 512U}) {
+    routing r(50, 64, count, count);
+    check_choice(r, r.route(0, r.columns));
+    // Without a router the biases alone are the logits; few distinct ones, so that ties occur and must go to
+    // the lowest id.
+    std::fill(r.router.begin(), r.router.end(), 0.0F);
+    for (float& v : r.bias) v = std::round(v * 20.0F) / 4.0F;
+    check_choice(r, r.route(0, r.columns));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_router_matches_f64_and_its_neighbours_change_no_bit) {
-  constexpr std::uint32_t columns = 9;
-  constexpr std::uint32_t width = 2880;
-  constexpr std::uint32_t count = 32;
-  std::mt19937_64 random(4);
-  const auto fill = [&](std::size_t n) {
-    std::vector<float> v(n);
-    for (float& f : v) f = random_unit(random);
-    return v;
-  };
-  const auto x = fill(columns * width);
-  const auto norm = fill(width);
-  const auto router = fill(count * width);
-  const auto bias = fill(count);
-  const device_array<float> dx{std::span<const float>(x)};
-  const device_array<float> dn{std::span<const float>(norm)};
-  const device_array<float> dr{std::span<const float>(router)};
-  const device_array<float> db{std::span<const float>(bias)};
-  device_array<float> all(columns * count);
-  device_array<float> one(count);
-  const auto run = [&](const float* from, std::uint32_t n, const device_array<float>& out) {
-    BOOST_REQUIRE_EQUAL(
-        kernels::launch_router({from, dn.data(), 1e-5F, dr.data(), db.data(), width, count, n, out.data()},
-                               nullptr),
-        0);
-    return out.read();
-  };
-  const auto together = run(dx.data(), columns, all);
-  for (std::uint32_t m = 0; m < columns; ++m) {
-    const auto alone = run(dx.data() + m * width, 1, one);
-    BOOST_TEST(std::equal(alone.begin(), alone.end(), together.begin() + m * count), "column " << m);
-    double squares = 0;
-    for (std::uint32_t i = 0; i < width; ++i) squares += double{x[m * width + i]} * x[m * width + i];
-    const double scale = 1 / std::sqrt(squares / width + 1e-5);
-    for (std::uint32_t e = 0; e < count; ++e) {
-      double want = bias[e];
-      for (std::uint32_t i = 0; i < width; ++i)
-        want += double{router[e * width + i]} * x[m * width + i] * scale * norm[i];
-      BOOST_TEST(std::abs(together[m * count + e] - want) < 1e-3);
+  for (const std::uint32_t width : {2880U, 5000U}) {
+    const routing r(9, width, 32, 4);
+    const auto together = r.route(0, r.columns);
+    for (std::uint32_t m = 0; m < r.columns; ++m) {
+      const auto alone = r.route(m, 1);
+      BOOST_TEST(std::equal(alone.logits.begin(), alone.logits.end(), together.logits.begin() + m * 32),
+                 "column " << m);
+      const float* x = r.x.data() + std::size_t{m} * width;
+      double squares = 0;
+      for (std::uint32_t i = 0; i < width; ++i) squares += double{x[i]} * x[i];
+      const double scale = 1 / std::sqrt(squares / width + 1e-5);
+      for (std::uint32_t e = 0; e < 32; ++e) {
+        double want = r.bias[e];
+        for (std::uint32_t i = 0; i < width; ++i)
+          want += double{r.router[std::size_t{e} * width + i]} * x[i] * scale * r.norm[i];
+        BOOST_TEST(std::abs(together.logits[m * 32 + e] - want) < 1e-3);
+      }
     }
   }
 }

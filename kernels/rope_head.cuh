@@ -1,0 +1,87 @@
+// What happens to one head between the QKV product and attention, by one warp: the per-head norm that some
+// models have, the rotation, and K and V into the cache as their types say. Lane l loads dimensions l,
+// l + 32, ...
+#pragma once
+
+#include "kernels/device_math.cuh"
+#include "kernels/kv_page.cuh"
+#include "kernels/paged_attention.hpp"
+
+namespace orcd::kernels {
+
+inline constexpr std::uint32_t head_values_per_lane = head_width_max / 32;
+
+/// RMS norm over one head: a fixed tree over lanes.
+__device__ inline void norm_head(float (&v)[head_values_per_lane], const float* weight, std::uint32_t width,
+                                 float eps) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  float squares = 0.0F;
+#pragma unroll
+  for (std::uint32_t i = 0; i < head_values_per_lane; ++i) squares = __fmaf_rn(v[i], v[i], squares);
+#pragma unroll
+  for (std::uint32_t offset = 16; offset > 0; offset /= 2) {
+    squares = __fadd_rn(squares, __shfl_xor_sync(0xFFFFFFFFU, squares, offset));
+  }
+  const float scale = rsqrtf(__fadd_rn(__fdiv_rn(squares, static_cast<float>(width)), eps));
+#pragma unroll
+  for (std::uint32_t i = 0; i < head_values_per_lane; ++i) {
+    const std::uint32_t d = lane + 32 * i;
+    v[i] = d < width ? __fmul_rn(__fmul_rn(v[i], scale), weight[d]) : 0.0F;
+  }
+}
+
+/// Rotates the pairs of a head in shared memory.
+__device__ inline void rotate_head(const rope_store_args& a, std::int32_t position, float* head) {
+  for (std::uint32_t pair = threadIdx.x % 32; pair < a.rope_dims / 2; pair += 32) {
+    const std::uint32_t d0 = a.interleaved ? 2 * pair : pair;
+    const std::uint32_t d1 = a.interleaved ? 2 * pair + 1 : pair + a.rope_dims / 2;
+    float sine;
+    float cosine;
+    sincosf(__fmul_rn(static_cast<float>(position), a.inv_freq[pair]), &sine, &cosine);
+    sine = __fmul_rn(sine, a.magnitude);
+    cosine = __fmul_rn(cosine, a.magnitude);
+    const float x0 = head[d0];
+    const float x1 = head[d1];
+    head[d0] = __fmaf_rn(x0, cosine, -__fmul_rn(x1, sine));
+    head[d1] = __fmaf_rn(x0, sine, __fmul_rn(x1, cosine));
+  }
+}
+
+/// head[0 .. head_width_max) = head `index` of a column of the product (queries, then keys, then values),
+/// as attention wants it; zeros from a.width on. Ends with the warp synchronized.
+__device__ inline void prepare_head(const rope_store_args& a, std::uint32_t column, std::uint32_t index,
+                                    std::int32_t position, float* head) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  const bool is_v = index >= a.heads + a.kv_heads;
+  const float* from = a.qkv + static_cast<std::uint64_t>(column) * a.stride + index * a.width;
+  float v[head_values_per_lane];
+#pragma unroll
+  for (std::uint32_t i = 0; i < head_values_per_lane; ++i)
+    v[i] = lane + 32 * i < a.width ? from[lane + 32 * i] : 0.0F;
+  const float* norm = index < a.heads ? a.q_norm : a.k_norm;
+  if (!is_v && norm != nullptr) norm_head(v, norm, a.width, a.norm_eps);
+#pragma unroll
+  for (std::uint32_t i = 0; i < head_values_per_lane; ++i) head[lane + 32 * i] = v[i];
+  __syncwarp();
+  if (is_v) return;
+  rotate_head(a, position, head);
+  __syncwarp();
+}
+
+/// Stores a prepared key or value head at a token's position.
+__device__ inline void store_head(const rope_store_args& a, const step_column& step, std::uint32_t index,
+                                  const float* head) {
+  const bool is_v = index >= a.heads + a.kv_heads;
+  const auto position = static_cast<std::uint32_t>(step.position);
+  const std::int32_t id = a.cache.page_table[static_cast<std::uint32_t>(step.slot) * a.cache.pages_per_slot +
+                                             position / page_positions];
+  const std::uint32_t kv_head = index - a.heads - (is_v ? a.kv_heads : 0);
+  const engine::kv_type type = is_v ? a.cache.value_type : a.cache.key_type;
+  auto* pages = static_cast<std::byte*>(is_v ? a.cache.values : a.cache.keys);
+  store_kv_row(
+      type, is_v,
+      pages + (static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * head_page_bytes(type, a.padded_width),
+      position % page_positions, a.padded_width, head);
+}
+
+}  // namespace orcd::kernels

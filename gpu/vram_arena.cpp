@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <map>
+#include <string>
 
 #include "gpu/allocation_counter.hpp"
 
@@ -74,9 +75,11 @@ class device_driver final : public arena_driver {
     return (bytes + granularity - 1) / granularity * granularity;
   }
   std::uint64_t create(std::uint64_t bytes) override {
-    if (allocation_must_fail()) check_driver(CUDA_ERROR_OUT_OF_MEMORY, "cuMemCreate (a fault of a test)");
+    const std::string call = "cuMemCreate of " + std::to_string(bytes) + " bytes";
+    if (allocation_must_fail())
+      check_driver(CUDA_ERROR_OUT_OF_MEMORY, (call + " (a fault of a test)").c_str());
     CUmemGenericAllocationHandle handle = 0;
-    check_driver(calls_.create(&handle, bytes, &properties_, 0), "cuMemCreate");
+    check_driver(calls_.create(&handle, bytes, &properties_, 0), call.c_str());
     return handle;
   }
   void release(std::uint64_t handle) noexcept override { calls_.release(handle); }

@@ -11,14 +11,13 @@ import pytest
 
 import capi_client
 import capi_gpu
+from cuda_worker import needs_gpu
 from worker_process import BUILD, CUDA, PROJECT, Worker
 
 LIBRARY = BUILD / 'libworker_cuda.so'
 EXAMPLE = BUILD / 'worker_cuda_example'
 HEADER = PROJECT / 'gpu' / 'include' / 'worker_cuda.h'
 pytestmark = pytest.mark.skipif(not CUDA, reason='this build has no CUDA backend, so no C API')
-needs_gpu = pytest.mark.skipif(os.environ.get('ORCD_GPU', '') != '1',
-                               reason='ORCD_GPU=1 says that there is a GPU')
 REQUIRED = {
     'cuda_init', 'cuda_destroy', 'cuda_get_device_count', 'cuda_load_model', 'cuda_unload_model',
     'cuda_model_get_vram_usage', 'cuda_inference_start', 'cuda_inference_next_token', 'cuda_inference_free',
@@ -134,9 +133,11 @@ def test_on_a_gpu(check, tmp_path):
 
 
 @needs_gpu
-def test_the_example_writes_what_the_worker_streams(demo_model):
+@pytest.mark.parametrize('which', ['generated', 'demo'])
+def test_the_example_writes_what_the_worker_streams(request, models, which):
+    model = request.getfixturevalue('demo_model') if which == 'demo' else models('capi', '--context', '512')
     ask = dict(prompt=capi_gpu.PROMPT, max_tokens=32, temperature=0, seed=1)
-    with Worker('--model', demo_model, '--backend', 'cuda', backend=False) as worker:
+    with Worker('--model', model, '--backend', 'cuda', backend=False) as worker:
         worker.wait_event('ready')
         streamed = ''.join(e.data['t'] for e in worker.execute(**ask) if e.name == 'token')
-    assert output_of(EXAMPLE, demo_model, capi_gpu.PROMPT, 32) == streamed + '\n'
+    assert output_of(EXAMPLE, model, capi_gpu.PROMPT, 32) == streamed + '\n'

@@ -48,6 +48,14 @@ __device__ inline void bulk_copy(std::uint32_t to, const void* from, std::uint32
       : "memory");
 }
 
+/// Copies one float, both addresses multiples of 4; this thread has it after copied_floats().
+__device__ inline void copy_float(std::uint32_t to, const float* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
+__device__ inline void copied_floats() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 /// Orders this thread's writes to shared memory before reads by tensor cores and bulk copies.
 __device__ inline void fence_shared_for_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

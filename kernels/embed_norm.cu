@@ -9,8 +9,8 @@ namespace {
 
 template <packed_format F>
 __global__ void __launch_bounds__(row_threads) embed_kernel(packed_embed_args a) {
-  allow_next_kernel();
   wait_for_previous_kernel();
+  allow_next_kernel();
   const std::int32_t token = a.steps[blockIdx.x].token;
   if (token < 0 || static_cast<std::uint32_t>(token) >= a.table.rows) return;
   float* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.table.cols;
@@ -21,8 +21,8 @@ __global__ void __launch_bounds__(row_threads) embed_kernel(packed_embed_args a)
 
 __global__ void __launch_bounds__(row_threads) norm_kernel(norm_to_half_args a) {
   __shared__ float scratch[8];
-  allow_next_kernel();
   wait_for_previous_kernel();
+  allow_next_kernel();
   const std::uint32_t row = a.rows != nullptr ? static_cast<std::uint32_t>(a.rows[blockIdx.x]) : blockIdx.x;
   const float* x = a.x + static_cast<std::uint64_t>(row) * a.width;
   __half* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.out_stride;

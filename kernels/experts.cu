@@ -80,9 +80,9 @@ __global__ void __launch_bounds__(row_threads) route_kernel(const __grid_constan
     bulk_copy(shared_address_of(rows), a.router + static_cast<std::uint64_t>(first) * a.width,
               experts * row_bytes, barrier);
   }
-  allow_next_kernel();
   const norm_weights weights(a.norm_weight, a.width);
   wait_for_previous_kernel();
+  allow_next_kernel();
   norm_row(a.x + static_cast<std::uint64_t>(column) * a.width, a.width, a.width, weights, a.norm_eps,
            shared.scratch, [&](std::uint32_t i, float value) { normed[i] = value; });
   __syncthreads();
@@ -102,8 +102,8 @@ __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::in
   __shared__ std::int32_t counts[experts_max];
   __shared__ std::int32_t starts[experts_max];
   __shared__ std::int32_t first_tiles[experts_max];
-  allow_next_kernel();
   wait_for_previous_kernel();
+  allow_next_kernel();
   for (std::uint32_t e = threadIdx.x; e < a.experts; e += blockDim.x) counts[e] = 0;
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < a.pairs; i += blockDim.x) atomicAdd(&counts[a.chosen[i]], 1);
@@ -137,8 +137,8 @@ __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::in
 }
 
 __global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_args a) {
-  allow_next_kernel();
   wait_for_previous_kernel();
+  allow_next_kernel();
   const std::uint32_t c = blockIdx.x * row_threads + threadIdx.x;
   if (c >= a.width) return;
   const std::uint64_t m = blockIdx.y;

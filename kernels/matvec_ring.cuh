@@ -7,8 +7,7 @@
 
 namespace orcd::kernels {
 
-inline constexpr std::uint32_t matvec_warps = 16;
-inline constexpr std::uint32_t matvec_threads = matvec_warps * 32;
+inline constexpr std::uint32_t matvec_warps_max = 16;
 inline constexpr std::uint32_t slots_max = 16;
 
 /// Bytes of the parts of a matrix that a run of weights is made of.
@@ -22,6 +21,7 @@ struct run_bytes {
 struct matvec_plan {
   std::uint32_t tiles;    ///< row tiles of all matrices; gate and up tiles of the same rows count as one
   std::uint32_t members;  ///< row tiles in one of them: 2 for gate and up
+  std::uint32_t warps;    ///< of a block
   bool own_tiles;         ///< each warp folds tiles of its own; otherwise a block's warps share the chunks
   std::uint32_t slots;    ///< of a warp's ring
   std::uint32_t slot_bytes;

@@ -46,8 +46,10 @@ struct packed_matmul_args {
   std::uint32_t x_divisor = 1;
 };
 
-/// Columns one launch of the latency kernel may have; above it the tiled kernel takes over.
+/// Columns one launch of the latency kernel may have,
 inline constexpr std::uint32_t matvec_columns_max = 8;
+/// and up to which it is the faster one (measured on an H200).
+inline constexpr std::uint32_t matvec_columns_best = 4;
 
 /// For 1 .. 8 columns (each on its own when `experts` is set, then any number).
 [[nodiscard]] int launch_packed_matvec(const packed_matmul_args& args, CUstream_st* stream);

@@ -71,6 +71,16 @@ ORCD_HD constexpr unit_layout layout_of(packed_format f) {
   return {0, 0, 0, 0};
 }
 
+/// MXFP4 values have bits scattered over a 16-bit half so that most come to a half's exponent and sign, bits
+/// 9 to 11 and 15, with one shift or none: pair i's three low bits start here,
+ORCD_HD constexpr std::uint32_t fp4_magnitude_bit(std::uint32_t i) {
+  return 9 - 3 * i;
+}
+/// and its sign is here.
+ORCD_HD constexpr std::uint32_t fp4_sign_bit(std::uint32_t i) {
+  return i == 0 ? 15 : i == 1 ? 12 : i == 2 ? 14 : 13;
+}
+
 /// A packed matrix, or one expert of a stack: y[r] = sum_c W[r][c] * x[c].
 struct packed_matrix {
   const std::byte* data = nullptr;   ///< device; 256-byte aligned

@@ -15,49 +15,72 @@
 namespace orcd::kernels {
 namespace {
 
-/// Shared memory with which two launches, one at work and one filling its rings, fit on a multiprocessor.
-constexpr std::uint32_t shared_of_two = 113 * 1024;
 constexpr std::uint32_t shared_max = 227 * 1024;
 
-/// What is applied to an output's folded sums; the defaults change no bit.
+/// Blocks of two launches in a row should share a multiprocessor, one at work and one filling its rings; two
+/// blocks of one launch must not, or another multiprocessor would idle. So the products of a layer take
+/// turns at two kinds of block: of the first, shared memory holds one, of the second, the registers; one of
+/// each fits.
+struct block_kind {
+  std::uint32_t warps;
+  std::uint32_t registers;  ///< a thread
+  std::uint32_t shared;     ///< bytes that leave room for a block of the other kind
+};
+constexpr block_kind first_kind{14, 64, 118 * 1024};
+constexpr block_kind second_kind{16, 72, 107 * 1024};
+constexpr std::uint32_t all_registers = 64 * 1024;
+constexpr std::uint32_t all_shared = 228 * 1024;
+constexpr std::uint32_t registers_of(const block_kind& k) {
+  return k.warps * 32 * k.registers;
+}
+constexpr std::uint32_t shared_of(const block_kind& k) {
+  return k.shared + 1024;  // the system's own
+}
+static_assert(registers_of(first_kind) + registers_of(second_kind) <= all_registers);
+static_assert(shared_of(first_kind) + shared_of(second_kind) <= all_shared);
+static_assert(2 * shared_of(first_kind) > all_shared && 2 * registers_of(second_kind) > all_registers);
+
+/// What is applied to an output's folded sums: 1 and -0, where a model has nothing, change no bit.
 struct result_terms {
-  float scale[2] = {1.0F, 1.0F};
-  float bias[2] = {-0.0F, -0.0F};
-  float old = 0.0F;  ///< what the sum is added to
+  float scale[2];
+  float bias[2];
+  float old;  ///< what the sum is added to
 };
 
 /// At the start of shared memory; x [columns][x_stride], the sums [chunk of the block][columns][16] of
 /// shared tiles, and the rings follow.
 struct matvec_shared {
-  std::uint64_t barriers[matvec_warps][slots_max];
-  result_terms terms[matvec_threads];
+  std::uint64_t barriers[matvec_warps_max][slots_max];
+  result_terms terms[matvec_warps_max * 32];
   float scratch[8];
 };
 
 /// acc = one chunk of a row tile times all columns. `x` is the lane's: its column's value 16 t of chunk 0.
+/// The loops stay loops: a step meets each kernel's instructions cold, and fetching them is what it waits
+/// for most.
 template <packed_format F>
-__device__ __forceinline__ void multiply_chunk(weight_ring& ring, std::uint32_t chunk, std::uint32_t groups,
-                                               const __half* x, float (&acc)[4]) {
+__device__ __forceinline__ void multiply_chunk(weight_ring& ring, std::uint32_t groups, const __half* x,
+                                               float (&acc)[4]) {
   constexpr std::uint32_t in_piece = default_stage_groups(F);
   const std::uint32_t lane = threadIdx.x % 32;
   tile_stage<F, 1> stage;
-#pragma unroll
-  for (std::uint32_t first = 0; first < groups_per_chunk; first += in_piece) {
-    if (chunk * groups_per_chunk + first >= groups) break;
+#pragma unroll 1
+  for (std::uint32_t first = 0; first < groups; first += in_piece) {
     const std::byte* piece = ring.front();
-#pragma unroll
+    stage.template load_shared_scales<from_shared>(piece, lane);
+#pragma unroll 1
     for (std::uint32_t i = 0; i < in_piece; ++i) {
-      const std::uint32_t u = first + i;
-      if (chunk * groups_per_chunk + u >= groups) break;
-      stage.template load<from_shared>(piece, i, in_piece, lane);
-      const auto* p = reinterpret_cast<const uint4*>(x + chunk * chunk_cols + u * group_cols);
+      if (!is_k_format(F) && first + i >= groups) break;
+      stage.template load_group<from_shared>(piece, i, lane);
+      const auto* p = reinterpret_cast<const uint4*>(x + (first + i) * group_cols);
       const uint4 low = p[0];
       const uint4 high = p[1];
       const std::uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      const auto scales = stage.scales_of(0, i, lane % 4);
 #pragma unroll
       for (std::uint32_t s = 0; s < 4; ++s) {
         std::uint32_t fragment[4];
-        stage.fragment(0, u, s, lane % 4, fragment);
+        stage.fragment(0, s, scales, fragment);
         mma_16x8x16(acc, fragment, words[2 * s], words[2 * s + 1]);
       }
     }
@@ -72,7 +95,8 @@ __device__ __forceinline__ void multiply_run(const packed_matrix& w, weight_ring
   with_format(w.format, 0, [&](auto format) {
     for (std::uint32_t chunk = chunks.first; chunk < chunks.last; ++chunk) {
       float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
-      multiply_chunk<decltype(format)::value>(ring, chunk, w.groups(), x, acc);
+      multiply_chunk<decltype(format)::value>(
+          ring, min(groups_per_chunk, w.groups() - chunk * groups_per_chunk), x + chunk * chunk_cols, acc);
       take(chunk, acc);
     }
     return 0;
@@ -90,7 +114,7 @@ __device__ __forceinline__ void stage_input(const packed_matmul_args& a, const n
     return;
   }
   const auto* from = reinterpret_cast<const uint4*>(a.x + static_cast<std::uint64_t>(row) * a.x_stride);
-  for (std::uint32_t i = threadIdx.x; i < padded / 8; i += matvec_threads)
+  for (std::uint32_t i = threadIdx.x; i < padded / 8; i += blockDim.x)
     reinterpret_cast<uint4*>(x)[i] = from[i];
 }
 
@@ -118,19 +142,31 @@ __device__ __forceinline__ float* output_of(const packed_matmul_args& a, const r
   return a.out + static_cast<std::uint64_t>(r.column) * a.out_stride + r.out_row;
 }
 
-/// Row scales and biases: constants.
-__device__ __forceinline__ result_terms terms_of(const packed_matmul_args& a, const matvec_plan& plan,
-                                                 const result_place& r, std::uint32_t expert) {
-  result_terms terms;
-#pragma unroll
-  for (std::uint32_t m = 0; m < 2; ++m) {
-    if (m == plan.members) break;
+/// *to = from, or what it replaces when there is none; arrives while the thread goes on.
+__device__ __forceinline__ void fetch(float* to, const float* from, float otherwise) {
+  if (from == nullptr)
+    *to = otherwise;
+  else
+    copy_float(shared_address_of(to), from);
+}
+
+/// Starts to bring row scales and biases into shared memory.
+__device__ __forceinline__ void fetch_terms(const packed_matmul_args& a, const matvec_plan& plan,
+                                            const result_place& r, std::uint32_t expert, result_terms& to) {
+  for (std::uint32_t m = 0; m < plan.members; ++m) {
     const packed_matrix& w = a.w[r.matrix + m];
     const float* bias = a.bias[r.matrix + m];
-    if (w.row_scale != nullptr) terms.scale[m] = __ldg(w.row_scale + expert * w.row_scale_stride + r.row);
-    if (bias != nullptr) terms.bias[m] = __ldg(bias + expert * w.rows + r.row);
+    fetch(&to.scale[m], w.row_scale == nullptr ? nullptr : w.row_scale + expert * w.row_scale_stride + r.row,
+          1.0F);
+    fetch(&to.bias[m], bias == nullptr ? nullptr : bias + expert * w.rows + r.row, -0.0F);
   }
-  return terms;
+}
+
+__device__ __forceinline__ void fetch_all_terms(const packed_matmul_args& a, const matvec_plan& plan,
+                                                const result_place& r, std::uint32_t expert,
+                                                result_terms& to) {
+  fetch_terms(a, plan, r, expert, to);
+  if (a.output == matmul_output::add) fetch(&to.old, output_of(a, r), 0.0F);
 }
 
 /// Row scale, bias and the output's own function, on sums folded left to right.
@@ -166,11 +202,11 @@ struct block_work {
     const std::uint32_t in_tile = plan.members * a.w[0].chunks();
     const std::uint32_t begin = first_tile * in_tile;
     if (plan.own_tiles) {
-      chunks = {begin + part(tiles, warp, matvec_warps) * in_tile,
-                begin + part(tiles, warp + 1, matvec_warps) * in_tile};
+      chunks = {begin + part(tiles, warp, plan.warps) * in_tile,
+                begin + part(tiles, warp + 1, plan.warps) * in_tile};
     } else {
-      chunks = {begin + part(tiles * in_tile, warp, matvec_warps),
-                begin + part(tiles * in_tile, warp + 1, matvec_warps)};
+      chunks = {begin + part(tiles * in_tile, warp, plan.warps),
+                begin + part(tiles * in_tile, warp + 1, plan.warps)};
     }
   }
 
@@ -231,27 +267,23 @@ __device__ __forceinline__ void store_shared(const packed_matmul_args& a, const 
                plan.members == 2 ? fold(sums + chunks * stride, chunks, stride) : 0.0F);
 }
 
-/// All results of the block; the terms of the first matvec_threads are in shared memory.
+/// All results of the block; the terms of the first, one a thread, are on their way into `mine`.
 __device__ __forceinline__ void store_all_shared(const packed_matmul_args& a, const matvec_plan& plan,
                                                  const block_work& work, const float* partial,
-                                                 const result_terms& mine, std::uint32_t expert) {
-  for (std::uint32_t i = threadIdx.x; i < work.results(); i += matvec_threads) {
+                                                 result_terms& mine, std::uint32_t expert) {
+  for (std::uint32_t i = threadIdx.x; i < work.results(); i += blockDim.x) {
     const result_place place = work.result(a, plan, i);
     if (is_padding(a, place)) continue;
-    if (i < matvec_threads) {
-      store_shared(a, plan, work, partial, i, place, mine);
-      continue;
-    }
-    result_terms terms = terms_of(a, plan, place, expert);
-    if (a.output == matmul_output::add) terms.old = *output_of(a, place);
-    store_shared(a, plan, work, partial, i, place, terms);
+    if (i >= blockDim.x) fetch_all_terms(a, plan, place, expert, mine);
+    copied_floats();
+    store_shared(a, plan, work, partial, i, place, mine);
   }
 }
 
 /// The tiles of this warp, folded in registers.
 __device__ __forceinline__ void fold_own_tiles(const packed_matmul_args& a, const matvec_plan& plan,
                                                const block_work& work, weight_ring& ring, const __half* x,
-                                               std::uint32_t expert) {
+                                               std::uint32_t expert, result_terms& terms) {
   const std::uint32_t chunks = a.w[0].chunks();
   const std::uint32_t g = threadIdx.x % 32 / 4;
   const std::uint32_t t = threadIdx.x % 4;
@@ -274,16 +306,15 @@ __device__ __forceinline__ void fold_own_tiles(const packed_matmul_args& a, cons
       if (column >= work.columns) continue;
       const result_place place = result_of(a, plan, work.first_column + column, tile, g + (i / 2) * 8);
       if (is_padding(a, place)) continue;
-      result_terms terms = terms_of(a, plan, place, expert);
-      if (a.output == matmul_output::add) terms.old = *output_of(a, place);
+      fetch_all_terms(a, plan, place, expert, terms);
+      copied_floats();
       store_result(a, place, terms, plan.members == 2 ? first[i] : sum[i], sum[i]);
     }
   }
 }
 
 /// grid.x: one wave of blocks; grid.y: 1, or one column each with experts.
-__global__ void __launch_bounds__(matvec_threads, 2)
-    matvec_kernel(const __grid_constant__ packed_matmul_args a, const __grid_constant__ matvec_plan plan) {
+__device__ __forceinline__ void matvec_block(const packed_matmul_args& a, const matvec_plan& plan) {
   extern __shared__ uint4 shared_bytes[];
   auto& shared = *reinterpret_cast<matvec_shared*>(shared_bytes);
   auto* const bytes = reinterpret_cast<std::byte*>(shared_bytes);
@@ -296,25 +327,24 @@ __global__ void __launch_bounds__(matvec_threads, 2)
   const block_work work(a, plan);
   weight_ring ring(a, plan, work.chunks, shared_address_of(shared.barriers[warp]),
                    bytes + plan.ring_at + warp * plan.slots * plan.slot_bytes);
-  const bool has_result = !plan.own_tiles && threadIdx.x < work.results();
-  const result_place place = has_result ? work.result(a, plan, threadIdx.x) : result_place{};
+  const result_place place = work.result(a, plan, threadIdx.x);
+  const bool has_result = !plan.own_tiles && threadIdx.x < work.results() && !is_padding(a, place);
   // What does not depend on the kernel before this one starts now.
   std::uint32_t expert = 0;
   if (a.experts == nullptr) {
     ring.fill(expert);
-    if (has_result && !is_padding(a, place)) mine = terms_of(a, plan, place, expert);
+    if (has_result) fetch_terms(a, plan, place, expert, mine);
   }
-  allow_next_kernel();
   {
     const norm_weights weights(a.norm_weight, a.w[0].cols);
     wait_for_previous_kernel();
+    allow_next_kernel();
     if (a.experts != nullptr) {
       expert = static_cast<std::uint32_t>(a.experts[work.first_column]);
       ring.fill(expert);
-      if (has_result && !is_padding(a, place)) mine = terms_of(a, plan, place, expert);
+      if (has_result) fetch_terms(a, plan, place, expert, mine);
     }
-    if (has_result && !is_padding(a, place) && a.output == matmul_output::add)
-      mine.old = *output_of(a, place);
+    if (has_result && a.output == matmul_output::add) fetch(&mine.old, output_of(a, place), 0.0F);
     for (std::uint32_t c = 0; c < work.columns; ++c) {
       const std::uint32_t row = (work.first_column + c) / a.x_divisor;
       stage_input(a, weights, row, x + c * plan.x_stride, shared.scratch);
@@ -325,12 +355,23 @@ __global__ void __launch_bounds__(matvec_threads, 2)
   // Lanes of columns that do not exist read another's: no column takes part in another's results.
   const __half* lane_x = x + min(lane / 4, work.columns - 1) * plan.x_stride + 16 * (lane % 4);
   if (plan.own_tiles) {
-    fold_own_tiles(a, plan, work, ring, lane_x, expert);
+    fold_own_tiles(a, plan, work, ring, lane_x, expert, mine);
     return;
   }
   share_tiles(a, plan, work, ring, lane_x, partial);
   __syncthreads();
   store_all_shared(a, plan, work, partial, mine, expert);
+}
+
+__global__ void __maxnreg__(first_kind.registers)
+    first_matvec_kernel(const __grid_constant__ packed_matmul_args a,
+                        const __grid_constant__ matvec_plan plan) {
+  matvec_block(a, plan);
+}
+__global__ void __maxnreg__(second_kind.registers)
+    second_matvec_kernel(const __grid_constant__ packed_matmul_args a,
+                         const __grid_constant__ matvec_plan plan) {
+  matvec_block(a, plan);
 }
 
 constexpr std::uint32_t aligned(std::uint32_t bytes) {
@@ -367,11 +408,18 @@ struct matvec_launch {
   std::uint32_t shared;  ///< bytes; 0 = these columns do not fit
 };
 
+/// Whether a product ends a half of a layer, as the outputs of attention and of the FFN do: they take turns
+/// with the products that begin one.
+bool ends_half(const packed_matmul_args& a) {
+  return a.output == matmul_output::add || (a.experts != nullptr && !is_paired(a));
+}
+
 /// One wave of blocks; tiles shared by a block's warps while they are few.
-matvec_launch launch_of(const packed_matmul_args& a) {
+matvec_launch launch_of(const packed_matmul_args& a, const block_kind& kind) {
   matvec_launch l{};
   matvec_plan& plan = l.plan;
   plan.members = is_paired(a) ? 2 : 1;
+  plan.warps = kind.warps;
   for (std::uint32_t i = 0; i < a.matrices; ++i) {
     plan.bytes[i] = bytes_of(a.w[i]);
     plan.slot_bytes = std::max(plan.slot_bytes, plan.bytes[i].piece);
@@ -389,13 +437,13 @@ matvec_launch launch_of(const packed_matmul_args& a) {
   plan.partial_at = plan.x_at + aligned(columns * plan.x_stride * sizeof(__half));
   const std::uint32_t partial_bytes = aligned(in_block * plan.members * a.w[0].chunks() * tile_rows *
                                               columns * static_cast<std::uint32_t>(sizeof(float)));
-  const std::uint32_t slot_row = matvec_warps * plan.slot_bytes;
-  plan.own_tiles = in_block >= matvec_warps || plan.partial_at + partial_bytes + 2 * slot_row > shared_max;
+  const std::uint32_t slot_row = kind.warps * plan.slot_bytes;
+  plan.own_tiles = in_block >= kind.warps || plan.partial_at + partial_bytes + 2 * slot_row > shared_max;
   plan.ring_at = plan.partial_at + (plan.own_tiles ? 0 : partial_bytes);
-  const std::uint32_t budget = plan.ring_at + 2 * slot_row <= shared_of_two ? shared_of_two : shared_max;
+  const std::uint32_t budget = plan.ring_at + 2 * slot_row <= kind.shared ? kind.shared : shared_max;
   if (plan.ring_at + slot_row > budget) return l;
   plan.slots = std::min(slots_max, (budget - plan.ring_at) / slot_row);
-  l.shared = plan.ring_at + plan.slots * slot_row;
+  l.shared = budget;
   return l;
 }
 
@@ -428,12 +476,21 @@ packed_matmul_args half_of(const packed_matmul_args& a, bool second) {
 
 int launch_packed_matvec(const packed_matmul_args& a, CUstream_st* stream) {
   if (!valid(a)) return cudaErrorInvalidValue;
-  static const cudaError_t opted_in =
-      cudaFuncSetAttribute(matvec_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_max);
+  static const cudaError_t opted_in = [] {
+    const cudaError_t status =
+        cudaFuncSetAttribute(first_matvec_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_max);
+    return status != cudaSuccess
+               ? status
+               : cudaFuncSetAttribute(second_matvec_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      shared_max);
+  }();
   if (opted_in != cudaSuccess) return opted_in;
-  const matvec_launch l = launch_of(a);
+  const bool second = ends_half(a);
+  const block_kind& kind = second ? second_kind : first_kind;
+  const matvec_launch l = launch_of(a, kind);
   if (l.shared != 0)
-    return launch_dependent(matvec_kernel, l.grid, dim3(matvec_threads), l.shared, stream, a, l.plan);
+    return launch_dependent(second ? second_matvec_kernel : first_matvec_kernel, l.grid,
+                            dim3(32 * kind.warps), l.shared, stream, a, l.plan);
   // The columns of very wide matrices do not fit together.
   if (a.experts != nullptr || a.columns == 1 || a.x_divisor != 1) return cudaErrorInvalidValue;
   const int status = launch_packed_matvec(half_of(a, false), stream);

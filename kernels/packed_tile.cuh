@@ -126,10 +126,42 @@ struct tile_stage {
     }
   }
 
-  /// The four registers of operand A for mma step s of the stage's group u, which is group `in_unit`
-  /// (0..3) of its 256 columns.
+  /// The same in two parts, for one group at a time: what the groups of a unit share, and group `in_piece` of
+  /// a piece that starts with a unit.
+  template <class Source>
+  __device__ void load_shared_scales(const std::byte* unit, std::uint32_t lane) {
+    constexpr unit_layout layout = layout_of(F);
+    if constexpr (is_k_format(F))
+      load_super<Source>(unit + layout.quant_bytes + layout.high_bytes, true, lane / 4, lane % 4);
+  }
+  template <class Source>
+  __device__ void load_group(const std::byte* piece, std::uint32_t in_piece, std::uint32_t lane) {
+    static_assert(G == 1);
+    constexpr unit_layout layout = layout_of(F);
+    constexpr std::uint32_t in_unit = layout.cols / group_cols;
+    if constexpr (is_k_format(F)) {
+      load_quants<Source>(piece + in_piece * (layout.quant_bytes / in_unit), true, 0, lane);
+      load_high<Source>(piece + layout.quant_bytes + in_piece * (layout.high_bytes / in_unit), true, 0, lane);
+    } else {
+      load<Source>(piece + in_piece * layout.bytes(), 0, 1, lane);
+    }
+  }
+
+  /// Scales and negated minimums of rows g (low half) and g + 8 (high half), where the format has them.
+  struct scales {
+    __half2 d, m;
+  };
+  /// Of the columns that this lane owns of the stage's group u, which is group `in_unit` (0..3) of its 256
+  /// columns.
+  __device__ scales scales_of(std::uint32_t u, std::uint32_t in_unit, std::uint32_t t) const;
+
+  /// The four registers of operand A for mma step s of the stage's group u, which has these scales.
+  __device__ void fragment(std::uint32_t u, std::uint32_t s, const scales& both, std::uint32_t (&a)[4]) const;
+  /// The same for one step alone.
   __device__ void fragment(std::uint32_t u, std::uint32_t in_unit, std::uint32_t s, std::uint32_t t,
-                           std::uint32_t (&a)[4]) const;
+                           std::uint32_t (&a)[4]) const {
+    fragment(u, s, scales_of(u, in_unit, t), a);
+  }
 
  private:
   template <class Source>
@@ -181,40 +213,45 @@ struct tile_stage {
       }
     }
   }
-  /// Scales and negated minimums of rows g (low half) and g + 8 (high half) in group u, for the 32 or
-  /// 16 columns this lane owns. Small integers become halves by the bits of 1024 + n.
-  __device__ void scales_of(std::uint32_t u, std::uint32_t in_unit, std::uint32_t t, __half2& d,
-                            __half2& m) const {
-    if constexpr (F == packed_format::q6_k) {
-      const std::uint32_t both = __byte_perm(super[0].x, super[1].x, 0x0400 + in_unit * 0x0101) & 0x00FF00FFU;
-      const __half2 sc = __hsub2(as_half2((both ^ 0x00800080U) | 0x64006400U), __float2half2_rn(1152.0F));
-      d = __hmul2(as_half2(__byte_perm(super[0].y, super[1].y, 0x5410)), sc);
-    } else if constexpr (is_k_format(F)) {
-      // Byte of this lane's block in rows g and g + 8, one in each half.
-      const std::uint32_t pick = 0x0400U + (2 * (in_unit & 1U) + t / 2) * 0x0101U;
-      const std::uint32_t y = __byte_perm(super[0].y, super[1].y, pick);
-      const std::uint32_t z = __byte_perm(super[0].z, super[1].z, pick);
-      std::uint32_t sc = y & 0x003F003FU;
-      std::uint32_t mn = z & 0x003F003FU;
-      if (in_unit >= 2) {
-        const std::uint32_t w = __byte_perm(super[0].w, super[1].w, pick);
-        sc = (w & 0x000F000FU) | (y >> 2 & 0x00300030U);
-        mn = (w >> 4 & 0x000F000FU) | (z >> 2 & 0x00300030U);
-      }
-      const __half2 bias = __float2half2_rn(1024.0F);
-      d = __hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x5410)),
-                  __hsub2(as_half2(sc | 0x64006400U), bias));
-      m = __hneg2(__hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x7632)),
-                          __hsub2(as_half2(mn | 0x64006400U), bias)));
-    } else if constexpr (F == packed_format::mxfp4) {
-      // E2M1 bits moved into a half's exponent read 2^14 too small; the stored byte is 29 + e - top.
-      d = as_half2((scale[u][0] | scale[u][1] << 16) << 10);
-    } else {
-      d = as_half2(__byte_perm(scale[u][0], scale[u][1], 0x5410));
-      if constexpr (has_minimum(F)) m = as_half2(__byte_perm(scale[u][0], scale[u][1], 0x7632));
-    }
-  }
 };
+
+/// Small integers become halves by the bits of 1024 + n.
+template <packed_format F, std::uint32_t G>
+__device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(std::uint32_t u,
+                                                                                std::uint32_t in_unit,
+                                                                                std::uint32_t t) const {
+  __half2 d{};
+  __half2 m{};
+  if constexpr (F == packed_format::q6_k) {
+    const std::uint32_t both = __byte_perm(super[0].x, super[1].x, 0x0400 + in_unit * 0x0101) & 0x00FF00FFU;
+    const __half2 sc = __hsub2(as_half2((both ^ 0x00800080U) | 0x64006400U), __float2half2_rn(1152.0F));
+    d = __hmul2(as_half2(__byte_perm(super[0].y, super[1].y, 0x5410)), sc);
+  } else if constexpr (is_k_format(F)) {
+    // Byte of this lane's block in rows g and g + 8, one in each half.
+    const std::uint32_t pick = 0x0400U + (2 * (in_unit & 1U) + t / 2) * 0x0101U;
+    const std::uint32_t y = __byte_perm(super[0].y, super[1].y, pick);
+    const std::uint32_t z = __byte_perm(super[0].z, super[1].z, pick);
+    std::uint32_t sc = y & 0x003F003FU;
+    std::uint32_t mn = z & 0x003F003FU;
+    if (in_unit >= 2) {
+      const std::uint32_t w = __byte_perm(super[0].w, super[1].w, pick);
+      sc = (w & 0x000F000FU) | (y >> 2 & 0x00300030U);
+      mn = (w >> 4 & 0x000F000FU) | (z >> 2 & 0x00300030U);
+    }
+    const __half2 bias = __float2half2_rn(1024.0F);
+    d = __hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x5410)),
+                __hsub2(as_half2(sc | 0x64006400U), bias));
+    m = __hneg2(__hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x7632)),
+                        __hsub2(as_half2(mn | 0x64006400U), bias)));
+  } else if constexpr (F == packed_format::mxfp4) {
+    // E2M1 bits moved into a half's exponent read 2^14 too small; the stored byte is 29 + e - top.
+    d = as_half2((scale[u][0] | scale[u][1] << 16) << 10);
+  } else {
+    d = as_half2(__byte_perm(scale[u][0], scale[u][1], 0x5410));
+    if constexpr (has_minimum(F)) m = as_half2(__byte_perm(scale[u][0], scale[u][1], 0x7632));
+  }
+  return {d, m};
+}
 
 /// `word` moved so that bit `from` comes to bit `to`.
 __device__ inline std::uint32_t bring(std::uint32_t word, std::uint32_t from, std::uint32_t to) {
@@ -226,6 +263,13 @@ __device__ inline std::uint32_t and_or(std::uint32_t word, std::uint32_t mask, s
   std::uint32_t result;
   asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(word), "r"(mask), "r"(bits));
   return result;
+}
+
+/// Pair i of a word of MXFP4 values as halves, 2^14 too small: E2M1 in a half's exponent.
+__device__ inline std::uint32_t fp4_pair(std::uint32_t word, std::uint32_t i) {
+  const std::uint32_t magnitude = word << (9 - fp4_magnitude_bit(i));
+  if (fp4_sign_bit(i) + 9 - fp4_magnitude_bit(i) == 15) return magnitude & 0x8E008E00U;
+  return and_or(word << (15 - fp4_sign_bit(i)), 0x80008000U, magnitude & 0x0E000E00U);
 }
 
 /// The integers of pair i of a nibble word minus `bias`, exact in both halves. Even pairs are read as the
@@ -244,8 +288,8 @@ __device__ inline __half2 centred_pair(std::uint32_t word, std::uint32_t high, s
 }
 
 template <packed_format F, std::uint32_t G>
-__device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t in_unit, std::uint32_t s,
-                                           std::uint32_t t, std::uint32_t (&a)[4]) const {
+__device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t s, const scales& both,
+                                           std::uint32_t (&a)[4]) const {
   if constexpr (F == packed_format::f16) {
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) a[i] = quants[u][s * 4 + i];
@@ -265,27 +309,22 @@ __device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t in_uni
     }
     return;
   } else {
-    __half2 both_d;
-    __half2 both_m;
-    scales_of(u, in_unit, t, both_d, both_m);
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
-      const __half2 d = (i & 1U) == 0 ? __low2half2(both_d) : __high2half2(both_d);
+      const __half2 d = (i & 1U) == 0 ? __low2half2(both.d) : __high2half2(both.d);
       if constexpr (F == packed_format::q8_0) {
         // Bytes lo, hi of a pair become 1024 + byte in both halves; the bias of 128 comes off too.
         const std::uint32_t w = quants[u][s * 2 + i / 2];
         const std::uint32_t bits = __byte_perm(w, 0x64646464U, (i & 1U) == 0 ? 0x4140 : 0x4342);
         a[i] = as_bits(__hmul2(__hsub2(as_half2(bits), __float2half2_rn(1152.0F)), d));
       } else if constexpr (F == packed_format::mxfp4) {
-        const std::uint32_t w = quants[u][s];
-        const std::uint32_t magnitude = bring(w, 4 * i, 9) & 0x0E000E00U;
-        a[i] = as_bits(__hmul2(as_half2((bring(w, 4 * i + 3, 15) & 0x80008000U) | magnitude), d));
+        a[i] = as_bits(__hmul2(as_half2(fp4_pair(quants[u][s], i)), d));
       } else {
         constexpr std::uint32_t words_high = high_words == 2 ? 2 : 1;
         const std::uint32_t h = high_words == 0 ? 0 : high[u][high_words == 2 ? (s / 2) % words_high : 0];
         const std::uint32_t high_bit = high_words == 2 ? 8 * (s & 1U) + 2 * i : 4 * s + i;
         if constexpr (has_minimum(F)) {
-          const __half2 m = (i & 1U) == 0 ? __low2half2(both_m) : __high2half2(both_m);
+          const __half2 m = (i & 1U) == 0 ? __low2half2(both.m) : __high2half2(both.m);
           a[i] = as_bits(__hfma2(centred_pair<F>(quants[u][s], h, high_bit, i, 0.0F), d, m));
         } else {
           constexpr float bias = F == packed_format::q4_0 ? 8.0F : F == packed_format::q5_0 ? 16.0F : 32.0F;

@@ -52,7 +52,8 @@ __device__ float packed_value(const packed_matrix& m, std::uint32_t row, std::ui
     const int q = static_cast<int>(word >> (16 * (e.pair % 2) + 8 * e.high_half) & 0xFFU) - 128;
     return half_at(scales + (r * 2 + block) * 2) * static_cast<float>(q);
   }
-  std::uint32_t n = quant_word(quants, e.lane, e.step) >> (4 * e.pair + 16 * e.high_half) & 15U;
+  const std::uint32_t half = quant_word(quants, e.lane, e.step) >> 16 * e.high_half;
+  std::uint32_t n = half >> 4 * e.pair & 15U;
   if constexpr (fifth_bit_words(F) == 1) {
     n |= (reinterpret_cast<const std::uint32_t*>(high)[e.lane] >> (4 * e.step + e.pair + 16 * e.high_half) &
           1U)
@@ -64,11 +65,13 @@ __device__ float packed_value(const packed_matrix& m, std::uint32_t row, std::ui
   }
   const auto q = static_cast<float>(n);
   if constexpr (F == packed_format::mxfp4) {
+    const std::uint32_t bits = half >> fp4_magnitude_bit(e.pair) & 7U;
     const float magnitude =
-        (n & 7U) < 2 ? 0.5F * static_cast<float>(n & 7U)
-                     : ldexpf(1.0F + 0.5F * static_cast<float>(n & 1U), static_cast<int>((n & 7U) >> 1U) - 1);
+        bits < 2 ? 0.5F * static_cast<float>(bits)
+                 : ldexpf(1.0F + 0.5F * static_cast<float>(bits & 1U), static_cast<int>(bits >> 1U) - 1);
     const int exponent = static_cast<int>(scales[r * 2 + block]) - 29;
-    return (n & 8U ? -magnitude : magnitude) * ldexpf(m.row_scale[row], exponent);
+    const bool negative = (half >> fp4_sign_bit(e.pair) & 1U) != 0;
+    return (negative ? -magnitude : magnitude) * ldexpf(m.row_scale[row], exponent);
   }
   if constexpr (F == packed_format::q6_k) {
     const std::uint32_t s = col % 256 / 16;

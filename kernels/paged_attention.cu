@@ -47,6 +47,7 @@ struct decode_shared {
   page_shared<W> page;
   float heads[8][head_width_max];  ///< one a warp
   __half q[tile_columns][W];
+  float inv_freq[head_width_max / 2];
   bool folds;
 };
 
@@ -56,20 +57,43 @@ template <std::uint32_t W>
 __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile, const step_column& step,
                               bool stores, decode_shared<W>& shared) {
   const std::uint32_t warp = threadIdx.x / 32;
+  const std::int32_t id = page_id(a.cache, step);
   float* head = shared.heads[warp];
   for (std::uint32_t i = warp; i < tile.heads + (stores ? 2 : 0); i += row_threads / 32) {
     const bool is_q = i < tile.heads;
     const std::uint32_t index =
         is_q ? tile.first_head + i : a.heads + (i - tile.heads) * a.kv_heads + tile.kv_head;
-    prepare_head(a, tile.column, index, step.position, head);
+    prepare_head(a, shared.inv_freq, tile.column, index, step.position, head);
     if (is_q) {
       for (std::uint32_t d = threadIdx.x % 32; d < W; d += 32) shared.q[i][d] = to_half(head[d]);
     } else {
-      store_head(a, step, index, head);
+      store_head(a, id, step, index, head);
     }
     __syncwarp();
   }
   __syncthreads();
+}
+
+/// Asks L2 for what the block will read. A hint: the step may still be the one before, whose positions are
+/// much the same, and nothing is waited for.
+template <std::uint32_t W, kv_type K, kv_type V>
+__device__ void prefetch_page(const attention_args_paged& a, const decode_tile& tile) {
+  const step_column step = a.steps[tile.column];
+  const std::uint32_t first =
+      step.position < 0 ? 0 : static_cast<std::uint32_t>(first_seen(step.position, a.window));
+  const std::uint32_t page = first / page_positions + blockIdx.z;
+  const std::uint32_t begin = page * page_positions + threadIdx.x / 32 * block_positions;
+  if (step.position < 0 || begin > static_cast<std::uint32_t>(step.position) ||
+      begin + block_positions <= first)
+    return;
+  const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t block = threadIdx.x / 32 * block_positions;
+  constexpr std::uint32_t key_bytes = K == kv_type::q8_0 ? 1 : 2;
+  constexpr std::uint32_t value_bytes = V == kv_type::q8_0 ? 1 : 2;
+  if (lane == 0) prefetch_l2(place.keys + block * W * key_bytes, block_positions * W * key_bytes);
+  for (std::uint32_t d = lane; d < W; d += 32)
+    prefetch_l2(place.values + (d * page_positions + block) * value_bytes, block_positions * value_bytes);
 }
 
 template <std::uint32_t W>
@@ -104,7 +128,7 @@ __device__ void fold_pages(const attention_args_paged& a, const decode_tile& til
 
 /// grid: (columns * head tiles, kv heads, page workers); a worker takes every gridDim.z-th page.
 template <std::uint32_t W, kv_type K, kv_type V>
-__global__ void __launch_bounds__(row_threads)
+__global__ void __launch_bounds__(row_threads, 3)
     decode_kernel(const __grid_constant__ decode_attention_args args) {
   __shared__ decode_shared<W> shared;
   const attention_args_paged& a = args.attend;
@@ -113,8 +137,11 @@ __global__ void __launch_bounds__(row_threads)
   decode_tile tile{blockIdx.x / head_tiles, blockIdx.y,
                    blockIdx.y * group + blockIdx.x % head_tiles * tile_columns};
   tile.heads = min(tile_columns, (blockIdx.y + 1) * group - tile.first_head);
-  allow_next_kernel();
+  prefetch_page<W, K, V>(a, tile);
+  if (threadIdx.x < args.rope.rope_dims / 2) shared.inv_freq[threadIdx.x] = args.rope.inv_freq[threadIdx.x];
+  __syncthreads();
   wait_for_previous_kernel();
+  allow_next_kernel();
   const step_column step = a.steps[tile.column];
   if (step.position < 0) return;
   const std::int32_t seen = first_seen(step.position, a.window);
@@ -171,8 +198,8 @@ __global__ void __launch_bounds__(row_threads) prefill_kernel(attention_args_pag
   const std::uint32_t group = a.heads / a.kv_heads;
   const std::uint32_t queries = a.columns * group;
   const std::uint32_t first_query = blockIdx.x * prefill_tiles * tile_columns;
-  allow_next_kernel();
   wait_for_previous_kernel();
+  allow_next_kernel();
   const std::uint32_t last_query = min(first_query + prefill_tiles * tile_columns, queries) - 1;
   const std::int32_t slot = a.steps[0].slot;
   const std::uint32_t first_page =

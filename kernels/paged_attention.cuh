@@ -62,6 +62,15 @@ struct page_shared {
   softmax_state page[tile_columns];
 };
 
+/// One warp: leaves what attend_block would of positions that no column sees.
+template <std::uint32_t W>
+__device__ void see_nothing(page_shared<W>& shared) {
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::uint32_t lane = threadIdx.x % 32;
+  if (lane < tile_columns) shared.state[warp][lane] = {-INFINITY, 0.0F};
+  for (std::uint32_t i = lane; i < tile_columns * W; i += 32) shared.values[warp][i / W][i % W] = 0.0F;
+}
+
 /// One warp: its 32 positions of the page against a tile of query vectors. Leaves the block's state and
 /// weighted values in `shared`.
 template <std::uint32_t W, engine::kv_type K = engine::kv_type::f16, engine::kv_type V = engine::kv_type::f16>
@@ -72,6 +81,23 @@ __device__ void attend_block(const void* keys, const void* values, std::int32_t 
   const std::uint32_t g = lane / 4;
   const std::uint32_t t = lane % 4;
   const std::uint32_t block = warp * block_positions;
+  const std::int32_t begin = first_position + static_cast<std::int32_t>(block);
+  const bool sees =
+      (begin <= mine.position[0] &&
+       begin + static_cast<std::int32_t>(block_positions) > mine.first_seen[0]) ||
+      (begin <= mine.position[1] && begin + static_cast<std::int32_t>(block_positions) > mine.first_seen[1]);
+  if (!__any_sync(0xFFFFFFFFU, sees)) {
+    see_nothing(shared);
+    return;
+  }
+
+  // Narrow heads have registers for their values: no second wait for memory.
+  constexpr bool early = W <= 64;
+  kv_fragment early_values[early ? W / 16 : 1];
+  if constexpr (early) {
+#pragma unroll
+    for (std::uint32_t d = 0; d < W / 16; ++d) early_values[d] = value_fragment<V, W>(values, 16 * d, block);
+  }
 
   float scores[2][4] = {};
 #pragma unroll
@@ -127,7 +153,10 @@ __device__ void attend_block(const void* keys, const void* values, std::int32_t 
 #pragma unroll
   for (std::uint32_t d = 0; d < W / 16; ++d) {
     float weighted[4] = {};
-    multiply_fragment<V>(weighted, value_fragment<V, W>(values, 16 * d, block), p);
+    if constexpr (early)
+      multiply_fragment<V>(weighted, early_values[d], p);
+    else
+      multiply_fragment<V>(weighted, value_fragment<V, W>(values, 16 * d, block), p);
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i)
       shared.values[warp][2 * t + (i & 1U)][16 * d + g + 8 * (i / 2)] = weighted[i];

@@ -42,6 +42,11 @@ __device__ void store_word(std::byte* quants, std::uint32_t lane, std::uint32_t 
   reinterpret_cast<std::uint32_t*>(quants)[w / 4 * 128 + lane * 4 + w % 4] = value;
 }
 
+/// An MXFP4 value as pair i of a half.
+__device__ std::uint32_t fp4_bits(std::uint32_t q, std::uint32_t i) {
+  return (q & 7U) << fp4_magnitude_bit(i) | (q >> 3 & 1U) << fp4_sign_bit(i);
+}
+
 /// Packs the quanta that one lane owns in one group of 64 columns.
 template <packed_format F>
 __device__ void pack_group(const repack_args& a, std::uint32_t tile, std::uint32_t group, std::uint32_t lane,
@@ -65,7 +70,8 @@ __device__ void pack_group(const repack_args& a, std::uint32_t tile, std::uint32
       } else if constexpr (F == packed_format::q8_0) {
         bytes[i / 2] |= (q0 | q1 << 8) << 16 * (i & 1U);
       } else {
-        nibbles |= (q0 & 15U) << 4 * i | (q1 & 15U) << (16 + 4 * i);
+        nibbles |= F == packed_format::mxfp4 ? fp4_bits(q0, i) | fp4_bits(q1, i) << 16
+                                             : (q0 & 15U) << 4 * i | (q1 & 15U) << (16 + 4 * i);
         if constexpr (F == packed_format::q5_0 || F == packed_format::q5_1 || F == packed_format::q5_k) {
           high_words[0] |= (q0 >> 4) << (4 * s + i) | (q1 >> 4) << (16 + 4 * s + i);
         }

@@ -30,14 +30,15 @@ __device__ inline void norm_head(float (&v)[head_values_per_lane], const float* 
   }
 }
 
-/// Rotates the pairs of a head in shared memory.
-__device__ inline void rotate_head(const rope_store_args& a, std::int32_t position, float* head) {
+/// Rotates the pairs of a head in shared memory, with these frequencies.
+__device__ inline void rotate_head(const rope_store_args& a, const float* inv_freq, std::int32_t position,
+                                   float* head) {
   for (std::uint32_t pair = threadIdx.x % 32; pair < a.rope_dims / 2; pair += 32) {
     const std::uint32_t d0 = a.interleaved ? 2 * pair : pair;
     const std::uint32_t d1 = a.interleaved ? 2 * pair + 1 : pair + a.rope_dims / 2;
     float sine;
     float cosine;
-    sincosf(__fmul_rn(static_cast<float>(position), a.inv_freq[pair]), &sine, &cosine);
+    sincosf(__fmul_rn(static_cast<float>(position), inv_freq[pair]), &sine, &cosine);
     sine = __fmul_rn(sine, a.magnitude);
     cosine = __fmul_rn(cosine, a.magnitude);
     const float x0 = head[d0];
@@ -49,8 +50,8 @@ __device__ inline void rotate_head(const rope_store_args& a, std::int32_t positi
 
 /// head[0 .. head_width_max) = head `index` of a column of the product (queries, then keys, then values),
 /// as attention wants it; zeros from a.width on. Ends with the warp synchronized.
-__device__ inline void prepare_head(const rope_store_args& a, std::uint32_t column, std::uint32_t index,
-                                    std::int32_t position, float* head) {
+__device__ inline void prepare_head(const rope_store_args& a, const float* inv_freq, std::uint32_t column,
+                                    std::uint32_t index, std::int32_t position, float* head) {
   const std::uint32_t lane = threadIdx.x % 32;
   const bool is_v = index >= a.heads + a.kv_heads;
   const float* from = a.qkv + static_cast<std::uint64_t>(column) * a.stride + index * a.width;
@@ -64,17 +65,21 @@ __device__ inline void prepare_head(const rope_store_args& a, std::uint32_t colu
   for (std::uint32_t i = 0; i < head_values_per_lane; ++i) head[lane + 32 * i] = v[i];
   __syncwarp();
   if (is_v) return;
-  rotate_head(a, position, head);
+  rotate_head(a, inv_freq, position, head);
   __syncwarp();
 }
 
-/// Stores a prepared key or value head at a token's position.
-__device__ inline void store_head(const rope_store_args& a, const step_column& step, std::uint32_t index,
-                                  const float* head) {
+/// The page of a token's position.
+__device__ inline std::int32_t page_id(const kv_pages& cache, const step_column& step) {
+  return cache.page_table[static_cast<std::uint32_t>(step.slot) * cache.pages_per_slot +
+                          static_cast<std::uint32_t>(step.position) / page_positions];
+}
+
+/// Stores a prepared key or value head at a token's position, which is in page `id`.
+__device__ inline void store_head(const rope_store_args& a, std::int32_t id, const step_column& step,
+                                  std::uint32_t index, const float* head) {
   const bool is_v = index >= a.heads + a.kv_heads;
   const auto position = static_cast<std::uint32_t>(step.position);
-  const std::int32_t id = a.cache.page_table[static_cast<std::uint32_t>(step.slot) * a.cache.pages_per_slot +
-                                             position / page_positions];
   const std::uint32_t kv_head = index - a.heads - (is_v ? a.kv_heads : 0);
   const engine::kv_type type = is_v ? a.cache.value_type : a.cache.key_type;
   auto* pages = static_cast<std::byte*>(is_v ? a.cache.values : a.cache.keys);

@@ -8,14 +8,14 @@ namespace {
 /// grid: (columns, heads + 2 * kv_heads)
 __global__ void __launch_bounds__(32) rope_store_kernel(rope_store_args a) {
   __shared__ float head[head_width_max];
-  allow_next_kernel();
   wait_for_previous_kernel();
+  allow_next_kernel();
   const step_column step = a.steps[blockIdx.x];
   if (step.position < 0) return;
   const std::uint32_t index = blockIdx.y;
-  prepare_head(a, blockIdx.x, index, step.position, head);
+  prepare_head(a, a.inv_freq, blockIdx.x, index, step.position, head);
   if (index >= a.heads) {
-    store_head(a, step, index, head);
+    store_head(a, page_id(a.cache, step), step, index, head);
     return;
   }
   __half* q = a.q + (static_cast<std::uint64_t>(blockIdx.x) * a.heads + index) * a.padded_width;

@@ -13,8 +13,8 @@ static_assert(sizeof(begin_decode_args) <= parameter_bytes_max);
 static_assert(sizeof(begin_chunk_args) <= parameter_bytes_max);
 
 __global__ void __launch_bounds__(decode_columns_max) begin_decode_kernel(const begin_decode_args a) {
-  allow_next_kernel();
   wait_for_previous_kernel();
+  allow_next_kernel();
   if (threadIdx.x == 0) *a.to.ticket = a.ticket;
   if (threadIdx.x >= a.count) return;
   const decode_column& column = a.columns[threadIdx.x];
@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(decode_columns_max) begin_decode_kernel(const 
 }
 
 __global__ void __launch_bounds__(chunk_threads) begin_chunk_kernel(const begin_chunk_args a) {
-  allow_next_kernel();
   wait_for_previous_kernel();
+  allow_next_kernel();
   std::int32_t* history = a.to.history + static_cast<std::uint64_t>(a.slot) * a.to.history_stride;
   for (std::uint32_t i = threadIdx.x; i < a.count; i += chunk_threads) {
     const std::int32_t position = a.position + static_cast<std::int32_t>(i);

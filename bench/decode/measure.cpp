@@ -57,15 +57,23 @@ class driver {
     return last;
   }
 
-  /// One step: the last token of every sequence is appended at `position`, and replaced by the next.
-  void decode(std::span<token_id> last, std::uint32_t position) {
-    steps_.clear();
-    for (std::uint32_t slot = 0; slot < last.size(); ++slot) {
-      steps_.push_back({slot_id{slot}, position, {&last[slot], 1}, &request_});
+  /// What the next step of `sequences` samples, which appends what each sampled last at `position`, then
+  /// position + 1 and so on. As the worker does, up to launch_depth() steps are launched before the first
+  /// of them is collected, but no more than `left`.
+  const std::vector<sampled_token>& decode(std::uint32_t sequences, std::uint32_t position,
+                                           std::uint32_t left) {
+    for (; launched_ < std::min(left, device_.launch_depth()); ++launched_) {
+      steps_.clear();
+      for (std::uint32_t slot = 0; slot < sequences; ++slot)
+        steps_.push_back({slot_id{slot}, position + launched_, {}, &request_});
+      device_.launch(steps_, interrupt_);
     }
-    run_step(steps_, last.size());
-    for (std::size_t i = 0; i < last.size(); ++i) last[i] = sampled_[i].token;
+    collect(sequences);
+    --launched_;
+    return sampled_;
   }
+
+  [[nodiscard]] std::uint32_t launched() const noexcept { return launched_; }
 
   void release(std::uint32_t slots) noexcept {
     for (std::uint32_t slot = 0; slot < slots; ++slot) device_.release(slot_id{slot});
@@ -73,8 +81,13 @@ class driver {
 
  private:
   void run_step(std::span<const sequence_step> parts, std::size_t expected) {
+    device_.launch(parts, interrupt_);
+    collect(expected);
+  }
+
+  void collect(std::size_t expected) {
     sampled_.clear();
-    if (!device_.step(parts, interrupt_, sampled_)) throw std::runtime_error("a step stopped by itself");
+    if (!device_.collect(interrupt_, sampled_)) throw std::runtime_error("a step stopped by itself");
     if (sampled_.size() != expected) {
       throw std::runtime_error("a step sampled " + std::to_string(sampled_.size()) + " tokens, not " +
                                std::to_string(expected));
@@ -89,7 +102,9 @@ class driver {
   std::uint32_t vocab_;
   const engine::interrupt_flag interrupt_{false};
   const engine::sampling_params greedy_{.temperature = 0.0F};
-  const engine::sample_request request_{.params = &greedy_, .draw = 0.0};
+  const engine::sample_request request_{
+      .params = &greedy_, .draw = 0.0, .remaining = 1U << 30U, .stop_at_end = false};
+  std::uint32_t launched_ = 0;  ///< steps under way
   std::vector<sequence_step> steps_;
   std::vector<sampled_token> sampled_;
 };
@@ -133,20 +148,18 @@ rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint3
   for (std::uint32_t slot = 0; slot < sequences; ++slot) prompts.push_back(make_prompt(slot, prompt, vocab));
   return repeat(limits, sequences, [&](steady::time_point begin) {
     run_result out;
-    std::vector<token_id> last(sequences);
-    for (std::uint32_t slot = 0; slot < sequences; ++slot) last[slot] = drive.prefill(slot, prompts[slot]);
-    out.sampled = last;
     out.sampled.reserve(std::size_t{sequences} * (1 + settling_steps + limits.tokens));
-    std::uint32_t position = prompt;
-    const auto advance = [&] {
-      drive.decode(last, position++);
-      out.sampled.insert(out.sampled.end(), last.begin(), last.end());
-    };
-    for (std::uint32_t i = 0; i < settling_steps; ++i) advance();
-    const auto decode_begin = steady::now();
-    while (out.steps < limits.tokens && (out.steps == 0 || seconds_since(begin) < 2 * limits.seconds)) {
-      advance();
-      ++out.steps;
+    for (std::uint32_t slot = 0; slot < sequences; ++slot)
+      out.sampled.push_back(drive.prefill(slot, prompts[slot]));
+    auto decode_begin = steady::now();
+    std::uint32_t done = 0;
+    for (std::uint32_t left = settling_steps + limits.tokens; left > 0; --left, ++done) {
+      if (done == settling_steps) decode_begin = steady::now();
+      for (const sampled_token& s : drive.decode(sequences, prompt + done, left))
+        out.sampled.push_back(s.token);
+      if (done >= settling_steps) ++out.steps;
+      // Out of time: only what is launched already.
+      if (out.steps > 0 && seconds_since(begin) > 2 * limits.seconds) left = drive.launched() + 1;
     }
     out.seconds = seconds_since(decode_begin);
     drive.release(sequences);

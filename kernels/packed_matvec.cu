@@ -17,28 +17,20 @@ namespace {
 
 constexpr std::uint32_t shared_max = 227 * 1024;
 
-/// Blocks of two launches in a row should share a multiprocessor, one at work and one filling its rings; two
-/// blocks of one launch must not, or another multiprocessor would idle. So the products of a layer take
-/// turns at two kinds of block: of the first, shared memory holds one, of the second, the registers; one of
-/// each fits.
+/// Two blocks of one launch must not share a multiprocessor while another idles, as they would if two fitted:
+/// of the first kind of block, shared memory holds one, of the second, the registers. The products of a layer
+/// take turns at them, so that a block of the next launch may find room to fill its rings.
 struct block_kind {
   std::uint32_t warps;
   std::uint32_t registers;  ///< a thread
-  std::uint32_t shared;     ///< bytes that leave room for a block of the other kind
+  std::uint32_t shared;     ///< bytes
 };
 constexpr block_kind first_kind{14, 64, 118 * 1024};
 constexpr block_kind second_kind{16, 72, 107 * 1024};
 constexpr std::uint32_t all_registers = 64 * 1024;
-constexpr std::uint32_t all_shared = 228 * 1024;
-constexpr std::uint32_t registers_of(const block_kind& k) {
-  return k.warps * 32 * k.registers;
-}
-constexpr std::uint32_t shared_of(const block_kind& k) {
-  return k.shared + 1024;  // the system's own
-}
-static_assert(registers_of(first_kind) + registers_of(second_kind) <= all_registers);
-static_assert(shared_of(first_kind) + shared_of(second_kind) <= all_shared);
-static_assert(2 * shared_of(first_kind) > all_shared && 2 * registers_of(second_kind) > all_registers);
+constexpr std::uint32_t all_shared = 228 * 1024;  // a KiB of them a block is the system's own
+static_assert(2 * (first_kind.shared + 1024) > all_shared);
+static_assert(2 * second_kind.warps * 32 * second_kind.registers > all_registers);
 
 /// What is applied to an output's folded sums: 1 and -0, where a model has nothing, change no bit.
 struct result_terms {

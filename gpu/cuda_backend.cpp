@@ -13,6 +13,7 @@
 #include "gpu/cuda_weights.hpp"
 #include "gpu/device_memory_plan.hpp"
 #include "gpu/step_results.hpp"
+#include "kernels/experts.hpp"
 
 namespace orcd::gpu {
 namespace {
@@ -77,6 +78,15 @@ sampler_layout layout_of(const engine::model_spec& spec, const cuda_extents& ext
   return {spec.vocab, extents.slots, extents.context, work_layout(spec, extents).bytes};
 }
 
+std::string refused_router(const engine::model_spec& spec) {
+  return std::to_string(spec.experts_used) + " of " + std::to_string(spec.experts) +
+         " experts over an embedding of " + std::to_string(spec.embedding) +
+         ": the CUDA router takes up to " + std::to_string(kernels::experts_used_max) + " of " +
+         std::to_string(kernels::experts_max) + ", and rows of a multiple of 4 values, " +
+         std::to_string(kernels::route_bytes_max / sizeof(float) / (1 + std::min(8U, spec.experts))) +
+         " at most for so many experts";
+}
+
 engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
                                                        const engine::accelerator_config& config) const {
   if (m.spec.key_length != m.spec.value_length || m.spec.key_length > kernels::head_width_max) {
@@ -89,6 +99,9 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
     return error(errc::model_load_failed, "a vocabulary of " + std::to_string(m.spec.vocab) +
                                               " rows: the CUDA sampler takes up to " +
                                               std::to_string(kernels::sample_vocab_max));
+  }
+  if (m.spec.experts > 0 && !kernels::route_takes(m.spec.embedding, m.spec.experts, m.spec.experts_used)) {
+    return error(errc::model_load_failed, refused_router(m.spec));
   }
   const cuda_extents extents{config.slots, config.context_tokens, options_.chunk_tokens, config.kv};
   const std::uint64_t logits = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float);

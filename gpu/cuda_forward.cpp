@@ -79,7 +79,6 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
                    sizeof(float));
   logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
-  keys = plan.reserve(extents.slots * sizeof(unsigned long long));
   bytes = plan.bytes();
 }
 

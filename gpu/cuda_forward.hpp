@@ -38,7 +38,7 @@ struct work_layout {
   std::uint64_t steps, sample_rows, page_table, inv_freq;
   std::uint64_t residual, normed, qkv, q, attended, activated, parts, arrivals;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
-  std::uint64_t partial, logits, banned, keys;
+  std::uint64_t partial, logits, banned;
   std::uint64_t bytes = 0;
 };
 
@@ -70,10 +70,6 @@ class cuda_forward {
   }
 
  private:
-  struct layer_cache {
-    __half* keys;
-    __half* values;
-  };
   template <class T>
   [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
     return work_.at<T>(offset);

@@ -14,7 +14,8 @@ __device__ inline std::uint32_t shared_address_of(const void* p) {
 __device__ inline void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
-/// Makes initialised barriers visible to asynchronous copies; before the block synchronizes.
+/// Makes initialised barriers visible to asynchronous copies; before whoever waits for them synchronizes
+/// with this thread.
 __device__ inline void barrier_init_done() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/arrival.cuh"
@@ -12,6 +11,7 @@ namespace orcd::kernels {
 namespace {
 
 constexpr std::uint32_t row_warps = row_threads / 32;
+static_assert(row_warps == 8, "route_bytes()");
 
 struct route_shared {
   std::uint64_t barrier;
@@ -154,18 +154,14 @@ __global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_ar
 
 int launch_route(const route_args& a, CUstream_st* stream) {
   if (a.x == nullptr || a.norm_weight == nullptr || a.router == nullptr || a.logits == nullptr ||
-      a.chosen == nullptr || a.weights == nullptr || a.arrivals == nullptr || a.width == 0 ||
-      a.width % 4 != 0 || a.experts == 0 || a.experts > experts_max || a.columns == 0 || a.used == 0 ||
-      a.used > experts_used_max || a.used > a.experts)
+      a.chosen == nullptr || a.weights == nullptr || a.arrivals == nullptr || a.columns == 0 ||
+      !route_takes(a.width, a.experts, a.used))
     return cudaErrorInvalidValue;
-  constexpr std::size_t shared_max = 226 * 1024;
   static const cudaError_t opted_in =
-      cudaFuncSetAttribute(route_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_max);
+      cudaFuncSetAttribute(route_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, route_bytes_max);
   if (opted_in != cudaSuccess) return opted_in;
-  const std::size_t bytes = std::size_t{a.width} * (1 + std::min(row_warps, a.experts)) * sizeof(float);
-  if (bytes > shared_max) return cudaErrorInvalidValue;
   return launch_dependent(route_kernel, dim3(a.columns, (a.experts + row_warps - 1) / row_warps),
-                          dim3(row_threads), bytes, stream, a);
+                          dim3(row_threads), route_bytes(a.width, a.experts), stream, a);
 }
 
 int launch_sort_experts(const sort_experts_args& a, CUstream_st* stream) {

@@ -30,6 +30,17 @@ struct route_args {
 };
 [[nodiscard]] int launch_route(const route_args& args, CUstream_st* stream);
 
+/// Dynamic shared memory of the router: the norm and the rows of up to eight experts.
+inline constexpr std::uint32_t route_bytes_max = 226 * 1024;
+[[nodiscard]] constexpr std::uint64_t route_bytes(std::uint32_t width, std::uint32_t experts) {
+  return std::uint64_t{width} * (1 + (experts < 8 ? experts : 8)) * sizeof(float);
+}
+/// Whether the router takes a model of these shapes.
+[[nodiscard]] constexpr bool route_takes(std::uint32_t width, std::uint32_t experts, std::uint32_t used) {
+  return width > 0 && width % 4 == 0 && experts > 0 && experts <= experts_max && used > 0 &&
+         used <= experts_used_max && used <= experts && route_bytes(width, experts) <= route_bytes_max;
+}
+
 /// Sorts the pairs (column, rank) by expert and cuts each expert's run into tiles of
 /// expert_tile_columns(pairs, experts).
 struct sort_experts_args {

@@ -1,5 +1,7 @@
 // One way to launch a kernel that may overlap the tail of the one before it (programmatic dependent
-// launch); kernels launched so call wait_for_previous_kernel() before they read its results.
+// launch). Kernels launched so call wait_for_previous_kernel() before they use what a step computes, and only
+// then allow_next_kernel(): so at most two kernels overlap, and when a kernel begins, all but the one before
+// it have ended.
 #pragma once
 
 #include <cuda_runtime.h>

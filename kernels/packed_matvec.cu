@@ -445,6 +445,7 @@ bool valid(const packed_matmul_args& a) {
     return false;
   if (a.experts == nullptr && a.columns > matvec_columns_max) return false;
   if ((a.x == nullptr) == (a.norm_x == nullptr)) return false;
+  if (a.x != nullptr && (a.x_stride % 8 != 0 || a.x_stride < a.w[0].groups() * group_cols)) return false;
   if (is_paired(a) ? a.act == nullptr : a.out == nullptr) return false;
   for (std::uint32_t i = 0; i < a.matrices; ++i) {
     if (a.w[i].data == nullptr || a.w[i].cols != a.w[0].cols || a.w[i].rows == 0) return false;

@@ -2,7 +2,7 @@
 // operand A of mma.m16n8k16. Every path that multiplies by packed weights uses these functions, so a
 // weight has one f16 value everywhere. Rounding: K formats round d*scale and dmin*min to f16 and the
 // value once more; block formats round the value once; F16 is exact, BF16 and F32 round once; MXFP4
-// is exact within 2^29 of its row's largest block scale. Determinism: exact, no order involved.
+// is exact within 2^23 of its row's largest block scale. Determinism: exact, no order involved.
 #pragma once
 
 #include <cuda_fp16.h>

@@ -74,8 +74,8 @@ __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile,
   __syncthreads();
 }
 
-/// Asks L2 for what the block will read. A hint: the step may still be the one before, whose positions are
-/// much the same, and nothing is waited for.
+/// Asks L2 for what the block will read, before the QKV product has ended; the kernel that wrote the step has
+/// (launch.cuh).
 template <std::uint32_t W, kv_type K, kv_type V>
 __device__ void prefetch_page(const attention_args_paged& a, const decode_tile& tile) {
   const step_column step = a.steps[tile.column];

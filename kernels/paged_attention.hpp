@@ -93,13 +93,14 @@ struct decode_attention_args {
   float* partial = nullptr;           ///< workspace, decode_partial_floats()
   std::uint32_t* arrivals = nullptr;  ///< workspace, [columns][heads]; zero between launches
 };
-/// Columns of different sequences; one block a (token, kv head, page). The last block to finish folds.
+/// Columns of different sequences; a block has up to eight heads of a kv head and some of the pages. The last
+/// block to finish folds.
 [[nodiscard]] int launch_attention_decode(const decode_attention_args& args, CUstream_st* stream);
 /// Floats of workspace for `columns` tokens of `pages` pages each.
 [[nodiscard]] std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads,
                                                   std::uint32_t pages, std::uint32_t padded_width);
 
-/// Prefill: columns first_column .. are consecutive positions of ONE sequence.
+/// Prefill: columns are consecutive positions of ONE sequence.
 [[nodiscard]] int launch_attention_prefill(const attention_args_paged& args, CUstream_st* stream);
 
 }  // namespace orcd::kernels

@@ -75,7 +75,7 @@ struct sample_args {
   std::uint32_t columns = 0;
   const sample_column* asked = nullptr;  ///< [columns]
   /// [columns] the highest logit that is not banned as ordered bits << 32 | ~id, if the kernel before found
-  /// it (greedy_key.cuh), or null; zeroed. Saves plain greedy columns a look at their logits.
+  /// it, or null; zeroed. Saves plain greedy columns a look at their logits.
   unsigned long long* keys = nullptr;
   const std::uint32_t* banned = nullptr;  ///< bit per id, [(vocab + 31) / 32]; or null
   const std::uint32_t* ends = nullptr;    ///< likewise, tokens that end a sequence; or null

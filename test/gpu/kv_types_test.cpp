@@ -1,20 +1,15 @@
 // Whole models with every pair of KV types on the CUDA backend: against transformers in f32, and bit for bit
 // against themselves: prompt chunks, decode steps, neighbours, a slot used before.
 #include <algorithm>
-#include <atomic>
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "engine/gguf/gguf_file.hpp"
-#include "engine/model/model_spec.hpp"
-#include "gpu/cuda_backend.hpp"
-#include "gpu/device_memory_plan.hpp"
+#include "test/gpu/loaded_cuda_model.hpp"
 #include "test/support/kv_reference.hpp"
 #include "test/unit/golden/golden_file.hpp"
 
@@ -32,65 +27,6 @@ double steps_of(kv_type type) {
   return type == kv_type::f16 ? 1 : type == kv_type::bf16 ? 8 : 20;
 }
 
-class typed_model {
- public:
-  typed_model(const tiny_golden& golden, const golden_case& c, engine::kv_types kv, std::uint32_t chunk)
-      : file_(engine::gguf_file::open(golden.model.string()).value()),
-        model_(engine::load_model(file_, c.context, c.rope).value()) {
-    gpu::cuda_backend_options options;
-    options.keep_logits = true;
-    options.end = gpu::device_end::keep;
-    options.chunk_tokens = chunk;
-    device_ = gpu::make_cuda_backend(options);
-    engine::accelerator_config config;
-    config.slots = slots;
-    config.context_tokens = c.context;
-    config.kv = kv;
-    const auto loaded = device_->load(model_, config, [](unsigned) {});
-    BOOST_REQUIRE_MESSAGE(loaded.has_value(), (loaded ? "" : loaded.error().message));
-    BOOST_TEST(loaded->kv_bytes == gpu::planned_kv_bytes(model_.spec, slots, c.context, kv));
-  }
-
-  /// One step of one token or a chunk for each of some slots, all sampling.
-  void append(const std::vector<std::pair<std::uint32_t, std::span<const token_id>>>& parts) {
-    engine::sample_request request;
-    request.params = &greedy_;
-    std::vector<engine::sequence_step> steps;
-    for (const auto& [slot, tokens] : parts) {
-      steps.push_back({engine::slot_id{slot}, positions_[slot], tokens, &request});
-      positions_[slot] += static_cast<std::uint32_t>(tokens.size());
-    }
-    std::vector<engine::sampled_token> sampled;
-    const std::atomic<bool> never{false};
-    BOOST_REQUIRE(device_->step(steps, never, sampled));
-  }
-  std::vector<float> run(std::uint32_t slot, std::span<const token_id> tokens, std::size_t most) {
-    while (!tokens.empty()) {
-      const std::size_t count = std::min({tokens.size(), most, std::size_t{device_->chunk_tokens()}});
-      append({{slot, tokens.first(count)}});
-      tokens = tokens.subspan(count);
-    }
-    return logits(slot);
-  }
-  [[nodiscard]] std::vector<float> logits(std::uint32_t slot) const {
-    const auto row = device_->logits(engine::slot_id{slot});
-    return {row.begin(), row.end()};
-  }
-  void release(std::uint32_t slot) {
-    device_->release(engine::slot_id{slot});
-    positions_[slot] = 0;
-  }
-
-  static constexpr std::uint32_t slots = 3;
-
- private:
-  engine::gguf_file file_;
-  engine::model model_;
-  std::unique_ptr<engine::accelerator> device_;
-  std::uint32_t positions_[slots] = {};
-  engine::sampling_params greedy_{.temperature = 0.0F};
-};
-
 double relative_error(std::span<const float> ours, std::span<const float> reference) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < reference.size(); ++i) {
@@ -104,8 +40,10 @@ void check_types(const std::string& name, const tiny_golden& golden, engine::kv_
   const golden_case& c = golden.cases.front();
   const std::span<const token_id> tokens(c.tokens);
   const std::string shown = name + ", K " + to_string(kv.keys) + ", V " + to_string(kv.values);
-  typed_model model(golden, c, kv, 64);
-  const auto whole = model.run(0, tokens, 64);
+  gpu::cuda_backend_options options;
+  options.chunk_tokens = 64;
+  loaded_cuda_model model(golden.model, c.context, c.rope, options, 3, kv);
+  const auto whole = model.run(0, tokens);
   const double error = relative_error(whole, c.exact(c.positions.size() - 1));
   const double bound = error_bound + (steps_of(kv.keys) + steps_of(kv.values)) * c.half_kv_effect;
   std::printf("%s: relative error %.1e against f32, allowed %.1e\n", shown.c_str(), error, bound);
@@ -115,8 +53,8 @@ void check_types(const std::string& name, const tiny_golden& golden, engine::kv_
   // The slot's second user finds nothing of the first; every token is a decode step, beside neighbours.
   model.release(0);
   model.release(1);
-  model.run(1, tokens.subspan(3, 5), 64);
-  model.run(2, tokens.subspan(1, 9), 64);
+  model.run(1, tokens.subspan(3, 5));
+  model.run(2, tokens.subspan(1, 9));
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (i % 3 == 0) {
       model.append({{0, tokens.subspan(i, 1)}});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -13,6 +14,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/cuda_backend.hpp"
+#include "gpu/device_memory_plan.hpp"
 
 namespace orcd::test {
 
@@ -22,15 +24,20 @@ class loaded_cuda_model {
 
   loaded_cuda_model(const std::filesystem::path& path, std::uint32_t context,
                     const engine::rope_overrides& rope, gpu::cuda_backend_options options,
-                    std::uint32_t slots)
+                    std::uint32_t slots, engine::kv_types kv = {})
       : file_(engine::gguf_file::open(path.string()).value()),
         model_(engine::load_model(file_, context, rope).value()),
         positions_(slots) {
     options.keep_logits = true;
     options.end = gpu::device_end::keep;
     device_ = gpu::make_cuda_backend(options);
-    const auto loaded = device_->load(model_, {slots, context, {}}, [](unsigned) {});
+    engine::accelerator_config config;
+    config.slots = slots;
+    config.context_tokens = context;
+    config.kv = kv;
+    const auto loaded = device_->load(model_, config, [](unsigned) {});
     BOOST_REQUIRE_MESSAGE(loaded.has_value(), (loaded ? "" : loaded.error().message));
+    BOOST_TEST(loaded->kv_bytes == gpu::planned_kv_bytes(model_.spec, slots, context, kv));
   }
 
   /// One step that appends to several sequences at once, each sampling greedily.
@@ -54,10 +61,11 @@ class loaded_cuda_model {
     sampled_.clear();
     return device_->step({&step, 1}, interrupt, sampled_);
   }
-  /// A whole prompt in chunks; the logits of its last token.
-  std::vector<float> run(std::uint32_t slot, std::span<const engine::token_id> tokens) {
+  /// A whole prompt in chunks of at most `most` tokens; the logits of its last token.
+  std::vector<float> run(std::uint32_t slot, std::span<const engine::token_id> tokens,
+                         std::size_t most = SIZE_MAX) {
     while (!tokens.empty()) {
-      const std::size_t count = std::min<std::size_t>(tokens.size(), device_->chunk_tokens());
+      const std::size_t count = std::min({tokens.size(), most, std::size_t{device_->chunk_tokens()}});
       append({{slot, tokens.first(count)}});
       tokens = tokens.subspan(count);
     }

@@ -87,6 +87,16 @@ def _idle(worker: Worker) -> Iterator[Worker]:
 
 
 @pytest.fixture
+def broken(tmp_path):
+    """Writes the bytes of a damaged model file."""
+    def write(data: bytes):
+        path = tmp_path / 'broken.gguf'
+        path.write_bytes(data)
+        return path
+    return write
+
+
+@pytest.fixture
 def tiny(shared_tiny) -> Iterator[Worker]:
     """A worker with a model that takes microseconds a token; idle before and after, alive after."""
     yield from _idle(shared_tiny)

@@ -22,15 +22,6 @@ def image(models) -> bytes:
     return models('faults-q8', '--type', 'Q8_0').read_bytes()
 
 
-@pytest.fixture
-def broken(tmp_path):
-    def write(data: bytes):
-        path = tmp_path / 'broken.gguf'
-        path.write_bytes(data)
-        return path
-    return write
-
-
 # --- what must not start -----------------------------------------------------------------------
 
 

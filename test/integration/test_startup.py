@@ -40,15 +40,6 @@ def image(tiny_model) -> bytes:
     return tiny_model.read_bytes()
 
 
-@pytest.fixture
-def broken(tmp_path):
-    def write(data: bytes):
-        path = tmp_path / 'broken.gguf'
-        path.write_bytes(data)
-        return path
-    return write
-
-
 def test_missing_model(tmp_path):
     refuse_model(tmp_path / 'nowhere.gguf', words=('nowhere.gguf',))
 

@@ -1,0 +1,216 @@
+#include "engine/chat/template_text.hpp"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+
+#include "engine/text/utf8.hpp"
+
+namespace orcd::engine::jinja {
+namespace {
+
+constexpr char32_t sharp_s = 0xDF;
+
+/// Start of the code point that ends before `end`, which is not 0.
+std::size_t code_before(std::string_view text, std::size_t end) noexcept {
+  do --end;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U);
+  return end;
+}
+
+bool occurs(std::string_view set, std::string_view code) noexcept {
+  return set.find(code) != std::string_view::npos;
+}
+
+bool is_cased(char32_t code) noexcept {
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
+  return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL ||
+         category == UTF8PROC_CATEGORY_LT;
+}
+
+void append_mapped(std::string& out, char32_t code, utf8proc_int32_t (*map)(utf8proc_int32_t)) {
+  utf8::append(out, static_cast<char32_t>(map(static_cast<utf8proc_int32_t>(code))));
+}
+
+void append_upper(std::string& out, char32_t code) {
+  if (code == sharp_s) {
+    out += "SS";
+  } else {
+    append_mapped(out, code, utf8proc_toupper);
+  }
+}
+
+void append_title(std::string& out, char32_t code) {
+  if (code == sharp_s) {
+    out += "Ss";
+  } else {
+    append_mapped(out, code, utf8proc_totitle);
+  }
+}
+
+void append_lower(std::string& out, char32_t code) {
+  append_mapped(out, code, utf8proc_tolower);
+}
+
+/// Calls visit(code) for each code point.
+template <class Visit>
+void for_codes(std::string_view text, Visit visit) {
+  for (std::size_t at = 0; at < text.size(); at += code_size(text, at)) visit(code_at(text, at));
+}
+
+bool of_class(char32_t code, text_class which) noexcept {
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
+  const bool letter = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+  const bool number = category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+  switch (which) {
+    case text_class::alphabetic: return letter;
+    case text_class::numeric: return number;
+    case text_class::alphanumeric: return letter || number;
+    case text_class::digits: return category == UTF8PROC_CATEGORY_ND;
+    case text_class::space: return is_space(code);
+    case text_class::uppercase: return category == UTF8PROC_CATEGORY_LU;
+    case text_class::lowercase: return category == UTF8PROC_CATEGORY_LL;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_space(char32_t code) noexcept {
+  return (code >= 9 && code <= 13) || (code >= 0x1C && code <= 0x20) || code == 0x85 || code == 0xA0 ||
+         code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 ||
+         code == 0x202F || code == 0x205F || code == 0x3000;
+}
+
+bool is_ascii(std::string_view text) noexcept {
+  unsigned char seen = 0;
+  for (const char c : text) seen |= static_cast<unsigned char>(c);
+  return seen < 0x80;
+}
+
+std::size_t text_length(std::string_view text) noexcept {
+  std::size_t count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0U) != 0x80U ? 1 : 0;
+  return count;
+}
+
+std::size_t text_offset(std::string_view text, std::size_t index) noexcept {
+  std::size_t at = 0;
+  while (at < text.size() && index > 0) {
+    at += code_size(text, at);
+    --index;
+  }
+  return at;
+}
+
+std::size_t code_size(std::string_view text, std::size_t at) noexcept {
+  return utf8::decode(text.data() + at, text.data() + text.size()).size;
+}
+
+char32_t code_at(std::string_view text, std::size_t at) noexcept {
+  return utf8::decode(text.data() + at, text.data() + text.size()).code;
+}
+
+std::string_view strip_left(std::string_view text) noexcept {
+  while (!text.empty() && is_space(code_at(text, 0))) text.remove_prefix(code_size(text, 0));
+  return text;
+}
+
+std::string_view strip_right(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::size_t at = code_before(text, text.size());
+    if (!is_space(code_at(text, at))) break;
+    text = text.substr(0, at);
+  }
+  return text;
+}
+
+std::string_view strip_left(std::string_view text, std::string_view set) noexcept {
+  while (!text.empty() && occurs(set, text.substr(0, code_size(text, 0)))) {
+    text.remove_prefix(code_size(text, 0));
+  }
+  return text;
+}
+
+std::string_view strip_right(std::string_view text, std::string_view set) noexcept {
+  while (!text.empty()) {
+    const std::size_t at = code_before(text, text.size());
+    if (!occurs(set, text.substr(at))) break;
+    text = text.substr(0, at);
+  }
+  return text;
+}
+
+std::string upper(std::string_view text) {
+  std::string out;
+  for_codes(text, [&](char32_t code) { append_upper(out, code); });
+  return out;
+}
+
+std::string lower(std::string_view text) {
+  std::string out;
+  for_codes(text, [&](char32_t code) { append_lower(out, code); });
+  return out;
+}
+
+std::string capitalize(std::string_view text) {
+  std::string out;
+  for_codes(text, [&, first = true](char32_t code) mutable {
+    first ? append_title(out, code) : append_lower(out, code);
+    first = false;
+  });
+  return out;
+}
+
+std::string title(std::string_view text) {
+  std::string out;
+  for_codes(text, [&, inside = false](char32_t code) mutable {
+    inside ? append_lower(out, code) : append_title(out, code);
+    inside = is_cased(code);
+  });
+  return out;
+}
+
+std::string html_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&#34;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+line_end find_line_end(std::string_view text, std::size_t from) noexcept {
+  for (std::size_t at = from; at < text.size();) {
+    const std::size_t size = code_size(text, at);
+    const char32_t code = code_at(text, at);
+    if (code == '\r' && at + 1 < text.size() && text[at + 1] == '\n') return {at, at + 2};
+    if ((code >= 10 && code <= 13) || (code >= 0x1C && code <= 0x1E) || code == 0x85 || code == 0x2028 ||
+        code == 0x2029) {
+      return {at, at + size};
+    }
+    at += size;
+  }
+  return {text.size(), text.size()};
+}
+
+bool all_of_class(std::string_view text, text_class which) noexcept {
+  // isupper() and islower() pass over what has no case, if one code point has.
+  const bool by_case = which == text_class::uppercase || which == text_class::lowercase;
+  bool some = false;
+  for (std::size_t at = 0; at < text.size(); at += code_size(text, at)) {
+    const char32_t code = code_at(text, at);
+    const bool fits = of_class(code, which);
+    if (!fits && (!by_case || is_cased(code))) return false;
+    some = some || fits;
+  }
+  return some;
+}
+
+}  // namespace orcd::engine::jinja

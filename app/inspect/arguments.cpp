@@ -21,7 +21,8 @@ struct action_name {
 };
 constexpr std::array actions{
     action_name{"info", inspect_action::info}, action_name{"tokenize", inspect_action::tokenize},
-    action_name{"detokenize", inspect_action::detokenize}, action_name{"plan", inspect_action::plan}};
+    action_name{"detokenize", inspect_action::detokenize}, action_name{"chat", inspect_action::chat},
+    action_name{"plan", inspect_action::plan}};
 
 error usage_error(const std::string& text) {
   return {errc::invalid_request, text, "arguments"};
@@ -72,12 +73,12 @@ class parser {
     const auto equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
     if (name == "--help" || name == "-h" || name == "--version" || name == "--json" ||
-        name == "--no-special") {
+        name == "--no-special" || name == "--add-generation-prompt" || name == "--no-generation-prompt") {
       if (equals != std::string_view::npos) return usage_error(std::string(name) + " takes no value");
       return flag(name);
     }
-    if (name != "--text" && name != "--file" && name != "--ctx" && name != "--slots" &&
-        name != "--kv-type-k" && name != "--kv-type-v") {
+    if (name != "--text" && name != "--file" && name != "--messages" && name != "--tools" &&
+        name != "--ctx" && name != "--slots" && name != "--kv-type-k" && name != "--kv-type-v") {
       return usage_error("unknown option '" + std::string(name.substr(0, 40)) + "'");
     }
     if (equals == std::string_view::npos && at_ + 1 >= words_.size()) {
@@ -89,6 +90,10 @@ class parser {
   result<void> flag(std::string_view name) {
     if (name == "--json") out_.json = true;
     if (name == "--no-special") out_.special = false;
+    if (name == "--add-generation-prompt" || name == "--no-generation-prompt") {
+      used_.push_back(name);
+      out_.generation_prompt = name == "--add-generation-prompt";
+    }
     if (name == "--version") out_.action = inspect_action::version;
     if (name == "--help" || name == "-h") {
       out_.action = inspect_action::help;
@@ -101,6 +106,8 @@ class parser {
     used_.push_back(name);
     if (name == "--text") out_.text = value;
     if (name == "--file") out_.input = value;
+    if (name == "--messages") out_.messages = value;
+    if (name == "--tools") out_.tools = value;
     if (name == "--ctx" || name == "--slots") {
       const auto n = number(name, value, name == "--ctx" ? most_context : most_slots);
       if (!n) return n.error();
@@ -133,14 +140,21 @@ class parser {
     return {};
   }
 
+  [[nodiscard]] bool belongs(std::string_view name) const {
+    const inspect_action action = out_.action;
+    if (name == "--text") return action == inspect_action::tokenize;
+    if (name == "--file") return action == inspect_action::tokenize || action == inspect_action::detokenize;
+    if (name == "--messages" || name == "--tools" || name.ends_with("-generation-prompt")) {
+      return action == inspect_action::chat;
+    }
+    return action == inspect_action::plan;
+  }
+
   result<inspect_arguments> checked() {
     if (!has_action_) return usage_error("a command is missing");
     if (!has_model_ || out_.model.empty()) return usage_error("the FILE argument is missing");
     for (const std::string_view name : used_) {
-      const bool fits = name == "--text"   ? out_.action == inspect_action::tokenize
-                        : name == "--file" ? out_.action == inspect_action::tokenize ||
-                                                 out_.action == inspect_action::detokenize
-                                           : out_.action == inspect_action::plan;
+      const bool fits = belongs(name);
       if (!fits) return usage_error(std::string(name) + " does not belong to this command");
     }
     if (!out_.special && out_.action != inspect_action::tokenize &&
@@ -201,6 +215,13 @@ std::string_view inspect_usage() noexcept {
          "  detokenize FILE [ID...]      the text of token ids\n"
          "      --file F                 where the ids are (default: arguments, else standard input)\n"
          "      --no-special             leave control tokens out\n"
+         "  chat FILE                    the prompt that the model's chat template makes of messages; FILE\n"
+         "                               may also be a file that holds a template\n"
+         "      --messages F             a JSON array, or an object of variables with the key messages\n"
+         "                               (default: standard input)\n"
+         "      --tools F                a JSON array of tools\n"
+         "      --add-generation-prompt  end with the beginning of an answer (default)\n"
+         "      --no-generation-prompt   do not\n"
          "  plan FILE                    bytes for weights, KV cache, workspace and logits\n"
          "      --ctx N                  positions per slot (default: the model's context)\n"
          "      --slots N                sequences at a time (default: 1)\n"

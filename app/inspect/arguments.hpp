@@ -14,19 +14,22 @@
 
 namespace orcd::app {
 
-enum class inspect_action { help, version, info, tokenize, detokenize, plan };
+enum class inspect_action { help, version, info, tokenize, detokenize, chat, plan };
 
 struct inspect_arguments {
   inspect_action action = inspect_action::help;
-  std::string model;                 ///< as gguf_file::open takes it, or a tokenizer.json
-  bool json = false;                 ///< one JSON object instead of text
-  bool special = true;               ///< tokenize: add and recognise; detokenize: show control tokens
-  std::optional<std::string> text;   ///< tokenize: the text itself
-  std::optional<std::string> input;  ///< where text or ids come from; neither = standard input
-  std::vector<std::string> ids;      ///< detokenize: ids on the command line
-  std::uint32_t context = 0;         ///< plan: 0 = the model's own
-  std::uint32_t slots = 1;           ///< plan
-  engine::kv_types kv{};             ///< plan
+  std::string model;                      ///< as gguf_file::open takes it, or a tokenizer.json
+  bool json = false;                      ///< one JSON object instead of text
+  bool special = true;                    ///< tokenize: add and recognise; detokenize: show control tokens
+  std::optional<std::string> text;        ///< tokenize: the text itself
+  std::optional<std::string> input;       ///< where text or ids come from; neither = standard input
+  std::vector<std::string> ids;           ///< detokenize: ids on the command line
+  std::optional<std::string> messages;    ///< chat: a JSON file; none = standard input
+  std::optional<std::string> tools;       ///< chat: a JSON file
+  std::optional<bool> generation_prompt;  ///< chat: none = as the messages say, else yes
+  std::uint32_t context = 0;              ///< plan: 0 = the model's own
+  std::uint32_t slots = 1;                ///< plan
+  engine::kv_types kv{};                  ///< plan
 };
 
 /// `words` without the program's name. Errors (invalid_request) name the word that is wrong.

@@ -1,11 +1,19 @@
 #include "app/inspect/inspect.hpp"
 
+#include <fstream>
+#include <istream>
 #include <ostream>
 
 #include "engine/text/utf8_buffer.hpp"
 
 namespace orcd::app {
 namespace {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+
+constexpr std::size_t most_input = 64U << 20U;
 
 engine::result<std::string> run(const inspect_arguments& arguments, std::istream& in) {
   switch (arguments.action) {
@@ -14,6 +22,7 @@ engine::result<std::string> run(const inspect_arguments& arguments, std::istream
     case inspect_action::info: return inspect_info(arguments);
     case inspect_action::tokenize: return inspect_tokenize(arguments, in);
     case inspect_action::detokenize: return inspect_detokenize(arguments, in);
+    case inspect_action::chat: return inspect_chat(arguments, in);
     case inspect_action::plan: return inspect_plan(arguments);
   }
   return std::string();
@@ -35,6 +44,26 @@ int run_inspect(std::span<const std::string_view> words, std::istream& in, std::
   }
   out << *text << std::flush;
   return out.good() ? 0 : 1;
+}
+
+result<std::string> read_input(std::istream& in, const std::string& name) {
+  std::string out;
+  std::string block(1U << 16U, '\0');
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
+    out.append(block.data(), static_cast<std::size_t>(in.gcount()));
+    if (out.size() > most_input) {
+      return error{errc::payload_too_large,
+                   name + ": is over the limit of " + std::to_string(most_input) + " bytes", "input"};
+    }
+  }
+  if (in.bad()) return error{errc::invalid_request, name + ": cannot be read", "input"};
+  return out;
+}
+
+result<std::string> read_input_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return error{errc::invalid_request, path + ": cannot be opened", "input"};
+  return read_input(in, path);
 }
 
 std::string grouped(std::uint64_t value) {

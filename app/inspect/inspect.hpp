@@ -21,8 +21,12 @@ int run_inspect(std::span<const std::string_view> words, std::istream& in, std::
                                                            std::istream& in);
 [[nodiscard]] engine::result<std::string> inspect_detokenize(const inspect_arguments& arguments,
                                                              std::istream& in);
+[[nodiscard]] engine::result<std::string> inspect_chat(const inspect_arguments& arguments, std::istream& in);
 [[nodiscard]] engine::result<std::string> inspect_plan(const inspect_arguments& arguments);
 
+/// Everything that is left in a stream, or a file, up to a limit; `name` is for messages.
+[[nodiscard]] engine::result<std::string> read_input(std::istream& in, const std::string& name);
+[[nodiscard]] engine::result<std::string> read_input_file(const std::string& path);
 /// "1,234,567".
 [[nodiscard]] std::string grouped(std::uint64_t value);
 /// Valid UTF-8: bytes that are not become U+FFFD.

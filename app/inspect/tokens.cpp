@@ -1,6 +1,5 @@
 // worker-orcd-inspect tokenize and detokenize.
 #include <boost/json.hpp>
-#include <fstream>
 #include <istream>
 #include <memory>
 
@@ -16,29 +15,6 @@ using engine::error;
 using engine::result;
 using engine::token_id;
 
-constexpr std::size_t most_input = 64U << 20U;
-
-/// Everything that is left in a stream, up to the limit.
-result<std::string> read_all(std::istream& in, const std::string& name) {
-  std::string out;
-  std::string block(1U << 16U, '\0');
-  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
-    out.append(block.data(), static_cast<std::size_t>(in.gcount()));
-    if (out.size() > most_input) {
-      return error{errc::payload_too_large,
-                   name + ": is over the limit of " + std::to_string(most_input) + " bytes", "input"};
-    }
-  }
-  if (in.bad()) return error{errc::invalid_request, name + ": cannot be read", "input"};
-  return out;
-}
-
-result<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return error{errc::invalid_request, path + ": cannot be opened", "input"};
-  return read_all(in, path);
-}
-
 /// A tokenizer and, for a GGUF, the file that it may point into.
 struct source {
   std::unique_ptr<engine::gguf_file> file;
@@ -48,7 +24,7 @@ struct source {
 result<source> open_source(const std::string& model) {
   source out;
   if (model.ends_with(".json")) {
-    const auto text = read_file(model);
+    const auto text = read_input_file(model);
     if (!text) return text.error();
     auto tokens = engine::make_json_tokenizer(*text);
     if (!tokens) return tokens.error();
@@ -66,8 +42,8 @@ result<source> open_source(const std::string& model) {
 
 result<std::string> text_of(const inspect_arguments& arguments, std::istream& in) {
   if (arguments.text) return *arguments.text;
-  if (arguments.input) return read_file(*arguments.input);
-  return read_all(in, "standard input");
+  if (arguments.input) return read_input_file(*arguments.input);
+  return read_input(in, "standard input");
 }
 
 result<std::vector<token_id>> ids_of(const inspect_arguments& arguments, std::istream& in) {

@@ -47,6 +47,16 @@ BOOST_AUTO_TEST_CASE(commands_and_options) {
   BOOST_REQUIRE(typed.has_value());
   BOOST_TEST((typed->kv == orcd::engine::kv_types{orcd::engine::kv_type::q8_0, orcd::engine::kv_type::bf16}));
 
+  const auto chat =
+      parse({"chat", "m.gguf", "--messages=m.json", "--tools", "t.json", "--no-generation-prompt"});
+  BOOST_REQUIRE(chat.has_value());
+  BOOST_TEST((chat->action == inspect_action::chat));
+  BOOST_TEST(*chat->messages == "m.json");
+  BOOST_TEST(*chat->tools == "t.json");
+  BOOST_TEST(!*chat->generation_prompt);
+  BOOST_TEST(*parse({"chat", "m", "--add-generation-prompt"})->generation_prompt);
+  BOOST_TEST(!parse({"chat", "m"})->generation_prompt.has_value());
+
   const auto detokenize = parse({"detokenize", "t.json", "1", "2,3"});
   BOOST_REQUIRE(detokenize.has_value());
   BOOST_TEST(detokenize->ids.size() == 2U);
@@ -70,6 +80,10 @@ BOOST_AUTO_TEST_CASE(wrong_usage) {
   BOOST_TEST(refusal({"tokenize", "a", "--text"}) == "--text needs a value");
   BOOST_TEST(refusal({"info", "a", "--text", "x"}) == "--text does not belong to this command");
   BOOST_TEST(refusal({"info", "a", "--no-special"}) == "--no-special does not belong to this command");
+  BOOST_TEST(refusal({"info", "a", "--tools", "x"}) == "--tools does not belong to this command");
+  BOOST_TEST(refusal({"plan", "a", "--no-generation-prompt"}) ==
+             "--no-generation-prompt does not belong to this command");
+  BOOST_TEST(refusal({"chat", "a", "--text", "x"}) == "--text does not belong to this command");
   BOOST_TEST(refusal({"tokenize", "a", "--ctx", "5"}) == "--ctx does not belong to this command");
   BOOST_TEST(refusal({"tokenize", "a", "--text", "x", "--file", "y"}).find("exclude") != std::string::npos);
   for (const std::string_view bad : {"0", "-1", "16777217", "4k", "", "99999999999999999999"}) {

@@ -115,6 +115,56 @@ BOOST_AUTO_TEST_CASE(detokenize_ids) {
   BOOST_TEST(run({"detokenize", model, "x"}).status == 1);
 }
 
+BOOST_AUTO_TEST_CASE(chat) {
+  const auto file = [this](const std::string& name, std::string_view text) {
+    const std::string path = directory.file(name);
+    write_file(path, std::as_bytes(std::span(text)));
+    return path;
+  };
+  const std::string_view text =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ eos_token }}{% endfor %}"
+      "{% if tools %}{{ tools|tojson }}{% endif %}{% if add_generation_prompt %}<assistant>{% endif %}";
+  const std::string from = file("chat.jinja", text);
+  const std::string messages = file("messages.json", R"([{"role": "user", "content": "hi \u72d0"}])");
+  BOOST_TEST(run({"chat", from, "--messages", messages}).out == "<user>hi \xE7\x8B\x90<assistant>\n");
+  BOOST_TEST(run({"chat", from, "--messages", messages, "--no-generation-prompt"}).out ==
+             "<user>hi \xE7\x8B\x90\n");
+  const std::string tools = file("tools.json", R"([{"name":"f"}])");
+  BOOST_TEST(run({"chat", from, "--messages", messages, "--tools", tools}).out ==
+             "<user>hi \xE7\x8B\x90[{\"name\": \"f\"}]<assistant>\n");
+  // An object of variables, from standard input.
+  const char* variables = R"({"messages": [], "add_generation_prompt": false, "tools": [1]})";
+  BOOST_TEST(run({"chat", from}, variables).out == "[1]\n");
+  BOOST_TEST(run({"chat", from, "--add-generation-prompt"}, variables).out == "[1]<assistant>\n");
+  const boost::json::value value = boost::json::parse(run({"chat", from, "--json"}, "[]").out);
+  BOOST_TEST(value.at("prompt").as_string() == "<assistant>");
+  BOOST_TEST(value.at("bytes").to_number<int>() == 11);
+
+  gguf_writer w;
+  w.add("general.architecture", "llama").add("tokenizer.chat_template", std::string(text));
+  w.add("tokenizer.ggml.tokens", std::vector<std::string>{"<s>", "</s>"});
+  w.add("tokenizer.ggml.eos_token_id", std::uint32_t{1});
+  const std::string with_template = directory.file("chat.bin");  // known by its first bytes
+  write_file(with_template, w.build());
+  BOOST_TEST(run({"chat", with_template, "--messages", messages}).out ==
+             "<user>hi \xE7\x8B\x90</s><assistant>\n");
+
+  const auto refusal = [&](std::initializer_list<std::string_view> words, const std::string& input) {
+    const outcome o = run(words, input);
+    BOOST_TEST(o.status == 1);
+    BOOST_TEST(o.out == "");
+    return o.err;
+  };
+  const std::string without = directory.file("without.gguf");
+  write_file(without, gguf_writer().add("general.architecture", "llama").build());
+  BOOST_TEST(has(refusal({"chat", without}, "[]"), "has no tokenizer.chat_template"));
+  BOOST_TEST(has(refusal({"chat", from}, "[1,"), "standard input: is not JSON"));
+  BOOST_TEST(has(refusal({"chat", from}, "3"), "must be a JSON array"));
+  BOOST_TEST(has(refusal({"chat", from, "--tools", messages + "x"}, "[]"), "cannot be opened"));
+  BOOST_TEST(has(refusal({"chat", file("bad.jinja", "a\n{{ 1 + }}")}, "[]"), "chat template, line 2"));
+  BOOST_TEST(has(refusal({"chat", file("raise.jinja", "{{ raise_exception('Stop!') }}")}, "[]"), "Stop!"));
+}
+
 BOOST_AUTO_TEST_CASE(plan) {
   const auto plan = [&](std::string_view ctx, std::string_view slots) {
     return boost::json::parse(run({"plan", model, "--json", "--ctx", ctx, "--slots", slots}).out);
@@ -143,7 +193,7 @@ BOOST_AUTO_TEST_CASE(plan) {
 }
 
 BOOST_AUTO_TEST_CASE(failures_have_one_line_and_a_status) {
-  for (const char* command : {"info", "tokenize", "detokenize", "plan"}) {
+  for (const char* command : {"info", "tokenize", "detokenize", "chat", "plan"}) {
     const outcome absent = run({command, directory.file("absent.gguf")});
     BOOST_TEST(absent.status == 1, command);
     BOOST_TEST(absent.out == "");

@@ -1,0 +1,116 @@
+// worker-orcd-inspect chat: the prompt that a chat template makes of messages.
+#include <boost/json.hpp>
+
+#include "app/inspect/inspect.hpp"
+#include "engine/chat/chat_template.hpp"
+#include "engine/gguf/gguf_file.hpp"
+
+namespace orcd::app {
+namespace {
+
+namespace json = boost::json;
+using engine::errc;
+using engine::error;
+using engine::result;
+
+constexpr std::string_view gguf_magic = "GGUF";
+
+/// A template and the texts that it may print for the special tokens.
+struct source {
+  std::string text;
+  json::object tokens;
+};
+
+/// The text of the token that a key names; empty where the file has none.
+result<std::string> token_text(const engine::gguf_file& file, const std::vector<std::string_view>& tokens,
+                               std::string_view key) {
+  const auto id = file.get_unsigned(key, tokens.size());
+  if (!id) return id.error();
+  return *id < tokens.size() ? valid_utf8(tokens[*id]) : std::string();
+}
+
+result<source> from_gguf(const std::string& location) {
+  const auto file = engine::gguf_file::open(location);
+  if (!file) return file.error();
+  const auto text = file->get_string("tokenizer.chat_template", "");
+  if (!text) return text.error();
+  if (text->empty()) {
+    return error{errc::invalid_request, location + ": has no tokenizer.chat_template", "chat_template"};
+  }
+  const auto tokens = file->get_strings("tokenizer.ggml.tokens");
+  if (!tokens) return tokens.error();
+  source out{std::string(*text), {}};
+  for (const std::string name : {"bos", "eos", "unknown", "padding"}) {
+    auto token = token_text(*file, *tokens, "tokenizer.ggml." + name + "_token_id");
+    if (!token) return token.error();
+    out.tokens[(name == "unknown" ? "unk" : name == "padding" ? "pad" : name) + "_token"] = std::move(*token);
+  }
+  return out;
+}
+
+/// A GGUF file by its first bytes or by how only a model can be named; else a file that holds a template.
+result<source> open_source(const std::string& location) {
+  if (location.starts_with("shm:") || location.starts_with("file:") || location.ends_with(".gguf")) {
+    return from_gguf(location);
+  }
+  auto text = read_input_file(location);
+  if (!text) return text.error();
+  if (text->starts_with(gguf_magic)) return from_gguf(location);
+  return source{std::move(*text), {}};
+}
+
+result<json::value> read_json(const std::string& path, std::istream* in) {
+  const auto text = in != nullptr ? read_input(*in, path) : read_input_file(path);
+  if (!text) return text.error();
+  boost::system::error_code code;
+  json::value value = json::parse(*text, code);
+  if (code) return error{errc::invalid_request, path + ": is not JSON: " + code.message(), "input"};
+  return value;
+}
+
+/// The messages themselves, or an object of variables that has them.
+result<json::object> read_variables(const inspect_arguments& arguments, std::istream& in) {
+  auto messages =
+      arguments.messages ? read_json(*arguments.messages, nullptr) : read_json("standard input", &in);
+  if (!messages) return messages.error();
+  json::object out;
+  if (messages->is_object()) {
+    out = std::move(messages->get_object());
+  } else {
+    out["messages"] = std::move(*messages);
+  }
+  if (!out.contains("messages") || !out.at("messages").is_array()) {
+    return error{errc::invalid_request,
+                 "the messages must be a JSON array, or an object with the key messages", "messages"};
+  }
+  if (arguments.tools) {
+    auto tools = read_json(*arguments.tools, nullptr);
+    if (!tools) return tools.error();
+    if (!tools->is_array()) return error{errc::invalid_request, "the tools must be a JSON array", "tools"};
+    out["tools"] = std::move(*tools);
+  }
+  out.emplace("tools", nullptr);
+  out.emplace("documents", nullptr);
+  out.emplace("add_generation_prompt", true);
+  if (arguments.generation_prompt) out["add_generation_prompt"] = *arguments.generation_prompt;
+  return out;
+}
+
+}  // namespace
+
+result<std::string> inspect_chat(const inspect_arguments& arguments, std::istream& in) {
+  auto from = open_source(arguments.model);
+  if (!from) return from.error();
+  const auto compiled = engine::chat_template::compile(from->text);
+  if (!compiled) return compiled.error();
+  auto variables = read_variables(arguments, in);
+  if (!variables) return variables.error();
+  for (const auto& token : from->tokens) variables->emplace(token.key(), token.value());
+  auto prompt = compiled->render(*variables);
+  if (!prompt) return prompt.error();
+  if (!arguments.json) return std::move(*prompt) + "\n";
+  const json::object out{{"bytes", prompt->size()}, {"prompt", valid_utf8(*prompt)}};
+  return json::serialize(out) + "\n";
+}
+
+}  // namespace orcd::app

@@ -63,22 +63,30 @@ void interpreter::write(std::string_view text) {
   out_ += text;
 }
 
-value interpreter::look_up(const expression& variable) const {
-  for (const scope* in = scope_; in != nullptr; in = in->parent) {
-    for (const binding* b = in->first; b != nullptr; b = b->next) {
-      if (b->id == variable.id) return b->item;
+binding* interpreter::find_binding(const scope& in, std::uint32_t id) {
+  std::uint64_t passed = 0;  // a scope may have as many names as the source has room for
+  for (binding* b = in.first; b != nullptr; b = b->next, ++passed) {
+    if (b->id == id) {
+      c_.charge(passed / 16);
+      return b;
     }
+  }
+  c_.charge(passed / 16);
+  return nullptr;
+}
+
+value interpreter::look_up(const expression& variable) {
+  for (const scope* in = scope_; in != nullptr; in = in->parent) {
+    if (const binding* b = find_binding(*in, variable.id)) return b->item;
   }
   const value& global = globals_[variable.id];
   return global.is(value_kind::undefined) ? make_undefined(variable.name) : global;
 }
 
 void interpreter::bind(scope& in, std::uint32_t id, const value& item) {
-  for (binding* b = in.first; b != nullptr; b = b->next) {
-    if (b->id == id) {
-      b->item = item;
-      return;
-    }
+  if (binding* b = find_binding(in, id)) {
+    b->item = item;
+    return;
   }
   in.first = c_.memory.make<binding>(id, item, in.first);
 }

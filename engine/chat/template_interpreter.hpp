@@ -44,7 +44,8 @@ class interpreter {
   void write(std::string_view text);
 
   // Scopes.
-  [[nodiscard]] value look_up(const expression& variable) const;
+  [[nodiscard]] binding* find_binding(const scope& in, std::uint32_t id);
+  [[nodiscard]] value look_up(const expression& variable);
   void bind(scope& in, std::uint32_t id, const value& item);
   void assign(const assign_target& target, const value& item);
   /// Runs `body` in a new scope inside of the present one.

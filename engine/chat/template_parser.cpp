@@ -69,15 +69,9 @@ void parser::unexpected(std::string_view wanted) const {
 }
 
 std::uint32_t parser::id_of(std::string_view name) {
-  const auto found = std::find(to_.names.begin(), to_.names.end(), name);
-  const auto id = static_cast<std::uint32_t>(found - to_.names.begin());
-  if (found == to_.names.end()) {
-    constexpr std::size_t most_names = 2'000;  // the search above is linear
-    if (to_.names.size() >= most_names) {
-      throw template_failure("more variables than the limit of " + std::to_string(most_names));
-    }
-    to_.names.push_back(name);
-  }
+  const auto [found, is_new] = ids_.try_emplace(name, static_cast<std::uint32_t>(to_.names.size()));
+  if (is_new) to_.names.push_back(name);
+  const std::uint32_t id = found->second;
   saw_caller_ = saw_caller_ || id == name_caller;
   saw_varargs_ = saw_varargs_ || id == name_varargs;
   saw_kwargs_ = saw_kwargs_ || id == name_kwargs;
@@ -92,7 +86,8 @@ statement* parser::make(statement_kind kind) {
 }
 
 void parser::run(std::string_view source) {
-  to_.names = {"loop", "caller", "varargs", "kwargs"};
+  for (const std::string_view reserved : {"loop", "caller", "varargs", "kwargs"}) id_of(reserved);
+  saw_caller_ = saw_varargs_ = saw_kwargs_ = false;
   tokens_ = tokenize(source, to_.memory);
   try {
     to_.body = parse_block({});

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/chat/template_lexer.hpp"
@@ -94,6 +95,7 @@ class parser {
 
   program& to_;
   std::vector<token> tokens_;
+  std::unordered_map<std::string_view, std::uint32_t> ids_;  ///< of variables
   std::size_t at_ = 0;
   std::uint32_t nesting_ = 0;
   std::uint32_t loops_ = 0;  ///< open for blocks around here, within this macro

@@ -68,6 +68,14 @@ BOOST_AUTO_TEST_CASE(steps) {
   BOOST_TEST(has(refusal("{{ (range(9999)|list)|unique|list|length }}", {}, limits), "more steps"));
 }
 
+BOOST_AUTO_TEST_CASE(many_names_are_charged) {
+  auto limits = patient();
+  limits.steps = 200'000;
+  std::string source;
+  for (int i = 0; i < 20'000; ++i) source += "{% set v" + std::to_string(i) + " = 1 %}";
+  BOOST_TEST(has(refusal(source, {}, limits), "more steps than the limit of 200000"));
+}
+
 BOOST_AUTO_TEST_CASE(memory) {
   const auto limits = patient();
   BOOST_TEST(has(refusal("{{ 'a' * 9223372036854775807 }}", {}, limits), "more memory than the limit"));

@@ -202,7 +202,7 @@ value get_path(context& c, const value& object, std::string_view path) {
 value slice(context& c, const value& object, const value& start, const value& stop, const value& step) {
   require_defined(object);
   if (object.is(value_kind::string)) return slice_text(c, object.view(), start, stop, step);
-  if (!is_indexed(object)) return make_undefined("slice");
+  if (!is_indexed(object)) c.fail(std::string(kind_name(object)) + " cannot be sliced");
   const auto items = object.list->items;
   const slice_range range = range_of(start, stop, step, items.size());
   c.charge(range.count / 4);

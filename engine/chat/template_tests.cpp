@@ -1,6 +1,7 @@
 // The tests after `is`.
 #include <algorithm>
 
+#include "engine/chat/template_format.hpp"
 #include "engine/chat/template_library.hpp"
 #include "engine/chat/template_operators.hpp"
 #include "engine/chat/template_text.hpp"
@@ -61,13 +62,11 @@ value test_divisible(context& c, const value& self, const arguments& a) {
   return make_bool(equal(c, remainder(c, self, a[0]), make_integer(0)));
 }
 
-value test_lower(context& c, const value& self, const arguments&) {
-  c.charge_text(self.is(kind::string) ? self.size * 8 : 0);
-  return make_bool(self.is(kind::string) && all_of_class(self.view(), text_class::lowercase));
-}
-value test_upper(context& c, const value& self, const arguments&) {
-  c.charge_text(self.is(kind::string) ? self.size * 8 : 0);
-  return make_bool(self.is(kind::string) && all_of_class(self.view(), text_class::uppercase));
+template <text_class Which>
+value test_case(context& c, const value& self, const arguments&) {
+  const std::string_view text = text_of(c, self);
+  c.charge(1 + text.size() / 8);
+  return make_bool(all_of_class(text, Which));
 }
 
 value test_same(context& c, const value& self, const arguments& a) {
@@ -119,8 +118,8 @@ constexpr std::array rows{
     row("odd", test_odd),
     row("even", test_even),
     row("divisibleby", test_divisible, "num"),
-    row("lower", test_lower),
-    row("upper", test_upper),
+    row("lower", test_case<text_class::lowercase>),
+    row("upper", test_case<text_class::uppercase>),
     row("sameas", test_same, "other"),
     row("filter", test_filter),
     row("test", test_test),

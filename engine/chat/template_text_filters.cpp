@@ -98,7 +98,11 @@ value filter_replace(context& c, const value& self, const arguments& a) {
 }
 
 value filter_indent(context& c, const value& self, const arguments& a) {
-  const std::string text = std::string(text_of(c, self)) + "\n";
+  if (!self.is(value_kind::string)) {
+    require_defined(self);
+    c.fail("indent takes a string, not " + std::string(kind_name(self)));
+  }
+  const std::string text = std::string(self.view()) + "\n";
   const std::string unit =
       a.has(0) && a[0].is(value_kind::string)
           ? std::string(a[0].view())

@@ -4,6 +4,7 @@
     chat_templates.py DATA      DATA is test/data/chat: reads templates/ and constructs.json, writes
                                 scenarios.json, expected.json and the results in constructs.json
 """
+import copy
 import datetime
 import json
 import sys
@@ -56,9 +57,9 @@ def environment():
 
 
 def rendered(template, variables):
-    """{'text'}, {'raised': message} or {'error': type}."""
+    """{'text'}, {'raised': message} or {'error': type}. Some filters change a list in place: on a copy."""
     try:
-        return {'text': environment().from_string(template).render(**variables)}
+        return {'text': environment().from_string(template).render(**copy.deepcopy(variables))}
     except Raised as raised:
         return {'raised': str(raised)}
     except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError,

@@ -41,9 +41,7 @@ kernels::matmul_output activation_of(const engine::model_spec& spec) {
 
 /// The throughput kernel needs gate and up in one format; any other mixture goes to the latency kernel.
 bool tiled_kernel_takes(const kernels::packed_matmul_args& args) {
-  const bool paired =
-      args.output == kernels::matmul_output::swiglu || args.output == kernels::matmul_output::swiglu_clamped;
-  return !paired || args.w[0].format == args.w[1].format;
+  return !is_paired(args) || args.w[0].format == args.w[1].format;
 }
 
 }  // namespace

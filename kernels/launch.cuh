@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <utility>
 
 namespace orcd::kernels {
@@ -24,6 +25,19 @@ cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 bloc
   config.attrs = &attribute;
   config.numAttrs = 1;
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+/// Of the current device; asked once.
+inline cudaError_t multiprocessor_count(std::uint32_t& count) {
+  static int known = 0;
+  static const cudaError_t status = [] {
+    int device = 0;
+    const cudaError_t found = cudaGetDevice(&device);
+    return found != cudaSuccess ? found
+                                : cudaDeviceGetAttribute(&known, cudaDevAttrMultiProcessorCount, device);
+  }();
+  count = static_cast<std::uint32_t>(known);
+  return status;
 }
 
 }  // namespace orcd::kernels

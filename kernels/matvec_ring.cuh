@@ -56,10 +56,10 @@ struct chunk_range {
 };
 
 /// A warp's weights in the order of their use, copied ahead into its ring.
-class weight_ring {
+class chunk_ring {
  public:
-  __device__ __forceinline__ weight_ring(const packed_matmul_args& a, const matvec_plan& plan,
-                                         chunk_range range, std::uint32_t barriers, std::byte* ring)
+  __device__ __forceinline__ chunk_ring(const packed_matmul_args& a, const matvec_plan& plan,
+                                        chunk_range range, std::uint32_t barriers, std::byte* ring)
       : a_(a), plan_(plan), next_(range.first), last_(range.last), barriers_(barriers), ring_(ring) {
     if (threadIdx.x % 32 == 0) {
       for (std::uint32_t i = 0; i < plan.slots; ++i) barrier_init(barriers_ + 8 * i, 1);

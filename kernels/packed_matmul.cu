@@ -58,18 +58,6 @@ tile_choice choose(const tiled_matmul_args& args, std::uint32_t row_tiles, std::
   return best;
 }
 
-cudaError_t multiprocessor_count(std::uint32_t& count) {
-  static int known = 0;
-  static const cudaError_t status = [] {
-    int device = 0;
-    const cudaError_t found = cudaGetDevice(&device);
-    return found != cudaSuccess ? found
-                                : cudaDeviceGetAttribute(&known, cudaDevAttrMultiProcessorCount, device);
-  }();
-  count = static_cast<std::uint32_t>(known);
-  return status;
-}
-
 /// One launch: all matrices have the format of the first.
 int launch_one_format(const tiled_matmul_args& args, cudaStream_t stream) {
   std::uint32_t multiprocessors = 0;

@@ -46,6 +46,11 @@ struct packed_matmul_args {
   std::uint32_t x_divisor = 1;
 };
 
+/// Whether the output takes a gate and an up matrix.
+ORCD_HD constexpr bool is_paired(const packed_matmul_args& a) {
+  return a.output == matmul_output::swiglu || a.output == matmul_output::swiglu_clamped;
+}
+
 /// Columns one launch of the latency kernel may have,
 inline constexpr std::uint32_t matvec_columns_max = 8;
 /// and up to which it is the faster one (measured on an H200).

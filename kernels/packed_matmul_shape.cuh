@@ -105,10 +105,6 @@ struct packed_tiles {
                     cudaStream_t stream);
 };
 
-ORCD_HD constexpr bool is_paired(const packed_matmul_args& a) {
-  return a.output == matmul_output::swiglu || a.output == matmul_output::swiglu_clamped;
-}
-
 /// The columns of an item: `count` entries of the sorted list from `first`, all of one expert.
 struct column_range {
   std::uint32_t first;

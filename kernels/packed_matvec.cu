@@ -51,7 +51,7 @@ struct matvec_shared {
 /// The loops stay loops: a step meets each kernel's instructions cold, and fetching them is what it waits
 /// for most.
 template <packed_format F>
-__device__ __forceinline__ void multiply_chunk(weight_ring& ring, std::uint32_t groups, const __half* x,
+__device__ __forceinline__ void multiply_chunk(chunk_ring& ring, std::uint32_t groups, const __half* x,
                                                float (&acc)[4]) {
   constexpr std::uint32_t in_piece = default_stage_groups(F);
   const std::uint32_t lane = threadIdx.x % 32;
@@ -82,7 +82,7 @@ __device__ __forceinline__ void multiply_chunk(weight_ring& ring, std::uint32_t 
 
 /// Calls take(chunk, sums) for each of these chunks of a row tile.
 template <class Take>
-__device__ __forceinline__ void multiply_run(const packed_matrix& w, weight_ring& ring, chunk_range chunks,
+__device__ __forceinline__ void multiply_run(const packed_matrix& w, chunk_ring& ring, chunk_range chunks,
                                              const __half* x, Take&& take) {
   with_format(w.format, 0, [&](auto format) {
     for (std::uint32_t chunk = chunks.first; chunk < chunks.last; ++chunk) {
@@ -216,7 +216,7 @@ struct block_work {
 
 /// The chunks of this warp, their sums written to the block's partial sums.
 __device__ __forceinline__ void share_tiles(const packed_matmul_args& a, const matvec_plan& plan,
-                                            const block_work& work, weight_ring& ring, const __half* x,
+                                            const block_work& work, chunk_ring& ring, const __half* x,
                                             float* partial) {
   const std::uint32_t chunks = a.w[0].chunks();
   const std::uint32_t g = threadIdx.x % 32 / 4;
@@ -274,7 +274,7 @@ __device__ __forceinline__ void store_all_shared(const packed_matmul_args& a, co
 
 /// The tiles of this warp, folded in registers.
 __device__ __forceinline__ void fold_own_tiles(const packed_matmul_args& a, const matvec_plan& plan,
-                                               const block_work& work, weight_ring& ring, const __half* x,
+                                               const block_work& work, chunk_ring& ring, const __half* x,
                                                std::uint32_t expert, result_terms& terms) {
   const std::uint32_t chunks = a.w[0].chunks();
   const std::uint32_t g = threadIdx.x % 32 / 4;
@@ -317,8 +317,8 @@ __device__ __forceinline__ void matvec_block(const packed_matmul_args& a, const 
   const std::uint32_t lane = threadIdx.x % 32;
 
   const block_work work(a, plan);
-  weight_ring ring(a, plan, work.chunks, shared_address_of(shared.barriers[warp]),
-                   bytes + plan.ring_at + warp * plan.slots * plan.slot_bytes);
+  chunk_ring ring(a, plan, work.chunks, shared_address_of(shared.barriers[warp]),
+                  bytes + plan.ring_at + warp * plan.slots * plan.slot_bytes);
   const result_place place = work.result(a, plan, threadIdx.x);
   const bool has_result = !plan.own_tiles && threadIdx.x < work.results() && !is_padding(a, place);
   // What does not depend on the kernel before this one starts now.
@@ -370,22 +370,6 @@ constexpr std::uint32_t aligned(std::uint32_t bytes) {
   return (bytes + 127) / 128 * 128;
 }
 
-std::uint32_t multiprocessors() {
-  static const int count = [] {
-    int device = 0;
-    int n = 0;
-    if (cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
-      return 0;
-    return n;
-  }();
-  return static_cast<std::uint32_t>(count);
-}
-
-bool is_paired(const packed_matmul_args& a) {
-  return a.output == matmul_output::swiglu || a.output == matmul_output::swiglu_clamped;
-}
-
 run_bytes bytes_of(const packed_matrix& w) {
   const unit_layout unit = layout_of(w.format);
   const std::uint32_t stage_cols = group_cols * with_format(w.format, 0U, [](auto format) {
@@ -407,7 +391,7 @@ bool ends_half(const packed_matmul_args& a) {
 }
 
 /// One wave of blocks; tiles shared by a block's warps while they are few.
-matvec_launch launch_of(const packed_matmul_args& a, const block_kind& kind) {
+matvec_launch launch_of(const packed_matmul_args& a, const block_kind& kind, std::uint32_t multiprocessors) {
   matvec_launch l{};
   matvec_plan& plan = l.plan;
   plan.members = is_paired(a) ? 2 : 1;
@@ -420,7 +404,7 @@ matvec_launch launch_of(const packed_matmul_args& a, const block_kind& kind) {
   plan.tiles /= plan.members;
   const std::uint32_t items = a.experts != nullptr ? a.columns : 1;
   const std::uint32_t columns = a.experts != nullptr ? 1 : a.columns;
-  const std::uint32_t blocks = std::min(plan.tiles, std::max(1U, multiprocessors() / items));
+  const std::uint32_t blocks = std::min(plan.tiles, std::max(1U, multiprocessors / items));
   l.grid = dim3(blocks, items);
 
   const std::uint32_t in_block = (plan.tiles + blocks - 1) / blocks;
@@ -454,7 +438,7 @@ bool valid(const packed_matmul_args& a) {
 }
 
 /// The first or the other half of the columns.
-packed_matmul_args half_of(const packed_matmul_args& a, bool second) {
+packed_matmul_args columns_half(const packed_matmul_args& a, bool second) {
   packed_matmul_args part = a;
   const std::uint32_t first = second ? a.columns / 2 : 0;
   part.columns = second ? a.columns - first : a.columns / 2;
@@ -480,14 +464,16 @@ int launch_packed_matvec(const packed_matmul_args& a, CUstream_st* stream) {
   if (opted_in != cudaSuccess) return opted_in;
   const bool second = ends_half(a);
   const block_kind& kind = second ? second_kind : first_kind;
-  const matvec_launch l = launch_of(a, kind);
+  std::uint32_t multiprocessors = 0;
+  if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
+  const matvec_launch l = launch_of(a, kind, multiprocessors);
   if (l.shared != 0)
     return launch_dependent(second ? second_matvec_kernel : first_matvec_kernel, l.grid,
                             dim3(32 * kind.warps), l.shared, stream, a, l.plan);
   // The columns of very wide matrices do not fit together.
   if (a.experts != nullptr || a.columns == 1 || a.x_divisor != 1) return cudaErrorInvalidValue;
-  const int status = launch_packed_matvec(half_of(a, false), stream);
-  return status != cudaSuccess ? status : launch_packed_matvec(half_of(a, true), stream);
+  const int status = launch_packed_matvec(columns_half(a, false), stream);
+  return status != cudaSuccess ? status : launch_packed_matvec(columns_half(a, true), stream);
 }
 
 }  // namespace orcd::kernels

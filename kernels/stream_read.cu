@@ -1,5 +1,4 @@
-#include <cuda_runtime.h>
-
+#include "kernels/launch.cuh"
 #include "kernels/stream_read.hpp"
 
 namespace orcd::kernels {
@@ -25,14 +24,10 @@ __global__ void __launch_bounds__(512)
 
 int launch_stream_read(const std::byte* data, std::uint64_t bytes, float* sink, CUstream_st* stream) {
   if (data == nullptr || sink == nullptr || bytes % 16 != 0) return cudaErrorInvalidValue;
-  int device = 0;
-  int processors = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) {
-    return cudaErrorUnknown;
-  }
-  stream_read_kernel<<<4 * processors, 512, 0, stream>>>(reinterpret_cast<const uint4*>(data), bytes / 16,
-                                                         sink);
+  std::uint32_t multiprocessors = 0;
+  if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
+  stream_read_kernel<<<4 * multiprocessors, 512, 0, stream>>>(reinterpret_cast<const uint4*>(data),
+                                                              bytes / 16, sink);
   return cudaGetLastError();
 }
 

@@ -269,10 +269,7 @@ const expression* parser::parse_postfix(const expression* from) {
     } else if (at_mark("[")) {
       from = parse_subscript(from);
     } else if (at_mark("(")) {
-      auto* made = node(expression_kind::call);
-      made->a = from;
-      parse_arguments(*made);
-      from = made;
+      from = parse_call(from);
     } else {
       return from;
     }
@@ -302,6 +299,13 @@ const expression* parser::parse_subscript(const expression* of) {
     throw template_failure("a subscript is empty");
   }
   made->b = parts[0];
+  return made;
+}
+
+const expression* parser::parse_call(const expression* of) {
+  auto* made = node(expression_kind::call);
+  made->a = of;
+  parse_arguments(*made);
   return made;
 }
 
@@ -341,10 +345,7 @@ const expression* parser::parse_filters(const expression* from) {
     } else if (at_name("is")) {
       from = parse_test(from);
     } else if (at_mark("(")) {
-      auto* made = node(expression_kind::call);
-      made->a = from;
-      parse_arguments(*made);
-      from = made;
+      from = parse_call(from);
     } else {
       return from;
     }

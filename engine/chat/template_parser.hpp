@@ -68,6 +68,7 @@ class parser {
   const expression* parse_brackets();
   const expression* parse_braces();
   const expression* parse_subscript(const expression* of);
+  const expression* parse_call(const expression* of);
   void parse_arguments(expression& call);
   bool comparison(operation& op);
   expression* node(expression_kind kind);

@@ -185,17 +185,4 @@ BOOST_AUTO_TEST_CASE(out_of_memory_found_late_fails_one_job_and_the_others_go_on
   expect_tokens(*first, b.device->expected(prompt_of(4), 12));
 }
 
-BOOST_AUTO_TEST_CASE(no_choosable_token_ends_that_job_only) {
-  ahead_bench b;
-  b.options.slots = 2;
-  b.options.next = [](auto sequence) { return sequence[0] == 1 && sequence.size() == 6 ? -1 : 50; };
-  b.up();
-  const auto bad = b.submit("bad", prompt_of(4, 1), 10);
-  const auto good = b.submit("good", prompt_of(4, 2), 10);
-  b.finish();
-  expect_error(*bad, errc::internal);
-  BOOST_TEST(bad->tokens().size() == 2U);
-  expect_end(*good, finish_reason::length);
-}
-
 BOOST_AUTO_TEST_SUITE_END()

@@ -264,16 +264,19 @@ BOOST_AUTO_TEST_CASE(out_of_memory_on_every_step_ends_every_job_in_turn) {
 }
 
 BOOST_AUTO_TEST_CASE(a_step_without_a_choosable_token_fails_that_job_only) {
-  scheduler_bench b;
-  b.options.slots = 2;
-  b.options.next = [](auto sequence) { return sequence[0] == 1 && sequence.size() == 6 ? -1 : 50; };
-  b.up();
-  const auto bad = b.submit("bad", prompt_of(4, 1), 10);
-  const auto good = b.submit("good", prompt_of(4, 2), 10);
-  b.finish();
-  expect_error(*bad, errc::internal);
-  BOOST_TEST(bad->tokens().size() == 2U);
-  expect_end(*good, finish_reason::length);
+  for (const std::uint32_t depth : {1U, 2U}) {
+    scheduler_bench b;
+    b.options.slots = 2;
+    b.options.launch_depth = depth;
+    b.options.next = [](auto sequence) { return sequence[0] == 1 && sequence.size() == 6 ? -1 : 50; };
+    b.up();
+    const auto bad = b.submit("bad", prompt_of(4, 1), 10);
+    const auto good = b.submit("good", prompt_of(4, 2), 10);
+    b.finish();
+    expect_error(*bad, errc::internal);
+    BOOST_TEST(bad->tokens().size() == 2U);
+    expect_end(*good, finish_reason::length);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

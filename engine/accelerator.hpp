@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -37,6 +38,30 @@ struct accelerator_config {
   std::vector<token_id> banned_tokens;           ///< vocabulary rows that are never sampled
   std::vector<token_id> end_of_generation = {};  ///< tokens after which a sequence goes no further
   kv_types kv{};                                 ///< how K and V are kept
+  /// Pages of the KV cache, at least a slot's context; 0 = as many as slots * context_tokens take.
+  std::uint32_t kv_pages = 0;
+};
+
+/// How a loaded accelerator's KV cache is cut. Without pages, begin() and clear() are never called.
+struct kv_geometry {
+  std::uint32_t page_positions = 0;
+  std::uint32_t pages = 0;
+};
+
+/// The first `positions` positions of a page, for another one that is clear.
+struct page_copy {
+  kv_page from = 0;
+  kv_page to = 0;
+  std::uint32_t positions = 0;
+};
+
+/// Where a sequence's KV lies. `pages` are in the order of positions, distinct, and hold every position that
+/// will be written; those that hold `held` alone may be other sequences' as well and are only read.
+struct sequence_start {
+  slot_id slot{};
+  std::span<const kv_page> pages;
+  std::span<const token_id> held = {};  ///< tokens whose KV the pages hold, after the copy
+  std::optional<page_copy> copy = {};   ///< made first
 };
 
 /// Bytes planned before anything is allocated (M0-W-1011, 1020). Shown by `inspect plan` and /health.
@@ -112,6 +137,19 @@ class accelerator {
   /// load(). More than one lets the device go on while the host looks at the tokens.
   [[nodiscard]] virtual std::uint32_t launch_depth() const noexcept { return 1; }
 
+  /// How the KV cache is cut, the same after load().
+  [[nodiscard]] virtual kv_geometry kv_pages() const noexcept { return {}; }
+
+  /// Gives a released slot its pages; steps go on at position held.size(). Both spans are read before it
+  /// returns. A slot that takes steps without it, from position 0, uses pages of its own, the n-th slot the
+  /// n-th context's worth; release() clears them. That needs a pool of slots * context and nobody else in it.
+  /// Throws accelerator_failure.
+  virtual void begin(const sequence_start&) {}
+
+  /// Zeroes pages, so that whoever gets them next finds nothing of what they held; after every launched step
+  /// and copy, before every later one. Never fails: a device that cannot says so at the next step.
+  virtual void clear(std::span<const kv_page>) noexcept {}
+
   /// Begins a step for all given sequences (distinct slots, at most config.slots); what the arguments
   /// refer to is read before it returns. Same tokens at the same positions give the same bits, whatever
   /// else is in the step and however many steps are under way. Throws accelerator_failure.
@@ -131,8 +169,8 @@ class accelerator {
     return collect(interrupt, sampled);
   }
 
-  /// Forgets a sequence; its slot may be used again from position 0, also while a launched step still
-  /// has a part for it, whose token is collected and means nothing. Never fails.
+  /// Forgets a sequence, not what its pages hold; its slot may be used again, also while a launched step
+  /// still has a part for it, whose token is collected and means nothing. Never fails.
   virtual void release(slot_id slot) noexcept = 0;
 
   /// The logits of the sequence that last sampled in `slot`, for tests; [vocab].

@@ -46,6 +46,11 @@ class cuda_backend final : public engine::accelerator {
                std::vector<engine::sampled_token>& sampled) override {
     return steps_->collect(interrupt, sampled);
   }
+  engine::kv_geometry kv_pages() const noexcept override {
+    return steps_ ? steps_->kv_pages() : engine::kv_geometry{};
+  }
+  void begin(const engine::sequence_start& start) override { steps_->begin(start); }
+  void clear(std::span<const engine::kv_page> pages) noexcept override { steps_->clear(pages); }
   void release(engine::slot_id slot) noexcept override { steps_->release(slot); }
   std::span<const float> logits(engine::slot_id slot) const noexcept override { return steps_->logits(slot); }
   const char* name() const noexcept override { return "cuda"; }
@@ -56,6 +61,9 @@ class cuda_backend final : public engine::accelerator {
   bool device_lost() const noexcept override { return is_device_lost(cudaPeekAtLastError()); }
 
  private:
+  cuda_extents extents_of(const engine::accelerator_config& config) const {
+    return {config.slots, config.context_tokens, options_.chunk_tokens, config.kv, config.kv_pages};
+  }
   engine::result<engine::memory_plan> plan(const engine::model& m,
                                            const engine::accelerator_config& config) const;
   void allocate(const engine::model& m, const engine::accelerator_config& config,
@@ -103,11 +111,17 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
   if (m.spec.experts > 0 && !kernels::route_takes(m.spec.embedding, m.spec.experts, m.spec.experts_used)) {
     return error(errc::model_load_failed, refused_router(m.spec));
   }
-  const cuda_extents extents{config.slots, config.context_tokens, options_.chunk_tokens, config.kv};
+  const cuda_extents extents = extents_of(config);
+  if (extents.pages() < extents.pages_per_slot()) {
+    return error(errc::model_load_failed,
+                 "the KV cache has " +
+                     std::to_string(std::uint64_t{extents.pages()} * kernels::page_positions) +
+                     " positions, a slot's context is " + std::to_string(extents.context));
+  }
   const std::uint64_t logits = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float);
   auto plan =
       plan_device_memory(m, {config.slots, config.context_tokens, layout_of(m.spec, extents).end - logits,
-                             options_.kv_bytes_max, config.kv});
+                             options_.kv_bytes_max, config.kv, extents.pages()});
   if (plan) plan->logits_bytes = logits;
   if (plan && options_.pinned) plan->pinned_bytes = result_ring_bytes(config.slots);
   return plan;
@@ -129,7 +143,7 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
     const auto fits = check_vram(*planned, upload_staging_bytes(m),
                                  {memory.free_bytes, memory.total_bytes, device_->info()});
     if (!fits) return fits.error();
-    extents_ = {config.slots, config.context_tokens, options_.chunk_tokens, config.kv};
+    extents_ = extents_of(config);
     plan_ = *planned;
     allocate(m, config, progress);
   } catch (const engine::accelerator_failure& failure) {

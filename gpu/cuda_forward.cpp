@@ -94,7 +94,7 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
       padded_width_(kernels::padded_head_width(m.spec.key_length)),
       tap_(std::move(tap)) {
   ORCD_ENSURE(work.bytes() >= layout_.bytes &&
-              cache.bytes() >= planned_kv_bytes(spec_, extents.slots, extents.context, extents.kv));
+              cache.bytes() >= extents.pages() * kv_page_bytes(spec_, extents.kv));
   ORCD_ENSURE(spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max);
   write_tables();
 }
@@ -115,11 +115,8 @@ void cuda_forward::write_tables() {
     ORCD_CUDA(cudaMemcpy(at<float>(layout_.inv_freq) + i * kernels::head_width_max, tables[i].inv_freq.data(),
                          tables[i].inv_freq.size() * sizeof(float), cudaMemcpyHostToDevice));
   }
-  // Every slot owns its pages; the table is what prefix sharing will change.
-  std::vector<std::int32_t> pages(std::size_t{extents_.slots} * extents_.pages_per_slot());
-  for (std::size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<std::int32_t>(i);
-  ORCD_CUDA(cudaMemcpy(at<std::int32_t>(layout_.page_table), pages.data(),
-                       pages.size() * sizeof(std::int32_t), cudaMemcpyHostToDevice));
+  for (std::uint32_t slot = 0; slot < extents_.slots; ++slot)
+    set_pages(slot, own_pages(slot, extents_.context));
 }
 
 void cuda_forward::ban(std::span<const engine::token_id> tokens) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/accelerator.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/cuda_resources.hpp"
 #include "gpu/cuda_weights.hpp"
@@ -24,7 +25,11 @@ struct cuda_extents {
   std::uint32_t context = 0;  ///< positions a slot
   std::uint32_t chunk_tokens = 512;
   engine::kv_types kv{};
+  std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
 
+  [[nodiscard]] std::uint32_t pages() const noexcept {
+    return kv_pages == 0 ? slots * pages_per_slot() : kv_pages;
+  }
   [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
     return (context + kernels::page_positions - 1) / kernels::page_positions;
   }
@@ -44,7 +49,7 @@ struct work_layout {
 
 class cuda_forward {
  public:
-  /// `work` and `cache` hold at least work_layout::bytes and planned_kv_bytes; both are zero.
+  /// `work` and `cache` hold at least work_layout::bytes and extents.pages() pages; both are zero.
   cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
                const vram_arena& work, const vram_arena& cache, cudaStream_t stream, layer_tap tap = {});
 
@@ -56,8 +61,14 @@ class cuda_forward {
   void prefill(std::uint32_t columns, bool sample);
   /// Enqueues one token of each of `columns` sequences; row i of the logits is column i's.
   void decode(std::uint32_t columns);
-  /// Enqueues zeroing of a slot's first `positions` positions.
-  void clear(std::uint32_t slot, std::uint32_t positions);
+  /// Enqueues the writing of a slot's page table from position 0 on, and what accelerator::begin() and
+  /// clear() do to pages.
+  void set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages);
+  void copy(const engine::page_copy& what);
+  void clear(std::span<const engine::kv_page> pages);
+  /// The pages that a slot has of its own, those of `positions`: what is in its table at first. A pool
+  /// smaller than all slots' has one page for several.
+  [[nodiscard]] std::vector<engine::kv_page> own_pages(std::uint32_t slot, std::uint32_t positions) const;
 
   [[nodiscard]] kernels::step_column* steps() const noexcept {
     return at<kernels::step_column>(layout_.steps);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gpu/step_results.hpp"
+#include "kernels/page_control.hpp"
 
 namespace orcd::gpu {
 
@@ -52,6 +53,20 @@ void cuda_sampler::set_ends(std::span<const engine::token_id> tokens) {
   }
   ORCD_CUDA(cudaMemcpy(ends_, bits.data(), bits.size() * sizeof(std::uint32_t), cudaMemcpyHostToDevice));
   args_.ends = ends_;
+}
+
+void cuda_sampler::set_history(engine::slot_id slot, std::span<const engine::token_id> tokens) {
+  kernels::write_words_args args;
+  std::size_t position = tokens.size() - std::min<std::size_t>(tokens.size(), kernels::sample_window_max);
+  while (position < tokens.size()) {
+    const auto piece =
+        tokens.subspan(position, std::min<std::size_t>(kernels::written_words_max, tokens.size() - position));
+    args.to = to_.history + static_cast<std::size_t>(slot) * to_.history_stride + position;
+    args.count = static_cast<std::uint32_t>(piece.size());
+    std::copy(piece.begin(), piece.end(), args.words);
+    ORCD_CUDA(kernels::launch_write_words(args, stream_));
+    position += piece.size();
+  }
 }
 
 void cuda_sampler::begin_decode(std::span<const decode_part> parts, std::uint32_t ticket) {

@@ -49,6 +49,8 @@ class cuda_sampler {
   void set_results(kernels::sample_result* results) noexcept { args_.results = results; }
   [[nodiscard]] kernels::sample_result* device_results() const noexcept { return device_results_; }
 
+  /// Enqueues the writing of what a slot's sequence already has, as far as a look-back window can see.
+  void set_history(engine::slot_id slot, std::span<const engine::token_id> tokens);
   /// Enqueues the writing of a decode step's columns.
   void begin_decode(std::span<const decode_part> parts, std::uint32_t ticket);
   /// The same of a prompt chunk; `sample` is null unless its last token asks for the next.

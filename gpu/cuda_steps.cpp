@@ -33,7 +33,8 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
                vocab, extents.context, stream),
       ring_(extents.slots, depth_, options.pinned, sampler_.device_results()),
       sampled_slots_(depth_),
-      filled_(extents.slots, 0) {
+      filled_(extents.slots, 0),
+      tables_(extents.slots, table_of::own) {
   ORCD_ENSURE(work.bytes() >= layout.end && extents.slots <= kernels::sample_columns_max);
   sampler_.set_ends(end_of_generation);
   sampler_.set_results(ring_.target());
@@ -63,7 +64,7 @@ void cuda_steps::capture_graphs() {
     graphs_.emplace_back(executable);
     ORCD_CUDA(cudaGraphUpload(executable, stream_));
   }
-  for (std::uint32_t slot = 0; slot < most; ++slot) forward_.clear(slot, 1);
+  for (std::uint32_t slot = 0; slot < most; ++slot) forward_.clear(forward_.own_pages(slot, 1));
   ORCD_CUDA(cudaStreamSynchronize(stream_));
 }
 
@@ -100,6 +101,7 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
     }
     const auto result = static_cast<std::uint32_t>(turn * extents_.slots + slots.size());
     if (part.sample != nullptr) slots.push_back(part.slot);
+    use_own_pages(part.slot);
     auto& filled = filled_[static_cast<std::size_t>(part.slot)];
     filled = std::max(filled, part.position + part.count());
     if (part.count() == 1 && part.sample != nullptr) {
@@ -192,13 +194,39 @@ void cuda_steps::drop() noexcept {
   interrupted_ = false;
 }
 
+void cuda_steps::begin(const engine::sequence_start& start) {
+  ORCD_ENSURE(!start.pages.empty() && start.held.size() <= extents_.context);
+  if (start.copy) forward_.copy(*start.copy);
+  forward_.set_pages(static_cast<std::uint32_t>(start.slot), start.pages);
+  sampler_.set_history(start.slot, start.held);
+  tables_[static_cast<std::size_t>(start.slot)] = table_of::begun;
+}
+
+/// For a sequence that was not begun.
+void cuda_steps::use_own_pages(engine::slot_id slot) {
+  auto& table = tables_[static_cast<std::size_t>(slot)];
+  if (table == table_of::begun) return;
+  ORCD_ENSURE(extents_.pages() >= extents_.slots * extents_.pages_per_slot());
+  if (table == table_of::own) return;
+  const auto index = static_cast<std::uint32_t>(slot);
+  forward_.set_pages(index, forward_.own_pages(index, extents_.context));
+  table = table_of::own;
+}
+
+// A lost context is reported by the next step.
+void cuda_steps::clear(std::span<const engine::kv_page> pages) noexcept {
+  try {
+    forward_.clear(pages);
+  } catch (const engine::accelerator_failure&) {
+    return;
+  }
+}
+
 void cuda_steps::release(engine::slot_id slot) noexcept {
   auto& filled = filled_[static_cast<std::size_t>(slot)];
-  try {
-    forward_.clear(static_cast<std::uint32_t>(slot), filled);
-  } catch (const engine::accelerator_failure&) {
-    // The context is lost; the next step reports it.
-  }
+  auto& table = tables_[static_cast<std::size_t>(slot)];
+  if (table == table_of::own) clear(forward_.own_pages(static_cast<std::uint32_t>(slot), filled));
+  if (table == table_of::begun) table = table_of::ended;
   filled = 0;
 }
 

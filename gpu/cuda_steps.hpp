@@ -32,6 +32,11 @@ class cuda_steps {
 
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
   // As engine::accelerator's.
+  [[nodiscard]] engine::kv_geometry kv_pages() const noexcept {
+    return {kernels::page_positions, extents_.pages()};
+  }
+  void begin(const engine::sequence_start& start);
+  void clear(std::span<const engine::kv_page> pages) noexcept;
   void launch(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
   [[nodiscard]] bool collect(const engine::interrupt_flag& interrupt,
                              std::vector<engine::sampled_token>& sampled);
@@ -40,7 +45,12 @@ class cuda_steps {
   [[nodiscard]] std::span<const float> logits(engine::slot_id slot) const noexcept;
 
  private:
+  /// Whose pages a slot's table has: a sequence's that was begun, the slot's own, or those of one that has
+  /// ended.
+  enum class table_of { begun, own, ended };
+
   void capture_graphs();
+  void use_own_pages(engine::slot_id slot);
   void enqueue(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
   void enqueue_chunk(const engine::sequence_step& part, std::uint32_t result);
   void enqueue_decodes();
@@ -61,6 +71,7 @@ class cuda_steps {
   std::vector<std::vector<engine::slot_id>> sampled_slots_;  ///< of each entry of the ring
   std::vector<decode_part> decodes_;                         ///< of the step being launched
   std::vector<std::uint32_t> filled_;                        ///< positions written, by slot
+  std::vector<table_of> tables_;                             ///< by slot
   std::vector<std::vector<float>> host_logits_;              ///< by slot
   std::uint64_t launches_ = 0;
   std::uint32_t uncollected_ = 0;

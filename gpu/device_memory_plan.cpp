@@ -50,7 +50,8 @@ engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
   if (!layout) return layout.error();
   const engine::memory_plan plan{
       .weights_bytes = layout->bytes,
-      .kv_bytes = planned_kv_bytes(m.spec, request.slots, request.context, request.kv),
+      .kv_bytes = request.kv_pages == 0 ? planned_kv_bytes(m.spec, request.slots, request.context, request.kv)
+                                        : times(request.kv_pages, kv_page_bytes(m.spec, request.kv)),
       .workspace_bytes = request.workspace_bytes,
       .logits_bytes = times(request.slots, times(m.spec.vocab, sizeof(float)))};
   if (request.kv_bytes_max != 0 && plan.kv_bytes > request.kv_bytes_max) {

@@ -84,19 +84,17 @@ void host_forward::rotate(std::uint32_t layer) {
 void host_forward::store_kv(std::uint32_t layer) {
   const layer_widths width = widths(layer);
   for (std::uint32_t c = 0; c < columns_; ++c) {
-    work_.attention[c] = {.keys = cache_.keys(work_.column_slots[c], layer),
-                          .values = cache_.values(work_.column_slots[c], layer),
-                          .position = work_.positions[c]};
+    work_.attention[c] = {.pages = pages_of(work_.column_slots[c]).data(), .position = work_.positions[c]};
   }
   host::store_kv({.k = work_.qkv + width.q,
                   .v = work_.qkv + width.q + width.k,
                   .stride = width.qkv,
+                  .cache = cache_.layer(layer),
                   .columns = work_.attention.data(),
                   .column_count = columns_,
                   .kv_heads = spec_.layers[layer].kv_heads,
                   .key_width = spec_.key_length,
                   .value_width = spec_.value_length,
-                  .capacity = extents_.context,
                   .types = cache_.types()},
                  pool_);
 }
@@ -106,6 +104,7 @@ void host_forward::attend(std::uint32_t layer) {
   host::attention({.q = work_.qkv,
                    .out = work_.attended,
                    .q_stride = widths(layer).qkv,
+                   .cache = cache_.layer(layer),
                    .columns = work_.attention.data(),
                    .sinks = floats_of(model_.weights.layers[layer].attn_sinks),
                    .column_count = columns_,
@@ -113,7 +112,6 @@ void host_forward::attend(std::uint32_t layer) {
                    .kv_heads = spec.kv_heads,
                    .key_width = spec_.key_length,
                    .value_width = spec_.value_length,
-                   .capacity = extents_.context,
                    .window = spec.window,
                    .scale = static_cast<float>(spec_.attention_scale),
                    .types = cache_.types()},

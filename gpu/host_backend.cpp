@@ -30,9 +30,10 @@ std::uint32_t context_of(const engine::model& m, const engine::accelerator_confi
 engine::memory_plan plan_memory(const engine::model& m, const engine::accelerator_config& config,
                                 std::uint32_t chunk_tokens) {
   const std::uint32_t context = context_of(m, config);
-  const host_extents extents = host_extents::of(m.spec, config.slots, context, chunk_tokens, config.kv);
+  const host_extents extents =
+      host_extents::of(m.spec, config.slots, context, chunk_tokens, config.kv, config.kv_pages);
   return {.weights_bytes = weights_bytes(m.weights),
-          .kv_bytes = host_kv_cache::bytes(m.spec, config.kv, config.slots, context),
+          .kv_bytes = host_kv_cache::bytes(m.spec, config.kv, extents.pages),
           .workspace_bytes = host_workspace::bytes(m.spec, extents),
           .logits_bytes = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float)};
 }
@@ -51,6 +52,13 @@ engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t
                                               " bytes, this machine has " + std::to_string(installed));
   }
   return {};
+}
+
+engine::result<void> check_pages(std::uint32_t pages, std::uint32_t context) {
+  const std::uint64_t positions = std::uint64_t{pages} * kernels::attention_chunk;
+  if (pages == 0 || positions >= context) return {};
+  return error(errc::model_load_failed, "the KV cache has " + std::to_string(positions) +
+                                            " positions, a slot's context is " + std::to_string(context));
 }
 
 /// Reads one byte of every page, so that the file is in memory before the first request, and tells how far it
@@ -85,14 +93,14 @@ class host_backend final : public engine::accelerator {
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override;
   bool collect(const engine::interrupt_flag& interrupt, std::vector<engine::sampled_token>& sampled) override;
-  /// What lies beyond a sequence's length is never read, so that forgetting the length forgets the values.
-  void release(engine::slot_id slot) noexcept override {
-    ORCD_ENSURE(static_cast<std::uint32_t>(slot) < sequences_.size());
-    held_sequence& sequence = sequences_[static_cast<std::uint32_t>(slot)];
-    sequence.tokens.clear();
-    sequence.next.reset();
-    sequence.ended = false;
+  engine::kv_geometry kv_pages() const noexcept override {
+    return {kernels::attention_chunk, forward_ ? forward_->pages() : 0};
   }
+  void begin(const engine::sequence_start& start) override;
+  void clear(std::span<const engine::kv_page> pages) noexcept override {
+    for (const engine::kv_page page : pages) forward_->clear(page);
+  }
+  void release(engine::slot_id slot) noexcept override;
   std::span<const float> logits(engine::slot_id slot) const noexcept override {
     return {logits_.get() + std::uint64_t{static_cast<std::uint32_t>(slot)} * model_.spec.vocab,
             model_.spec.vocab};
@@ -113,6 +121,7 @@ class host_backend final : public engine::accelerator {
     std::vector<engine::token_id> tokens;
     std::optional<engine::token_id> next;  ///< sampled last
     bool ended = false;                    ///< by that token
+    bool own_pages = true;                 ///< begin() has given it none
   };
 
   host_backend_options options_;
@@ -134,6 +143,7 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
                                                        const std::function<void(unsigned)>& progress) {
   if (forward_) return error(errc::model_load_failed, "this backend has a model already, it loads one once");
   if (config.slots == 0) return error(errc::model_load_failed, "slots is 0, at least 1 is needed");
+  if (const auto enough = check_pages(config.kv_pages, context_of(m, config)); !enough) return enough.error();
   if (const auto supported = check_host_support(m); !supported) return supported.error();
   const engine::memory_plan plan = plan_memory(m, config, options_.chunk_tokens);
   if (const auto fits = check_memory(plan, options_.kv_bytes_max); !fits) return fits.error();
@@ -155,7 +165,8 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
 
 void host_backend::allocate(std::uint32_t context) {
   forward_.emplace(model_,
-                   host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens, config_.kv),
+                   host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens, config_.kv,
+                                    config_.kv_pages),
                    options_.threads, options_.tap);
   logits_ = std::make_unique<float[]>(std::uint64_t{config_.slots} * model_.spec.vocab);
   sequences_.resize(config_.slots);
@@ -165,6 +176,34 @@ void host_backend::allocate(std::uint32_t context) {
   launched_.resize(options_.launch_depth);
   for (auto& sampled : launched_) sampled.reserve(config_.slots);
   sampling_.reserve(model_.spec.vocab, context);
+}
+
+void host_backend::begin(const engine::sequence_start& start) {
+  const auto slot = static_cast<std::uint32_t>(start.slot);
+  ORCD_ENSURE(forward_.has_value() && slot < config_.slots && !start.pages.empty());
+  if (start.copy) forward_->copy(*start.copy);
+  forward_->set_pages(slot, start.pages);
+  held_sequence& sequence = sequences_[slot];
+  sequence.tokens.assign(start.held.begin(), start.held.end());
+  sequence.next.reset();
+  sequence.ended = false;
+  sequence.own_pages = false;
+}
+
+void host_backend::release(engine::slot_id id) noexcept {
+  const auto slot = static_cast<std::uint32_t>(id);
+  ORCD_ENSURE(slot < sequences_.size());
+  held_sequence& sequence = sequences_[slot];
+  if (sequence.own_pages) {
+    const std::size_t filled =
+        (sequence.tokens.size() + kernels::attention_chunk - 1) / kernels::attention_chunk;
+    clear(forward_->pages_of(slot).first(filled));
+  }
+  forward_->set_pages(slot, {});
+  sequence.tokens.clear();
+  sequence.next.reset();
+  sequence.ended = false;
+  sequence.own_pages = true;
 }
 
 /// Positions continue the sequence or go back to a point of it; anything beyond was never computed.

@@ -26,6 +26,17 @@ class host_forward {
   /// `m` outlives the object. Allocates all memory of a step.
   host_forward(const engine::model& m, const host_extents& extents, unsigned threads, layer_tap tap);
 
+  /// The pages of a slot's positions from 0 on; at first and without `pages` those of its own, the n-th slot
+  /// the n-th context's worth, which a smaller pool does not have.
+  void set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages);
+  [[nodiscard]] std::span<const engine::kv_page> pages_of(std::uint32_t slot) const noexcept {
+    return std::span(page_tables_)
+        .subspan(std::size_t{slot} * extents_.pages_per_slot(), extents_.pages_per_slot());
+  }
+  [[nodiscard]] std::uint32_t pages() const noexcept { return extents_.pages; }
+  void copy(const engine::page_copy& what) noexcept { cache_.copy(what); }
+  void clear(engine::kv_page page) noexcept { cache_.clear(page); }
+
   /// Places one more token of the step that run() will compute; the step has room for extents.columns.
   void add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token);
   [[nodiscard]] std::uint32_t columns() const noexcept { return columns_; }
@@ -69,9 +80,12 @@ class host_forward {
   host_extents extents_;
   host_workspace work_;
   host_kv_cache cache_;
+  std::vector<engine::kv_page> page_tables_;     ///< [slots][pages_per_slot]; no_page where there is none
   std::vector<engine::rope_table> rope_tables_;  ///< distinct ones
   std::vector<std::uint32_t> rope_of_layer_;     ///< index of each layer's table
   std::vector<expert_group> groups_;
+  static constexpr engine::kv_page no_page = -1;
+
   layer_tap tap_;
   std::uint32_t columns_ = 0;
   kernels::host::thread_pool pool_;

@@ -1,15 +1,17 @@
 #include "gpu/host_memory.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace orcd::gpu {
 
 host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context,
-                              std::uint32_t chunk_tokens, engine::kv_types kv) {
+                              std::uint32_t chunk_tokens, engine::kv_types kv, std::uint32_t kv_pages) {
   host_extents e;
   e.kv = kv;
   e.slots = slots;
   e.context = context;
+  e.pages = kv_pages == 0 ? slots * e.pages_per_slot() : kv_pages;
   e.columns = slots * chunk_tokens;
   e.ffn_rows = e.columns * std::max(1U, spec.experts_used);
   // One table per layer is the most there can be; layers that share a table leave the rest unused.
@@ -85,21 +87,41 @@ host_workspace::host_workspace(const engine::model_spec& spec, const host_extent
 }
 
 std::uint64_t host_kv_cache::bytes(const engine::model_spec& spec, engine::kv_types types,
-                                   std::uint32_t slots, std::uint32_t context) {
-  return spec.kv_bytes_per_token(types) * context * slots;
+                                   std::uint32_t pages) {
+  return spec.kv_bytes_per_token(types) * kernels::attention_chunk * pages;
 }
 
-host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t slots,
-                             std::uint32_t context)
+host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t pages)
     : types_(types) {
   for (const engine::layer_spec& layer : spec.layers) {
-    const std::uint64_t rows = std::uint64_t{layer.kv_heads} * context;
-    key_offsets_.push_back(slot_bytes_);
-    slot_bytes_ += rows * engine::kv_row_bytes(types.keys, spec.key_length);
-    value_offsets_.push_back(slot_bytes_);
-    slot_bytes_ += rows * engine::kv_row_bytes(types.values, spec.value_length);
+    add(layer.kv_heads, engine::kv_row_bytes(types.keys, spec.key_length), pages);
+    add(layer.kv_heads, engine::kv_row_bytes(types.values, spec.value_length), pages);
   }
-  memory_ = std::make_unique<std::byte[]>(slot_bytes_ * slots);
+  memory_ = std::make_unique<std::byte[]>(bytes_);
+}
+
+void host_kv_cache::add(std::uint32_t kv_heads, std::uint64_t row_bytes, std::uint32_t pages) {
+  parts_.push_back({bytes_, row_bytes, kv_heads});
+  bytes_ += std::uint64_t{pages} * kv_heads * kernels::attention_chunk * row_bytes;
+}
+
+void host_kv_cache::copy(const engine::page_copy& what) noexcept {
+  for (const part& p : parts_) {
+    for (std::uint32_t head = 0; head < p.kv_heads; ++head) {
+      const std::byte* from =
+          memory_.get() + p.offset + kernels::attention_first_row(what.from, p.kv_heads, head) * p.row_bytes;
+      std::byte* to =
+          memory_.get() + p.offset + kernels::attention_first_row(what.to, p.kv_heads, head) * p.row_bytes;
+      std::memcpy(to, from, what.positions * p.row_bytes);
+    }
+  }
+}
+
+void host_kv_cache::clear(engine::kv_page page) noexcept {
+  for (const part& p : parts_) {
+    std::memset(memory_.get() + p.offset + kernels::attention_first_row(page, p.kv_heads, 0) * p.row_bytes, 0,
+                p.row_bytes * p.kv_heads * kernels::attention_chunk);
+  }
 }
 
 }  // namespace orcd::gpu

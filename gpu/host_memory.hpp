@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/accelerator.hpp"
 #include "engine/model/model_spec.hpp"
 #include "kernels/attention.hpp"
 #include "kernels/matmul.hpp"
@@ -18,6 +19,7 @@ struct host_extents {
   std::uint32_t columns = 0;  ///< tokens of a step, all sequences together
   std::uint32_t slots = 0;
   std::uint32_t context = 0;   ///< positions per slot
+  std::uint32_t pages = 0;     ///< of the KV cache
   std::uint32_t qkv = 0;       ///< Q | K | V of one token
   std::uint32_t attended = 0;  ///< all heads of one token
   std::uint32_t ffn = 0;       ///< hidden width
@@ -27,8 +29,11 @@ struct host_extents {
   engine::kv_types kv{};
 
   [[nodiscard]] static host_extents of(const engine::model_spec& spec, std::uint32_t slots,
-                                       std::uint32_t context, std::uint32_t chunk_tokens,
-                                       engine::kv_types kv);
+                                       std::uint32_t context, std::uint32_t chunk_tokens, engine::kv_types kv,
+                                       std::uint32_t kv_pages = 0);
+  [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
+    return (context + kernels::attention_chunk - 1) / kernels::attention_chunk;
+  }
 };
 
 /// Scratch of one step. Every pointer is into one allocation.
@@ -65,26 +70,31 @@ class host_workspace {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-/// Keys and values, per slot and layer: [kv_heads][context] rows.
+/// Keys and values in pages, as kernels/attention.hpp says; pages of all layers have the same ids.
 class host_kv_cache {
  public:
-  host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t slots,
-                std::uint32_t context);
+  host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t pages);
   [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, engine::kv_types types,
-                                           std::uint32_t slots, std::uint32_t context);
+                                           std::uint32_t pages);
 
   [[nodiscard]] engine::kv_types types() const noexcept { return types_; }
-  [[nodiscard]] std::byte* keys(std::uint32_t slot, std::uint32_t layer) noexcept {
-    return memory_.get() + slot * slot_bytes_ + key_offsets_[layer];
+  [[nodiscard]] kernels::attention_cache layer(std::uint32_t layer) noexcept {
+    return {memory_.get() + parts_[2 * layer].offset, memory_.get() + parts_[2 * layer + 1].offset};
   }
-  [[nodiscard]] std::byte* values(std::uint32_t slot, std::uint32_t layer) noexcept {
-    return memory_.get() + slot * slot_bytes_ + value_offsets_[layer];
-  }
+  void copy(const engine::page_copy& what) noexcept;
+  void clear(engine::kv_page page) noexcept;
 
  private:
+  /// The keys or the values of a layer.
+  struct part {
+    std::uint64_t offset, row_bytes;
+    std::uint32_t kv_heads;
+  };
+  void add(std::uint32_t kv_heads, std::uint64_t row_bytes, std::uint32_t pages);
+
   engine::kv_types types_;
-  std::uint64_t slot_bytes_ = 0;
-  std::vector<std::uint64_t> key_offsets_, value_offsets_;
+  std::vector<part> parts_;
+  std::uint64_t bytes_ = 0;
   std::unique_ptr<std::byte[]> memory_;
 };
 

@@ -1,7 +1,8 @@
 // Causal attention of new tokens over a KV cache of any kv_type: grouped heads, sliding window, sinks.
 //
-// The cache holds rows of kv_row_bytes: f16 and bf16 values, or blocks of a f16 scale and 32 signed quants
-// (block_q8_0) of which a short row's last one is filled up with zeros.
+// A layer's cache is pages of attention_chunk positions, so that a chunk lies in one page; a sequence's table
+// says which page holds which positions. The cache holds rows of kv_row_bytes: f16 and bf16 values, or blocks
+// of a f16 scale and 32 signed quants (block_q8_0) of which a short row's last one is filled up with zeros.
 // Scores and values are folded per chunk of 256 absolute positions (running maximum, sum and weighted
 // values), so that a token's result does not depend on how its prompt was cut into steps.
 // Source: Milakov and Gimelshein 1805.02867 (online softmax); design 5; sinks: model-facts 3.3.
@@ -17,23 +18,34 @@ namespace orcd::kernels {
 inline constexpr std::uint32_t attention_chunk = 256;
 inline constexpr std::uint32_t attention_head_width_max = 512;
 
-/// One new token: where its sequence's cache of this layer lies, and its position.
+/// One new token: the pages of its sequence, and its position.
 struct attention_column {
-  std::byte* keys = nullptr;    ///< [kv_heads][capacity] rows of key_width
-  std::byte* values = nullptr;  ///< [kv_heads][capacity] rows of value_width
+  const std::int32_t* pages = nullptr;  ///< [position / attention_chunk]
   std::uint32_t position = 0;
 };
+
+/// One layer's keys and values: [page][kv_heads][attention_chunk] rows of key_width and of value_width.
+struct attention_cache {
+  std::byte* keys = nullptr;
+  std::byte* values = nullptr;
+};
+
+/// The first of a (page, head)'s rows, counted from the beginning of the cache.
+[[nodiscard]] constexpr std::uint64_t attention_first_row(std::int32_t page, std::uint32_t kv_heads,
+                                                          std::uint32_t head) noexcept {
+  return (static_cast<std::uint64_t>(page) * kv_heads + head) * attention_chunk;
+}
 
 struct store_kv_args {
   const float* k = nullptr;  ///< [columns] rows of [kv_heads][key_width], rows stride apart
   const float* v = nullptr;  ///< [columns] rows of [kv_heads][value_width]
   std::size_t stride = 0;
+  attention_cache cache;
   const attention_column* columns = nullptr;
   std::uint32_t column_count = 0;
   std::uint32_t kv_heads = 0;
   std::uint32_t key_width = 0;
   std::uint32_t value_width = 0;
-  std::uint32_t capacity = 0;  ///< positions of one slot
   engine::kv_types types{};
 };
 
@@ -41,6 +53,7 @@ struct attention_args {
   const float* q = nullptr;  ///< [columns] rows of [heads][key_width], rows q_stride apart
   float* out = nullptr;      ///< [columns][heads][value_width]
   std::size_t q_stride = 0;
+  attention_cache cache;
   const attention_column* columns = nullptr;
   const float* sinks = nullptr;  ///< [heads] or null: a score without a value, not scaled
   std::uint32_t column_count = 0;
@@ -48,9 +61,8 @@ struct attention_args {
   std::uint32_t kv_heads = 0;     ///< divides heads; head h reads kv head h / (heads / kv_heads)
   std::uint32_t key_width = 0;    ///< at most attention_head_width_max
   std::uint32_t value_width = 0;  ///< at most attention_head_width_max
-  std::uint32_t capacity = 0;
-  std::uint32_t window = 0;  ///< positions seen, the token's own included; 0 = all
-  float scale = 0.0F;        ///< multiplies q.k
+  std::uint32_t window = 0;       ///< positions seen, the token's own included; 0 = all
+  float scale = 0.0F;             ///< multiplies q.k
   engine::kv_types types{};
 };
 

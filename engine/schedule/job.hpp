@@ -20,6 +20,14 @@ using steady_time = std::chrono::steady_clock::time_point;
 /// The most jobs that may be waiting or running at once, whatever the options say.
 inline constexpr std::uint32_t jobs_max = 65'536;
 
+/// What a job takes from the prefix cache and leaves in it. Only jobs with the same salt share anything.
+struct cache_request {
+  bool enabled = true;       ///< false: computes its whole prompt and leaves nothing
+  std::string salt = {};     ///< of the tenant
+  std::string session = {};  ///< a conversation whose last state is kept for its next request; or empty
+  std::uint32_t system_tokens = 0;  ///< the prompt's first tokens that other conversations share; 0 = unknown
+};
+
 /// Everything the scheduler needs to know; validated and tokenized before it gets here.
 struct job_request {
   std::string job_id;
@@ -30,6 +38,7 @@ struct job_request {
   bool ignore_eos = false;              ///< go on at end-of-generation tokens (benchmarks)
   std::optional<steady_time> deadline;  ///< of the whole job; the earlier of timeout and X-Deadline
   steady_time received_at{};
+  cache_request cache = {};
 };
 
 enum class finish_reason { stop, length };
@@ -47,11 +56,11 @@ enum class cancel_reason {
 struct job_stats {
   std::uint32_t tokens_in = 0;
   std::uint32_t tokens_out = 0;
-  std::uint32_t tokens_cached = 0;
-  double queue_ms = 0;        ///< received to slot
-  double prefill_ms = 0;      ///< slot to first token
-  double first_token_ms = 0;  ///< received to first token
-  double decode_ms = 0;       ///< first token to last
+  std::uint32_t tokens_cached = 0;  ///< of tokens_in: their KV was there already
+  double queue_ms = 0;              ///< received to slot
+  double prefill_ms = 0;            ///< slot to first token
+  double first_token_ms = 0;        ///< received to first token
+  double decode_ms = 0;             ///< first token to last
 };
 
 struct started_event {

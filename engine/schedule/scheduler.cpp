@@ -29,6 +29,9 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
     job->finish(outcome::of(*failure_), config_.now());
     return;
   }
+  if (const kv_geometry pages = device_.kv_pages(); !cache_ && pages.pages > 0) {
+    cache_ = std::make_unique<kv_cache>(pages, config_.cache, [this](auto freed) { device_.clear(freed); });
+  }
   waiting_.push_back(std::move(job));
 }
 
@@ -68,7 +71,7 @@ void scheduler::interrupt_if_alone(std::string_view job_id) noexcept {
 bool scheduler::run_step() {
   const steady_time now = config_.now();
   expire(now);
-  admit(now);
+  if (!attempt([&] { admit(now); })) return !idle();
   if (running_ == 0 && launched_.empty()) return false;
   struct publish {
     scheduler& self;
@@ -77,30 +80,29 @@ bool scheduler::run_step() {
       self.interrupt_.store(false, std::memory_order_relaxed);
     }
   } guard{*this};
-  try {
+  attempt([&] {
     launch_steps();
     collect_step();
+  });
+  return !idle();
+}
+
+/// The one place where a failure of the accelerator is caught; false after one.
+template <class Work>
+bool scheduler::attempt(Work&& work) {
+  try {
+    work();
+    return true;
   } catch (const accelerator_failure& failure) {
     handle_failure(failure);
+    return false;
   }
-  return !idle();
 }
 
 std::uint64_t scheduler::kv_positions() const noexcept {
   std::uint64_t total = 0;
   for (const auto& job : slots_) total += job ? job->position : 0;
   return total;
-}
-
-// Waiting jobs first in, first out; each takes the lowest free slot.
-void scheduler::admit(steady_time now) {
-  for (std::uint32_t slot = 0; slot < slots_.size() && !waiting_.empty(); ++slot) {
-    if (slots_[slot]) continue;
-    slots_[slot] = std::move(waiting_.front());
-    waiting_.pop_front();
-    ++running_;
-    slots_[slot]->start(slot, ++admissions_, now);
-  }
 }
 
 void scheduler::expire(steady_time now) {
@@ -136,15 +138,16 @@ bool scheduler::plan() {
 
 // A token that is still under way has no value here: the device feeds it back.
 void scheduler::add_part(sequence& job, std::uint32_t tokens) {
+  begin(job);
   const std::span<const token_id> all(job.tokens);
   const bool known = job.pending == 0;
   const bool last = !known || tokens == job.missing();
   parts_.push_back({slot_id{job.slot}, job.position,
                     known ? all.subspan(job.position, tokens) : std::span<const token_id>{},
                     last ? job.ask() : nullptr});
-  spare_.push_back({job.slot, job.admission, job.key, tokens, last});
   job.on_device = true;
   job.position += tokens;
+  spare_.push_back({job.slot, job.admission, job.key, tokens, job.position, last});
   if (last) ++job.pending;
 }
 
@@ -186,10 +189,11 @@ void scheduler::collect_step() {
 void scheduler::accept_results(const launched_step& step, steady_time now) {
   std::size_t next = 0;
   for (const auto& part : step) {
+    sequence* job = job_of(part);
+    if (job != nullptr) note_computed(*job, part.end);
     if (!part.samples) continue;
     ORCD_ENSURE(next < sampled_.size() && sampled_[next].slot == slot_id{part.slot});
     const token_id token = sampled_[next++].token;
-    sequence* job = job_of(part);
     if (job == nullptr) continue;
     --job->pending;
     accept_token(*job, token, now);
@@ -223,8 +227,8 @@ void scheduler::accept_token(sequence& job, token_id token, steady_time now) {
   if (job.tokens_out() == job.request.max_tokens) finish(job.slot, outcome::of(finish_reason::length), now);
 }
 
-// After a step that did not complete, what the device holds of its sequences is undefined: they start
-// again from position 0 and reach the same bits.
+// After a step that did not complete, what the device holds of its sequences is undefined beyond what steps
+// before it computed: they go on from there (without pages, from position 0) and reach the same bits.
 void scheduler::forget_launched() noexcept {
   for (const auto& step : launched_) {
     for (const auto& part : step) {
@@ -256,9 +260,15 @@ void scheduler::handle_failure(const accelerator_failure& failure) {
 }
 
 // The seam does not say who asked for the memory: the longest part of the steps in progress is the
-// likeliest, and among equals the job that came last.
+// likeliest, and among equals the job that came last; without a step, it is that of the job being admitted.
 scheduler::sequence* scheduler::out_of_memory_victim() noexcept {
   sequence* victim = nullptr;
+  if (launched_.empty()) {
+    for (const auto& job : slots_) {
+      if (job && (victim == nullptr || job->admission > victim->admission)) victim = job.get();
+    }
+    return victim;
+  }
   std::size_t longest = 0;
   for (const auto& step : launched_) {
     for (const auto& part : step) {
@@ -280,13 +290,14 @@ void scheduler::finish(std::uint32_t slot, const outcome& how, steady_time now) 
   ORCD_ENSURE(job != nullptr && running_ > 0);
   --running_;
   release(*job);
+  give_back_pages(*job);
   job->finish(how, now);
 }
 
 void scheduler::release(sequence& job) noexcept {
   if (job.on_device) device_.release(slot_id{job.slot});
   job.on_device = false;
-  job.position = 0;
+  job.position = job.computed;
   job.pending = 0;
 }
 

@@ -7,6 +7,10 @@
 // end token, a stop string, a cancel) costs that sequence a step, whose token is dropped; which tokens a
 // job gets does not depend on it.
 //
+// Pages: a job gets all that it can need with its slot (engine/schedule/kv_cache.hpp). Jobs are admitted in
+// the order they came: one that waits for pages is not overtaken, so that it gets them when those before it
+// end.
+//
 // Fairness: a step carries one token of every decoding sequence and one prefill chunk of at most one
 // sequence, taken in turn, so that no slot starves and the time of a step is bounded.
 // Source: design 3, M0-W-1301, WORK-3060..3063, WORK-3072.
@@ -24,6 +28,7 @@
 
 #include "engine/accelerator.hpp"
 #include "engine/schedule/job.hpp"
+#include "engine/schedule/kv_cache.hpp"
 
 namespace orcd::engine {
 
@@ -40,6 +45,7 @@ struct scheduler_config {
   /// Told first when the accelerator fails for good, before any event: health must not look good to
   /// a client that has just seen the failure.
   std::function<void(const error&)> on_lost = {};
+  kv_cache_config cache = {};  ///< where the accelerator has pages
 };
 
 class scheduler {
@@ -74,6 +80,10 @@ class scheduler {
   /// Positions that the device holds, or will after the steps in progress, for the running jobs.
   [[nodiscard]] std::uint64_t kv_positions() const noexcept;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< completed
+  /// All zero before the first job and on an accelerator without pages.
+  [[nodiscard]] kv_cache_counts cache_counts() const noexcept {
+    return cache_ ? cache_->counts() : kv_cache_counts{};
+  }
 
  private:
   struct sequence;
@@ -84,12 +94,19 @@ class scheduler {
     std::uint64_t admission = 0;
     std::uint64_t key = 0;
     std::uint32_t tokens = 0;
+    std::uint32_t end = 0;  ///< position after them
     bool samples = false;
   };
   using launched_step = std::vector<launched_part>;
 
+  template <class Work>
+  bool attempt(Work&& work);
   void expire(steady_time now);
   void admit(steady_time now);
+  [[nodiscard]] bool reserve(sequence& job);
+  void begin(sequence& job);
+  void note_computed(sequence& job, std::uint32_t end);
+  void give_back_pages(sequence& job);
   [[nodiscard]] bool plan();
   void add_part(sequence& job, std::uint32_t tokens);
   void launch_steps();
@@ -102,6 +119,7 @@ class scheduler {
   void handle_failure(const accelerator_failure& failure);
   [[nodiscard]] sequence* out_of_memory_victim() noexcept;
   void finish(std::uint32_t slot, const outcome& how, steady_time now);
+  void refuse_front(steady_time now);
   void release(sequence& job) noexcept;
 
   accelerator& device_;
@@ -113,7 +131,10 @@ class scheduler {
   std::uint32_t prefill_turn_ = 0;                ///< slot from which the next prefill chunk is sought
   std::uint64_t steps_ = 0;
   std::uint64_t admissions_ = 0;
-  std::optional<error> failure_;  ///< the accelerator is lost
+  std::optional<error> failure_;     ///< the accelerator is lost
+  std::unique_ptr<kv_cache> cache_;  ///< made for the first job: the accelerator is loaded then
+  std::uint64_t blocked_job_ = 0;    ///< key of the job that found too few pages,
+  std::uint64_t blocked_at_ = 0;     ///< and the cache's changes() then
 
   std::vector<launched_step> launched_;  ///< oldest first; at most the accelerator's launch_depth()
   // Capacity is kept from step to step.

@@ -87,6 +87,7 @@ job_stats scheduler::sequence::stats(steady_time now) const noexcept {
   job_stats out;
   out.tokens_in = prompt_tokens;
   out.tokens_out = tokens_out();
+  out.tokens_cached = cached;
   out.queue_ms = ms_between(request.received_at, started ? slot_at : now);
   if (!started) return out;
   if (out.tokens_out == 0) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/accelerator.hpp"
+#include "engine/schedule/kv_cache.hpp"
 #include "engine/schedule/scheduler.hpp"
 
 namespace orcd::engine {
@@ -32,7 +33,7 @@ struct scheduler::outcome {
 
 /// `tokens` grows by one per output token; steps for the first `position` positions were launched, the
 /// last of which may wait for `pending` tokens that nobody has collected yet. A job whose step was lost
-/// goes back to position 0 and is computed again: the accelerator's contract makes the bits the same.
+/// goes back to what is certain and is computed again: the accelerator's contract makes the bits the same.
 struct scheduler::sequence {
   sequence(job_request r, std::shared_ptr<event_sink> s);
 
@@ -45,6 +46,10 @@ struct scheduler::sequence {
   /// A step for one token can be launched: a known one, or the one that the step before it will choose.
   [[nodiscard]] bool can_decode() const noexcept {
     return pending == 0 ? missing() == 1 : tokens_out() + pending < request.max_tokens;
+  }
+  /// Positions that the job needs at most: the last token needs none.
+  [[nodiscard]] std::uint32_t positions_max() const noexcept {
+    return prompt_tokens + request.max_tokens - 1;
   }
   [[nodiscard]] std::uint32_t tokens_out() const noexcept {
     return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens;
@@ -66,8 +71,11 @@ struct scheduler::sequence {
   std::uint32_t prompt_tokens;
   std::vector<token_id> tokens;  ///< prompt, then output
   std::uint32_t position = 0;
-  std::uint32_t pending = 0;  ///< tokens asked for and not collected
-  bool on_device = false;     ///< the device holds something in `slot` that must be released
+  std::uint32_t pending = 0;   ///< tokens asked for and not collected
+  std::uint32_t computed = 0;  ///< positions whose KV is complete, with pages
+  std::uint32_t cached = 0;    ///< of them, those that were there from the beginning
+  kv_lease lease;              ///< empty on an accelerator without pages
+  bool on_device = false;      ///< the device holds something in `slot` that must be released
   std::uint32_t slot = 0;
   std::uint64_t admission = 0;  ///< larger = later
   draw_source draws;

@@ -62,11 +62,12 @@ void store_row(kv_type type, const float* from, std::uint32_t width, std::byte* 
 
 /// The heads of one token.
 void store_heads(kv_type type, const float* from, std::byte* cache, const store_kv_args& args,
-                 std::uint32_t width, std::uint32_t position) {
+                 std::uint32_t width, const attention_column& at) {
   const std::uint64_t row_bytes = engine::kv_row_bytes(type, width);
+  const std::int32_t page = at.pages[at.position / attention_chunk];
   for (std::uint32_t head = 0; head < args.kv_heads; ++head) {
-    store_row(type, from + std::size_t{head} * width, width,
-              cache + (std::size_t{head} * args.capacity + position) * row_bytes);
+    const std::uint64_t row = attention_first_row(page, args.kv_heads, head) + at.position % attention_chunk;
+    store_row(type, from + std::size_t{head} * width, width, cache + row * row_bytes);
   }
 }
 
@@ -76,9 +77,8 @@ void store_kv(const store_kv_args& args, thread_pool& pool) {
   pool.run(args.column_count, 4, [&](std::uint32_t begin, std::uint32_t end) {
     for (std::uint32_t c = begin; c < end; ++c) {
       const attention_column& at = args.columns[c];
-      store_heads(args.types.keys, args.k + c * args.stride, at.keys, args, args.key_width, at.position);
-      store_heads(args.types.values, args.v + c * args.stride, at.values, args, args.value_width,
-                  at.position);
+      store_heads(args.types.keys, args.k + c * args.stride, args.cache.keys, args, args.key_width, at);
+      store_heads(args.types.values, args.v + c * args.stride, args.cache.values, args, args.value_width, at);
     }
   });
 }

@@ -26,17 +26,26 @@ void require(bool holds, const char* what, slot_id slot, std::uint64_t got, std:
 
 }  // namespace
 
+namespace {
+
+constexpr std::uint64_t no_tokens = 0xcbf29ce484222325ULL;
+
+std::uint64_t with_token(std::uint64_t hash, token_id token) {
+  return (hash ^ static_cast<std::uint32_t>(token)) * 0x100000001b3ULL;
+}
+
+}  // namespace
+
 token_id hashed_token(std::span<const token_id> sequence, token_id first, std::uint32_t count) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const token_id token : sequence) {
-    hash = (hash ^ static_cast<std::uint32_t>(token)) * 0x100000001b3ULL;
-  }
+  std::uint64_t hash = no_tokens;
+  for (const token_id token : sequence) hash = with_token(hash, token);
   return first + static_cast<token_id>((hash >> 32U) % count);
 }
 
 fake_accelerator::fake_accelerator(fake_options options)
     : options_(std::move(options)), slots_(options_.slots), logits_(options_.vocab, 0.0F) {
   ORCD_ENSURE(options_.slots > 0 && options_.chunk_tokens > 0);
+  kv_.assign(options_.pages.pages, std::vector<std::uint64_t>(options_.pages.page_positions, 0));
   if (!options_.next) {
     options_.next = [](std::span<const token_id> sequence) { return hashed_token(sequence); };
   }
@@ -47,6 +56,87 @@ engine::result<engine::memory_plan> fake_accelerator::load(const engine::model&,
                                                            const std::function<void(unsigned)>& progress) {
   if (progress) progress(100);
   return engine::memory_plan{};
+}
+
+void fake_accelerator::begin(const engine::sequence_start& start) {
+  check_start(start);
+  slot_state& state = at(start.slot);
+  if (start.copy) {
+    const auto& from = page(start.copy->from);
+    std::copy_n(from.begin(), start.copy->positions, page(start.copy->to).begin());
+  }
+  if (!state.held) ++held_;
+  state.held = true;
+  state.tokens.assign(start.held.begin(), start.held.end());
+  state.pages.assign(start.pages.begin(), start.pages.end());
+  std::uint64_t hash = no_tokens;
+  for (std::size_t i = 0; i < state.tokens.size(); ++i) {
+    hash = with_token(hash, state.tokens[i]);
+    const std::uint32_t size = options_.pages.page_positions;
+    require(page(state.pages[i / size])[i % size] == hash, "a page does not hold what it was said to hold",
+            start.slot, i, state.tokens.size());
+  }
+}
+
+void fake_accelerator::check_start(const engine::sequence_start& start) const {
+  const auto index = static_cast<std::uint32_t>(start.slot);
+  require(options_.pages.pages > 0, "begin without pages", start.slot, 0, 1);
+  require(index < slots_.size(), "slot out of range", start.slot, index, slots_.size());
+  require(!slots_[index].held, "begin in a slot that was not released", start.slot, 1, 0);
+  const std::uint32_t size = options_.pages.page_positions;
+  require(start.held.size() <= start.pages.size() * size, "more tokens than pages", start.slot,
+          start.held.size(), start.pages.size() * size);
+  std::vector<bool> seen(kv_.size(), false);
+  for (const engine::kv_page id : start.pages) {
+    const auto page = static_cast<std::size_t>(id);
+    require(id >= 0 && page < kv_.size() && !seen[page], "not a page, or twice", start.slot, page,
+            kv_.size());
+    seen[page] = true;
+  }
+  if (!start.copy) return;
+  require(start.copy->positions > 0 && start.copy->positions < size, "a copy of no or a whole page",
+          start.slot, start.copy->positions, size);
+  // The first page that the sequence writes, which nobody has written to since it was cleared.
+  const auto& to = kv_.at(static_cast<std::size_t>(start.copy->to));
+  require(start.copy->to == start.pages[start.held.size() / size], "a copy to another page", start.slot, 0,
+          1);
+  require(std::count(to.begin(), to.end(), 0U) == static_cast<std::ptrdiff_t>(size),
+          "a copy to a page in use", start.slot, 1, 0);
+}
+
+void fake_accelerator::clear(std::span<const engine::kv_page> pages) noexcept {
+  for (const engine::kv_page id : pages) {
+    ORCD_ENSURE(id >= 0 && static_cast<std::size_t>(id) < kv_.size());
+    for (const slot_state& state : slots_) {
+      ORCD_ENSURE(std::find(state.pages.begin(), state.pages.end(), id) == state.pages.end());
+    }
+    std::fill(page(id).begin(), page(id).end(), 0);
+  }
+}
+
+std::vector<engine::kv_page> fake_accelerator::written_pages() const {
+  std::vector<engine::kv_page> out;
+  for (std::size_t i = 0; i < kv_.size(); ++i) {
+    const bool written = std::any_of(kv_[i].begin(), kv_[i].end(), [](std::uint64_t x) { return x != 0; });
+    if (written) out.push_back(static_cast<engine::kv_page>(i));
+  }
+  return out;
+}
+
+/// A position of a page is written once, or again with the same: by the sequence that had to go back.
+void fake_accelerator::store(slot_state& state, slot_id slot, std::size_t from) {
+  const std::uint32_t size = options_.pages.page_positions;
+  if (size == 0) return;
+  require(state.tokens.size() <= state.pages.size() * size, "a position without a page", slot,
+          state.tokens.size(), state.pages.size() * size);
+  std::uint64_t hash = no_tokens;
+  for (std::size_t i = 0; i < state.tokens.size(); ++i) {
+    hash = with_token(hash, state.tokens[i]);
+    if (i < from) continue;
+    std::uint64_t& kept = page(state.pages[i / size])[i % size];
+    require(kept == 0 || kept == hash, "a page holds something else", slot, i, from);
+    kept = hash;
+  }
 }
 
 void fake_accelerator::launch(std::span<const sequence_step> sequences, const engine::interrupt_flag&) {
@@ -163,8 +253,10 @@ void fake_accelerator::compute(const sequence_step& part, launched& step) {
     step.sampled.push_back({part.slot, -1});
     return;
   }
+  const std::size_t before = state.tokens.size();
   if (seen.fed_back) state.tokens.push_back(*state.last);
   state.tokens.insert(state.tokens.end(), part.tokens.begin(), part.tokens.end());
+  store(state, part.slot, before);
   state.ended = false;
   if (seen.sampled) step.sampled.push_back({part.slot, sample(state, *part.sample)});
 }

@@ -1,7 +1,9 @@
 // An accelerator without a model, for tests of everything above the seam. The next token is a pure
 // function of the sequence's tokens, so that a test can compute what any job must receive, whatever
 // the batching and chunking. Checks the caller's side of the contract (engine/accelerator.hpp) and
-// throws contract_violation, which nothing catches. Faults and delays are injected by option.
+// throws contract_violation, which nothing catches. With pages it keeps, for each position of each page, a
+// hash of all tokens up to there, as a KV cache does: a sequence may only go on from pages that hold its own
+// beginning and nothing else. Faults and delays are injected by option.
 // A step's tokens are decided when it is launched; the time it takes passes when it is collected.
 // Launch, collect and release are called by one thread; the counters may be read by any.
 #pragma once
@@ -47,6 +49,7 @@ struct fake_options {
   std::uint32_t chunk_tokens = 8;
   std::uint32_t vocab = 128;
   std::uint32_t launch_depth = 1;
+  engine::kv_geometry pages{};                      ///< none: slots have memory of their own
   std::vector<engine::token_id> end_of_generation;  ///< what the device itself stops at
   std::chrono::microseconds step_delay{0};          ///< slept per collect, cut short by the interrupt flag
   next_token next;                                  ///< hashed_token when empty
@@ -77,6 +80,9 @@ class fake_accelerator final : public engine::accelerator {
       const std::function<void(unsigned percent)>& progress) override;
   [[nodiscard]] std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   [[nodiscard]] std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
+  [[nodiscard]] engine::kv_geometry kv_pages() const noexcept override { return options_.pages; }
+  void begin(const engine::sequence_start& start) override;
+  void clear(std::span<const engine::kv_page> pages) noexcept override;
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override;
   [[nodiscard]] bool collect(const engine::interrupt_flag& interrupt,
@@ -94,6 +100,8 @@ class fake_accelerator final : public engine::accelerator {
   [[nodiscard]] std::uint32_t held_slots() const noexcept { return held_.load(); }
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_.load(); }
   [[nodiscard]] std::uint64_t releases() const noexcept { return releases_.load(); }
+  /// Pages with something in them.
+  [[nodiscard]] std::vector<engine::kv_page> written_pages() const;
   /// Everything it computed and was asked for, in order; filled only after record(true). Not for use while a
   /// thread steps.
   void record(bool on) { recording_ = on; }
@@ -106,6 +114,7 @@ class fake_accelerator final : public engine::accelerator {
     bool ended = false;                    ///< its last token ended it
     std::optional<engine::token_id> last;  ///< sampled and not yet fed back
     std::vector<engine::token_id> tokens;
+    std::vector<engine::kv_page> pages;
     std::uint64_t releases = 0;  ///< of this slot
   };
   struct launched {
@@ -119,12 +128,18 @@ class fake_accelerator final : public engine::accelerator {
   void fail(std::uint64_t number, bool at_collect);
   void drop_launched();
   void compute(const engine::sequence_step& part, launched& step);
+  void store(slot_state& state, engine::slot_id slot, std::size_t from);
+  void check_start(const engine::sequence_start& start) const;
+  [[nodiscard]] std::vector<std::uint64_t>& page(engine::kv_page id) {
+    return kv_[static_cast<std::size_t>(id)];
+  }
   [[nodiscard]] engine::token_id sample(slot_state& state, const engine::sample_request& request) const;
   [[nodiscard]] bool sleep_step(const engine::interrupt_flag& interrupt) const;
   [[nodiscard]] slot_state& at(engine::slot_id slot) { return slots_[static_cast<std::uint32_t>(slot)]; }
 
   fake_options options_;
   std::vector<slot_state> slots_;
+  std::vector<std::vector<std::uint64_t>> kv_;  ///< [pages][page_positions], 0 = clear
   std::vector<float> logits_;
   std::atomic<std::uint32_t> held_{0};
   std::atomic<std::uint64_t> steps_{0};

@@ -25,6 +25,9 @@ class depth_limit final : public engine::accelerator {
   }
   [[nodiscard]] std::uint32_t chunk_tokens() const noexcept override { return device_.chunk_tokens(); }
   [[nodiscard]] std::uint32_t launch_depth() const noexcept override { return depth_; }
+  [[nodiscard]] engine::kv_geometry kv_pages() const noexcept override { return device_.kv_pages(); }
+  void begin(const engine::sequence_start& start) override { device_.begin(start); }
+  void clear(std::span<const engine::kv_page> pages) noexcept override { device_.clear(pages); }
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override {
     device_.launch(sequences, interrupt);

@@ -36,7 +36,8 @@ ORCD_INLINE float dot(const float* a, const float* b, std::uint32_t padded_width
   return fold(sum);
 }
 
-/// Scores of positions [begin, end) of the chunk that starts at `base`; the rest of the chunk is masked.
+/// Scores of positions [begin, end) of the chunk that starts at `base`, whose rows are at `keys`; the rest of
+/// the chunk is masked.
 template <engine::kv_type Type>
 void score_chunk(const attention_args& a, const std::byte* keys, scratch& s, std::uint32_t heads,
                  std::uint32_t base, std::uint32_t begin, std::uint32_t end) {
@@ -45,7 +46,7 @@ void score_chunk(const attention_args& a, const std::byte* keys, scratch& s, std
       store(&s.scores[h][i], splat(lowest_score));
   const std::uint32_t width = padded(a.key_width);
   for (std::uint32_t position = begin; position < end; ++position) {
-    widen_row<Type>(keys + position * engine::kv_row_bytes(Type, a.key_width), a.key_width, s.row);
+    widen_row<Type>(keys + (position - base) * engine::kv_row_bytes(Type, a.key_width), a.key_width, s.row);
     for (std::uint32_t h = 0; h < heads; ++h)
       s.scores[h][position - base] = a.scale * dot(s.q[h], s.row, width);
   }
@@ -74,7 +75,8 @@ void sum_values(const attention_args& a, const std::byte* values, scratch& s, st
   for (std::uint32_t h = 0; h < heads; ++h)
     for (std::uint32_t i = 0; i < width; i += lane_count) store(&s.chunk_values[h][i], splat(0.0F));
   for (std::uint32_t position = begin; position < end; ++position) {
-    widen_row<Type>(values + position * engine::kv_row_bytes(Type, a.value_width), a.value_width, s.row);
+    widen_row<Type>(values + (position - base) * engine::kv_row_bytes(Type, a.value_width), a.value_width,
+                    s.row);
     for (std::uint32_t h = 0; h < heads; ++h) {
       const float weight = s.scores[h][position - base];
       float* sums = s.chunk_values[h];
@@ -134,15 +136,15 @@ void finish(const attention_args& a, scratch& s, std::uint32_t column, std::uint
 void attend_heads(const attention_args& a, scratch& s, std::uint32_t column, std::uint32_t kv_head,
                   std::uint32_t first_head, std::uint32_t heads) {
   const attention_column& at = a.columns[column];
-  const std::uint64_t first_row = std::uint64_t{kv_head} * a.capacity;
-  const std::byte* keys = at.keys + first_row * engine::kv_row_bytes(a.types.keys, a.key_width);
-  const std::byte* values = at.values + first_row * engine::kv_row_bytes(a.types.values, a.value_width);
   const std::uint32_t end = at.position + 1;
   const std::uint32_t begin = a.window != 0 && end > a.window ? end - a.window : 0;
   start(a, s, column, first_head, heads);
   for (std::uint32_t base = begin / attention_chunk * attention_chunk; base < end; base += attention_chunk) {
     const std::uint32_t from = base > begin ? base : begin;
     const std::uint32_t to = base + attention_chunk < end ? base + attention_chunk : end;
+    const std::uint64_t row = attention_first_row(at.pages[base / attention_chunk], a.kv_heads, kv_head);
+    const std::byte* keys = a.cache.keys + row * engine::kv_row_bytes(a.types.keys, a.key_width);
+    const std::byte* values = a.cache.values + row * engine::kv_row_bytes(a.types.values, a.value_width);
     for_kv_type(
         a.types.keys, [&]<engine::kv_type Type>() __attribute__((always_inline)) {
           score_chunk<Type>(a, keys, s, heads, base, from, to);

@@ -70,14 +70,15 @@ BOOST_AUTO_TEST_CASE(progress_rises_from_0_to_100_and_the_plan_is_kept) {
   const engine::memory_plan planned = gpu::plan_host_memory(other.model(), one_slot());
   BOOST_TEST(planned.total() == plan->total());
   const engine::model_spec& spec = other.model().spec;
-  BOOST_TEST(planned.kv_bytes == spec.kv_bytes_per_token() * 64);
+  BOOST_TEST(planned.kv_bytes == spec.kv_bytes_per_token() * 256);
   BOOST_TEST(planned.logits_bytes == spec.vocab * 4ULL);
   BOOST_TEST(planned.workspace_bytes > 0U);
   BOOST_TEST(planned.weights_bytes > 2ULL * 3 * 256 * 1024 * 4);
 }
 
 BOOST_AUTO_TEST_CASE(the_plan_follows_the_types_of_keys_and_values) {
-  // 2 layers of 2 kv heads of 64 values: 128 bytes each in f16 and bf16, two blocks of 34 in q8_0.
+  // One page for 64 positions, 2 layers of 2 kv heads of 64 values: 128 bytes each in f16 and bf16, two
+  // blocks of 34 in q8_0.
   test::tiny_backend wide(tiny([](auto& o) { o.head_dim = 64; }));
   const auto kv_bytes = [&](engine::kv_types kv) {
     auto config = one_slot();
@@ -88,11 +89,11 @@ BOOST_AUTO_TEST_CASE(the_plan_follows_the_types_of_keys_and_values) {
     return planned.kv_bytes;
   };
   using engine::kv_type;
-  BOOST_TEST(kv_bytes({}) == 64U * 2 * 2 * (128 + 128));
-  BOOST_TEST(kv_bytes({kv_type::bf16, kv_type::bf16}) == 64U * 2 * 2 * (128 + 128));
-  BOOST_TEST(kv_bytes({kv_type::q8_0, kv_type::f16}) == 64U * 2 * 2 * (68 + 128));
-  BOOST_TEST(kv_bytes({kv_type::bf16, kv_type::q8_0}) == 64U * 2 * 2 * (128 + 68));
-  BOOST_TEST(kv_bytes({kv_type::q8_0, kv_type::q8_0}) == 64U * 2 * 2 * (68 + 68));
+  BOOST_TEST(kv_bytes({}) == 256U * 2 * 2 * (128 + 128));
+  BOOST_TEST(kv_bytes({kv_type::bf16, kv_type::bf16}) == 256U * 2 * 2 * (128 + 128));
+  BOOST_TEST(kv_bytes({kv_type::q8_0, kv_type::f16}) == 256U * 2 * 2 * (68 + 128));
+  BOOST_TEST(kv_bytes({kv_type::bf16, kv_type::q8_0}) == 256U * 2 * 2 * (128 + 68));
+  BOOST_TEST(kv_bytes({kv_type::q8_0, kv_type::q8_0}) == 256U * 2 * 2 * (68 + 68));
 }
 
 BOOST_AUTO_TEST_CASE(a_tied_output_is_planned_once) {

@@ -17,7 +17,7 @@ using namespace orcd;
 using kernels::attention_column;
 
 struct scene {
-  std::uint32_t heads = 4, kv_heads = 2, key_width = 32, value_width = 32, capacity = 700, window = 0;
+  std::uint32_t heads = 4, kv_heads = 2, key_width = 32, value_width = 32, window = 0;
   float scale = 0.18F;
   engine::kv_types types{};
   std::vector<float> sinks;
@@ -50,7 +50,10 @@ struct scene {
   /// All tokens, `step` at a time, as a prompt is prefilled.
   [[nodiscard]] std::vector<float> run(std::uint32_t step, kernels::host::thread_pool& pool) const {
     // All bits set are NaN in every type: reading a position that was not written would show.
-    const std::size_t rows_each = std::size_t{kv_heads} * capacity;
+    const std::uint32_t pages = (tokens + kernels::attention_chunk - 1) / kernels::attention_chunk;
+    const std::size_t rows_each = std::size_t{kv_heads} * pages * kernels::attention_chunk;
+    std::vector<std::int32_t> table(pages);  // the last page first: no page is where its position would be
+    for (std::uint32_t i = 0; i < pages; ++i) table[i] = static_cast<std::int32_t>(pages - 1 - i);
     std::vector<std::byte> keys(rows_each * engine::kv_row_bytes(types.keys, key_width), std::byte{0xff});
     std::vector<std::byte> values(rows_each * engine::kv_row_bytes(types.values, value_width),
                                   std::byte{0xff});
@@ -66,22 +69,23 @@ struct scene {
         const std::size_t kw = std::size_t{kv_heads} * key_width, vw = std::size_t{kv_heads} * value_width;
         std::copy_n(&k[(first + c) * kw], kw, &rows[c * stride]);
         std::copy_n(&v[(first + c) * vw], vw, &rows[c * stride + kw]);
-        columns[c] = {keys.data(), values.data(), first + c};
+        columns[c] = {table.data(), first + c};
       }
       kernels::host::store_kv({.k = rows.data(),
                                .v = rows.data() + std::size_t{kv_heads} * key_width,
                                .stride = stride,
+                               .cache = {keys.data(), values.data()},
                                .columns = columns.data(),
                                .column_count = count,
                                .kv_heads = kv_heads,
                                .key_width = key_width,
                                .value_width = value_width,
-                               .capacity = capacity,
                                .types = types},
                               pool);
       kernels::host::attention({.q = &q[std::size_t{first} * heads * key_width],
                                 .out = &out[std::size_t{first} * heads * value_width],
                                 .q_stride = std::size_t{heads} * key_width,
+                                .cache = {keys.data(), values.data()},
                                 .columns = columns.data(),
                                 .sinks = sinks.empty() ? nullptr : sinks.data(),
                                 .column_count = count,
@@ -89,7 +93,6 @@ struct scene {
                                 .kv_heads = kv_heads,
                                 .key_width = key_width,
                                 .value_width = value_width,
-                                .capacity = capacity,
                                 .window = window,
                                 .scale = scale,
                                 .types = types},

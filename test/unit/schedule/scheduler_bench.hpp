@@ -19,6 +19,7 @@ using sink_ptr = std::shared_ptr<recording_sink>;
 struct scheduler_bench {
   fake_options options;
   std::vector<engine::token_id> ends;
+  engine::kv_cache_config cache;
   engine::steady_time time{std::chrono::hours(1)};
   std::vector<engine::error> failures, degraded;
   std::unique_ptr<fake_accelerator> device;
@@ -30,6 +31,7 @@ struct scheduler_bench {
     engine::scheduler_config config;
     config.slots = options.slots;
     config.end_of_generation = ends;
+    config.cache = cache;
     config.now = [this] { return time; };
     config.on_failure = [this](const engine::error& e) { failures.push_back(e); };
     config.on_degraded = [this](const engine::error& e) { degraded.push_back(e); };

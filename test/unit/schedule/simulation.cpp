@@ -12,6 +12,8 @@ namespace {
 
 constexpr token_id end_token = 42;
 constexpr int actions = 400;
+constexpr std::uint32_t prompt_max = 60;
+constexpr std::uint32_t output_max = 60;
 
 std::string outcome_name(const recording_sink& seen, const std::set<cancel_reason>& asked) {
   if (seen.end()) {
@@ -42,9 +44,21 @@ simulation::simulation(std::uint64_t seed, coverage& seen)
   config.slots = slots_;
   config.end_of_generation = {end_token};
   config.now = [this] { return time_; };
+  config.cache = {.share = !one_in(6),
+                  .tokens_min = static_cast<std::uint32_t>(below(12)),
+                  .sessions = static_cast<std::uint32_t>(below(3)),
+                  .system_prompts = static_cast<std::uint32_t>(below(2))};
   config.on_failure = [this](const error&) { device_lost_ = true; };
   config.on_degraded = [this](const error&) { ++coverage_["degraded"]; };
   scheduler_ = std::make_unique<scheduler>(device_, config);
+}
+
+// From memory for one job to memory for all.
+kv_geometry simulation::pages() {
+  if (one_in(4)) return {};
+  const auto size = static_cast<std::uint32_t>(1 + below(9));
+  const std::uint32_t most = (prompt_max + output_max - 1 + size - 1) / size;
+  return {size, most + static_cast<std::uint32_t>(below(std::uint64_t{most} * slots_))};
 }
 
 // While a step runs, time passes, clients act and a targeted cancel interrupts, as on two threads.
@@ -52,6 +66,7 @@ fake_options simulation::options() {
   fake_options out;
   out.slots = slots_;
   out.chunk_tokens = static_cast<std::uint32_t>(1 + below(16));
+  out.pages = pages();
   out.launch_depth = static_cast<std::uint32_t>(1 + below(3));
   if (one_in(2)) out.end_of_generation = {end_token};
   out.during_step = [this] {
@@ -114,10 +129,9 @@ void simulation::request_job() {
     ++coverage_["refused: " + std::string(code_name(entered.error().code))];
     return;
   }
-  for (std::uint64_t i = 0, length = 1 + below(one_in(4) ? 60 : 10); i < length; ++i) {
-    request.prompt.push_back(static_cast<token_id>(below(128)));
-  }
-  request.max_tokens = static_cast<std::uint32_t>(1 + below(one_in(4) ? 60 : 8));
+  request.prompt = make_prompt();
+  request.cache = make_cache_request();
+  request.max_tokens = static_cast<std::uint32_t>(1 + below(one_in(4) ? output_max : 8));
   request.ignore_eos = one_in(5);
   request.seed = random_();
   request.received_at = time_;
@@ -135,6 +149,48 @@ void simulation::request_job() {
   const auto sink = std::make_shared<mailbox_sink>(*this, sessions_.size());
   sessions_.push_back(std::move(s));
   to_gpu_.emplace_back([this, request = std::move(request), sink] { scheduler_->submit(request, sink); });
+}
+
+// Half of them begin as an earlier conversation did, some with what was answered.
+std::vector<token_id> simulation::make_prompt() {
+  std::vector<token_id> prompt;
+  const std::uint64_t length = 1 + below(one_in(2) ? prompt_max : 10);
+  if (!sessions_.empty() && one_in(2)) {
+    const session& earlier = *sessions_[below(sessions_.size())];
+    prompt = earlier.request.prompt;
+    prompt.insert(prompt.end(), earlier.expected.begin(), earlier.expected.end());
+    prompt.resize(std::min<std::size_t>(prompt.size(), 1 + below(prompt_max)));
+  }
+  while (prompt.size() < length) prompt.push_back(static_cast<token_id>(below(128)));
+  return prompt;
+}
+
+cache_request simulation::make_cache_request() {
+  cache_request out;
+  out.enabled = !one_in(8);
+  if (one_in(3)) out.salt = "other tenant";
+  if (one_in(3)) out.session = "session" + std::to_string(below(4));
+  if (one_in(3)) out.system_tokens = static_cast<std::uint32_t>(below(20));
+  return out;
+}
+
+/// What was not computed is the beginning of something that the same tenant had computed.
+void simulation::check_cached(const session& s) const {
+  const std::uint32_t cached = s.seen.stats().tokens_cached;
+  if (cached == 0) return;
+  require(s.request.cache.enabled, "a prefix for a job that wanted none");
+  require(cached < s.request.prompt.size(), "no token of the prompt was computed");
+  const auto knew = [&](const auto& other) {
+    const session& earlier = *other;
+    if (&earlier == &s || !earlier.request.cache.enabled ||
+        earlier.request.cache.salt != s.request.cache.salt)
+      return false;
+    auto all = earlier.request.prompt;
+    all.insert(all.end(), earlier.expected.begin(), earlier.expected.end());
+    const auto& mine = s.request.prompt;
+    return all.size() >= cached && std::equal(mine.begin(), mine.begin() + cached, all.begin());
+  };
+  require(std::any_of(sessions_.begin(), sessions_.end(), knew), "a prefix that nobody of this tenant had");
 }
 
 // A session that has seen its job's terminal event sends no cancel any more; until then it may.
@@ -191,6 +247,7 @@ void simulation::on_terminal(session& s) {
   const bool complete = s.seen.tokens().size() == s.expected.size();
   require(s.seen.stats().tokens_out == s.seen.tokens().size(), "tokens_out differs from the tokens sent");
   require(s.seen.stats().queue_ms >= 0, "negative time");
+  check_cached(s);
   if (s.seen.end()) {
     require(s.seen.started(), "a normal end without started");
     const bool natural = complete && (s.seen.end()->reason == finish_reason::stop) == s.expects_stop;
@@ -224,6 +281,9 @@ void simulation::check_bounds() const {
   require(jobs <= admission_.running() + admission_.waiting(), "the scheduler knows a job that was let go");
   require(admission_.running() + admission_.waiting() <= slots_ + max_queue_, "the queue is over its limit");
   require(device_.held_slots() <= scheduler_->running(), "a slot outlives its job");
+  const kv_cache_counts pages = scheduler_->cache_counts();
+  require(device_.written_pages().size() + pages.pages_free <= device_.kv_pages().pages || pages.pages == 0,
+          "a free page was not cleared");
 }
 
 // No more clients: everything still under way must end by itself.
@@ -240,6 +300,10 @@ void simulation::settle() {
   for (const auto& s : sessions_) require(s->left, "a job without a terminal event");
   require(admission_.running() + admission_.waiting() == 0, "admission holds a job that ended");
   if (admission_.draining()) require(idle_told_, "nobody was told that the last job left");
+  const kv_cache_counts pages = scheduler_->cache_counts();
+  require(pages.pages_free + pages.pages_cached == pages.pages, "pages that nobody has");
+  coverage_["cache hits"] += pages.hits;
+  coverage_["evictions"] += pages.evictions;
   if (device_lost_) ++coverage_["device lost"];
   if (scheduler_->steps() < device_.steps()) ++coverage_["steps computed again"];
 }

@@ -48,6 +48,9 @@ class simulation {
   void act();
   void client_acts();
   void request_job();
+  [[nodiscard]] std::vector<engine::token_id> make_prompt();
+  [[nodiscard]] engine::cache_request make_cache_request();
+  void check_cached(const session& s) const;
   void cancel(std::size_t index, engine::cancel_reason reason);
   void shut_down();
   void deliver_to_gpu();
@@ -72,6 +75,7 @@ class simulation {
   bool device_lost_ = false, idle_told_ = false;
 
   [[nodiscard]] fake_options options();
+  [[nodiscard]] engine::kv_geometry pages();
 };
 
 }  // namespace orcd::test

@@ -29,12 +29,27 @@ BOOST_AUTO_TEST_CASE(every_job_ends_once_whatever_happens) {
   }
   for (std::uint64_t seed = 1; seed <= 500; ++seed) run_seed(seed, seen);
   for (const auto& [what, count] : seen) BOOST_TEST_MESSAGE(what << ": " << count);
-  for (const char* what :
-       {"end: length", "end: end token", "end: stop string", "error: CANCELLED", "error: CANCELLED, waiting",
-        "error: INFERENCE_TIMEOUT", "error: INFERENCE_TIMEOUT, waiting", "error: DRAINING",
-        "error: DRAINING, waiting", "error: VRAM_OOM", "error: CUDA_ERROR", "error: CUDA_ERROR, waiting",
-        "refused: QUEUE_FULL", "refused: DUPLICATE_JOB", "refused: DRAINING", "cancel after the end",
-        "degraded", "device lost", "steps computed again"}) {
+  for (const char* what : {"end: length",
+                           "end: end token",
+                           "end: stop string",
+                           "error: CANCELLED",
+                           "error: CANCELLED, waiting",
+                           "error: INFERENCE_TIMEOUT",
+                           "error: INFERENCE_TIMEOUT, waiting",
+                           "error: DRAINING",
+                           "error: DRAINING, waiting",
+                           "error: VRAM_OOM",
+                           "error: CUDA_ERROR",
+                           "error: CUDA_ERROR, waiting",
+                           "refused: QUEUE_FULL",
+                           "refused: DUPLICATE_JOB",
+                           "refused: DRAINING",
+                           "cancel after the end",
+                           "degraded",
+                           "device lost",
+                           "steps computed again",
+                           "cache hits",
+                           "evictions"}) {
     BOOST_TEST(seen[what] > 20U, what << " happened only " << seen[what] << " times");
   }
 }

@@ -1,0 +1,179 @@
+#include "engine/schedule/kv_cache.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "engine/base/ensure.hpp"
+
+namespace orcd::engine {
+
+namespace {
+
+std::uint32_t pages_for(std::uint32_t positions, std::uint32_t page_positions) {
+  return positions / page_positions + (positions % page_positions == 0 ? 0 : 1);
+}
+
+/// A pin's name within its table; a salt has no part in what follows it, whatever bytes both hold.
+std::string pin_name(const std::string& salt, std::string_view rest) {
+  std::string name = std::to_string(salt.size()) + ":" + salt;
+  name.append(rest);
+  return name;
+}
+
+}  // namespace
+
+kv_cache::kv_cache(kv_geometry geometry, kv_cache_config config,
+                   std::function<void(std::span<const kv_page>)> clear)
+    : geometry_(geometry),
+      config_(config),
+      clear_(std::move(clear)),
+      pool_(geometry.pages),
+      tree_(geometry.page_positions,
+            [this](const prefix_tree::node* at) {
+              sessions_.forget(at);
+              system_prompts_.forget(at);
+            }),
+      sessions_(tree_, config.sessions),
+      system_prompts_(tree_, config.system_prompts) {}
+
+bool kv_cache::can_hold(std::uint32_t positions) const noexcept {
+  return pages_for(positions, geometry_.page_positions) <= geometry_.pages;
+}
+
+bool kv_cache::keeps(const cache_request& wish, std::uint32_t computed) const noexcept {
+  return config_.share && wish.enabled && computed > 0 && computed >= config_.tokens_min;
+}
+
+prefix_tree::match kv_cache::look_up(const cache_request& wish, std::span<const token_id> prompt) const {
+  if (!config_.share || !wish.enabled) return {};
+  auto found = tree_.find(wish.salt, prompt.first(prompt.size() - 1));
+  const std::size_t tokens = found.whole.size() * geometry_.page_positions + found.positions;
+  if (tokens < config_.tokens_min) return {};
+  return found;
+}
+
+// The pages that are shared would count as idle otherwise: sharing never makes a job harder to admit. A page
+// to copy from might, so that it is done without where memory is short.
+std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<const token_id> prompt,
+                                          std::uint32_t positions) {
+  ORCD_ENSURE(!prompt.empty() && positions >= prompt.size() && can_hold(positions));
+  auto found = look_up(wish, prompt);
+  const auto whole = static_cast<std::uint32_t>(found.whole.size());
+  const std::uint32_t needed = pages_for(positions, geometry_.page_positions) - whole;
+  for (auto* at : found.whole) tree_.use(at);
+  if (needed > pool_.free() + tree_.idle()) {
+    for (auto* at : found.whole) tree_.release(at);
+    return std::nullopt;
+  }
+  if (found.part != nullptr) {
+    tree_.use(found.part);
+    if (needed > pool_.free() + tree_.idle()) {
+      tree_.release(found.part);
+      found.part = nullptr;
+      found.positions = 0;
+    }
+  }
+  make_room(needed);
+  kv_lease lease;
+  for (const auto* at : found.whole) lease.pages.push_back(prefix_tree::page_of(at));
+  pool_.take(needed, lease.pages);
+  if (found.part != nullptr) {
+    lease.copy = page_copy{prefix_tree::page_of(found.part), lease.pages[whole], found.positions};
+    tree_.release(found.part);
+  }
+  lease.path = std::move(found.whole);
+  lease.held = whole * geometry_.page_positions + found.positions;
+  if (config_.share && wish.enabled) {
+    ++counts_.queries;
+    counts_.query_tokens += prompt.size();
+    counts_.hits += lease.held > 0 ? 1 : 0;
+    counts_.hit_tokens += lease.held;
+  }
+  return lease;
+}
+
+void kv_cache::make_room(std::uint32_t pages) {
+  std::vector<kv_page> given_up;
+  while (pool_.free() + given_up.size() < pages) {
+    const auto page = tree_.evict();
+    ORCD_ENSURE(page.has_value());
+    given_up.push_back(*page);
+    ++counts_.evictions;
+  }
+  if (given_up.empty()) return;
+  clear_(given_up);
+  pool_.give(given_up);
+}
+
+void kv_cache::free_page(kv_page page) {
+  clear_({&page, 1});
+  pool_.give({&page, 1});
+  ++changes_;
+}
+
+// A page that another job has published meanwhile stays this job's own; what comes after it goes on under the
+// other's node.
+void kv_cache::publish(kv_lease& lease, const cache_request& wish, std::span<const token_id> tokens,
+                       std::uint32_t computed) {
+  if (!keeps(wish, computed)) return;
+  ORCD_ENSURE(computed <= tokens.size());
+  const std::uint32_t size = geometry_.page_positions;
+  while ((lease.path.size() + 1) * size <= computed) {
+    const std::size_t index = lease.path.size();
+    auto* parent = index == 0 ? nullptr : lease.path.back();
+    const auto made = tree_.insert(wish.salt, parent, tokens.subspan(index * size, size), lease.pages[index]);
+    tree_.use(made.at);
+    lease.path.push_back(made.at);
+    if (made.unused && *made.unused != lease.pages[index]) free_page(*made.unused);
+  }
+}
+
+void kv_cache::finish(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
+                      std::uint32_t computed) {
+  publish(lease, wish, tokens, computed);
+  const std::uint32_t size = geometry_.page_positions;
+  const auto whole = static_cast<std::uint32_t>(lease.path.size());
+  std::vector<kv_page> unused;
+  for (std::uint32_t i = 0; i < whole; ++i) {
+    if (prefix_tree::page_of(lease.path[i]) != lease.pages[i]) unused.push_back(lease.pages[i]);
+  }
+  auto* last = whole == 0 ? nullptr : lease.path.back();
+  std::size_t next = whole;
+  if (keeps(wish, computed) && computed > whole * size) {
+    const auto rest = tokens.subspan(std::size_t{whole} * size, computed - whole * size);
+    const auto made = tree_.insert(wish.salt, last, rest, lease.pages[next++]);
+    if (made.unused) unused.push_back(*made.unused);
+    last = made.at;
+  }
+  unused.insert(unused.end(), lease.pages.begin() + static_cast<std::ptrdiff_t>(next), lease.pages.end());
+  if (keeps(wish, computed) && last != nullptr) pin(lease, last, wish, tokens.first(computed));
+  for (auto at = lease.path.rbegin(); at != lease.path.rend(); ++at) tree_.release(*at);
+  if (!unused.empty()) clear_(unused);
+  pool_.give(unused);
+  ++changes_;
+}
+
+// The end of what a session said so far, and the page in which the system prompt ends: what is before them
+// stays with them.
+void kv_cache::pin(const kv_lease& lease, prefix_tree::node* last, const cache_request& wish,
+                   std::span<const token_id> tokens) {
+  if (!wish.session.empty()) sessions_.set(pin_name(wish.salt, wish.session), last);
+  const std::uint32_t length = wish.system_tokens;
+  if (length == 0 || length < config_.tokens_min || length > tokens.size()) return;
+  const std::size_t page = (length - 1) / geometry_.page_positions;
+  auto* at = page < lease.path.size() ? lease.path[page] : last;
+  const auto* bytes = reinterpret_cast<const char*>(tokens.data());
+  system_prompts_.set(pin_name(wish.salt, {bytes, length * sizeof(token_id)}), at);
+}
+
+kv_cache_counts kv_cache::counts() const noexcept {
+  kv_cache_counts out = counts_;
+  out.pages = pool_.size();
+  out.pages_free = pool_.free();
+  out.pages_cached = tree_.idle();
+  out.sessions = sessions_.size();
+  return out;
+}
+
+}  // namespace orcd::engine

@@ -1,0 +1,71 @@
+// The scheduler's part in the KV cache: pages for a job before its first step, and what becomes of them.
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/ensure.hpp"
+#include "engine/schedule/scheduler.hpp"
+#include "engine/schedule/sequence.hpp"
+
+namespace orcd::engine {
+
+// Waiting jobs first in, first out; each takes the lowest free slot.
+void scheduler::admit(steady_time now) {
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot]) continue;
+    while (!waiting_.empty() && cache_ && !cache_->can_hold(waiting_.front()->positions_max())) {
+      refuse_front(now);
+    }
+    if (waiting_.empty() || !reserve(*waiting_.front())) return;
+    slots_[slot] = std::move(waiting_.front());
+    waiting_.pop_front();
+    ++running_;
+    slots_[slot]->start(slot, ++admissions_, now);
+    begin(*slots_[slot]);
+  }
+}
+
+// Who submits jobs checks their length against the context, which always fits.
+void scheduler::refuse_front(steady_time now) {
+  const auto job = std::move(waiting_.front());
+  waiting_.pop_front();
+  job->finish(outcome::of(error(errc::vram_oom, "the job needs " + std::to_string(job->positions_max()) +
+                                                    " positions, more than the KV cache has")),
+              now);
+}
+
+bool scheduler::reserve(sequence& job) {
+  if (!cache_) return true;
+  if (blocked_job_ == job.key && blocked_at_ == cache_->changes()) return false;
+  auto lease = cache_->reserve(job.request.cache, job.tokens, job.positions_max());
+  if (!lease) {
+    ORCD_ENSURE(running_ > 0);
+    blocked_job_ = job.key;
+    blocked_at_ = cache_->changes();
+    return false;
+  }
+  job.lease = std::move(*lease);
+  job.cached = job.computed = job.lease.held;
+  job.position = job.computed;
+  return true;
+}
+
+/// The copy, which is made once, comes right after reserve(): nobody else has had the page since.
+void scheduler::begin(sequence& job) {
+  if (!cache_ || job.on_device) return;
+  job.on_device = true;
+  device_.begin({slot_id{job.slot}, job.lease.pages, std::span(job.tokens).first(job.position),
+                 std::exchange(job.lease.copy, std::nullopt)});
+}
+
+void scheduler::note_computed(sequence& job, std::uint32_t end) {
+  if (!cache_) return;
+  job.computed = std::max(job.computed, end);
+  cache_->publish(job.lease, job.request.cache, job.tokens, job.computed);
+}
+
+void scheduler::give_back_pages(sequence& job) {
+  if (!cache_) return;
+  cache_->finish(std::exchange(job.lease, {}), job.request.cache, job.tokens, job.computed);
+}
+
+}  // namespace orcd::engine

@@ -1,0 +1,169 @@
+// The scheduler over an accelerator with pages: what is skipped, who waits for memory, what is given back.
+#include <algorithm>
+
+#include "test/unit/schedule/scheduler_bench.hpp"
+
+using namespace orcd::engine;
+using namespace orcd::test;
+
+namespace {
+
+struct pages_bench : scheduler_bench {
+  pages_bench(std::uint32_t pages, std::uint32_t slots) {
+    options.pages = {4, pages};
+    options.slots = slots;
+    cache.tokens_min = 1;
+  }
+  /// Prompt tokens computed by the steps so far.
+  [[nodiscard]] std::uint32_t computed() const {
+    std::uint32_t sum = 0;
+    for (const auto& part : device->records()) sum += part.tokens;
+    return sum;
+  }
+  /// Whether no page but the cached ones holds anything.
+  [[nodiscard]] bool free_pages_are_clear() const {
+    return device->written_pages().size() <= loop->cache_counts().pages - loop->cache_counts().pages_free;
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(scheduler_pages)
+
+BOOST_AUTO_TEST_CASE(a_known_prompt_is_not_computed_again_and_the_tokens_are_the_same) {
+  pages_bench b(16, 1);
+  b.up();
+  const auto cold = b.submit("a", prompt_of(20), 5);
+  b.finish();
+  const std::uint32_t before = b.computed();
+  const auto hit = b.submit("b", prompt_of(20), 5);
+  b.finish();
+  BOOST_TEST(b.computed() - before == 1U + 4);  // the prompt's last token, then the answer's
+  BOOST_TEST(cold->stats().tokens_cached == 0U);
+  BOOST_TEST(hit->stats().tokens_cached == 19U);
+  BOOST_TEST(hit->stats().tokens_in == 20U);
+  expect_tokens(*hit, b.device->expected(prompt_of(20), 5));
+  expect_tokens(*cold, hit->tokens());
+}
+
+BOOST_AUTO_TEST_CASE(the_next_turn_starts_from_the_answer) {
+  pages_bench b(16, 1);
+  b.up();
+  auto turn = prompt_of(10);
+  const auto first = b.submit("a", turn, 7);
+  b.finish();
+  turn.insert(turn.end(), first->tokens().begin(), first->tokens().end());
+  turn.insert(turn.end(), {3, 4, 5});
+  const auto second = b.submit("b", turn, 3);
+  b.finish();
+  BOOST_TEST(second->stats().tokens_cached == 16U);  // the answer's last token was never computed
+  expect_tokens(*second, b.device->expected(turn, 3));
+}
+
+BOOST_AUTO_TEST_CASE(a_running_job_shares_what_it_has_computed) {
+  pages_bench b(32, 2);
+  b.up();
+  const auto first = b.submit("a", prompt_of(20), 40);
+  b.steps(6);
+  const auto second = b.submit("b", prompt_of(20), 5);
+  b.finish();
+  BOOST_TEST(second->stats().tokens_cached == 19U);
+  expect_tokens(*second, b.device->expected(prompt_of(20), 5));
+  expect_tokens(*first, b.device->expected(prompt_of(20), 40));
+}
+
+BOOST_AUTO_TEST_CASE(a_job_waits_for_its_pages_though_a_slot_is_free_and_is_not_overtaken) {
+  pages_bench b(8, 3);
+  b.up();
+  const auto large = b.submit("a", prompt_of(10), 11);  // 20 positions, 5 pages
+  const auto next = b.submit("b", {9, 9, 9}, 14);       // 16 positions, 4 pages
+  const auto small = b.submit("c", {7}, 1);             // 1 page, which is there
+  b.steps(3);
+  BOOST_TEST(b.loop->running() == 1U);
+  BOOST_TEST(b.loop->waiting() == 2U);
+  BOOST_TEST(!small->started());
+  b.finish();
+  expect_end(*large, finish_reason::length);
+  expect_end(*next, finish_reason::length);
+  expect_end(*small, finish_reason::length);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_can_never_fit_fails_and_the_others_go_on) {
+  pages_bench b(4, 2);
+  b.up();
+  const auto before = b.submit("a", prompt_of(4), 2);
+  const auto huge = b.submit("b", prompt_of(10), 8);  // 17 positions, 16 are there
+  const auto after = b.submit("c", prompt_of(4), 3);
+  b.finish();
+  BOOST_TEST((huge->error()->failure.code == errc::vram_oom));
+  BOOST_TEST(!huge->started());
+  expect_end(*before, finish_reason::length);
+  expect_end(*after, finish_reason::length);
+}
+
+BOOST_AUTO_TEST_CASE(a_cancelled_job_gives_its_pages_back_before_the_next_step) {
+  pages_bench b(8, 2);
+  b.up();
+  const auto first = b.submit("a", prompt_of(20), 12);  // 31 positions, all 8 pages
+  const auto second = b.submit("b", {1, 2, 3}, 10);
+  b.steps(2);
+  BOOST_TEST(!second->started());
+  b.loop->cancel("a", cancel_reason::client_cancel);
+  BOOST_TEST(b.free_pages_are_clear());
+  b.steps(1);
+  BOOST_TEST(second->started());
+  b.finish();
+  expect_tokens(*second, b.device->expected({1, 2, 3}, 10));
+}
+
+BOOST_AUTO_TEST_CASE(an_opted_out_job_leaves_no_trace) {
+  pages_bench b(8, 1);
+  b.up();
+  auto request = b.request("a", prompt_of(12), 3);
+  request.cache.enabled = false;
+  const auto sink = b.submit(request);
+  b.finish();
+  expect_end(*sink, finish_reason::length);
+  BOOST_TEST(b.device->written_pages().empty());
+  BOOST_TEST(b.loop->cache_counts().pages_free == 8U);
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_job_goes_on_from_what_is_certain) {
+  pages_bench b(16, 1);
+  bool once = true;
+  b.options.during_step = [&] {
+    if (b.device->steps() == 3 && std::exchange(once, false)) b.loop->interrupt();
+  };
+  b.up();
+  const auto sink = b.submit("a", prompt_of(40), 3);
+  b.finish();
+  expect_tokens(*sink, b.device->expected(prompt_of(40), 3));
+  BOOST_TEST(b.computed() == 40U + 2);  // collected steps: nothing twice
+  BOOST_TEST(b.device->steps() == 8U);  // 5 chunks, 2 tokens, and the one that was lost
+}
+
+BOOST_AUTO_TEST_CASE(no_slot_starves_while_long_prompts_keep_coming) {
+  pages_bench b(64, 4);
+  b.up();
+  const auto canary = b.submit("canary", {5, 6}, 60);
+  int submitted = 0;
+  std::uint32_t slowest = 0, since = 0;
+  std::size_t seen = 0;
+  while (!canary->ended()) {
+    if (b.loop->waiting() == 0) {
+      auto prompt = prompt_of(40);
+      prompt.front() = 100 + submitted % 20;
+      prompt[1] = submitted / 20;
+      (void)b.submit("p" + std::to_string(submitted++), prompt, 2);
+    }
+    b.steps(1);
+    since = canary->tokens().size() == seen ? since + 1 : 0;
+    seen = canary->tokens().size();
+    slowest = std::max(slowest, since);
+  }
+  BOOST_TEST(submitted > 5);
+  BOOST_TEST(slowest <= 1U);  // a token each step, but for the first
+  b.finish();
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -68,7 +68,11 @@ result<engine::served_model> open_model(const options& opts) {
                                           .context = opts.context,
                                           .slots = opts.slots,
                                           .rope = opts.rope});
-  if (model) model->plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
+  if (model) {
+    model->plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
+    constexpr std::uint32_t page = engine::kv_block_tokens;
+    model->plan_for.kv_pages = opts.kv_tokens / page + (opts.kv_tokens % page == 0 ? 0 : 1);
+  }
   return model;
 }
 
@@ -145,6 +149,7 @@ engine::worker_identity make_identity(const options& opts, const engine::served_
   out.architecture = spec.architecture;
   out.gpu_device = opts.backend == backend_kind::host ? -1 : static_cast<std::int32_t>(opts.gpu.index);
   out.slots = opts.slots;
+  out.kv_pages = model.plan_for.kv_pages;
   out.context_tokens = model.plan_for.context_tokens;
   out.kv = model.plan_for.kv;
   out.active_experts = spec.experts_used;

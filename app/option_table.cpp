@@ -231,6 +231,22 @@ std::vector<option_row> device_rows() {
   };
 }
 
+std::vector<option_row> cache_rows() {
+  return {
+      integer("kv-tokens", &options::kv_tokens, 16, 268'435'456,
+              "Positions of the KV cache, for all slots and for what is kept between requests; at least a "
+              "context",
+              "tokens", "slots times context"),
+      flag("no-prefix-cache", &options::no_prefix_cache, "Keep nothing between requests"),
+      integer("cache-min-tokens", &options::cache_min_tokens, 1, 1'048'576,
+              "Shorter prefixes are computed again", "tokens"),
+      integer("imc-sessions", &options::imc_sessions, 0, 4'096,
+              "Sessions (imc_id) whose last state is kept longer than other prefixes", ""),
+      integer("system-prompts", &options::system_prompts, 0, 4'096,
+              "System prompts that are kept longer than other prefixes", ""),
+  };
+}
+
 std::vector<option_row> http_rows() {
   constexpr std::array<std::pair<const char*, net::metrics_compat>, 2> compats{
       {{"none", net::metrics_compat::none}, {"vllm", net::metrics_compat::vllm}}};
@@ -312,6 +328,7 @@ std::vector<option_row> make_table() {
   };
   add("Worker and model", identity_rows());
   add("Device and memory", device_rows());
+  add("Prefix cache", cache_rows());
   add("HTTP", http_rows());
   add("Requests", request_rows());
   add("RoPE (replaces what the model file says)", rope_rows());

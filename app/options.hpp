@@ -56,6 +56,11 @@ struct options {
   std::uint32_t max_queue = 8;
   std::uint32_t context = 0;           ///< tokens per slot; 0 = the model's
   std::uint32_t kv_cache_size_mb = 0;  ///< MiB; 0 = whatever slots * context needs
+  std::uint32_t kv_tokens = 0;         ///< positions of the KV cache; 0 = slots * context
+  bool no_prefix_cache = false;
+  std::uint32_t cache_min_tokens = 100;
+  std::uint32_t imc_sessions = 1;
+  std::uint32_t system_prompts = 4;
   engine::kv_type kv_type_k = engine::kv_type::f16;
   engine::kv_type kv_type_v = engine::kv_type::f16;
   engine::rope_overrides rope;

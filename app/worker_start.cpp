@@ -75,6 +75,10 @@ void worker::make_server() {
   schedule.slots = opts_.slots;
   const auto ends = model_->tokenizer->end_of_generation();
   schedule.end_of_generation.assign(ends.begin(), ends.end());
+  schedule.cache = {.share = !opts_.no_prefix_cache,
+                    .tokens_min = opts_.cache_min_tokens,
+                    .sessions = opts_.imc_sessions,
+                    .system_prompts = opts_.system_prompts};
   schedule.on_failure = [this](const error& why) {
     on_fatal(why, fault_exit_code(why.code, device_->device_lost()));
   };

@@ -30,9 +30,9 @@ struct worker_identity {
   std::string model_name;  ///< file stem, lower case: "qwen2.5-0.5b-instruct-q4_k_m"
   std::string model_path;
   std::string quant_kind;
-  std::string digest;   ///< "sha256:..." of the model file, or empty until known
+  std::string digest;              ///< "sha256:..." of the model file, or empty until known
   std::string system_fingerprint;  ///< "fp_...": what decides the answers, known from the start
-  std::string backend;  ///< "host", "cuda"
+  std::string backend;             ///< "host", "cuda"
   std::string tokenizer_kind;
   std::string architecture;
   std::int32_t gpu_device = -1;  ///< the real index once loaded; -1 on the host backend
@@ -40,11 +40,13 @@ struct worker_identity {
   std::string gpu_uuid;
   std::uint32_t slots = 1;
   std::uint32_t context_tokens = 0;
+  std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = whole ones for every slot
   kv_types kv{};
   std::uint32_t active_experts = 0;  ///< experts_used of a MoE model, else 0
 
-  /// Pages of the KV cache: whole ones for every slot.
+  /// Pages of the KV cache.
   [[nodiscard]] std::uint64_t kv_blocks() const noexcept {
+    if (kv_pages > 0) return kv_pages;
     return std::uint64_t{slots} * ((context_tokens + kv_block_tokens - 1) / kv_block_tokens);
   }
 };
@@ -53,6 +55,19 @@ struct worker_identity {
 struct memory_counts {
   std::uint64_t pinned_bytes = 0;            ///< of host memory, held now
   std::uint64_t post_ready_allocations = 0;  ///< of device memory since the model was loaded; stays 0
+};
+
+/// What the prefix cache did and holds (engine/schedule/kv_cache.hpp), as published after a step; each number
+/// for itself. All zero until the first job.
+struct cache_state {
+  std::atomic<std::uint64_t> queries{0};
+  std::atomic<std::uint64_t> hits{0};
+  std::atomic<std::uint64_t> query_tokens{0};
+  std::atomic<std::uint64_t> hit_tokens{0};
+  std::atomic<std::uint64_t> evictions{0};
+  std::atomic<std::uint32_t> pages_cached{0};
+  std::atomic<std::uint32_t> pages_used{0};  ///< by running jobs
+  std::atomic<std::uint32_t> sessions{0};
 };
 
 /// Published state. `lifecycle` holds starting/ready/draining/failed; busy is derived: ready with a
@@ -72,6 +87,7 @@ class worker_state {
   std::atomic<std::uint64_t> steps{0};
   std::atomic<std::int64_t> last_step_ns{0};  ///< steady clock, 0 = no step yet
   std::atomic<bool> step_active{false};       ///< a step is in progress now
+  cache_state cache;
 
  private:
   std::atomic<lifecycle> state_{lifecycle::starting};

@@ -76,6 +76,15 @@ struct gpu_thread::impl {
   void publish_use() {
     state.running = loop.running();
     state.kv_positions = loop.kv_positions();
+    const engine::kv_cache_counts counts = loop.cache_counts();
+    state.cache.queries = counts.queries;
+    state.cache.hits = counts.hits;
+    state.cache.query_tokens = counts.query_tokens;
+    state.cache.hit_tokens = counts.hit_tokens;
+    state.cache.evictions = counts.evictions;
+    state.cache.pages_cached = counts.pages_cached;
+    state.cache.pages_used = counts.pages - counts.pages_free - counts.pages_cached;
+    state.cache.sessions = counts.sessions;
   }
 
   void accept(engine::job_request request, std::shared_ptr<engine::event_sink> sink) {

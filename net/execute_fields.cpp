@@ -32,7 +32,10 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(execute_field::c
     "parse_special",
     "ignore_eos",
     "metrics",
-    "timeout_ms"};
+    "timeout_ms",
+    "cache_prompt",
+    "cache_salt",
+    "imc_id"};
 static_assert(names.size() <= 32, "the fields seen are bits of one word");
 
 /// The values a real field may have.
@@ -119,6 +122,8 @@ result<void> execute_fields::on_string(std::string&& value) {
       return {};
     case execute_field::prompt: return take_prompt(std::move(value));
     case execute_field::stop: return take_stop(std::move(value));
+    case execute_field::cache_salt: return take_name(std::move(value), request_.cache.salt);
+    case execute_field::imc_id: return take_name(std::move(value), request_.cache.session);
     default: return refuse("must not be a string");
   }
 }
@@ -135,6 +140,15 @@ result<void> execute_fields::take_prompt(std::string&& value) {
   }
   request_.prompt = std::move(value);
   has_prompt_ = true;
+  return {};
+}
+
+result<void> execute_fields::take_name(std::string&& value, std::string& out) const {
+  if (value.empty() || value.size() > cache_name_bytes_max) {
+    return refuse("must have 1 to " + std::to_string(cache_name_bytes_max) + " bytes, it has " +
+                  std::to_string(value.size()));
+  }
+  out = std::move(value);
   return {};
 }
 
@@ -238,6 +252,7 @@ result<void> execute_fields::on_scalar(const json_scalar& value) {
     case execute_field::parse_special: return flag(value, request_.parse_special);
     case execute_field::ignore_eos: return flag(value, request_.ignore_eos);
     case execute_field::metrics: return flag(value, request_.metrics);
+    case execute_field::cache_prompt: return flag(value, request_.cache.enabled);
     case execute_field::max_tokens:
     case execute_field::top_k:
     case execute_field::seed:

@@ -25,6 +25,9 @@ enum class execute_field : std::uint8_t {
   ignore_eos,
   metrics,
   timeout_ms,
+  cache_prompt,
+  cache_salt,
+  imc_id,
   count
 };
 
@@ -50,6 +53,7 @@ class execute_fields final : public field_sink {
   [[nodiscard]] engine::result<void> flag(const json_scalar& value, bool& out) const;
   [[nodiscard]] engine::result<void> take_integer(const json_scalar& value);
   [[nodiscard]] engine::result<void> take_prompt(std::string&& value);
+  [[nodiscard]] engine::result<void> take_name(std::string&& value, std::string& out) const;
   [[nodiscard]] engine::result<void> take_stop(std::string&& value);
 
   const execute_limits& limits_;

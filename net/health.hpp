@@ -11,6 +11,18 @@
 
 namespace orcd::net {
 
+/// Of the prefix cache, at one moment.
+struct cache_facts {
+  std::uint64_t queries = 0;       ///< jobs that asked for a prefix
+  std::uint64_t hits = 0;          ///< those that found one
+  std::uint64_t query_tokens = 0;  ///< of their prompts
+  std::uint64_t hit_tokens = 0;    ///< not computed because of it
+  std::uint64_t evictions = 0;     ///< pages given up for a job
+  std::uint32_t pages_cached = 0;
+  std::uint32_t pages_used = 0;  ///< by running jobs
+  std::uint32_t sessions = 0;
+};
+
 /// Everything the three endpoints depend on, gathered in one moment.
 struct health_facts {
   engine::lifecycle lifecycle = engine::lifecycle::starting;
@@ -26,6 +38,7 @@ struct health_facts {
   std::uint64_t kv_bytes = 0;
   std::uint32_t load_percent = 0;
   engine::memory_counts memory{};
+  cache_facts cache{};
 };
 
 /// `busy` is ready with a job running; a drain wins over both.

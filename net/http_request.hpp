@@ -16,6 +16,7 @@ struct http_request {
   std::string body;
   std::string request_id;               ///< the client's, when usable, or ours
   std::optional<std::string> deadline;  ///< X-Deadline as received
+  std::optional<std::string> imc_id;    ///< KRONK_IMC_ID as received
   bool http_1_0 = false;
   bool keep_alive = true;
   engine::steady_time received_at{};

@@ -60,6 +60,25 @@ void render_worker(metrics_text& out, const metrics_snapshot& now) {
       .sample(static_cast<double>(now.connections));
 }
 
+void render_cache(metrics_text& out, const cache_facts& cache) {
+  const auto number = [&](std::string_view name, std::string_view kind, std::string_view help, auto value) {
+    out.family(name, kind, help).sample(static_cast<double>(value));
+  };
+  number("worker_prefix_cache_queries_total", "counter", "Jobs that asked for a cached prefix.",
+         cache.queries);
+  number("worker_prefix_cache_hits_total", "counter", "Jobs that found one.", cache.hits);
+  number("worker_prefix_cache_query_tokens_total", "counter", "Prompt tokens of jobs that asked.",
+         cache.query_tokens);
+  number("worker_prefix_cache_hit_tokens_total", "counter", "Prompt tokens that were not computed again.",
+         cache.hit_tokens);
+  number("worker_prefix_cache_evictions_total", "counter", "Cached pages given up for a job.",
+         cache.evictions);
+  number("worker_prefix_cache_blocks", "gauge", "Pages of the KV cache that no job uses and that are kept.",
+         cache.pages_cached);
+  number("worker_prefix_cache_sessions", "gauge", "Sessions whose last state is kept.", cache.sessions);
+  number("worker_kv_blocks_used", "gauge", "Pages of the KV cache that running jobs hold.", cache.pages_used);
+}
+
 /// What the endpoint picker of the Gateway API Inference Extension reads from vLLM, name for name.
 void render_vllm(metrics_text& out, const metrics_snapshot& now) {
   out.family("vllm:num_requests_waiting", "gauge", "worker_requests_waiting.").sample(now.waiting);
@@ -161,6 +180,7 @@ std::string render_metrics(const server_metrics& metrics, const metrics_snapshot
                            metrics_extras extras) {
   metrics_text out;
   render_worker(out, now);
+  render_cache(out, now.cache);
   if (extras.vllm) render_vllm(out, now);
   render_counters(out, metrics);
   render_histograms(out, metrics, extras.milliseconds);

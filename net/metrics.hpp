@@ -3,6 +3,7 @@
 // Source: M0-W-1350, WORK-3081, features.md (d).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "engine/schedule/job.hpp"
+#include "net/health.hpp"
 
 namespace orcd::net {
 
@@ -71,9 +73,10 @@ struct metrics_snapshot {
   std::uint32_t active_experts = 0;
   std::uint32_t slots = 1;
   std::uint64_t kv_positions = 0;      ///< in use by running jobs
-  std::uint64_t kv_positions_max = 0;  ///< slots * context
+  std::uint64_t kv_positions_max = 0;  ///< of all pages, or slots * context where that is less
   std::uint32_t kv_block_tokens = 0;
   std::uint64_t kv_blocks = 0;
+  cache_facts cache{};
   std::uint64_t vram_bytes = 0;
   std::uint64_t pinned_bytes = 0;
   std::uint64_t post_ready_allocations = 0;
@@ -88,8 +91,9 @@ struct metrics_snapshot {
 
   /// Share of the KV cache in use, 0 to 1.
   [[nodiscard]] double kv_usage() const noexcept {
-    return kv_positions_max == 0 ? 0.0
-                                 : static_cast<double>(kv_positions) / static_cast<double>(kv_positions_max);
+    if (kv_positions_max == 0) return 0.0;
+    // Jobs that share positions count them each.
+    return std::min(1.0, static_cast<double>(kv_positions) / static_cast<double>(kv_positions_max));
   }
 };
 

@@ -12,6 +12,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/sampling/sampling.hpp"
+#include "engine/schedule/job.hpp"
 #include "net/server.hpp"
 
 namespace orcd::net {
@@ -19,6 +20,7 @@ namespace orcd::net {
 constexpr std::size_t job_id_bytes_max = 256;
 constexpr std::size_t stop_strings_max = 16;
 constexpr std::size_t stop_bytes_max = 256;
+constexpr std::size_t cache_name_bytes_max = 256;  ///< cache_salt, imc_id
 constexpr std::uint32_t repeat_last_n_max = 4'096;
 constexpr std::uint32_t top_k_max = 1'000'000;
 
@@ -33,6 +35,7 @@ struct execute_request {
   bool ignore_eos = false;
   bool metrics = false;  ///< one `metrics` event before `end`
   std::optional<std::chrono::milliseconds> timeout;
+  engine::cache_request cache;  ///< cache_prompt, cache_salt, imc_id
 };
 
 /// Errors: invalid_request naming the field, the limit and the value. A field that is null counts as

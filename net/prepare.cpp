@@ -26,6 +26,17 @@ result<std::optional<milliseconds>> read_deadline(const http_request& request,
   return maybe(std::chrono::duration_cast<milliseconds>(*deadline - wall));
 }
 
+/// Which session the header names; empty without one.
+result<std::string> read_session(const http_request& request) {
+  if (!request.imc_id) return std::string();
+  const std::size_t length = request.imc_id->size();
+  if (length >= 1 && length <= cache_name_bytes_max) return *request.imc_id;
+  return error(errc::invalid_request,
+               "KRONK_IMC_ID must have 1 to " + std::to_string(cache_name_bytes_max) + " bytes, it has " +
+                   std::to_string(length),
+               "KRONK_IMC_ID");
+}
+
 std::optional<engine::steady_time> time_limit(const http_request& request, const execute_request& asked,
                                               std::optional<milliseconds> deadline_left,
                                               const execute_limits& limits) {
@@ -46,6 +57,8 @@ result<prepared_job> prepare_job(const http_request& request, const engine::toke
                                  const execute_limits& limits, system_clock::time_point wall) {
   const auto deadline_left = read_deadline(request, wall);
   if (!deadline_left) return deadline_left.error();
+  const auto session = read_session(request);
+  if (!session) return session.error();
   auto asked = parse_execute(request.body, limits);
   if (!asked) return asked.error();
   if (*deadline_left && (*deadline_left)->count() <= 0 && limits.deadlines == deadline_mode::enforce) {
@@ -77,6 +90,8 @@ result<prepared_job> prepare_job(const http_request& request, const engine::toke
   prepared.job.seed = asked->seed ? *asked->seed : random_bits();
   prepared.job.ignore_eos = asked->ignore_eos;
   prepared.job.received_at = request.received_at;
+  prepared.job.cache = std::move(asked->cache);
+  if (prepared.job.cache.session.empty()) prepared.job.cache.session = *session;
   return prepared;
 }
 

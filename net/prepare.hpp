@@ -25,8 +25,9 @@ struct prepared_job {
 };
 
 /// Parses, tokenizes, fits to the context and sets the job's time limit: the earliest of the inference
-/// timeout, timeout_ms and X-Deadline (the last only when enforced). Errors: invalid_request,
-/// context_length_exceeded, inference_timeout for a deadline that has passed.
+/// timeout, timeout_ms and X-Deadline (the last only when enforced). The session is imc_id's, or else the
+/// header KRONK_IMC_ID's. Errors: invalid_request, context_length_exceeded, inference_timeout for a deadline
+/// that has passed.
 [[nodiscard]] engine::result<prepared_job> prepare_job(const http_request& request,
                                                        const engine::tokenizer& tokenizer,
                                                        const execute_limits& limits,

@@ -9,6 +9,21 @@ namespace orcd::net {
 
 using std::chrono::steady_clock;
 
+namespace {
+
+cache_facts cache_now(const engine::cache_state& cache) {
+  return {.queries = cache.queries.load(),
+          .hits = cache.hits.load(),
+          .query_tokens = cache.query_tokens.load(),
+          .hit_tokens = cache.hit_tokens.load(),
+          .evictions = cache.evictions.load(),
+          .pages_cached = cache.pages_cached.load(),
+          .pages_used = cache.pages_used.load(),
+          .sessions = cache.sessions.load()};
+}
+
+}  // namespace
+
 service::service(server_config c, server_context ctx)
     : config(std::move(c)), context(std::move(ctx)), created_at_(steady_clock::now()) {}
 
@@ -37,6 +52,7 @@ health_facts service::facts() const {
   facts.vram_bytes = state.vram_bytes.load();
   facts.kv_bytes = state.kv_bytes.load();
   facts.load_percent = state.load_percent.load();
+  facts.cache = cache_now(state.cache);
   if (context.memory) facts.memory = context.memory();
   return facts;
 }
@@ -54,9 +70,11 @@ metrics_snapshot service::snapshot() const {
   shot.active_experts = identity.active_experts;
   shot.slots = identity.slots;
   shot.kv_positions = context.state.kv_positions.load();
-  shot.kv_positions_max = std::uint64_t{identity.slots} * identity.context_tokens;
+  shot.kv_positions_max = std::min(std::uint64_t{identity.slots} * identity.context_tokens,
+                                   identity.kv_blocks() * engine::kv_block_tokens);
   shot.kv_block_tokens = engine::kv_block_tokens;
   shot.kv_blocks = identity.kv_blocks();
+  shot.cache = now.cache;
   shot.vram_bytes = now.vram_bytes;
   shot.resident = now.resident;
   shot.post_ready_allocations = now.memory.post_ready_allocations;

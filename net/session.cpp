@@ -115,6 +115,8 @@ http_request take_request(request_parser& parser, engine::steady_time received_a
   request.request_id = is_request_id(id) ? std::string(id) : make_request_id();
   const auto deadline = message.find("X-Deadline");
   if (deadline != message.end()) request.deadline = std::string(deadline->value());
+  const auto imc_id = message.find("KRONK_IMC_ID");
+  if (imc_id != message.end()) request.imc_id = std::string(imc_id->value());
   request.body = std::move(message.body());
   return request;
 }

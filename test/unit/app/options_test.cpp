@@ -80,6 +80,10 @@ BOOST_AUTO_TEST_CASE(defaults_are_the_documented_ones) {
   BOOST_TEST(o.slots == 1U);
   BOOST_TEST(o.max_queue == 8U);
   BOOST_TEST(o.kv_cache_size_mb == 0U);
+  BOOST_TEST(o.kv_tokens == 0U);
+  BOOST_TEST(!o.no_prefix_cache);
+  BOOST_TEST(o.cache_min_tokens == 100U);
+  BOOST_TEST(o.imc_sessions == 1U);
   BOOST_TEST(o.drain_timeout_sec == 30U);
   BOOST_TEST(o.max_connections == 1024U);
   BOOST_TEST(o.max_body_bytes == 1048576U);
@@ -263,6 +267,11 @@ const std::vector<integer_case> integers{
     {"slots", 1, 256, false, [](const options& o) -> std::uint64_t { return o.slots; }},
     {"kv-cache-size-mb", 1, 16777216, true,
      [](const options& o) -> std::uint64_t { return o.kv_cache_size_mb; }},
+    {"kv-tokens", 16, 268'435'456, true, [](const options& o) -> std::uint64_t { return o.kv_tokens; }},
+    {"cache-min-tokens", 1, 1'048'576, false,
+     [](const options& o) -> std::uint64_t { return o.cache_min_tokens; }},
+    {"imc-sessions", 0, 4'096, true, [](const options& o) -> std::uint64_t { return o.imc_sessions; }},
+    {"system-prompts", 0, 4'096, true, [](const options& o) -> std::uint64_t { return o.system_prompts; }},
     {"max-connections", 1, 65536, false, [](const options& o) -> std::uint64_t { return o.max_connections; }},
     {"max-body-bytes", 1024, 67108864, false,
      [](const options& o) -> std::uint64_t { return o.max_body_bytes; }},

@@ -54,6 +54,14 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
   now.kv_positions_max = 1'536;
   now.kv_block_tokens = 256;
   now.kv_blocks = 6;
+  now.cache = {.queries = 9,
+               .hits = 7,
+               .query_tokens = 900,
+               .hit_tokens = 650,
+               .evictions = 3,
+               .pages_cached = 4,
+               .pages_used = 2,
+               .sessions = 1};
   const auto text = render_metrics(m, now, {.milliseconds = true, .vllm = false});
   BOOST_TEST(has_line(text, "worker_requests_total{outcome=\"completed\"} 1"));
   BOOST_TEST(has_line(text, "worker_tokens_in_total 5"));
@@ -69,6 +77,14 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
   BOOST_TEST(has_line(text, "worker_kv_cache_usage_ratio 0.0625"));
   BOOST_TEST(has_line(text, "worker_kv_block_tokens 256"));
   BOOST_TEST(has_line(text, "worker_kv_blocks 6"));
+  BOOST_TEST(has_line(text, "worker_kv_blocks_used 2"));
+  BOOST_TEST(has_line(text, "worker_prefix_cache_queries_total 9"));
+  BOOST_TEST(has_line(text, "worker_prefix_cache_hits_total 7"));
+  BOOST_TEST(has_line(text, "worker_prefix_cache_query_tokens_total 900"));
+  BOOST_TEST(has_line(text, "worker_prefix_cache_hit_tokens_total 650"));
+  BOOST_TEST(has_line(text, "worker_prefix_cache_evictions_total 3"));
+  BOOST_TEST(has_line(text, "worker_prefix_cache_blocks 4"));
+  BOOST_TEST(has_line(text, "worker_prefix_cache_sessions 1"));
   BOOST_TEST(render_metrics(m, now).find("duration_ms") == std::string::npos);
 
   std::set<std::string> families;
@@ -190,6 +206,8 @@ BOOST_AUTO_TEST_CASE(health_body) {
   auto f = facts(lifecycle::ready);
   f.vram_bytes = 369'098'752;
   f.kv_bytes = 12'345;
+  f.cache.hit_tokens = 77;
+  f.cache.pages_used = 3;
   identity.kv = {engine::kv_type::q8_0, engine::kv_type::bf16};
   f.memory.pinned_bytes = 65'536;
   identity.gpu_name = "NVIDIA H200";
@@ -200,7 +218,8 @@ BOOST_AUTO_TEST_CASE(health_body) {
        {"\"status\":\"healthy\"", "\"model\":\"m\"", "\"vram_bytes\":369098752", "\"uptime_seconds\":3600",
         "\"backend\":\"host\"", "\"state\":\"ready\"", "\"resident\":false", "\"last_step_age_ms\":0",
         "\"pinned_bytes\":65536", "\"gpu_name\":\"NVIDIA H200\"", "\"gpu_uuid\":\"GPU-1\"",
-        "\"kv_bytes\":12345", "\"kv_type_k\":\"q8_0\"", "\"kv_type_v\":\"bf16\""}) {
+        "\"kv_bytes\":12345", "\"cache_tokens_saved\":77", "\"kv_pages_used\":3", "\"kv_type_k\":\"q8_0\"",
+        "\"kv_type_v\":\"bf16\""}) {
     BOOST_TEST(body.find(part) != std::string::npos, part);
   }
 }

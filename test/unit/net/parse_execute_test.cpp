@@ -53,6 +53,23 @@ BOOST_AUTO_TEST_CASE(only_what_is_required) {
   BOOST_TEST(r->sampling.temperature == 1.0F);
   BOOST_TEST(r->parse_special);
   BOOST_TEST(!r->ignore_eos);
+  BOOST_TEST(r->cache.enabled);
+  BOOST_TEST(r->cache.salt == "");
+  BOOST_TEST(r->cache.session == "");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_job_takes_from_the_prefix_cache) {
+  const std::string longest(256, 's');
+  const auto r = parse_execute(
+      body(R"(,"cache_prompt":false,"cache_salt":"tenant","imc_id":")" + longest + "\""), limits());
+  BOOST_TEST_REQUIRE(r.has_value());
+  BOOST_TEST(!r->cache.enabled);
+  BOOST_TEST(r->cache.salt == "tenant");
+  BOOST_TEST(r->cache.session == longest);
+  const auto refused = parse_execute(body(R"(,"imc_id":"s)" + longest + "\""), limits());
+  BOOST_TEST_REQUIRE(!refused.has_value());
+  BOOST_TEST(refused.error().param == "imc_id");
+  BOOST_TEST(refused.error().message == "'imc_id' must have 1 to 256 bytes, it has 257");
 }
 
 BOOST_AUTO_TEST_CASE(every_field_at_the_ends_of_its_range) {

@@ -6,7 +6,6 @@
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -464,43 +463,6 @@ BOOST_AUTO_TEST_CASE(the_yarn_range_must_not_be_turned_around) {
   accepted({"--yarn-beta-fast", "32", "--yarn-beta-slow", "1"});
   const auto why = refused({"--yarn-beta-fast", "1", "--yarn-beta-slow", "32"});
   BOOST_TEST(contains(why.message, "got 1 and 32"));
-}
-
-BOOST_AUTO_TEST_CASE(the_sample_config_shows_every_option_with_values_that_are_accepted) {
-  const auto sample = app::read_config_file(ORCD_TEST_DATA "/../../etc/worker-orcd.conf");
-  BOOST_REQUIRE(sample.has_value());
-  std::istringstream lines(*sample);
-  std::string text;
-  std::set<std::string> shown;
-  for (std::string line; std::getline(lines, line);) {
-    const auto equals = line.find(" = ");
-    if (line.size() < 2 || line[0] != '#' || line[1] < 'a' || line[1] > 'z' || equals == std::string::npos) {
-      BOOST_TEST((line.empty() || line[0] == '#'), line);  // the sample as installed sets nothing
-      continue;
-    }
-    shown.insert(line.substr(1, equals - 1));
-    text += line.substr(1) + "\n";
-  }
-  std::set<std::string> known;
-  for (const auto& row : app::option_table()) known.insert(row.name);
-  BOOST_TEST(shown == known, boost::test_tools::per_element());
-  const std::vector<std::string> args{"--config", "/c"};
-  const auto parsed = app::parse_options(args, {}, file_with(text));
-  BOOST_REQUIRE_MESSAGE(parsed.has_value(), (parsed ? "" : parsed.error().message));
-  const options standard;
-  BOOST_TEST(parsed->opts.max_body_bytes == standard.max_body_bytes);
-  BOOST_TEST(parsed->opts.max_queue == standard.max_queue);
-  BOOST_TEST(parsed->opts.inference_timeout_sec == standard.inference_timeout_sec);
-}
-
-BOOST_AUTO_TEST_CASE(every_row_refuses_what_it_cannot_be) {
-  // No option of the table takes a control character; one that does has lost its check.
-  for (const auto& row : app::option_table()) {
-    if (row.name == "model" || row.name == "tokenizer") continue;  // any byte is a path
-    options out;
-    BOOST_TEST(row.assign("\x01", out).has_value(), row.name);
-    BOOST_TEST(row.assign("", out).has_value(), row.name);
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

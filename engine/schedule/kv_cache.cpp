@@ -106,10 +106,42 @@ void kv_cache::make_room(std::uint32_t pages) {
   pool_.give(given_up);
 }
 
-void kv_cache::free_page(kv_page page) {
-  clear_({&page, 1});
-  pool_.give({&page, 1});
+void kv_cache::free_pages(std::span<const kv_page> pages) {
   ++changes_;
+  if (pages.empty()) return;
+  clear_(pages);
+  pool_.give(pages);
+}
+
+bool kv_cache::wants_page(const kv_lease& lease, const cache_request& wish, std::uint32_t prompt_tokens,
+                          std::uint32_t computed) const noexcept {
+  const std::size_t size = geometry_.page_positions;
+  const std::size_t end = (lease.path.size() + 1) * size;
+  return config_.share && wish.enabled && computed + size == end && end < prompt_tokens &&
+         end >= config_.tokens_min;
+}
+
+std::uint32_t kv_cache::catch_up(kv_lease& lease, const cache_request& wish, std::span<const token_id> prompt,
+                                 std::uint32_t computed, const std::function<void()>& before) {
+  const auto prompt_tokens = static_cast<std::uint32_t>(prompt.size());
+  std::vector<kv_page> unused;
+  while (wants_page(lease, wish, prompt_tokens, computed)) {
+    auto* parent = lease.path.empty() ? nullptr : lease.path.back();
+    auto* at = tree_.next(wish.salt, parent, prompt.subspan(computed, geometry_.page_positions));
+    if (at == nullptr) break;
+    if (unused.empty()) before();
+    tree_.use(at);
+    unused.push_back(std::exchange(lease.pages[lease.path.size()], prefix_tree::page_of(at)));
+    lease.path.push_back(at);
+    computed += geometry_.page_positions;
+  }
+  if (unused.empty()) return computed;
+  free_pages(unused);
+  const auto gained = static_cast<std::uint32_t>(unused.size()) * geometry_.page_positions;
+  counts_.hits += lease.held == 0 ? 1 : 0;
+  counts_.hit_tokens += gained;
+  lease.held += gained;
+  return computed;
 }
 
 // A page that another job has published meanwhile stays this job's own; what comes after it goes on under the
@@ -125,7 +157,7 @@ void kv_cache::publish(kv_lease& lease, const cache_request& wish, std::span<con
     const auto made = tree_.insert(wish.salt, parent, tokens.subspan(index * size, size), lease.pages[index]);
     tree_.use(made.at);
     lease.path.push_back(made.at);
-    if (made.unused && *made.unused != lease.pages[index]) free_page(*made.unused);
+    if (made.unused && *made.unused != lease.pages[index]) free_pages({&*made.unused, 1});
   }
 }
 
@@ -149,9 +181,7 @@ void kv_cache::finish(kv_lease&& lease, const cache_request& wish, std::span<con
   unused.insert(unused.end(), lease.pages.begin() + static_cast<std::ptrdiff_t>(next), lease.pages.end());
   if (keeps(wish, computed) && last != nullptr) pin(lease, last, wish, tokens.first(computed));
   for (auto at = lease.path.rbegin(); at != lease.path.rend(); ++at) tree_.release(*at);
-  if (!unused.empty()) clear_(unused);
-  pool_.give(unused);
-  ++changes_;
+  free_pages(unused);
 }
 
 // The end of what a session said so far, and the page in which the system prompt ends: what is before them

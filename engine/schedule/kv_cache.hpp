@@ -45,7 +45,7 @@ struct kv_cache_counts {
 struct kv_lease {
   std::vector<kv_page> pages;
   std::vector<prefix_tree::node*> path;  ///< by page, in use
-  std::uint32_t held = 0;                ///< positions whose KV was there from the beginning
+  std::uint32_t held = 0;                ///< positions whose KV was not computed by the job
   std::optional<page_copy> copy;         ///< to be made before the first step
 };
 
@@ -60,6 +60,15 @@ class kv_cache {
   /// left to compute. Nullopt while running jobs hold too much. Whoever copies does it at once.
   [[nodiscard]] std::optional<kv_lease> reserve(const cache_request& wish, std::span<const token_id> prompt,
                                                 std::uint32_t positions);
+  /// Whether the job, with `computed` positions, is at a page of its prompt that it could take over from
+  /// whoever has published it: the page's first position, nothing in it computed yet.
+  [[nodiscard]] bool wants_page(const kv_lease& lease, const cache_request& wish, std::uint32_t prompt_tokens,
+                                std::uint32_t computed) const noexcept;
+  /// Takes over the pages that were published since reserve(); returns the positions computed now. If that
+  /// would change something, the device is told first, by `before`, that the sequence lets go of its pages.
+  std::uint32_t catch_up(
+      kv_lease& lease, const cache_request& wish, std::span<const token_id> prompt, std::uint32_t computed,
+      const std::function<void()>& before = [] {});
   /// Lets others share the full pages among the first `computed` positions.
   void publish(kv_lease& lease, const cache_request& wish, std::span<const token_id> tokens,
                std::uint32_t computed);
@@ -77,7 +86,7 @@ class kv_cache {
   [[nodiscard]] prefix_tree::match look_up(const cache_request& wish, std::span<const token_id> prompt) const;
   [[nodiscard]] bool keeps(const cache_request& wish, std::uint32_t computed) const noexcept;
   void make_room(std::uint32_t pages);
-  void free_page(kv_page page);
+  void free_pages(std::span<const kv_page> pages);
   void pin(const kv_lease& lease, prefix_tree::node* last, const cache_request& wish,
            std::span<const token_id> tokens);
 

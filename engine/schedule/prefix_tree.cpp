@@ -82,6 +82,16 @@ std::pair<prefix_tree::node*, std::uint32_t> prefix_tree::best_child(const child
   return best;
 }
 
+prefix_tree::node* prefix_tree::next(const std::string& salt, const node* parent,
+                                     std::span<const token_id> tokens) const {
+  ORCD_ENSURE(tokens.size() == page_positions_);
+  const auto root = roots_.find(salt);
+  if (parent == nullptr && root == roots_.end()) return nullptr;
+  const children& among = parent == nullptr ? root->second : parent->after;
+  const auto found = among.find(tokens);
+  return found == among.end() ? nullptr : found->second.get();
+}
+
 prefix_tree::children& prefix_tree::children_of(node* parent, const std::string& salt) {
   return parent == nullptr ? roots_[salt] : parent->after;
 }

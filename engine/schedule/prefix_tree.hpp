@@ -46,6 +46,9 @@ class prefix_tree {
   [[nodiscard]] match find(const std::string& salt, std::span<const token_id> tokens) const;
   /// A page with `tokens`, 1 to page_positions of them, after `parent`'s; null: at the beginning.
   insertion insert(const std::string& salt, node* parent, std::span<const token_id> tokens, kv_page page);
+  /// The full page with exactly these tokens after `parent`'s; null if there is none.
+  [[nodiscard]] node* next(const std::string& salt, const node* parent,
+                           std::span<const token_id> tokens) const;
   [[nodiscard]] static kv_page page_of(const node* at) noexcept;
 
   /// In use: at least one release() must follow. Callers use every node from the root down.

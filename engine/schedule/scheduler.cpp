@@ -123,12 +123,15 @@ bool scheduler::plan() {
   spare_.clear();
   const auto count = static_cast<std::uint32_t>(slots_.size());
   for (const auto& job : slots_) {
+    if (job && job->missing() > 1) catch_up(*job);
+  }
+  for (const auto& job : slots_) {
     if (job && job->can_decode()) add_part(*job, 1);
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t slot = (prefill_turn_ + i) % count;
     const auto& job = slots_[slot];
-    if (!job || job->missing() <= 1) continue;
+    if (!job || job->missing() <= 1 || waits_for_page(*job)) continue;
     add_part(*job, std::min(job->missing(), chunk_tokens_));
     prefill_turn_ = (slot + 1) % count;
     break;

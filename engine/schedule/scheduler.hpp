@@ -12,8 +12,9 @@
 // end.
 //
 // Fairness: a step carries one token of every decoding sequence and one prefill chunk of at most one
-// sequence, taken in turn, so that no slot starves and the time of a step is bounded.
-// Source: design 3, M0-W-1301, WORK-3060..3063, WORK-3072.
+// sequence, taken in turn, so that no slot starves and the time of a step is bounded. A sequence whose turn
+// it is lets others go first while an earlier one computes the very page that it would compute, and takes it
+// over. Source: design 3, M0-W-1301, WORK-3060..3063, WORK-3072.
 #pragma once
 
 #include <atomic>
@@ -105,6 +106,8 @@ class scheduler {
   void admit(steady_time now);
   [[nodiscard]] bool reserve(sequence& job);
   void begin(sequence& job);
+  void catch_up(sequence& job);
+  [[nodiscard]] bool waits_for_page(const sequence& job) const noexcept;
   void note_computed(sequence& job, std::uint32_t end);
   void give_back_pages(sequence& job);
   [[nodiscard]] bool plan();

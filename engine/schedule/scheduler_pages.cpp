@@ -57,6 +57,32 @@ void scheduler::begin(sequence& job) {
                  std::exchange(job.lease.copy, std::nullopt)});
 }
 
+/// Pages that others have published since the job got its own; no step of the job may be under way.
+void scheduler::catch_up(sequence& job) {
+  if (!cache_ || job.position != job.computed) return;
+  const auto prompt = std::span(job.tokens).first(job.prompt_tokens);
+  const std::uint32_t computed =
+      cache_->catch_up(job.lease, job.request.cache, prompt, job.computed, [&] { release(job); });
+  job.cached += computed - job.computed;
+  job.computed = computed;
+  job.position = computed;
+}
+
+/// Whether a job that was admitted earlier is computing the page that this one would begin. The first of
+/// those that have a page in common waits for nobody, so that this ends.
+bool scheduler::waits_for_page(const sequence& job) const noexcept {
+  if (!cache_ || job.position != job.computed) return false;
+  if (!cache_->wants_page(job.lease, job.request.cache, job.prompt_tokens, job.computed)) return false;
+  const std::uint32_t end = job.computed + cache_->page_positions();
+  return std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) {
+    if (!slot || slot->admission >= job.admission || !slot->request.cache.enabled) return false;
+    const sequence& other = *slot;
+    if (other.request.cache.salt != job.request.cache.salt) return false;
+    if (other.computed >= end || end > other.prompt_tokens) return false;
+    return std::equal(job.tokens.begin(), job.tokens.begin() + end, other.tokens.begin());
+  });
+}
+
 void scheduler::note_computed(sequence& job, std::uint32_t end) {
   if (!cache_) return;
   job.computed = std::max(job.computed, end);

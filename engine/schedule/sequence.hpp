@@ -73,7 +73,7 @@ struct scheduler::sequence {
   std::uint32_t position = 0;
   std::uint32_t pending = 0;   ///< tokens asked for and not collected
   std::uint32_t computed = 0;  ///< positions whose KV is complete, with pages
-  std::uint32_t cached = 0;    ///< of them, those that were there from the beginning
+  std::uint32_t cached = 0;    ///< of them, those that others computed
   kv_lease lease;              ///< empty on an accelerator without pages
   bool on_device = false;      ///< the device holds something in `slot` that must be released
   std::uint32_t slot = 0;

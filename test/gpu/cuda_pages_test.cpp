@@ -8,6 +8,8 @@
 #include <fstream>
 #include <random>
 
+#include "engine/gguf/gguf_file.hpp"
+#include "engine/model/model_spec.hpp"
 #include "engine/schedule/scheduler.hpp"
 #include "gpu/cuda_backend.hpp"
 #include "test/support/recording_sink.hpp"
@@ -76,7 +78,23 @@ class served_model {
     const auto row = device_->logits(engine::slot_id{0});
     return {row.begin(), row.end()};
   }
-  [[nodiscard]] engine::accelerator& device() noexcept { return *device_; }
+  /// Of a sequence on one page that is said to hold some tokens, after more.
+  std::vector<float> logits_after(std::span<const token_id> held, std::span<const token_id> tokens,
+                                  engine::kv_page page) {
+    const engine::interrupt_flag never{false};
+    const engine::sampling_params greedy{.temperature = 0.0F};
+    engine::sample_request request;
+    request.params = &greedy;
+    device_->begin({engine::slot_id{0}, {&page, 1}, held});
+    const engine::sequence_step step{engine::slot_id{0}, static_cast<std::uint32_t>(held.size()), tokens,
+                                     &request};
+    std::vector<engine::sampled_token> sampled;
+    BOOST_REQUIRE(device_->step({&step, 1}, never, sampled));
+    auto out = logits();
+    device_->release(engine::slot_id{0});
+    return out;
+  }
+  void clear(engine::kv_page page) { device_->clear({&page, 1}); }
   [[nodiscard]] std::uint32_t vocab() const noexcept { return model_.spec.vocab; }
   [[nodiscard]] engine::kv_cache_counts counts() const { return loop_->cache_counts(); }
 
@@ -180,29 +198,13 @@ BOOST_DATA_TEST_CASE(a_cleared_page_shows_nothing, data::make(types), name) {
   const model_file file("llama");
   const kv_type type = type_of(name);
   served_model model(file.path, {type, type}, 5, false, 1);
-  engine::accelerator& device = model.device();
-  const engine::interrupt_flag never{false};
-  const engine::sampling_params greedy{.temperature = 0.0F};
-  const engine::sample_request request{.params = &greedy, .remaining = 10};
   const auto secret = tokens_of(100, model.vocab(), 9);
-  const token_id last = 5;
-  std::vector<engine::sampled_token> sampled;
-  const auto run = [&](std::span<const token_id> held, std::span<const token_id> tokens,
-                       engine::kv_page page) {
-    device.begin({engine::slot_id{0}, {&page, 1}, held});
-    const engine::sequence_step step{engine::slot_id{0}, static_cast<std::uint32_t>(held.size()), tokens,
-                                     &request};
-    BOOST_REQUIRE(device.step({&step, 1}, never, sampled));
-    auto out = model.logits();
-    device.release(engine::slot_id{0});
-    return out;
-  };
-  (void)run({}, secret, 2);
-  const auto from_secret = run(secret, {&last, 1}, 2);
-  const engine::kv_page page = 2;
-  device.clear({&page, 1});
-  const auto from_cleared = run(secret, {&last, 1}, 2);
-  const auto from_fresh = run(secret, {&last, 1}, 3);
+  const std::vector<token_id> last{5};
+  (void)model.logits_after({}, secret, 2);
+  const auto from_secret = model.logits_after(secret, last, 2);
+  model.clear(2);
+  const auto from_cleared = model.logits_after(secret, last, 2);
+  const auto from_fresh = model.logits_after(secret, last, 3);
   BOOST_TEST((from_cleared == from_fresh));
   BOOST_TEST((from_cleared != from_secret));
 }

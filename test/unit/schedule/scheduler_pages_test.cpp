@@ -72,6 +72,50 @@ BOOST_AUTO_TEST_CASE(a_running_job_shares_what_it_has_computed) {
   expect_tokens(*first, b.device->expected(prompt_of(20), 40));
 }
 
+BOOST_AUTO_TEST_CASE(jobs_that_come_together_compute_what_they_share_once) {
+  pages_bench b(64, 4);
+  b.up();
+  std::vector<sink_ptr> sinks;
+  for (int i = 0; i < 4; ++i) {
+    auto request = b.request("n" + std::to_string(i), prompt_of(42), 5);
+    request.seed = static_cast<std::uint64_t>(i);
+    sinks.push_back(b.submit(request));
+  }
+  b.finish();
+  // Ten whole pages once, the last two tokens of each prompt, and the answers but for their last tokens.
+  BOOST_TEST(b.computed() == 40U + 4 * 2 + 4 * 4);
+  for (const auto& sink : sinks) expect_tokens(*sink, b.device->expected(prompt_of(42), 5));
+  BOOST_TEST(sinks[0]->stats().tokens_cached == 0U);
+  BOOST_TEST(sinks[3]->stats().tokens_cached == 40U);
+  BOOST_TEST(b.loop->cache_counts().hits == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_for_a_page_of_a_cancelled_job_computes_it) {
+  pages_bench b(64, 2);
+  b.up();
+  const auto first = b.submit("a", prompt_of(60), 5);
+  const auto second = b.submit("b", prompt_of(60), 5);
+  b.steps(2);
+  BOOST_TEST(second->started());
+  b.loop->cancel("a", cancel_reason::disconnected);
+  b.finish();
+  expect_tokens(*second, b.device->expected(prompt_of(60), 5));
+  BOOST_TEST(second->stats().tokens_cached == 16U);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_waits_for_another_tenant) {
+  pages_bench b(64, 2);
+  b.up();
+  auto one = b.request("a", prompt_of(40), 2);
+  auto two = b.request("b", prompt_of(40), 2);
+  two.cache.salt = "other";
+  const auto first = b.submit(one);
+  const auto second = b.submit(two);
+  b.finish();
+  BOOST_TEST(first->stats().tokens_cached + second->stats().tokens_cached == 0U);
+  BOOST_TEST(b.computed() == 2 * 41U);
+}
+
 BOOST_AUTO_TEST_CASE(a_job_waits_for_its_pages_though_a_slot_is_free_and_is_not_overtaken) {
   pages_bench b(8, 3);
   b.up();

@@ -84,6 +84,7 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
   }
   lease.path = std::move(found.whole);
   lease.held = whole * geometry_.page_positions + found.positions;
+  lease.written = lease.held;
   if (config_.share && wish.enabled) {
     ++counts_.queries;
     counts_.query_tokens += prompt.size();
@@ -106,11 +107,12 @@ void kv_cache::make_room(std::uint32_t pages) {
   pool_.give(given_up);
 }
 
-void kv_cache::free_pages(std::span<const kv_page> pages) {
+/// Both kinds to the pool; the first kind is cleared.
+void kv_cache::free_pages(std::span<const kv_page> written, std::span<const kv_page> clear) {
   ++changes_;
-  if (pages.empty()) return;
-  clear_(pages);
-  pool_.give(pages);
+  if (!written.empty()) clear_(written);
+  pool_.give(written);
+  pool_.give(clear);
 }
 
 bool kv_cache::wants_page(const kv_lease& lease, const cache_request& wish, std::uint32_t prompt_tokens,
@@ -136,7 +138,7 @@ std::uint32_t kv_cache::catch_up(kv_lease& lease, const cache_request& wish, std
     computed += geometry_.page_positions;
   }
   if (unused.empty()) return computed;
-  free_pages(unused);
+  free_pages(unused, {});
   const auto gained = static_cast<std::uint32_t>(unused.size()) * geometry_.page_positions;
   counts_.hits += lease.held == 0 ? 1 : 0;
   counts_.hit_tokens += gained;
@@ -157,7 +159,7 @@ void kv_cache::publish(kv_lease& lease, const cache_request& wish, std::span<con
     const auto made = tree_.insert(wish.salt, parent, tokens.subspan(index * size, size), lease.pages[index]);
     tree_.use(made.at);
     lease.path.push_back(made.at);
-    if (made.unused && *made.unused != lease.pages[index]) free_pages({&*made.unused, 1});
+    if (made.unused && *made.unused != lease.pages[index]) free_pages({&*made.unused, 1}, {});
   }
 }
 
@@ -173,15 +175,18 @@ void kv_cache::finish(kv_lease&& lease, const cache_request& wish, std::span<con
   auto* last = whole == 0 ? nullptr : lease.path.back();
   std::size_t next = whole;
   if (keeps(wish, computed) && computed > whole * size) {
-    const auto rest = tokens.subspan(std::size_t{whole} * size, computed - whole * size);
-    const auto made = tree_.insert(wish.salt, last, rest, lease.pages[next++]);
+    const auto tail = tokens.subspan(std::size_t{whole} * size, computed - whole * size);
+    const auto made = tree_.insert(wish.salt, last, tail, lease.pages[next++]);
     if (made.unused) unused.push_back(*made.unused);
     last = made.at;
   }
-  unused.insert(unused.end(), lease.pages.begin() + static_cast<std::ptrdiff_t>(next), lease.pages.end());
+  const std::size_t touched = std::max<std::size_t>(next, pages_for(lease.written, size));
+  const auto rest = std::span<const kv_page>(lease.pages).subspan(next);
+  const auto clear = rest.subspan(std::min(rest.size(), touched - next));
+  unused.insert(unused.end(), rest.begin(), rest.end() - static_cast<std::ptrdiff_t>(clear.size()));
   if (keeps(wish, computed) && last != nullptr) pin(lease, last, wish, tokens.first(computed));
   for (auto at = lease.path.rbegin(); at != lease.path.rend(); ++at) tree_.release(*at);
-  free_pages(unused);
+  free_pages(unused, clear);
 }
 
 // The end of what a session said so far, and the page in which the system prompt ends: what is before them

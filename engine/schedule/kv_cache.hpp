@@ -46,6 +46,7 @@ struct kv_lease {
   std::vector<kv_page> pages;
   std::vector<prefix_tree::node*> path;  ///< by page, in use
   std::uint32_t held = 0;                ///< positions whose KV was not computed by the job
+  std::uint32_t written = 0;             ///< positions that steps may have written; pages beyond are clear
   std::optional<page_copy> copy;         ///< to be made before the first step
 };
 
@@ -86,7 +87,7 @@ class kv_cache {
   [[nodiscard]] prefix_tree::match look_up(const cache_request& wish, std::span<const token_id> prompt) const;
   [[nodiscard]] bool keeps(const cache_request& wish, std::uint32_t computed) const noexcept;
   void make_room(std::uint32_t pages);
-  void free_pages(std::span<const kv_page> pages);
+  void free_pages(std::span<const kv_page> written, std::span<const kv_page> clear);
   void pin(const kv_lease& lease, prefix_tree::node* last, const cache_request& wish,
            std::span<const token_id> tokens);
 

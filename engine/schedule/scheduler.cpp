@@ -150,6 +150,7 @@ void scheduler::add_part(sequence& job, std::uint32_t tokens) {
                     last ? job.ask() : nullptr});
   job.on_device = true;
   job.position += tokens;
+  job.lease.written = std::max(job.lease.written, job.position);
   spare_.push_back({job.slot, job.admission, job.key, tokens, job.position, last});
   if (last) ++job.pending;
 }

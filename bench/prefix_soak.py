@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Many short requests with shared prefixes, random cancels and disconnects against a host worker with little
+KV memory; afterwards memory, descriptors and pages must be where they were, and every answer the same as the
+first of its kind.
+
+    bench/prefix_soak.py --model FILE --build DIR [--requests 100000] [--clients 6] [--seed 1]
+"""
+import argparse
+import json
+import os
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'test' / 'integration'))
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--model', required=True)
+    parser.add_argument('--build', required=True)
+    parser.add_argument('--requests', type=int, default=100_000)
+    parser.add_argument('--clients', type=int, default=6)
+    parser.add_argument('--seed', type=int, default=1)
+    return parser.parse_args()
+
+
+OPTIONS = arguments()
+os.environ['ORCD_BUILD_DIR'] = OPTIONS.build
+
+from http_client import Connection, Stream, text_of  # noqa: E402
+from worker_process import Worker  # noqa: E402
+
+WARM_UP = 2_000
+SYSTEMS = [f'System {s}: ' + ' '.join(f'rule {i * s % 17}' for i in range(60)) for s in range(1, 6)]
+
+
+class Client(threading.Thread):
+    """Requests until the shared count runs out."""
+
+    def __init__(self, worker: Worker, number: int, counts: dict, answers: dict, lock: threading.Lock):
+        super().__init__()
+        self.worker, self.counts, self.answers, self.lock = worker, counts, answers, lock
+        self.random = random.Random(OPTIONS.seed * 1000 + number)
+        self.number = number
+        self.connection = Connection(worker.port)
+        self.failure = None
+
+    def run(self) -> None:
+        try:
+            while self.take():
+                self.one()
+        except Exception as failure:  # noqa: BLE001 - told by the main thread
+            self.failure = failure
+        self.connection.close()
+
+    def take(self) -> bool:
+        with self.lock:
+            self.counts['left'] -= 1
+            return self.counts['left'] >= 0
+
+    def count(self, what: str) -> None:
+        with self.lock:
+            self.counts[what] = self.counts.get(what, 0) + 1
+
+    def one(self) -> None:
+        pick = self.random
+        prompt = pick.choice(SYSTEMS)[:pick.randrange(1, 400)] + ' and' * pick.randrange(3)
+        tokens = pick.choice((1, 2, 4, 8, 30))
+        job = f'c{self.number}-{pick.getrandbits(60)}'
+        body = {'job_id': job, 'prompt': prompt, 'max_tokens': tokens, 'temperature': 0.8, 'seed': 7,
+                'ignore_eos': True}
+        if pick.random() < 0.2:
+            body['cache_salt'] = pick.choice(('a', 'b'))
+        if pick.random() < 0.3:
+            body['imc_id'] = f's{pick.randrange(4)}'
+        if pick.random() < 0.1:
+            body['cache_prompt'] = False
+        self.connection.request('POST', '/execute', json.dumps(body).encode())
+        fate = pick.random()
+        if fate < 0.05:
+            self.connection.close()
+            self.connection = Connection(self.worker.port)
+            return self.count('disconnected')
+        if fate < 0.12:
+            self.worker.call('POST', '/cancel', {'job_id': job})
+        stream = Stream(self.connection)
+        events = stream.rest()
+        if stream.response.status != 200 or events[-1].name == 'error':
+            # An error event ends the connection.
+            self.connection.close()
+            self.connection = Connection(self.worker.port)
+            return self.count('cancelled' if stream.response.status == 200 else str(stream.response.status))
+        text = text_of(events)
+        with self.lock:
+            if self.answers.setdefault((prompt, tokens), text) != text:
+                raise AssertionError(f'{job}: another answer to the same request')
+        self.count('completed')
+
+
+def run(worker: Worker, requests: int, answers: dict) -> dict:
+    counts, lock = {'left': requests}, threading.Lock()
+    clients = [Client(worker, i, counts, answers, lock) for i in range(OPTIONS.clients)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    for client in clients:
+        if client.failure:
+            raise client.failure
+    worker.wait_idle()
+    time.sleep(1.5)  # connections linger for up to a second
+    del counts['left']
+    return counts
+
+
+def main() -> int:
+    answers: dict = {}
+    with Worker('--model', OPTIONS.model, '--slots', '4', '--kv-tokens', '2048', '--cache-min-tokens', '8',
+                '--imc-sessions', '2', '--max-queue', '16') as worker:
+        worker.wait_event('ready')
+        run(worker, min(WARM_UP, OPTIONS.requests), answers)
+        before = (worker.memory()['VmRSS'], worker.descriptors())
+        begin = time.monotonic()
+        counts = run(worker, OPTIONS.requests, answers)
+        took = time.monotonic() - begin
+        after = (worker.memory()['VmRSS'], worker.descriptors())
+        health = worker.get('/health').json()
+        saved = worker.metric('worker_prefix_cache_hit_tokens_total')
+        asked = worker.metric('worker_prefix_cache_query_tokens_total')
+        print(f'{counts} in {took:.0f} s; resident bytes {before[0]} -> {after[0]}, descriptors {before[1]} -> '
+              f'{after[1]}; hits {health["cache_hits"]} of {health["cache_queries"]}, {saved / asked:.0%} of the '
+              f'prompt tokens, evictions {health["cache_evictions"]}, pages used {health["kv_pages_used"]}')
+        good = (after[0] < before[0] * 1.02 and after[1] <= before[1] and health['kv_pages_used'] == 0
+                and health['status'] == 'healthy')
+    return 0 if good else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -198,8 +198,10 @@ void kv_cache::pin(const kv_lease& lease, prefix_tree::node* last, const cache_r
   if (length == 0 || length < config_.tokens_min || length > tokens.size()) return;
   const std::size_t page = (length - 1) / geometry_.page_positions;
   auto* at = page < lease.path.size() ? lease.path[page] : last;
-  const auto* bytes = reinterpret_cast<const char*>(tokens.data());
-  system_prompts_.set(pin_name(wish.salt, {bytes, length * sizeof(token_id)}), at);
+  // Two prompts of one hash share a pin, nothing else.
+  const std::string_view bytes(reinterpret_cast<const char*>(tokens.data()), length * sizeof(token_id));
+  const std::size_t hash = std::hash<std::string_view>{}(bytes);
+  system_prompts_.set(pin_name(wish.salt, std::to_string(length) + " " + std::to_string(hash)), at);
 }
 
 kv_cache_counts kv_cache::counts() const noexcept {

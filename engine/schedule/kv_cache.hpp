@@ -52,7 +52,7 @@ struct kv_lease {
 
 class kv_cache {
  public:
-  /// `clear` zeroes pages before anybody else gets them.
+  /// All pages are clear and nobody's; `clear` zeroes pages before anybody else gets them.
   kv_cache(kv_geometry geometry, kv_cache_config config, std::function<void(std::span<const kv_page>)> clear);
 
   /// Whether a job of so many positions fits an empty cache.

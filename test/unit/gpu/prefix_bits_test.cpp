@@ -81,14 +81,14 @@ std::vector<token_id> branch(const test::tiny_backend& source, std::uint32_t len
   return out;
 }
 
-void check(const test::tiny_case& c, engine::kv_types kv, std::uint32_t chunk, std::uint32_t pages) {
+void check(const test::tiny_case& c, engine::kv_types kv, std::uint32_t chunk, std::uint32_t pages,
+           const std::vector<std::uint32_t>& lengths) {
   auto options = c.options;
   options.context = context;
   const test::tiny_backend source(options);
   cached_model cold(source, 64, 0, false, kv);
   cached_model warm(source, chunk, pages, true, kv);
   std::uint32_t hits = 0;
-  const std::uint32_t lengths[] = {600, 600, 599, 1, 255, 256, 257, 300, 511, 512, 513, 40, 600};
   for (const std::uint32_t length : lengths) {
     for (const std::uint32_t rest : {0U, 9U}) {
       const auto prompt = branch(source, length, rest);
@@ -100,24 +100,27 @@ void check(const test::tiny_case& c, engine::kv_types kv, std::uint32_t chunk, s
                                        << " of them cached, chunks of " << chunk);
     }
   }
-  BOOST_TEST(hits > 15U);
-  if (pages == 4) BOOST_TEST(warm.counts().evictions > 5U);
+  BOOST_TEST(hits + 8 > 2 * lengths.size());
+  if (pages == 4 && lengths.size() > 10) BOOST_TEST(warm.counts().evictions > 5U);
 }
+
+const std::vector<std::uint32_t> few_lengths{300, 300, 256, 257, 40};
+const std::vector<std::uint32_t> many_lengths{600, 600, 599, 1, 255, 256, 257, 300, 511, 512, 513, 40, 600};
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(prefix_bits)
 
 BOOST_AUTO_TEST_CASE(a_hit_changes_no_bit_of_any_family) {
-  for (const test::tiny_case& c : test::every_tiny_model()) check(c, {}, 64, 0);
+  for (const test::tiny_case& c : test::every_tiny_model()) check(c, {}, 64, 0, few_lengths);
 }
 
 BOOST_AUTO_TEST_CASE(whatever_the_chunk_the_type_and_the_room) {
   using engine::kv_type;
   const auto models = test::every_tiny_model();
-  for (const std::uint32_t chunk : {3U, 16U, 500U}) check(models.front(), {}, chunk, 4);
-  check(models.front(), {kv_type::q8_0, kv_type::bf16}, 16, 5);
-  check(models.back(), {kv_type::bf16, kv_type::q8_0}, 100, 4);
+  for (const std::uint32_t chunk : {3U, 16U, 500U}) check(models.front(), {}, chunk, 4, many_lengths);
+  check(models.front(), {kv_type::q8_0, kv_type::bf16}, 16, 5, many_lengths);
+  check(models.back(), {kv_type::bf16, kv_type::q8_0}, 100, 4, few_lengths);
 }
 
 BOOST_AUTO_TEST_CASE(a_pool_smaller_than_a_context_is_refused) {

@@ -44,6 +44,11 @@ bool tiled_kernel_takes(const kernels::packed_matmul_args& args) {
   return !is_paired(args) || args.w[0].format == args.w[1].format;
 }
 
+/// What the product of `w` reads first; its other matrices follow in the arena or nearly so.
+kernels::next_weights weights_of(const kernels::packed_matrix& w) {
+  return {w.data, w.row_tiles() * w.tile_bytes()};
+}
+
 }  // namespace
 
 work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& extents) {
@@ -238,6 +243,7 @@ void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool pr
   qkv.matrices = 3;
   qkv.out = at<float>(layout_.qkv);
   qkv.out_stride = qkv_width;
+  qkv.next = weights_of(w.o);
   multiply(qkv, w.attn_norm, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv_width);
 
@@ -275,8 +281,14 @@ void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool pr
   if (spec.heads * spec_.value_length == attend.out_stride) {
     tap("attended", layer, attend.out, std::uint64_t{columns} * attend.out_stride);
   }
+  if (spec_.layers[layer].ffn != engine::ffn_kind::moe) o.next = weights_of(w.gate);
   multiply(o, nullptr, columns);
   tap("attn_residual", layer, o.out, std::uint64_t{columns} * spec_.embedding);
+}
+
+/// What is multiplied first after a layer.
+kernels::next_weights cuda_forward::after_layer(std::uint32_t layer) const {
+  return weights_of(layer + 1 < weights_.layers.size() ? weights_.layers[layer + 1].q : weights_.output);
 }
 
 void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
@@ -291,6 +303,7 @@ void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
   gate_up.output = activation_of(spec_);
   gate_up.act = at<__half>(layout_.activated);
   gate_up.act_stride = stride;
+  gate_up.next = weights_of(w.down);
   multiply(gate_up, w.ffn_norm, columns);
 
   kernels::packed_matmul_args down;
@@ -301,6 +314,7 @@ void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
   down.output = kernels::matmul_output::add;
   down.out = at<float>(layout_.residual);
   down.out_stride = spec_.embedding;
+  down.next = after_layer(layer);
   multiply(down, nullptr, columns);
 }
 

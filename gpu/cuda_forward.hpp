@@ -89,6 +89,7 @@ class cuda_forward {
   void run(std::uint32_t columns, bool prefill);
   [[nodiscard]] kernels::rope_store_args rope_of(std::uint32_t layer, std::uint32_t columns) const;
   void attention(std::uint32_t layer, std::uint32_t columns, bool prefill);
+  [[nodiscard]] kernels::next_weights after_layer(std::uint32_t layer) const;
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
   void expert_ffn(std::uint32_t layer, std::uint32_t columns);
   void sort_experts(std::uint32_t pairs, kernels::tiled_matmul_args& gate_up,

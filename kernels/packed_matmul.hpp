@@ -22,6 +22,12 @@ enum class matmul_output : std::uint8_t {
   swiglu_clamped,  ///< act[m][r] = f16(min(g,7) * sigmoid(1.702 min(g,7)) * (clamp(u,-7,7) + 1))
 };
 
+/// Weights that the product after this one will read, known already: this one asks L2 for them.
+struct next_weights {
+  const std::byte* data = nullptr;  ///< device, or null
+  std::uint64_t bytes = 0;  ///< a multiple of 16
+};
+
 struct packed_matmul_args {
   packed_matrix w[3];         ///< outputs follow each other; gate and up have equal shapes
   const float* bias[3] = {};  ///< [rows of w[i]] each, or null; experts: [experts][rows]
@@ -44,6 +50,8 @@ struct packed_matmul_args {
   /// Mixture of experts: column m uses expert experts[m] and reads row m / x_divisor of x.
   const std::int32_t* experts = nullptr;  ///< device, [columns]
   std::uint32_t x_divisor = 1;
+
+  next_weights next;
 };
 
 /// Whether the output takes a gate and an up matrix.

@@ -56,15 +56,22 @@ std::string versions() {
   return "driver for CUDA " + text(driver) + ", built for CUDA " + text(runtime);
 }
 
-/// The device heap is for malloc() in kernels, which nothing here calls; it has no influence on managed
-/// memory, which is never allocated. A driver may refuse 0: then the heap is only never used.
-void configure_context() {
-  const cudaError_t status = cudaDeviceSetLimit(cudaLimitMallocHeapSize, 0);
+/// A driver may refuse a limit: then it keeps its own.
+void set_limit(cudaLimit limit, std::size_t bytes) {
+  const cudaError_t status = cudaDeviceSetLimit(limit, bytes);
   if (status == cudaErrorInvalidValue || status == cudaErrorUnsupportedLimit) {
     static_cast<void>(cudaGetLastError());
     return;
   }
   ORCD_CUDA(status);
+}
+
+/// The device heap is for malloc() in kernels, which nothing here calls; it has no influence on managed
+/// memory, which is never allocated. The stack is reserved for every thread that the GPU could hold, 1 KiB
+/// by default; no kernel here has an array of such a size, and the driver raises the limit for one that had.
+void configure_context() {
+  set_limit(cudaLimitMallocHeapSize, 0);
+  set_limit(cudaLimitStackSize, 256);
 }
 
 }  // namespace

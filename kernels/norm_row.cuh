@@ -49,7 +49,7 @@ __device__ __forceinline__ void norm_row(const float* x, std::uint32_t n, std::u
 #pragma unroll
   for (std::uint32_t i = 0; i < norm_values; ++i) {
     const std::uint32_t at = threadIdx.x + i * row_threads;
-    if (at < padded) store(at, __fmul_rn(__fmul_rn(v[i], scale), weights.w[i]));
+    if (at < padded) store(at, at < n ? __fmul_rn(__fmul_rn(v[i], scale), weights.w[i]) : 0.0F);
   }
   for (std::uint32_t at = threadIdx.x + in_registers; at < padded; at += row_threads)
     store(at, at < n ? __fmul_rn(__fmul_rn(x[at], scale), weights.weight[at]) : 0.0F);

@@ -46,7 +46,7 @@ template <std::uint32_t W>
 struct decode_shared {
   page_shared<W> page;
   float heads[8][head_width_max];  ///< one a warp
-  __half q[tile_columns][W];
+  alignas(16) __half q[tile_columns][W];
   float inv_freq[head_width_max / 2];
   bool folds;
 };
@@ -92,8 +92,14 @@ __device__ void prefetch_page(const attention_args_paged& a, const decode_tile& 
   constexpr std::uint32_t key_bytes = K == kv_type::q8_0 ? 1 : 2;
   constexpr std::uint32_t value_bytes = V == kv_type::q8_0 ? 1 : 2;
   if (lane == 0) prefetch_l2(place.keys + block * W * key_bytes, block_positions * W * key_bytes);
-  for (std::uint32_t d = lane; d < W; d += 32)
-    prefetch_l2(place.values + (d * page_positions + block) * value_bytes, block_positions * value_bytes);
+  if constexpr (V == kv_type::q8_0) {
+    // Rows d and d + 8 lie together (kv_layout.hpp).
+    for (std::uint32_t pair = lane; pair < W / 2; pair += 32)
+      prefetch_l2(place.values + pair * 2 * page_positions + 2 * block, 2 * block_positions);
+  } else {
+    for (std::uint32_t d = lane; d < W; d += 32)
+      prefetch_l2(place.values + (d * page_positions + block) * value_bytes, block_positions * value_bytes);
+  }
 }
 
 template <std::uint32_t W>

@@ -55,8 +55,8 @@ __device__ inline float fold_value(float old, float block, const fold_factors& f
 /// Shared memory of one page's work: eight warps' blocks, then the page's own result.
 template <std::uint32_t W>
 struct page_shared {
-  __half probabilities[8][tile_columns][block_positions + 8];
-  float values[8][tile_columns][W];
+  alignas(16) __half probabilities[8][tile_columns][block_positions + 8];
+  alignas(16) float values[8][tile_columns][W];
   softmax_state state[8][tile_columns];
   fold_factors factors[8][tile_columns];
   softmax_state page[tile_columns];

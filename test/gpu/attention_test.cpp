@@ -27,8 +27,8 @@ std::ostream& operator<<(std::ostream& out, const geometry& g) {
              << (g.sinks ? " sinks" : "");
 }
 const std::vector<geometry> geometries{
-    {14, 2, 64, 0, false}, {4, 4, 96, 0, false}, {16, 2, 64, 128, true},
-    {16, 2, 64, 0, true},  {6, 2, 16, 0, false}, {8, 2, 128, 300, false},
+    {14, 2, 64, 0, false}, {4, 4, 96, 0, false},    {16, 2, 64, 128, true}, {16, 2, 64, 0, true},
+    {6, 2, 16, 0, false},  {8, 2, 128, 300, false}, {32, 2, 64, 0, false},
 };
 
 /// How far Q, K and V reach.

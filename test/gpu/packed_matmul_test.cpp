@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/gguf/ggml_type.hpp"
+#include "kernels/embed_norm.hpp"
 #include "kernels/experts.hpp"
 #include "kernels/matmul.hpp"
 #include "kernels/repack.hpp"
@@ -260,6 +261,90 @@ BOOST_DATA_TEST_CASE(pairs_and_stacks_agree, boost::unit_test::data::make(format
       BOOST_TEST((got == want), format << (paired ? " pair" : " stack") << ": tiles of " << i.tile_columns
                                        << " columns and " << i.row_blocks << " sets of rows differ");
     }
+  }
+}
+
+/// `columns` columns of one launch description by the latency kernel, `step` a launch, and by the throughput
+/// kernel: the same bits.
+void check_both_kernels(kernels::packed_matmul_args a, std::uint32_t columns, std::uint32_t width,
+                        const std::string& what) {
+  device_array<float> out(std::size_t{columns} * width);
+  a.out = out.data();
+  a.out_stride = width;
+  a.columns = columns;
+  kernels::tiled_matmul_args all{};
+  all.matmul = a;
+  BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+  const auto want = out.read();
+  for (const std::uint32_t step : {1U, 3U, 8U}) {
+    out.fill(0xFF);
+    for (std::uint32_t first = 0; first < columns; first += step) {
+      kernels::packed_matmul_args part = a;
+      part.columns = std::min(step, columns - first);
+      part.x += std::size_t{first} * a.x_stride;
+      part.out += std::size_t{first} * a.out_stride;
+      BOOST_REQUIRE_EQUAL(kernels::launch_packed_matvec(part, nullptr), 0);
+    }
+    const auto got = out.read();
+    BOOST_TEST((std::memcmp(got.data(), want.data(), got.size() * sizeof(float)) == 0),
+               what << ": " << step << " columns a launch differ");
+  }
+}
+
+/// So many rows that a warp has tiles of its own, and so many columns that not all fit in shared memory.
+BOOST_DATA_TEST_CASE(heads_and_wide_matrices_agree, boost::unit_test::data::make(formats), format) {
+  for (const shape size : {shape{60'000, 512}, shape{48, 28'672}}) {
+    const test_matrix w(format, size.rows, size.cols, 31);
+    const test_input x(size.cols, 9, 32);
+    const device_array<float> none(1);
+    check_both_kernels(arguments(w, x, 0, 9, none), 9, size.rows,
+                       std::string(engine::traits_of(format.file).name));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(stacks_of_several_formats_agree) {
+  const test_matrix q(formats[5], 200, 1280, 41);
+  const test_matrix k(formats[4], 72, 1280, 42);
+  const test_matrix v(formats[7], 72, 1280, 43);
+  const test_input x(1280, 9, 44);
+  const device_array<float> none(1);
+  kernels::packed_matmul_args a = arguments(q, x, 0, 9, none);
+  a.w[1] = k.view;
+  a.w[2] = v.view;
+  a.matrices = 3;
+  check_both_kernels(a, 9, 344, "q4_k, q8_0, q6_k");
+}
+
+/// The norm inside the latency kernel has the bits of the norm kernel, also where a row is wider than a
+/// thread's registers.
+BOOST_AUTO_TEST_CASE(a_norm_inside_the_product_changes_no_bit) {
+  for (const std::uint32_t cols : {256U, 2880U, 4160U, 5120U}) {
+    const test_matrix w(formats[0], 100, cols, 51);
+    const test_input input(cols, 2, 52);
+    const device_array<float> x{std::span<const float>(input.values)};
+    std::mt19937_64 random(53);
+    std::vector<float> weights(cols);
+    for (float& v : weights) v = random_unit(random);
+    const device_array<float> norm{std::span<const float>(weights)};
+    const std::uint32_t stride = (cols + 63) / 64 * 64;
+    const device_array<__half> normed(std::size_t{2} * stride);
+    BOOST_REQUIRE_EQUAL(kernels::launch_norm_to_half(
+                            {x.data(), norm.data(), cols, 2, nullptr, 1e-5F, normed.data(), stride}, nullptr),
+                        0);
+    const device_array<float> apart(200);
+    const device_array<float> inside(200);
+    kernels::packed_matmul_args a = arguments(w, input, 0, 2, apart);
+    a.x = normed.data();
+    BOOST_REQUIRE_EQUAL(kernels::launch_packed_matvec(a, nullptr), 0);
+    a.x = nullptr;
+    a.norm_x = x.data();
+    a.norm_weight = norm.data();
+    a.norm_eps = 1e-5F;
+    a.out = inside.data();
+    BOOST_REQUIRE_EQUAL(kernels::launch_packed_matvec(a, nullptr), 0);
+    const auto want = apart.read();
+    const auto got = inside.read();
+    BOOST_TEST((std::memcmp(got.data(), want.data(), got.size() * sizeof(float)) == 0), cols << " columns");
   }
 }
 

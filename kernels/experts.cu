@@ -30,26 +30,33 @@ __device__ float logit_of(const float* w, const float* normed, std::uint32_t wid
   return sum;
 }
 
-/// One warp: chooses for a column.
+/// One warp: chooses for a column. Each lane reads its logits once and keeps their keys.
 __device__ void choose(const route_args& a, std::uint32_t column) {
   const float* logits = a.logits + static_cast<std::uint64_t>(column) * a.experts;
   const std::uint32_t lane = threadIdx.x % 32;
+  std::uint64_t keys[experts_max / 32];
+#pragma unroll
+  for (std::uint32_t i = 0; i < experts_max / 32; ++i) {
+    const std::uint32_t e = lane + 32 * i;
+    keys[i] = e < a.experts ? rank_key(__ldcg(logits + e), e) : 0;
+  }
   float picked[experts_used_max];
   std::uint64_t bound = ~0ull;  // keys at or above it are taken already
   for (std::uint32_t i = 0; i < a.used; ++i) {
     std::uint64_t best = 0;
-    for (std::uint32_t e = lane; e < a.experts; e += 32) {
-      const std::uint64_t key = rank_key(__ldcg(logits + e), e);
-      if (key < bound && key > best) best = key;
+#pragma unroll
+    for (std::uint32_t k = 0; k < experts_max / 32; ++k) {
+      if (keys[k] < bound && keys[k] > best) best = keys[k];
     }
     for (std::uint32_t offset = 16; offset > 0; offset /= 2) {
       const std::uint64_t other = __shfl_xor_sync(0xFFFFFFFFU, best, offset);
       best = other > best ? other : best;
     }
     bound = best;
-    const std::uint32_t expert = ~static_cast<std::uint32_t>(best & 0xFFFFFFFFU);
-    picked[i] = __ldcg(logits + expert);
-    if (lane == 0) a.chosen[column * a.used + i] = static_cast<std::int32_t>(expert);
+    picked[i] = logit_of_key(best);
+    if (lane == 0)
+      a.chosen[column * a.used + i] =
+          static_cast<std::int32_t>(~static_cast<std::uint32_t>(best & 0xFFFFFFFFU));
   }
   if (lane != 0) return;
   const float highest = picked[0];

@@ -62,7 +62,8 @@ class cuda_backend final : public engine::accelerator {
 
  private:
   cuda_extents extents_of(const engine::accelerator_config& config) const {
-    return {config.slots, config.context_tokens, options_.chunk_tokens, config.kv, config.kv_pages};
+    return {config.slots, config.context_tokens, options_.chunk_tokens,
+            config.kv,    config.kv_pages,       options_.one_kernel};
   }
   engine::result<engine::memory_plan> plan(const engine::model& m,
                                            const engine::accelerator_config& config) const;

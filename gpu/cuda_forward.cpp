@@ -6,15 +6,12 @@
 
 #include "engine/base/ensure.hpp"
 #include "engine/model/rope.hpp"
+#include "gpu/decode_program_plan.hpp"
 #include "gpu/device_memory_plan.hpp"
 #include "kernels/embed_norm.hpp"
 
 namespace orcd::gpu {
 namespace {
-
-constexpr std::uint32_t up_to(std::uint32_t value, std::uint32_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 /// Widths of a model's buffers, in values.
 struct widths {
@@ -34,19 +31,9 @@ struct widths {
   std::uint32_t qkv = 0, q = 0, attended = 0, ffn = 0, heads = 0, used = 1;
 };
 
-kernels::matmul_output activation_of(const engine::model_spec& spec) {
-  return spec.activation == engine::ffn_activation::swiglu ? kernels::matmul_output::swiglu
-                                                           : kernels::matmul_output::swiglu_clamped;
-}
-
 /// The throughput kernel needs gate and up in one format; any other mixture goes to the latency kernel.
 bool tiled_kernel_takes(const kernels::packed_matmul_args& args) {
   return !is_paired(args) || args.w[0].format == args.w[1].format;
-}
-
-/// What the product of `w` reads first; its other matrices follow in the arena or nearly so.
-kernels::next_weights weights_of(const kernels::packed_matrix& w) {
-  return {w.data, w.row_tiles() * w.tile_bytes()};
 }
 
 }  // namespace
@@ -82,6 +69,21 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
                    sizeof(float));
   logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
+  const std::uint64_t phases = extents.one_kernel ? phases_max(spec) : 0;
+  program = plan.reserve(decode_program_plan::bytes(phases, kernels::program_blocks_max));
+  program_state = plan.reserve(sizeof(kernels::program_state));
+  const auto words = [&](std::uint64_t values) {
+    return plan.reserve(extents.one_kernel ? values * sizeof(std::uint64_t) : 0);
+  };
+  flagged.residual = words(spec.embedding);
+  flagged.qkv = words(w.qkv);
+  flagged.attended = words(w.attended / 2);
+  flagged.activated = words(std::uint64_t{w.used} * w.ffn / 2);
+  flagged.parts = words(spec.experts > 0 ? std::uint64_t{w.used} * spec.embedding : 0);
+  flagged.router_logits = words(spec.experts);
+  program_stamps = plan.reserve(extents.phase_stamps ? phases * kernels::program_blocks_max *
+                                                           kernels::phase_stamps * sizeof(std::uint64_t)
+                                                     : 0);
   bytes = plan.bytes();
 }
 
@@ -102,6 +104,7 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
               cache.bytes() >= extents.pages() * kv_page_bytes(spec_, extents.kv));
   ORCD_ENSURE(spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max);
   write_tables();
+  if (extents_.one_kernel && !tap_) write_program();
 }
 
 void cuda_forward::write_tables() {
@@ -143,18 +146,29 @@ void cuda_forward::prefill(std::uint32_t columns, bool sample) {
 
 void cuda_forward::decode(std::uint32_t columns) {
   ORCD_ENSURE(columns > 0 && columns <= extents_.slots);
-  run(columns, false);
+  if (columns == 1 && program_.count > 0) {
+    embed(1);
+    ORCD_CUDA(kernels::launch_decode_program(program_, stream_));
+  } else {
+    run(columns, false);
+  }
   head(columns, nullptr);
 }
 
+/// Tokens of the step into the residual stream.
+void cuda_forward::embed(std::uint32_t columns) {
+  kernels::packed_embed_args args;
+  args.table = weights_.embedding;
+  args.steps = steps();
+  args.columns = columns;
+  args.out = at<float>(layout_.residual);
+  ORCD_CUDA(kernels::launch_packed_embed(args, stream_));
+}
+
 void cuda_forward::run(std::uint32_t columns, bool prefill) {
-  kernels::packed_embed_args embed;
-  embed.table = weights_.embedding;
-  embed.steps = steps();
-  embed.columns = columns;
-  embed.out = at<float>(layout_.residual);
-  ORCD_CUDA(kernels::launch_packed_embed(embed, stream_));
-  tap("embedding", 0, embed.out, std::uint64_t{columns} * spec_.embedding);
+  const auto* residual = at<float>(layout_.residual);
+  embed(columns);
+  tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     attention(layer, columns, prefill);
     if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
@@ -162,24 +176,19 @@ void cuda_forward::run(std::uint32_t columns, bool prefill) {
     } else {
       dense_ffn(layer, columns);
     }
-    tap("layer_out", layer, embed.out, std::uint64_t{columns} * spec_.embedding);
+    tap("layer_out", layer, residual, std::uint64_t{columns} * spec_.embedding);
   }
 }
 
 /// The residual stream's norm as a product's input: of one column inside the product itself.
 void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns) {
-  const auto eps = static_cast<float>(spec_.rms_eps);
-  if (columns == 1) {
-    args.norm_x = at<float>(layout_.residual);
-    args.norm_weight = norm;
-    args.norm_eps = eps;
-    return;
-  }
+  if (columns == 1) return norm_inside(args, norm);
   args.x = at<__half>(layout_.normed);
   args.x_stride = up_to(spec_.embedding, kernels::group_cols);
-  ORCD_CUDA(kernels::launch_norm_to_half({at<float>(layout_.residual), norm, spec_.embedding, columns,
-                                          nullptr, eps, at<__half>(layout_.normed), args.x_stride},
-                                         stream_));
+  ORCD_CUDA(kernels::launch_norm_to_half(
+      {at<float>(layout_.residual), norm, spec_.embedding, columns, nullptr,
+       static_cast<float>(spec_.rms_eps), at<__half>(layout_.normed), args.x_stride},
+      stream_));
 }
 
 /// One product over the residual stream's norm (or over args.x when `norm` is null), by the kernel that
@@ -203,118 +212,31 @@ void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm
   }
 }
 
-/// Queries, keys and values of the product: what happens to them before attention.
-kernels::rope_store_args cuda_forward::rope_of(std::uint32_t layer, std::uint32_t columns) const {
-  const cuda_layer_weights& w = weights_.layers[layer];
-  const engine::layer_spec& spec = spec_.layers[layer];
-  kernels::rope_store_args rope;
-  rope.qkv = at<float>(layout_.qkv);
-  rope.stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
-  rope.steps = steps();
-  rope.columns = columns;
-  rope.heads = spec.heads;
-  rope.kv_heads = spec.kv_heads;
-  rope.width = spec_.key_length;
-  rope.padded_width = padded_width_;
-  rope.rope_dims = spec.rope.dims;
-  rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
-  rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::head_width_max;
-  rope.magnitude = magnitudes_[rope_of_layer_[layer]];
-  rope.q_norm = w.q_norm;
-  rope.k_norm = w.k_norm;
-  rope.norm_eps = static_cast<float>(spec_.rms_eps);
-  rope.q = at<__half>(layout_.q);
-  rope.cache = pages_of(layer);
-  return rope;
-}
-
 void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool prefill) {
-  const cuda_layer_weights& w = weights_.layers[layer];
-  const engine::layer_spec& spec = spec_.layers[layer];
-  const std::uint32_t qkv_width = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  kernels::packed_matmul_args qkv = qkv_of(layer);
+  multiply(qkv, weights_.layers[layer].attn_norm, columns);
+  tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
 
-  kernels::packed_matmul_args qkv;
-  qkv.w[0] = w.q;
-  qkv.w[1] = w.k;
-  qkv.w[2] = w.v;
-  qkv.bias[0] = w.q_bias;
-  qkv.bias[1] = w.k_bias;
-  qkv.bias[2] = w.v_bias;
-  qkv.matrices = 3;
-  qkv.out = at<float>(layout_.qkv);
-  qkv.out_stride = qkv_width;
-  qkv.next = weights_of(w.o);
-  multiply(qkv, w.attn_norm, columns);
-  tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv_width);
-
-  const kernels::rope_store_args rope = rope_of(layer, columns);
-  kernels::attention_args_paged attend;
-  attend.q = rope.q;
-  attend.cache = rope.cache;
-  attend.steps = steps();
-  attend.columns = columns;
-  attend.heads = spec.heads;
-  attend.kv_heads = spec.kv_heads;
-  attend.width = spec_.value_length;
-  attend.padded_width = padded_width_;
-  attend.window = spec.window;
-  attend.scale = static_cast<float>(spec_.attention_scale);
-  attend.sinks = w.sinks;
-  attend.out = at<__half>(layout_.attended);
-  attend.out_stride = up_to(spec.heads * spec_.value_length, kernels::group_cols);
+  const kernels::decode_attention_args decode = attention_of(layer, columns);
+  const kernels::attention_args_paged& attend = decode.attend;
   if (prefill) {
-    ORCD_CUDA(kernels::launch_rope_store(rope, stream_));
+    ORCD_CUDA(kernels::launch_rope_store(decode.rope, stream_));
     ORCD_CUDA(kernels::launch_attention_prefill(attend, stream_));
   } else {
-    ORCD_CUDA(kernels::launch_attention_decode(
-        {rope, attend, at<float>(layout_.partial), at<std::uint32_t>(layout_.arrivals)}, stream_));
+    ORCD_CUDA(kernels::launch_attention_decode(decode, stream_));
   }
-
-  kernels::packed_matmul_args o;
-  o.w[0] = w.o;
-  o.bias[0] = w.o_bias;
-  o.x = attend.out;
-  o.x_stride = attend.out_stride;
-  o.output = kernels::matmul_output::add;
-  o.out = at<float>(layout_.residual);
-  o.out_stride = spec_.embedding;
-  if (spec.heads * spec_.value_length == attend.out_stride) {
+  if (attend.heads * attend.width == attend.out_stride)
     tap("attended", layer, attend.out, std::uint64_t{columns} * attend.out_stride);
-  }
-  if (spec_.layers[layer].ffn != engine::ffn_kind::moe) o.next = weights_of(w.gate);
+
+  kernels::packed_matmul_args o = o_of(layer);
   multiply(o, nullptr, columns);
   tap("attn_residual", layer, o.out, std::uint64_t{columns} * spec_.embedding);
 }
 
-/// What is multiplied first after a layer.
-kernels::next_weights cuda_forward::after_layer(std::uint32_t layer) const {
-  return weights_of(layer + 1 < weights_.layers.size() ? weights_.layers[layer + 1].q : weights_.output);
-}
-
 void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
-  const cuda_layer_weights& w = weights_.layers[layer];
-  const std::uint32_t stride = up_to(spec_.layers[layer].ffn_size, kernels::group_cols);
-  kernels::packed_matmul_args gate_up;
-  gate_up.w[0] = w.gate;
-  gate_up.w[1] = w.up;
-  gate_up.bias[0] = w.gate_bias;
-  gate_up.bias[1] = w.up_bias;
-  gate_up.matrices = 2;
-  gate_up.output = activation_of(spec_);
-  gate_up.act = at<__half>(layout_.activated);
-  gate_up.act_stride = stride;
-  gate_up.next = weights_of(w.down);
-  multiply(gate_up, w.ffn_norm, columns);
-
-  kernels::packed_matmul_args down;
-  down.w[0] = w.down;
-  down.bias[0] = w.down_bias;
-  down.x = gate_up.act;
-  down.x_stride = stride;
-  down.output = kernels::matmul_output::add;
-  down.out = at<float>(layout_.residual);
-  down.out_stride = spec_.embedding;
-  down.next = after_layer(layer);
+  kernels::packed_matmul_args gate_up = gate_up_of(layer);
+  multiply(gate_up, weights_.layers[layer].ffn_norm, columns);
+  kernels::packed_matmul_args down = down_of(layer);
   multiply(down, nullptr, columns);
 }
 
@@ -346,57 +268,17 @@ void cuda_forward::multiply_experts(const kernels::tiled_matmul_args& args) {
 }
 
 void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
-  const cuda_layer_weights& w = weights_.layers[layer];
   const std::uint32_t pairs = columns * spec_.experts_used;
-  const std::uint32_t stride = up_to(spec_.layers[layer].ffn_size, kernels::group_cols);
-  const auto eps = static_cast<float>(spec_.rms_eps);
-  auto* residual = at<float>(layout_.residual);
-  auto* chosen = at<std::int32_t>(layout_.chosen);
-  auto* expert_weights = at<float>(layout_.expert_weights);
-  kernels::route_args route;
-  route.x = residual;
-  route.norm_weight = w.ffn_norm;
-  route.norm_eps = eps;
-  route.router = w.router;
-  route.bias = w.router_bias;
-  route.width = spec_.embedding;
-  route.experts = spec_.experts;
-  route.used = spec_.experts_used;
-  route.columns = columns;
-  route.logits = at<float>(layout_.router_logits);
-  route.chosen = chosen;
-  route.weights = expert_weights;
-  route.arrivals = at<std::uint32_t>(layout_.arrivals);
-  ORCD_CUDA(kernels::launch_route(route, stream_));
-
+  ORCD_CUDA(kernels::launch_route(route_of(layer, columns), stream_));
   kernels::tiled_matmul_args gate_up;
-  gate_up.matmul.w[0] = w.expert_gate;
-  gate_up.matmul.w[1] = w.expert_up;
-  gate_up.matmul.bias[0] = w.expert_gate_bias;
-  gate_up.matmul.bias[1] = w.expert_up_bias;
-  gate_up.matmul.matrices = 2;
-  gate_up.matmul.columns = pairs;
-  take_norm(gate_up.matmul, w.ffn_norm, columns);
-  gate_up.matmul.x_divisor = spec_.experts_used;
-  gate_up.matmul.output = activation_of(spec_);
-  gate_up.matmul.act = at<__half>(layout_.activated);
-  gate_up.matmul.act_stride = stride;
-  gate_up.matmul.experts = chosen;
-
   kernels::tiled_matmul_args down;
-  down.matmul.w[0] = w.expert_down;
-  down.matmul.bias[0] = w.expert_down_bias;
-  down.matmul.columns = pairs;
-  down.matmul.x = gate_up.matmul.act;
-  down.matmul.x_stride = stride;
-  down.matmul.out = at<float>(layout_.parts);
-  down.matmul.out_stride = spec_.embedding;
-  down.matmul.experts = chosen;
+  gate_up.matmul = expert_gate_up_of(layer, pairs);
+  down.matmul = expert_down_of(layer, pairs);
+  take_norm(gate_up.matmul, weights_.layers[layer].ffn_norm, columns);
   if (columns > kernels::matvec_columns_best) sort_experts(pairs, gate_up, down);
   multiply_experts(gate_up);
   multiply_experts(down);
-  ORCD_CUDA(kernels::launch_combine_experts(
-      {down.matmul.out, expert_weights, residual, spec_.embedding, spec_.experts_used, columns}, stream_));
+  ORCD_CUDA(kernels::launch_combine_experts(combine_of(columns), stream_));
 }
 
 /// Logits of `rows` columns of the residual stream.

@@ -14,10 +14,15 @@
 #include "gpu/cuda_weights.hpp"
 #include "gpu/layer_tap.hpp"
 #include "gpu/vram_arena.hpp"
+#include "kernels/decode_program.hpp"
 #include "kernels/experts.hpp"
 #include "kernels/paged_attention.hpp"
 
 namespace orcd::gpu {
+
+[[nodiscard]] constexpr std::uint32_t up_to(std::uint32_t value, std::uint32_t multiple) noexcept {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 /// What memory is planned for.
 struct cuda_extents {
@@ -26,6 +31,8 @@ struct cuda_extents {
   std::uint32_t chunk_tokens = 512;
   engine::kv_types kv{};
   std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
+  bool one_kernel = true;      ///< decode steps of one sequence as one kernel, where it takes the model
+  bool phase_stamps = false;   ///< that kernel says when it was where
 
   [[nodiscard]] std::uint32_t pages() const noexcept {
     return kv_pages == 0 ? slots * pages_per_slot() : kv_pages;
@@ -44,6 +51,11 @@ struct work_layout {
   std::uint64_t residual, normed, qkv, q, attended, activated, parts, arrivals;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
   std::uint64_t partial, logits, banned;
+  std::uint64_t program, program_state, program_stamps;
+  /// What the blocks of the program hand to each other.
+  struct {
+    std::uint64_t residual, qkv, attended, activated, parts, router_logits;
+  } flagged;
   std::uint64_t bytes = 0;
 };
 
@@ -69,6 +81,9 @@ class cuda_forward {
   /// The pages that a slot has of its own, those of `positions`: what is in its table at first. A pool
   /// smaller than all slots' has one page for several.
   [[nodiscard]] std::vector<engine::kv_page> own_pages(std::uint32_t slot, std::uint32_t positions) const;
+  /// The phases of a decode step of one sequence in one kernel; none where that kernel does not take the
+  /// model.
+  [[nodiscard]] const kernels::decode_program& program() const noexcept { return program_; }
 
   [[nodiscard]] kernels::step_column* steps() const noexcept {
     return at<kernels::step_column>(layout_.steps);
@@ -86,8 +101,20 @@ class cuda_forward {
     return work_.at<T>(offset);
   }
   void write_tables();
+  void embed(std::uint32_t columns);
   void run(std::uint32_t columns, bool prefill);
+  void write_program();
+  [[nodiscard]] kernels::packed_matmul_args qkv_of(std::uint32_t layer) const;
   [[nodiscard]] kernels::rope_store_args rope_of(std::uint32_t layer, std::uint32_t columns) const;
+  [[nodiscard]] kernels::decode_attention_args attention_of(std::uint32_t layer, std::uint32_t columns) const;
+  [[nodiscard]] kernels::packed_matmul_args o_of(std::uint32_t layer) const;
+  [[nodiscard]] kernels::packed_matmul_args gate_up_of(std::uint32_t layer) const;
+  [[nodiscard]] kernels::packed_matmul_args down_of(std::uint32_t layer) const;
+  [[nodiscard]] kernels::route_args route_of(std::uint32_t layer, std::uint32_t columns) const;
+  [[nodiscard]] kernels::packed_matmul_args expert_gate_up_of(std::uint32_t layer, std::uint32_t pairs) const;
+  [[nodiscard]] kernels::packed_matmul_args expert_down_of(std::uint32_t layer, std::uint32_t pairs) const;
+  [[nodiscard]] kernels::combine_experts_args combine_of(std::uint32_t columns) const;
+  void norm_inside(kernels::packed_matmul_args& args, const float* norm) const;
   void attention(std::uint32_t layer, std::uint32_t columns, bool prefill);
   [[nodiscard]] kernels::next_weights after_layer(std::uint32_t layer) const;
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
@@ -115,6 +142,7 @@ class cuda_forward {
   std::uint32_t padded_width_;
   std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
   std::vector<float> magnitudes_;             ///< of each table
+  kernels::decode_program program_;
   bool bans_ = false;
   layer_tap tap_;
 };

@@ -10,18 +10,27 @@ namespace orcd::kernels {
 /// Threads of every block that reduces a row: the order of a reduction depends on this number alone.
 inline constexpr std::uint32_t row_threads = 256;
 
-/// Sum of one value of each of the block's first row_threads threads, in a fixed tree; every thread of the
-/// block gets it. `scratch` [8] is shared memory; ends with the block synchronized.
-__device__ inline float block_sum(float v, float* scratch) {
+/// Synchronizes the first row_threads threads of a block, which may have more.
+__device__ inline void sync_row_threads() {
+  asm volatile("bar.sync 1, %0;" ::"n"(row_threads) : "memory");
+}
+
+/// Sum of one value of each of the block's first row_threads threads, in a fixed tree; every thread that
+/// `sync` synchronizes gets it. `scratch` [8] is shared memory; ends with those threads synchronized.
+template <class Sync>
+__device__ __forceinline__ float block_sum(float v, float* scratch, Sync sync) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, offset);
   if (threadIdx.x % 32 == 0 && threadIdx.x < row_threads) scratch[threadIdx.x / 32] = v;
-  __syncthreads();
+  sync();
   float sum = 0.0F;
 #pragma unroll
   for (int w = 0; w < 8; ++w) sum += scratch[w];
-  __syncthreads();  // scratch may be written again
+  sync();  // scratch may be written again
   return sum;
+}
+__device__ inline float block_sum(float v, float* scratch) {
+  return block_sum(v, scratch, [] { __syncthreads(); });
 }
 
 /// 1 / sqrt(mean(x^2) + eps) of n values with this sum of squares.

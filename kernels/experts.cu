@@ -1,8 +1,6 @@
-#include <cmath>
-
 #include "kernels/arrival.cuh"
 #include "kernels/bulk_copy.cuh"
-#include "kernels/expert_rank.cuh"
+#include "kernels/expert_choice.cuh"
 #include "kernels/experts.hpp"
 #include "kernels/launch.cuh"
 #include "kernels/norm_row.cuh"
@@ -18,56 +16,6 @@ struct route_shared {
   float scratch[8];
   bool chooses;
 };
-
-/// One warp: expert `expert`'s logit. Lanes take every 32nd product.
-__device__ float logit_of(const float* w, const float* normed, std::uint32_t width) {
-  float sum = 0.0F;
-#pragma unroll 8
-  for (std::uint32_t i = threadIdx.x % 32; i < width; i += 32) sum = __fmaf_rn(w[i], normed[i], sum);
-#pragma unroll
-  for (std::uint32_t offset = 16; offset > 0; offset /= 2)
-    sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFU, sum, offset));
-  return sum;
-}
-
-/// One warp: chooses for a column. Each lane reads its logits once and keeps their keys.
-__device__ void choose(const route_args& a, std::uint32_t column) {
-  const float* logits = a.logits + static_cast<std::uint64_t>(column) * a.experts;
-  const std::uint32_t lane = threadIdx.x % 32;
-  std::uint64_t keys[experts_max / 32];
-#pragma unroll
-  for (std::uint32_t i = 0; i < experts_max / 32; ++i) {
-    const std::uint32_t e = lane + 32 * i;
-    keys[i] = e < a.experts ? rank_key(__ldcg(logits + e), e) : 0;
-  }
-  float picked[experts_used_max];
-  std::uint64_t bound = ~0ull;  // keys at or above it are taken already
-  for (std::uint32_t i = 0; i < a.used; ++i) {
-    std::uint64_t best = 0;
-#pragma unroll
-    for (std::uint32_t k = 0; k < experts_max / 32; ++k) {
-      if (keys[k] < bound && keys[k] > best) best = keys[k];
-    }
-    for (std::uint32_t offset = 16; offset > 0; offset /= 2) {
-      const std::uint64_t other = __shfl_xor_sync(0xFFFFFFFFU, best, offset);
-      best = other > best ? other : best;
-    }
-    bound = best;
-    picked[i] = logit_of_key(best);
-    if (lane == 0)
-      a.chosen[column * a.used + i] =
-          static_cast<std::int32_t>(~static_cast<std::uint32_t>(best & 0xFFFFFFFFU));
-  }
-  if (lane != 0) return;
-  const float highest = picked[0];
-  float sum = 0.0F;
-  for (std::uint32_t i = 0; i < a.used; ++i) {
-    const float p = expf(__fsub_rn(picked[i], highest));
-    picked[i] = p;
-    sum = __fadd_rn(sum, p);
-  }
-  for (std::uint32_t i = 0; i < a.used; ++i) a.weights[column * a.used + i] = __fdiv_rn(picked[i], sum);
-}
 
 /// grid: (columns, groups of eight experts); one warp an expert, whose row comes ahead of the input. The
 /// column's last block chooses. Shared memory: the norm, then eight rows.
@@ -101,7 +49,13 @@ __global__ void __launch_bounds__(row_threads) route_kernel(const __grid_constan
       a.logits[static_cast<std::uint64_t>(column) * a.experts + first + warp] = logit;
     }
   }
-  if (arrives_last(a.arrivals + column, gridDim.y, shared.chooses) && threadIdx.x < 32) choose(a, column);
+  if (arrives_last(a.arrivals + column, gridDim.y, shared.chooses) && threadIdx.x < 32)
+    choose(
+        a,
+        [&](std::uint32_t e) {
+          return __ldcg(a.logits + static_cast<std::uint64_t>(column) * a.experts + e);
+        },
+        a.chosen + column * a.used, a.weights + column * a.used);
 }
 
 /// One block; one warp an expert at a time, in the order of the pairs.
@@ -149,12 +103,9 @@ __global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_ar
   const std::uint32_t c = blockIdx.x * row_threads + threadIdx.x;
   if (c >= a.width) return;
   const std::uint64_t m = blockIdx.y;
-  float sum = 0.0F;
-  for (std::uint32_t i = 0; i < a.used; ++i) {
-    sum = __fmaf_rn(a.weights[m * a.used + i], a.parts[(m * a.used + i) * a.width + c], sum);
-  }
   float* out = a.residual + m * a.width + c;
-  *out = __fadd_rn(*out, sum);
+  *out = __fadd_rn(*out, combined(a.used, a.weights + m * a.used,
+                                  [&](std::uint32_t i) { return a.parts[(m * a.used + i) * a.width + c]; }));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/bulk_copy.cuh"
+#include "kernels/divider.hpp"
 #include "kernels/packed_matmul.hpp"
 
 namespace orcd::kernels {
@@ -11,17 +12,6 @@ namespace orcd::kernels {
 inline constexpr std::uint32_t matvec_warps = 32;
 inline constexpr std::uint32_t matvec_threads = matvec_warps * 32;
 inline constexpr std::uint32_t slots_max = 128;
-
-/// Division of n by d for n * d < 2^32.
-struct divider {
-  std::uint64_t inverse;  ///< 2^32 / d, rounded up
-  std::uint32_t d;
-
-  ORCD_HD static constexpr divider by(std::uint32_t d) { return {((1ULL << 32U) + d - 1) / d, d}; }
-  [[nodiscard]] ORCD_HD constexpr std::uint32_t quotient(std::uint32_t n) const {
-    return static_cast<std::uint32_t>(n * inverse >> 32U);
-  }
-};
 
 /// What a launch decides. Nothing in it changes a bit.
 struct matvec_plan {

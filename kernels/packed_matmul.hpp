@@ -25,7 +25,7 @@ enum class matmul_output : std::uint8_t {
 /// Weights that the product after this one will read, known already: this one asks L2 for them.
 struct next_weights {
   const std::byte* data = nullptr;  ///< device, or null
-  std::uint64_t bytes = 0;  ///< a multiple of 16
+  std::uint64_t bytes = 0;          ///< a multiple of 16
 };
 
 struct packed_matmul_args {

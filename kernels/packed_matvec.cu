@@ -3,13 +3,9 @@
 // shared memory before the kernel waits for the one ahead of it.
 #include <algorithm>
 
-#include "kernels/device_math.cuh"
 #include "kernels/launch.cuh"
 #include "kernels/matvec_chunks.cuh"
-#include "kernels/norm_row.cuh"
-#include "kernels/packed_dispatch.cuh"
-#include "kernels/packed_matmul.hpp"
-#include "kernels/packed_tile.cuh"
+#include "kernels/matvec_tile.cuh"
 
 namespace orcd::kernels {
 namespace {
@@ -23,68 +19,12 @@ constexpr std::uint32_t terms_ahead = 256;
 constexpr std::uint32_t prefetch_piece = 1024;
 constexpr std::uint32_t prefetch_most = 128 * 1024;
 
-/// What is applied to an output's folded sums: 1 and -0, where a model has nothing, change no bit.
-struct result_terms {
-  float scale[2];
-  float bias[2];
-  float old;  ///< what the sum is added to
-};
-
 /// At the start of shared memory; x [columns][x_stride], the sums [chunk of the block][columns][16] of
 /// shared tiles, and the slots follow.
 struct matvec_shared {
   std::uint64_t barriers[slots_max];
   result_terms terms[terms_ahead];
   float scratch[8];
-};
-
-/// acc = one chunk of a row tile times all columns. `x` is the lane's: its column's value 16 t of the chunk.
-/// The loop stays one: a step meets each kernel's instructions cold, and fetching them is what it waits for
-/// most.
-template <packed_format F>
-__device__ __forceinline__ void multiply_chunk(const std::byte* bytes, std::uint32_t groups, const __half* x,
-                                               float (&acc)[4]) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  tile_stage<F, 1> stage;
-  stage.template load_shared_scales<from_shared>(bytes, lane);
-#pragma unroll 1
-  for (std::uint32_t u = 0; u < groups; ++u) {
-    stage.template load_group<from_shared>(bytes, u, lane);
-    const auto* p = reinterpret_cast<const uint4*>(x + u * group_cols);
-    const uint4 low = p[0];
-    const uint4 high = p[1];
-    const std::uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    const auto scales = stage.scales_of(0, u, lane % 4);
-#pragma unroll
-    for (std::uint32_t s = 0; s < 4; ++s) {
-      std::uint32_t fragment[4];
-      stage.fragment(0, s, scales, fragment);
-      mma_16x8x16(acc, fragment, words[2 * s], words[2 * s + 1]);
-    }
-  }
-}
-
-/// Brings a row of activations, or the norm of one of the residual stream, into shared memory as f16.
-__device__ __forceinline__ void stage_input(const packed_matmul_args& a, const norm_weights& weights,
-                                            std::uint32_t row, __half* x, float* scratch) {
-  const std::uint32_t cols = a.w[0].cols;
-  const std::uint32_t padded = a.w[0].groups() * group_cols;
-  if (a.norm_x != nullptr) {
-    norm_row(a.norm_x + static_cast<std::uint64_t>(row) * cols, cols, padded, weights, a.norm_eps, scratch,
-             [&](std::uint32_t i, float value) { x[i] = to_half(value); });
-    return;
-  }
-  const auto* from = reinterpret_cast<const uint4*>(a.x + static_cast<std::uint64_t>(row) * a.x_stride);
-  for (std::uint32_t i = threadIdx.x; i < padded / 8; i += matvec_threads)
-    reinterpret_cast<uint4*>(x)[i] = from[i];
-}
-
-/// One output of the block.
-struct result_place {
-  std::uint32_t column;   ///< of the launch
-  std::uint32_t matrix;   ///< gate for a pair
-  std::uint32_t row;      ///< of that matrix; past its last for padding
-  std::uint32_t out_row;  ///< of the stacked output
 };
 
 __device__ __forceinline__ result_place result_of(const packed_matmul_args& a, const matvec_plan& plan,
@@ -95,95 +35,11 @@ __device__ __forceinline__ result_place result_of(const packed_matmul_args& a, c
   return {column, place.matrix, row, place.out_row + row};
 }
 
-__device__ __forceinline__ bool is_padding(const packed_matmul_args& a, const result_place& r) {
-  return r.row >= a.w[r.matrix].rows;
-}
-
-__device__ __forceinline__ float* output_of(const packed_matmul_args& a, const result_place& r) {
-  return a.out + static_cast<std::uint64_t>(r.column) * a.out_stride + r.out_row;
-}
-
-/// *to = from, or what it replaces when there is none; arrives while the thread goes on.
-__device__ __forceinline__ void fetch(float* to, const float* from, float otherwise) {
-  if (from == nullptr)
-    *to = otherwise;
-  else
-    copy_float(shared_address_of(to), from);
-}
-
-/// Starts to bring row scales and biases into shared memory.
-__device__ __forceinline__ void fetch_terms(const packed_matmul_args& a, const matvec_plan& plan,
-                                            const result_place& r, std::uint32_t expert, result_terms& to) {
-  if (is_padding(a, r)) return;
-  for (std::uint32_t m = 0; m < plan.members; ++m) {
-    const packed_matrix& w = a.w[r.matrix + m];
-    const float* bias = a.bias[r.matrix + m];
-    fetch(&to.scale[m], w.row_scale == nullptr ? nullptr : w.row_scale + expert * w.row_scale_stride + r.row,
-          1.0F);
-    fetch(&to.bias[m], bias == nullptr ? nullptr : bias + expert * w.rows + r.row, -0.0F);
-  }
-}
-
-__device__ __forceinline__ void fetch_old(const packed_matmul_args& a, const result_place& r,
-                                          result_terms& to) {
-  if (!is_padding(a, r)) fetch(&to.old, output_of(a, r), 0.0F);
-}
-
-/// The same at once.
-__device__ __forceinline__ result_terms terms_of(const packed_matmul_args& a, const matvec_plan& plan,
-                                                 const result_place& r, std::uint32_t expert) {
-  result_terms terms{{1.0F, 1.0F}, {-0.0F, -0.0F}, 0.0F};
-#pragma unroll
-  for (std::uint32_t m = 0; m < 2; ++m) {
-    if (m == plan.members) break;
-    const packed_matrix& w = a.w[r.matrix + m];
-    const float* bias = a.bias[r.matrix + m];
-    if (w.row_scale != nullptr) terms.scale[m] = __ldg(w.row_scale + expert * w.row_scale_stride + r.row);
-    if (bias != nullptr) terms.bias[m] = __ldg(bias + expert * w.rows + r.row);
-  }
-  if (a.output == matmul_output::add) terms.old = *output_of(a, r);
-  return terms;
-}
-
-/// Row scale, bias and the output's own function, on sums folded left to right.
-__device__ __forceinline__ void store_result(const packed_matmul_args& a, const result_place& r,
-                                             const result_terms& terms, float first, float second) {
-  const float value = __fadd_rn(__fmul_rn(first, terms.scale[0]), terms.bias[0]);
-  if (a.output == matmul_output::store) {
-    *output_of(a, r) = value;
-  } else if (a.output == matmul_output::add) {
-    *output_of(a, r) = __fadd_rn(terms.old, value);
-  } else {
-    const float up = __fadd_rn(__fmul_rn(second, terms.scale[1]), terms.bias[1]);
-    const float activated = a.output == matmul_output::swiglu ? silu(value) * up : swiglu_clamped(value, up);
-    a.act[static_cast<std::uint64_t>(r.column) * a.act_stride + r.row] = to_half(activated);
-  }
-}
-
 /// Result i of the block: rows of a tile, then columns, then tiles.
 __device__ __forceinline__ result_place result_at(const packed_matmul_args& a, const matvec_plan& plan,
                                                   const block_work& work, std::uint32_t i) {
   return result_of(a, plan, work.first_column + i / tile_rows % work.columns,
                    work.first_tile + i / (tile_rows * work.columns), i % tile_rows);
-}
-
-/// The sums of one chunk, where the lane has them, to the block's partial sums.
-__device__ __forceinline__ void keep_sums(float* sums, std::uint32_t columns, const float (&acc)[4]) {
-  const std::uint32_t g = threadIdx.x % 32 / 4;
-  const std::uint32_t t = threadIdx.x % 4;
-#pragma unroll
-  for (std::uint32_t i = 0; i < 4; ++i) {
-    const std::uint32_t column = 2 * t + (i & 1U);
-    if (column < columns) sums[column * tile_rows + g + (i / 2) * 8] = acc[i];
-  }
-}
-
-/// Sums of 256 columns added left to right.
-__device__ __forceinline__ float fold(const float* sums, std::uint32_t chunks, std::uint32_t stride) {
-  float sum = sums[0];
-#pragma unroll 8
-  for (std::uint32_t c = 1; c < chunks; ++c) sum += sums[c * stride];
-  return sum;
 }
 
 /// Folds and stores result i of the block.
@@ -206,7 +62,7 @@ __device__ __forceinline__ void store_all_shared(const packed_matmul_args& a, co
   for (std::uint32_t i = threadIdx.x; i < work.tiles * tile_rows * work.columns; i += matvec_threads) {
     const result_place place = result_at(a, plan, work, i);
     if (is_padding(a, place)) continue;
-    if (i >= terms_ahead) late = terms_of(a, plan, place, expert);
+    if (i >= terms_ahead) late = terms_of(a, place, expert);
     copied_floats();
     store_shared(a, plan, work, partial, i, place, i < terms_ahead ? shared.terms[i] : late);
   }
@@ -236,7 +92,7 @@ struct own_tile {
       if (column >= work.columns) continue;
       const result_place place = result_of(a, plan, work.first_column + column, tile, g + (i / 2) * 8);
       if (is_padding(a, place)) continue;
-      store_result(a, place, terms_of(a, plan, place, expert), plan.members == 2 ? first[i] : sum[i], sum[i]);
+      store_result(a, place, terms_of(a, place, expert), plan.members == 2 ? first[i] : sum[i], sum[i]);
     }
   }
 };
@@ -302,7 +158,7 @@ __global__ void __launch_bounds__(matvec_threads, 1)
   std::uint32_t expert = 0;
   if (a.experts == nullptr) {
     slots.fill(expert);
-    if (has_result) fetch_terms(a, plan, result_at(a, plan, work, result), expert, shared.terms[result]);
+    if (has_result) fetch_terms(a, result_at(a, plan, work, result), expert, shared.terms[result]);
   }
   prefetch_next(a.next, plan.next_part);
   {
@@ -312,13 +168,13 @@ __global__ void __launch_bounds__(matvec_threads, 1)
     if (a.experts != nullptr) {
       expert = static_cast<std::uint32_t>(a.experts[work.first_column]);
       slots.fill(expert);
-      if (has_result) fetch_terms(a, plan, result_at(a, plan, work, result), expert, shared.terms[result]);
+      if (has_result) fetch_terms(a, result_at(a, plan, work, result), expert, shared.terms[result]);
     }
     if (has_result && a.output == matmul_output::add)
       fetch_old(a, result_at(a, plan, work, result), shared.terms[result]);
     for (std::uint32_t c = 0; c < work.columns; ++c) {
       const std::uint32_t row = (work.first_column + c) / a.x_divisor;
-      stage_input(a, weights, row, x + c * plan.x_stride, shared.scratch);
+      stage_input<matvec_threads>(a, weights, row, x + c * plan.x_stride, shared.scratch);
     }
     __syncthreads();
   }

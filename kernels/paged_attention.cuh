@@ -13,6 +13,7 @@ namespace orcd::kernels {
 
 inline constexpr std::uint32_t block_positions = 32;  ///< one warp
 inline constexpr std::uint32_t tile_columns = 8;      ///< query vectors of one mma
+static_assert(tile_columns == decode_heads);
 
 /// One lane's share of a tile of eight query vectors: as operand B it reads column lane / 4, as
 /// accumulator it holds columns 2 (lane % 4) and the next.
@@ -164,10 +165,10 @@ __device__ void attend_block(const void* keys, const void* values, std::int32_t 
 }
 
 /// Folds the eight blocks of a page: factors by one thread a column, then `page_value` anywhere.
-/// Begins and ends with the block synchronized.
+/// Begins and ends with the row threads synchronized.
 template <std::uint32_t W>
 __device__ void fold_page(page_shared<W>& shared) {
-  __syncthreads();
+  sync_row_threads();
   if (threadIdx.x < tile_columns) {
     softmax_state state{-INFINITY, 0.0F};
 #pragma unroll
@@ -176,7 +177,7 @@ __device__ void fold_page(page_shared<W>& shared) {
     }
     shared.page[threadIdx.x] = state;
   }
-  __syncthreads();
+  sync_row_threads();
 }
 
 /// The page's weighted value of a column and dimension, after fold_page.

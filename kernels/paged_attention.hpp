@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "engine/model/kv_type.hpp"
+#include "kernels/packed_matrix.hpp"
 
 struct CUstream_st;
 struct __half;
@@ -93,6 +94,22 @@ struct decode_attention_args {
   float* partial = nullptr;           ///< workspace, decode_partial_floats()
   std::uint32_t* arrivals = nullptr;  ///< workspace, [columns][heads]; zero between launches
 };
+/// Query heads that a block of decode works on at once, all of one kv head.
+inline constexpr std::uint32_t decode_heads = 8;
+/// Such tiles of a kv head.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t decode_head_tiles(const attention_args_paged& a) noexcept {
+  return (a.heads / a.kv_heads + decode_heads - 1) / decode_heads;
+}
+/// Workers that share a tile's pages: enough to spread a long context over `blocks` blocks, no more than
+/// pages.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t decode_page_workers(const attention_args_paged& a,
+                                                                  std::uint32_t blocks) noexcept {
+  const std::uint32_t window_pages = (a.window + page_positions - 2) / page_positions + 1;
+  const std::uint32_t pages =
+      a.window == 0 || window_pages > a.cache.pages_per_slot ? a.cache.pages_per_slot : window_pages;
+  const std::uint32_t wanted = blocks / (a.columns * decode_head_tiles(a) * a.kv_heads);
+  return wanted == 0 ? 1 : wanted < pages ? wanted : pages;
+}
 /// Columns of different sequences; a block has up to eight heads of a kv head and some of the pages. The last
 /// block to finish folds.
 [[nodiscard]] int launch_attention_decode(const decode_attention_args& args, CUstream_st* stream);

@@ -30,42 +30,52 @@ __device__ inline void norm_head(float (&v)[head_values_per_lane], const float* 
   }
 }
 
-/// Rotates the pairs of a head in shared memory, with these frequencies.
-__device__ inline void rotate_head(const rope_store_args& a, const float* inv_freq, std::int32_t position,
-                                   float* head) {
+/// How far a pair is turned at a position: cosine, then sine, both times the table's magnitude.
+__device__ __forceinline__ float2 turn_of(const rope_store_args& a, std::int32_t position,
+                                          std::uint32_t pair) {
+  float sine;
+  float cosine;
+  sincosf(__fmul_rn(static_cast<float>(position), a.inv_freq[pair]), &sine, &cosine);
+  return {__fmul_rn(cosine, a.magnitude), __fmul_rn(sine, a.magnitude)};
+}
+
+/// Rotates the pairs of a head in shared memory by turn(pair).
+template <class Turn>
+__device__ __forceinline__ void rotate_head(const rope_store_args& a, Turn turn, float* head) {
   for (std::uint32_t pair = threadIdx.x % 32; pair < a.rope_dims / 2; pair += 32) {
     const std::uint32_t d0 = a.interleaved ? 2 * pair : pair;
     const std::uint32_t d1 = a.interleaved ? 2 * pair + 1 : pair + a.rope_dims / 2;
-    float sine;
-    float cosine;
-    sincosf(__fmul_rn(static_cast<float>(position), inv_freq[pair]), &sine, &cosine);
-    sine = __fmul_rn(sine, a.magnitude);
-    cosine = __fmul_rn(cosine, a.magnitude);
+    const float2 by = turn(pair);
     const float x0 = head[d0];
     const float x1 = head[d1];
-    head[d0] = __fmaf_rn(x0, cosine, -__fmul_rn(x1, sine));
-    head[d1] = __fmaf_rn(x0, sine, __fmul_rn(x1, cosine));
+    head[d0] = __fmaf_rn(x0, by.x, -__fmul_rn(x1, by.y));
+    head[d1] = __fmaf_rn(x0, by.y, __fmul_rn(x1, by.x));
   }
 }
 
-/// head[0 .. head_width_max) = head `index` of a column of the product (queries, then keys, then values),
-/// as attention wants it; zeros from a.width on. Ends with the warp synchronized.
-__device__ inline void prepare_head(const rope_store_args& a, const float* inv_freq, std::uint32_t column,
-                                    std::uint32_t index, std::int32_t position, float* head) {
+/// v[i] = value lane + 32 i of a head that the product has left at `from`; zeros from `width` on.
+__device__ __forceinline__ void read_head(const float* from, std::uint32_t width,
+                                          float (&v)[head_values_per_lane]) {
   const std::uint32_t lane = threadIdx.x % 32;
-  const bool is_v = index >= a.heads + a.kv_heads;
-  const float* from = a.qkv + static_cast<std::uint64_t>(column) * a.stride + index * a.width;
-  float v[head_values_per_lane];
 #pragma unroll
   for (std::uint32_t i = 0; i < head_values_per_lane; ++i)
-    v[i] = lane + 32 * i < a.width ? from[lane + 32 * i] : 0.0F;
+    v[i] = lane + 32 * i < width ? from[lane + 32 * i] : 0.0F;
+}
+
+/// head[0 .. head_width_max) = head `index` of the product (queries, then keys, then values), whose values
+/// these are, as attention wants it; zeros from a.width on. Ends with the warp synchronized.
+template <class Turn>
+__device__ __forceinline__ void prepare_head(const rope_store_args& a, Turn turn, std::uint32_t index,
+                                             float (&v)[head_values_per_lane], float* head) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  const bool is_v = index >= a.heads + a.kv_heads;
   const float* norm = index < a.heads ? a.q_norm : a.k_norm;
   if (!is_v && norm != nullptr) norm_head(v, norm, a.width, a.norm_eps);
 #pragma unroll
   for (std::uint32_t i = 0; i < head_values_per_lane; ++i) head[lane + 32 * i] = v[i];
   __syncwarp();
   if (is_v) return;
-  rotate_head(a, inv_freq, position, head);
+  rotate_head(a, turn, head);
   __syncwarp();
 }
 

@@ -13,7 +13,10 @@ __global__ void __launch_bounds__(32) rope_store_kernel(rope_store_args a) {
   const step_column step = a.steps[blockIdx.x];
   if (step.position < 0) return;
   const std::uint32_t index = blockIdx.y;
-  prepare_head(a, a.inv_freq, blockIdx.x, index, step.position, head);
+  float v[head_values_per_lane];
+  read_head(a.qkv + static_cast<std::uint64_t>(blockIdx.x) * a.stride + index * a.width, a.width, v);
+  prepare_head(
+      a, [&](std::uint32_t pair) { return turn_of(a, step.position, pair); }, index, v, head);
   if (index >= a.heads) {
     store_head(a, page_id(a.cache, step), step, index, head);
     return;

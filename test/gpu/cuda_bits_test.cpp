@@ -5,18 +5,14 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <fstream>
-#include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "test/gpu/loaded_cuda_model.hpp"
+#include "test/gpu/generated_cuda_model.hpp"
 #include "test/support/scheduled_run.hpp"
-#include "test/support/temporary_directory.hpp"
-#include "test/support/tiny_model.hpp"
 
 namespace orcd::test {
 namespace {
@@ -25,62 +21,8 @@ using engine::token_id;
 using steady = std::chrono::steady_clock;
 namespace data = boost::unit_test::data;
 
-constexpr std::uint32_t context = 2304;
 /// More than the largest chunk, and a remainder for every size; 33 chunks of 64 leave a single token.
 constexpr std::size_t prompt_tokens = 2113;
-
-/// Two layers as wide as a small model's heads, in the types of the three targets and in all of them.
-std::map<std::string, tiny_model_options> shapes() {
-  tiny_model_options base;
-  base.embedding = 256;
-  base.heads = 4;
-  base.head_dim = 64;
-  base.ffn = 512;
-  base.context = context;
-  std::map<std::string, tiny_model_options> all{
-      {"llama", base}, {"qwen2", base}, {"phi3", base}, {"gpt-oss", base}, {"mixtral", base}};
-  for (auto& [name, options] : all) {
-    if (name != "mixtral") options.family = name;
-  }
-  all["llama"].mixture = true;
-  all["qwen2"].matrix_type = engine::ggml_type::q5_0;
-  all["qwen2"].embedding_type = engine::ggml_type::q8_0;
-  all["qwen2"].tied_output = true;
-  all["phi3"].matrix_type = engine::ggml_type::q4_k;
-  all["phi3"].head_dim = 96;
-  all["phi3"].kv_heads = 4;
-  all["gpt-oss"].matrix_type = engine::ggml_type::q8_0;
-  all["gpt-oss"].expert_type = engine::ggml_type::mxfp4;
-  all["gpt-oss"].experts = 8;
-  all["gpt-oss"].experts_used = 4;
-  all["gpt-oss"].window = 128;
-  all["mixtral"].matrix_type = engine::ggml_type::q4_k;
-  all["mixtral"].experts = 4;
-  return all;
-}
-
-const std::vector<std::string> shape_names{"llama", "qwen2", "phi3", "gpt-oss", "mixtral"};
-
-/// A generated model in a file, and loaded models of it.
-class generated_model {
- public:
-  explicit generated_model(const std::string& shape) : path_(folder_.file(shape + ".gguf")) {
-    const bytes image = make_tiny_model(shapes().at(shape));
-    std::ofstream out(path_, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.size()));
-    out.close();
-    BOOST_REQUIRE(out.good());
-  }
-  [[nodiscard]] loaded_cuda_model load(gpu::cuda_backend_options options, std::uint32_t slots) const {
-    return {path_, context, {}, std::move(options), slots};
-  }
-
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-  temporary_directory folder_;
-  std::string path_;
-};
 
 std::vector<token_id> random_tokens(std::size_t count, std::uint32_t vocab, unsigned seed) {
   std::minstd_rand random(seed);

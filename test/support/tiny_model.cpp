@@ -161,8 +161,14 @@ class builder {
     if (bias) vector(prefix_ + name + ".bias", {rows}, 0.0F, 0.1F);
   }
 
+  ggml_type next_of_mixture() {
+    const auto& all = engine::supported_types();
+    const ggml_type type = all[matrices_++ % all.size()].type;
+    return type == ggml_type::f32 && !o_.mixture_f32 ? next_of_mixture() : type;
+  }
+
   void matrix(const std::string& name, std::vector<std::uint64_t> extents, ggml_type type, float spread) {
-    if (o_.mixture) type = engine::supported_types()[matrices_++ % engine::supported_types().size()].type;
+    if (o_.mixture) type = next_of_mixture();
     type = fitting_type(type, extents[0]);
     std::uint64_t elements = 1;
     for (const std::uint64_t e : extents) elements *= e;

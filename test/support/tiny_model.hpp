@@ -31,7 +31,8 @@ struct tiny_model_options {
   engine::ggml_type matrix_type = engine::ggml_type::f32;
   std::optional<engine::ggml_type> embedding_type;  ///< token_embd and output; default matrix_type
   std::optional<engine::ggml_type> expert_type;     ///< default matrix_type
-  bool mixture = false;  ///< every matrix another type, cycling through all of them
+  bool mixture = false;     ///< every matrix another type, cycling through all of them
+  bool mixture_f32 = true;  ///< f32 among them
 
   bool tied_output = false;
   bool fused_qkv = false;      ///< phi3 always is

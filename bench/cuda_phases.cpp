@@ -1,0 +1,144 @@
+// Where the time of a decode step in one kernel goes: for each phase of a layer, in us and as medians over
+// layers of the median over blocks (spread: the last block's), from the instants that the kernel writes.
+//   bench_cuda_phases --model FILE [--context N] [--steps N]
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/gguf/gguf_file.hpp"
+#include "engine/model/model_spec.hpp"
+#include "gpu/cuda_forward.hpp"
+#include "gpu/cuda_resources.hpp"
+#include "gpu/cuda_weights.hpp"
+#include "gpu/device_memory_plan.hpp"
+
+namespace {
+
+using namespace orcd;
+
+struct settings {
+  std::string model;
+  std::uint32_t context = 16;
+  std::uint32_t steps = 20;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0.0 : values[values.size() / 2];
+}
+
+const char* const kinds[] = {"begin", "matmul", "attention", "route", "combine"};
+
+/// One step's instants, [blocks][phases][phase_stamps].
+class phase_times {
+ public:
+  phase_times(const kernels::decode_program& program, std::uint32_t layers)
+      : blocks_(program.blocks),
+        count_(program.count),
+        layers_(layers),
+        phases_(program.count),
+        ns_(std::size_t{program.blocks} * program.count * kernels::phase_stamps) {
+    ORCD_CUDA(
+        cudaMemcpy(phases_.data(), program.phases, count_ * sizeof(phases_[0]), cudaMemcpyDeviceToHost));
+    ORCD_CUDA(cudaMemcpy(ns_.data(), program.stamps, ns_.size() * sizeof(ns_[0]), cudaMemcpyDeviceToHost));
+  }
+
+  void print() const {
+    const std::uint32_t a_layer = (count_ - 1) / layers_;
+    std::printf("%-10s %8s %8s %8s %8s %8s  (us; median block, median layer; then the last block)\n", "phase",
+                "begin", "input", "multiply", "store", "all");
+    double sum = 0.0;
+    for (std::uint32_t p = 0; p < a_layer; ++p) {
+      std::vector<double> of[5];
+      std::vector<double> last[5];
+      for (std::uint32_t layer = 1; layer < layers_; ++layer) {
+        const std::uint32_t phase = 1 + layer * a_layer + p;
+        const bool matmul = phases_[phase].kind == kernels::phase_kind::matmul;
+        std::vector<double> here[5];
+        for (std::uint32_t b = 0; b < blocks_; ++b) {
+          const double ended = at(b, phase - 1, 3);
+          here[0].push_back(at(b, phase, 0) - ended);
+          here[1].push_back(matmul ? at(b, phase, 1) - at(b, phase, 0) : 0.0);
+          here[2].push_back(matmul ? at(b, phase, 2) - at(b, phase, 1) : at(b, phase, 3) - at(b, phase, 0));
+          here[3].push_back(matmul ? at(b, phase, 3) - at(b, phase, 2) : 0.0);
+          here[4].push_back(at(b, phase, 3) - ended);
+        }
+        for (int i = 0; i < 5; ++i) {
+          of[i].push_back(median(here[i]));
+          last[i].push_back(*std::max_element(here[i].begin(), here[i].end()));
+        }
+      }
+      std::printf("%-10s", kinds[static_cast<std::size_t>(phases_[1 + p].kind)]);
+      for (const auto& v : of) std::printf(" %8.2f", median(v) / 1000.0);
+      std::printf("  |");
+      for (const auto& v : last) std::printf(" %8.2f", median(v) / 1000.0);
+      std::printf("\n");
+      sum += median(of[4]) / 1000.0;
+    }
+    std::printf("a layer: %.2f us; all phases: %.1f us\n", sum,
+                (at(0, count_ - 1, 3) - at(0, 0, 0)) / 1000.0);
+  }
+
+ private:
+  [[nodiscard]] double at(std::uint32_t block, std::uint32_t phase, std::uint32_t instant) const {
+    const std::uint64_t first = ns_[0];
+    const std::uint64_t ns = ns_[(std::size_t{block} * count_ + phase) * kernels::phase_stamps + instant];
+    return static_cast<double>(static_cast<std::int64_t>(ns - first));
+  }
+
+  std::uint32_t blocks_, count_, layers_;
+  std::vector<kernels::decode_phase> phases_;
+  std::vector<std::uint64_t> ns_;
+};
+
+void measure(const settings& s) {
+  const auto file = engine::gguf_file::open(s.model);
+  if (!file) throw std::runtime_error(file.error().message);
+  const std::uint32_t context = s.context + s.steps;
+  const auto model = engine::load_model(*file, context, {});
+  if (!model) throw std::runtime_error(model.error().message);
+  const auto bytes = gpu::plan_cuda_weights(*model);
+  if (!bytes) throw std::runtime_error(bytes.error().message);
+  gpu::cuda_extents extents{1, context, 512, {}};
+  extents.phase_stamps = true;
+  ORCD_CUDA(cudaSetDevice(0));
+  const gpu::stream stream = gpu::make_stream();
+  const gpu::vram_arena weights_arena(0, *bytes);
+  const gpu::vram_arena cache(0, gpu::planned_kv_bytes(model->spec, 1, context, {}));
+  const gpu::vram_arena work(0, gpu::work_layout(model->spec, extents).bytes);
+  const gpu::cuda_weights weights = gpu::upload_cuda_weights(*model, weights_arena, {}, [](unsigned) {});
+  gpu::cuda_forward forward(*model, weights, extents, work, cache, stream.get());
+  if (forward.program().count == 0) throw std::runtime_error("the kernel does not take this model");
+  for (std::uint32_t step = 0; step < s.steps; ++step) {
+    const kernels::step_column column{static_cast<std::int32_t>(step + 1),
+                                      static_cast<std::int32_t>(s.context + step), 0};
+    ORCD_CUDA(cudaMemcpy(forward.steps(), &column, sizeof(column), cudaMemcpyHostToDevice));
+    forward.decode(1);
+    ORCD_CUDA(cudaStreamSynchronize(stream.get()));
+  }
+  phase_times(forward.program(), static_cast<std::uint32_t>(model->spec.layers.size())).print();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  settings s;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    if (name == "--model") s.model = argv[i + 1];
+    if (name == "--context") s.context = static_cast<std::uint32_t>(std::atoi(argv[i + 1]));
+    if (name == "--steps") s.steps = static_cast<std::uint32_t>(std::atoi(argv[i + 1]));
+  }
+  try {
+    measure(s);
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_cuda_phases: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,63 @@
+// A decode step of one sequence as the phases of one kernel, planned when the model is loaded.
+#include <cuda_fp16.h>
+
+#include <algorithm>
+
+#include "engine/base/ensure.hpp"
+#include "gpu/cuda_forward.hpp"
+#include "gpu/decode_program_plan.hpp"
+
+namespace orcd::gpu {
+
+void cuda_forward::write_program() {
+  const std::uint32_t blocks = std::min(kernels::decode_program_blocks(), kernels::program_blocks_max);
+  if (blocks == 0) return;
+  const auto flagged = [&](std::uint64_t offset) { return at<std::uint64_t>(offset); };
+  auto* const residual = flagged(layout_.flagged.residual);
+  auto* const qkv = flagged(layout_.flagged.qkv);
+  auto* const attended = flagged(layout_.flagged.attended);
+  auto* const activated = flagged(layout_.flagged.activated);
+  decode_program_plan plan(blocks);
+  const auto add = [&](kernels::packed_matmul_args args, const float* norm, const std::uint64_t* in,
+                       std::uint64_t* out) {
+    if (args.experts == nullptr) args.columns = 1;
+    if (norm != nullptr) norm_inside(args, norm);
+    plan.add_matmul(args, in, out);
+  };
+  plan.add_begin(o_of(0), residual);
+  for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
+    const cuda_layer_weights& w = weights_.layers[layer];
+    add(qkv_of(layer), w.attn_norm, residual, qkv);
+    plan.add_attention(attention_of(layer, 1), qkv, attended);
+    add(o_of(layer), nullptr, attended, residual);
+    if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
+      auto* const logits = flagged(layout_.flagged.router_logits);
+      auto* const parts = flagged(layout_.flagged.parts);
+      plan.add_route(route_of(layer, 1), residual, logits);
+      add(expert_gate_up_of(layer, spec_.experts_used), w.ffn_norm, logits, activated);
+      add(expert_down_of(layer, spec_.experts_used), nullptr, activated, parts);
+      plan.add_combine(combine_of(1), parts, residual);
+    } else {
+      add(gate_up_of(layer), w.ffn_norm, residual, activated);
+      add(down_of(layer), nullptr, activated, residual);
+    }
+  }
+  if (!plan.fits()) return;
+  const auto& phases = plan.phases();
+  const auto& shares = plan.shares();
+  ORCD_ENSURE(phases.size() <= phases_max(spec_));
+  auto* const to = at<std::byte>(layout_.program);
+  const std::size_t phase_bytes = phases.size() * sizeof(phases[0]);
+  ORCD_CUDA(cudaMemcpy(to, phases.data(), phase_bytes, cudaMemcpyHostToDevice));
+  ORCD_CUDA(
+      cudaMemcpy(to + phase_bytes, shares.data(), shares.size() * sizeof(shares[0]), cudaMemcpyHostToDevice));
+  program_.phases = at<kernels::decode_phase>(layout_.program);
+  program_.shares = reinterpret_cast<const kernels::block_share*>(to + phase_bytes);
+  program_.blocks = blocks;
+  program_.work_bytes = plan.work_bytes();
+  program_.state = at<kernels::program_state>(layout_.program_state);
+  if (extents_.phase_stamps) program_.stamps = at<std::uint64_t>(layout_.program_stamps);
+  program_.count = static_cast<std::uint32_t>(phases.size());
+}
+
+}  // namespace orcd::gpu

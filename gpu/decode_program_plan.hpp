@@ -1,0 +1,64 @@
+// The static work tables of a decode step in one kernel (kernels/decode_program.hpp): its phases in order,
+// and of each product which row tiles every block multiplies. Pure; made once, before READY. Any thread.
+// Source: issue 4, performance notes 4.3.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/model/model_spec.hpp"
+#include "kernels/decode_program.hpp"
+
+namespace orcd::gpu {
+
+/// Phases of a step of a model, at most.
+[[nodiscard]] inline std::uint64_t phases_max(const engine::model_spec& spec) noexcept {
+  return 1 + spec.layers.size() * (spec.experts > 0 ? 7 : 5);
+}
+
+class decode_program_plan {
+ public:
+  explicit decode_program_plan(std::uint32_t blocks) : blocks_(blocks) {}
+
+  // `in` and `out` are device memory: the flagged words that the phase before writes and that this one does.
+
+  /// First: the residual stream as it is, handed to the blocks that own its rows in the output product `o`.
+  void add_begin(const kernels::packed_matmul_args& o, std::uint64_t* out);
+  /// A product of one column, or of one column for each chosen expert. What adds to the residual stream must
+  /// have the rows of `o`.
+  void add_matmul(const kernels::packed_matmul_args& args, const std::uint64_t* in, std::uint64_t* out);
+  void add_attention(const kernels::decode_attention_args& args, const std::uint64_t* in, std::uint64_t* out);
+  /// The two products after it are of the experts that it chooses; the first takes its norm.
+  void add_route(const kernels::route_args& args, const std::uint64_t* in, std::uint64_t* out);
+  void add_combine(const kernels::combine_experts_args& args, const std::uint64_t* in, std::uint64_t* out);
+
+  /// Whether the kernel takes all of it: f16 caches, no more chosen experts than blocks, and shared memory
+  /// for the widest phase.
+  [[nodiscard]] bool fits() const noexcept;
+
+  [[nodiscard]] const std::vector<kernels::decode_phase>& phases() const noexcept { return phases_; }
+  /// [phases][blocks]
+  [[nodiscard]] const std::vector<kernels::block_share>& shares() const noexcept { return shares_; }
+  /// Shared memory that the widest phase needs beside its weights, a multiple of 128.
+  [[nodiscard]] std::uint32_t work_bytes() const noexcept { return (work_bytes_ + 127) / 128 * 128; }
+
+  /// Device bytes that hold phases, then shares, of at most so many phases.
+  [[nodiscard]] static std::uint64_t bytes(std::uint64_t phases, std::uint32_t blocks) noexcept {
+    return phases * (sizeof(kernels::decode_phase) + blocks * sizeof(kernels::block_share));
+  }
+
+ private:
+  kernels::decode_phase& add(kernels::phase_kind kind, const std::uint64_t* in, std::uint64_t* out);
+  void give_rows(std::uint32_t phase);
+
+  std::uint32_t blocks_;
+  kernels::packed_matmul_args o_;  ///< its rows are the residual stream's
+  std::vector<kernels::decode_phase> phases_;
+  std::vector<kernels::block_share> shares_;
+  std::uint32_t work_bytes_ = 0;
+  std::uint32_t chunk_bytes_ = 0;  ///< the largest
+  bool taken_ = true;
+  std::uint32_t chooses_at_ = 0;  ///< the phase that chooses the experts of the last route
+};
+
+}  // namespace orcd::gpu

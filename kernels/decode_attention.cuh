@@ -1,0 +1,234 @@
+// Attention of one new token: its rotation, its place in the cache, and the pages it sees, by the first
+// row_threads threads of a block for a tile of heads.
+#pragma once
+
+#include "kernels/arrival.cuh"
+#include "kernels/paged_attention.cuh"
+#include "kernels/rope_head.cuh"
+
+namespace orcd::kernels {
+
+struct page_place {
+  const std::byte* keys;
+  const std::byte* values;
+};
+
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
+__device__ page_place page_of(const attention_args_paged& a, std::int32_t slot, std::uint32_t page,
+                              std::uint32_t kv_head) {
+  const std::int32_t id =
+      a.cache.page_table[static_cast<std::uint32_t>(slot) * a.cache.pages_per_slot + page];
+  const std::uint64_t at = static_cast<std::uint64_t>(id) * a.kv_heads + kv_head;
+  return {static_cast<const std::byte*>(a.cache.keys) + at * head_page_bytes(K, W),
+          static_cast<const std::byte*>(a.cache.values) + at * head_page_bytes(V, W)};
+}
+
+/// Partial results of decode: [column][head][page][W + 2], the last two being maximum and sum.
+__device__ inline float* partial_of(const decode_attention_args& a, std::uint32_t column, std::uint32_t head,
+                                    std::uint32_t page) {
+  const attention_args_paged& attend = a.attend;
+  return a.partial +
+         ((static_cast<std::uint64_t>(column) * attend.heads + head) * attend.cache.pages_per_slot + page) *
+             (attend.padded_width + 2);
+}
+
+/// What a decode block works on: a tile of the query heads of one kv head, for one token.
+struct decode_tile {
+  std::uint32_t column;
+  std::uint32_t kv_head;
+  std::uint32_t first_head;
+  std::uint32_t heads;
+
+  /// Of `index` in columns * head tiles.
+  __device__ decode_tile(const attention_args_paged& a, std::uint32_t index, std::uint32_t of_kv_head) {
+    const std::uint32_t group = a.heads / a.kv_heads;
+    const std::uint32_t head_tiles = decode_head_tiles(a);
+    column = index / head_tiles;
+    kv_head = of_kv_head;
+    first_head = kv_head * group + index % head_tiles * tile_columns;
+    heads = min(tile_columns, (kv_head + 1) * group - first_head);
+  }
+};
+
+/// Pages that a token sees.
+struct page_range {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+
+template <std::uint32_t W>
+struct decode_shared {
+  page_shared<W> page;
+  float heads[8][head_width_max];  ///< one a warp
+  alignas(16) __half q[tile_columns][W];
+  float2 turns[head_width_max / 2];
+  bool folds;
+};
+
+/// How attention gets the product's values and gives its own away: through memory that a kernel before has
+/// written and one after will read.
+struct attention_memory {
+  const decode_attention_args& args;
+  std::uint32_t column;
+
+  __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane]) const {
+    const rope_store_args& a = args.rope;
+    read_head(a.qkv + static_cast<std::uint64_t>(column) * a.stride + index * a.width, a.width, v);
+  }
+  /// Values d and d + 1 (d even) of all heads' output.
+  __device__ __forceinline__ void write(std::uint32_t d, __half first, __half second) const {
+    *reinterpret_cast<__half2*>(
+        args.attend.out + static_cast<std::uint64_t>(column) * args.attend.out_stride + d) = {first, second};
+  }
+};
+
+/// One warp a head: the queries into shared memory, and the token's key and value into the cache when this
+/// block reads them. Ends with the row threads synchronized.
+template <std::uint32_t W, class Memory>
+__device__ void prepare_token(const rope_store_args& a, const decode_tile& tile, const step_column& step,
+                              bool stores, const Memory& memory, decode_shared<W>& shared) {
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::int32_t id = page_id(a.cache, step);
+  float* head = shared.heads[warp];
+  for (std::uint32_t i = warp; i < tile.heads + (stores ? 2 : 0); i += row_threads / 32) {
+    const bool is_q = i < tile.heads;
+    const std::uint32_t index =
+        is_q ? tile.first_head + i : a.heads + (i - tile.heads) * a.kv_heads + tile.kv_head;
+    float v[head_values_per_lane];
+    memory.read(index, v);
+    prepare_head(
+        a, [&](std::uint32_t pair) { return shared.turns[pair]; }, index, v, head);
+    if (is_q) {
+      for (std::uint32_t d = threadIdx.x % 32; d < W; d += 32) shared.q[i][d] = to_half(head[d]);
+    } else {
+      store_head(a, id, step, index, head);
+    }
+    __syncwarp();
+  }
+  sync_row_threads();
+}
+
+/// Asks L2 for what the block will read, before the QKV product has ended; the kernel that wrote the step has
+/// (launch.cuh).
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
+__device__ void prefetch_page(const attention_args_paged& a, const decode_tile& tile, std::uint32_t worker) {
+  const step_column step = a.steps[tile.column];
+  const std::uint32_t first =
+      step.position < 0 ? 0 : static_cast<std::uint32_t>(first_seen(step.position, a.window));
+  const std::uint32_t page = first / page_positions + worker;
+  const std::uint32_t begin = page * page_positions + threadIdx.x / 32 * block_positions;
+  if (step.position < 0 || begin > static_cast<std::uint32_t>(step.position) ||
+      begin + block_positions <= first)
+    return;
+  const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t block = threadIdx.x / 32 * block_positions;
+  constexpr std::uint32_t key_bytes = K == engine::kv_type::q8_0 ? 1 : 2;
+  constexpr std::uint32_t value_bytes = V == engine::kv_type::q8_0 ? 1 : 2;
+  if (lane == 0) prefetch_l2(place.keys + block * W * key_bytes, block_positions * W * key_bytes);
+  if constexpr (V == engine::kv_type::q8_0) {
+    // Rows d and d + 8 lie together (kv_layout.hpp).
+    for (std::uint32_t pair = lane; pair < W / 2; pair += 32)
+      prefetch_l2(place.values + pair * 2 * page_positions + 2 * block, 2 * block_positions);
+  } else {
+    for (std::uint32_t d = lane; d < W; d += 32)
+      prefetch_l2(place.values + (d * page_positions + block) * value_bytes, block_positions * value_bytes);
+  }
+}
+
+template <std::uint32_t W>
+__device__ void write_partial(const decode_attention_args& a, const decode_tile& tile, std::uint32_t page,
+                              const page_shared<W>& shared) {
+  for (std::uint32_t i = threadIdx.x; i < tile.heads * W; i += row_threads)
+    partial_of(a, tile.column, tile.first_head + i / W, page)[i % W] = page_value(shared, i / W, i % W);
+  if (threadIdx.x < tile.heads) {
+    float* p = partial_of(a, tile.column, tile.first_head + threadIdx.x, page);
+    p[W] = shared.page[threadIdx.x].maximum;
+    p[W + 1] = shared.page[threadIdx.x].sum;
+  }
+}
+
+/// The pages of each head of the tile, folded left to right. `part(page, head, d, state)` is the page's
+/// values d and d + 1.
+template <class Memory, class Part>
+__device__ void fold_pages(const attention_args_paged& a, const decode_tile& tile, const page_range& pages,
+                           const Memory& memory, Part part) {
+  for (std::uint32_t i = threadIdx.x; i < tile.heads * a.width / 2; i += row_threads) {
+    const std::uint32_t head = 2 * i / a.width;
+    const std::uint32_t d = 2 * i % a.width;
+    softmax_state state{-INFINITY, 0.0F};
+    float2 value{0.0F, 0.0F};
+    for (std::uint32_t page = pages.first; page <= pages.last; ++page) {
+      softmax_state page_state{};
+      const float2 page_part = part(page, head, d, page_state);
+      const fold_factors factors = fold_state(state, page_state);
+      value = {fold_value(value.x, page_part.x, factors), fold_value(value.y, page_part.y, factors)};
+    }
+    const std::uint32_t of_head = tile.first_head + head;
+    memory.write(of_head * a.width + d, to_half(attention_output(state, value.x, a.sinks, of_head)),
+                 to_half(attention_output(state, value.y, a.sinks, of_head)));
+  }
+}
+
+/// What does not depend on the kernel before: cached pages asked for, the rotation's sines (of a
+/// step that the kernel before that one wrote).
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
+__device__ void prepare_attention(const decode_attention_args& args, const decode_tile& tile,
+                                  std::uint32_t worker, decode_shared<W>& shared) {
+  prefetch_page<W, K, V>(args.attend, tile, worker);
+  if (threadIdx.x < args.rope.rope_dims / 2)
+    shared.turns[threadIdx.x] = turn_of(args.rope, args.attend.steps[tile.column].position, threadIdx.x);
+  sync_row_threads();
+}
+
+/// A tile's token against every `workers`-th of its pages. The last worker to finish folds them.
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V, class Memory>
+__device__ void attend_token(const decode_attention_args& args, const decode_tile& tile, std::uint32_t worker,
+                             std::uint32_t workers, const Memory& memory, decode_shared<W>& shared) {
+  const attention_args_paged& a = args.attend;
+  const step_column step = a.steps[tile.column];
+  if (step.position < 0) return;
+  const std::int32_t seen = first_seen(step.position, a.window);
+  const page_range range{static_cast<std::uint32_t>(seen) / page_positions,
+                         static_cast<std::uint32_t>(step.position) / page_positions};
+  const std::uint32_t pages = range.last - range.first + 1;
+  if (worker >= pages) return;
+  prepare_token(args.rope, tile, step, (pages - 1) % workers == worker, memory, shared);
+
+  const std::uint32_t lane = threadIdx.x % 32;
+  lane_queries mine;
+  if (lane / 4 < tile.heads) mine.q = shared.q[lane / 4];
+#pragma unroll
+  for (std::uint32_t c = 0; c < 2; ++c) {
+    mine.position[c] = 2 * (lane % 4) + c < tile.heads ? step.position : -1;
+    mine.first_seen[c] = seen;
+  }
+  for (std::uint32_t page = range.first + worker; page <= range.last; page += workers) {
+    const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
+    attend_block<W, K, V>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions), a.scale,
+                          mine, shared.page);
+    fold_page(shared.page);
+    if (pages == 1) break;
+    write_partial(args, tile, page, shared.page);
+    sync_row_threads();
+  }
+  if (pages == 1) {
+    fold_pages(a, tile, range, memory,
+               [&](std::uint32_t, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
+                 state = shared.page.page[head];
+                 return {page_value(shared.page, head, d), page_value(shared.page, head, d + 1)};
+               });
+    return;
+  }
+  if (!arrives_last(args.arrivals + tile.column * a.heads + tile.first_head, min(workers, pages),
+                    shared.folds))
+    return;
+  fold_pages(a, tile, range, memory,
+             [&](std::uint32_t page, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
+               const float* p = partial_of(args, tile.column, tile.first_head + head, page);
+               state = {__ldcg(p + W), __ldcg(p + W + 1)};
+               return {__ldcg(p + d), __ldcg(p + d + 1)};
+             });
+}
+
+}  // namespace orcd::kernels

@@ -1,0 +1,117 @@
+// One token of one sequence through all layers by one kernel: a list of phases that every block walks through
+// at its own pace, waiting only for the values that it needs (flagged.cuh). One block a multiprocessor; one
+// of its warps streams the weights of the others through shared memory, ahead of every such wait: what a
+// phase reads is there before what it is multiplied with. Phases use the same functions as the launches of
+// packed_matmul.hpp, paged_attention.hpp and experts.hpp and give the same bits.
+//
+// The residual stream: a value belongs to the block whose rows of the output product it is in; that block
+// keeps it in shared memory and hands every new state of it to all. Determinism class: run-to-run,
+// launch-invariant. Bound: memory bandwidth; a way through L2 and the latency of what follows, some 3 us a
+// phase, where weights are few. Source: design 3, issue 4, performance notes 3.5.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/divider.hpp"
+#include "kernels/experts.hpp"
+#include "kernels/packed_matmul.hpp"
+#include "kernels/paged_attention.hpp"
+
+namespace orcd::kernels {
+
+enum class phase_kind : std::uint32_t { begin, matmul, attention, route, combine };
+
+/// What all blocks know of a phase; only the part of its kind is set.
+/// begin, combine: `matmul` is the output product, for its rows.
+struct alignas(16) decode_phase {
+  phase_kind kind = phase_kind::matmul;
+  const std::uint64_t* in = nullptr;  ///< device, flagged words of the phase before
+  std::uint64_t* out = nullptr;       ///< device, flagged words for the next
+  /// matmul: `columns` counts experts used, or is 1
+  packed_matmul_args matmul;
+  divider chunks{};                   ///< of a row tile
+  std::uint32_t chunk_bytes[3] = {};  ///< of a whole one
+  std::uint32_t tile_bytes[3] = {};
+  /// The phase from whose start on the weights are known: a product of experts waits for the choice.
+  std::uint32_t known_from = 0;
+  /// The product starts with the choice that `route` describes; its input is there since.
+  bool chooses = false;
+  decode_attention_args attention;
+  std::uint32_t page_workers = 0;
+  route_args route;
+  combine_experts_args combine;
+};
+
+/// What one block does of a product: row tiles of each matrix, all their columns.
+struct alignas(16) block_share {
+  const std::byte* data[3] = {};  ///< of its first row tile; of expert 0
+  std::uint32_t first_tile[3] = {};
+  std::uint32_t tiles[3] = {};
+  std::uint32_t item = 0;    ///< which of the chosen experts
+  std::uint32_t chunks = 0;  ///< of all its tiles
+};
+
+/// Shared memory, in this order: program_header_bytes, work_bytes for what a phase needs beside its weights,
+/// and the streams of the warps.
+inline constexpr std::uint32_t program_blocks_max = 160;
+inline constexpr std::uint32_t program_warps = 15;  ///< that multiply; one more loads
+inline constexpr std::uint32_t program_shared_bytes = 227 * 1024;
+inline constexpr std::uint32_t program_header_bytes = 20 * 1024;
+
+/// Bytes of one warp's stream beside so much work.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t stream_bytes(std::uint32_t work_bytes) {
+  const std::uint32_t used = program_header_bytes + work_bytes;
+  return used >= program_shared_bytes ? 0 : (program_shared_bytes - used) / program_warps / 128 * 128;
+}
+/// Outputs of a block whose biases and scales are fetched ahead, and rows of the residual stream that it may
+/// own.
+inline constexpr std::uint32_t terms_ahead = 256;
+
+/// Of a norm: the row and its weights.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t norm_work_bytes(std::uint32_t width) {
+  return 2 * ((width + 3) / 4 * 16);
+}
+/// Of a product: the padded input as f16, after its norm if it has one; then 16 sums for each chunk of the
+/// block.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t matmul_input_bytes(const packed_matmul_args& args) {
+  return args.w[0].groups() * group_cols * 2;
+}
+[[nodiscard]] ORCD_HD constexpr std::uint32_t matmul_work_bytes(const packed_matmul_args& args,
+                                                                std::uint32_t chunks) {
+  return (args.norm_x != nullptr ? norm_work_bytes(args.w[0].cols) : 0) + matmul_input_bytes(args) +
+         chunks * tile_rows * static_cast<std::uint32_t>(sizeof(float));
+}
+/// Of attention over heads of this padded width.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t attention_work_bytes(std::uint32_t padded_width) {
+  return 272 * padded_width + 10880;
+}
+/// Of a router: its norm, which is the experts' input too, and one expert's row.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t route_work_bytes(std::uint32_t width) {
+  return norm_work_bytes(width) + (width + group_cols - 1) / group_cols * group_cols * 2 +
+         2 * width * static_cast<std::uint32_t>(sizeof(float));
+}
+
+/// Instants of a phase, as clock values of one block, in ns: begun, input there, multiplied, done.
+inline constexpr std::uint32_t phase_stamps = 4;
+
+/// What a launch leaves for the next.
+struct program_state {
+  std::uint32_t left = 0;    ///< blocks that have come to the end; zero between launches
+  std::uint32_t phases = 0;  ///< of all launches so far: words of phase p of this one carry phases + p + 1
+};
+
+struct decode_program {
+  const decode_phase* phases = nullptr;  ///< device, [count]
+  const block_share* shares = nullptr;   ///< device, [count][blocks]
+  std::uint32_t count = 0;
+  std::uint32_t blocks = 0;
+  std::uint32_t work_bytes = 0;
+  program_state* state = nullptr;   ///< device; zero at first
+  std::uint64_t* stamps = nullptr;  ///< device, [blocks][count][phase_stamps], or null: not taken
+};
+
+/// Blocks that a program runs on, at most; 0 when the device cannot hold a grid at a barrier.
+[[nodiscard]] std::uint32_t decode_program_blocks();
+[[nodiscard]] int launch_decode_program(const decode_program& program, CUstream_st* stream);
+
+}  // namespace orcd::kernels

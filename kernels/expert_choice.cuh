@@ -1,0 +1,97 @@
+// How a router chooses experts: a logit by one warp, the choice among them by one warp.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/experts.hpp"
+
+namespace orcd::kernels {
+
+/// One warp: an expert's logit. Lanes take every 32nd product.
+__device__ inline float logit_of(const float* w, const float* normed, std::uint32_t width) {
+  float sum = 0.0F;
+#pragma unroll 8
+  for (std::uint32_t i = threadIdx.x % 32; i < width; i += 32) sum = __fmaf_rn(w[i], normed[i], sum);
+#pragma unroll
+  for (std::uint32_t offset = 16; offset > 0; offset /= 2)
+    sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFU, sum, offset));
+  return sum;
+}
+
+/// Order-preserving bits of a logit; NaN is lower than everything.
+__device__ __forceinline__ std::uint32_t rank_of(float logit) {
+  if (isnan(logit)) return 0;
+  const std::uint32_t bits = __float_as_uint(logit);
+  return bits & 0x80000000U ? ~bits : bits | 0x80000000U;
+}
+/// The logit of a rank; NaN for all that were one.
+__device__ __forceinline__ float logit_of_rank(std::uint32_t rank) {
+  if (rank == 0) return __uint_as_float(0x7FFFFFFFU);
+  return __uint_as_float(rank & 0x80000000U ? rank & 0x7FFFFFFFU : ~rank);
+}
+
+/// choose() of up to 32 * Keys experts. Each lane reads its logits once.
+template <std::uint32_t Keys, class Logit>
+__device__ __forceinline__ void choose_among(const route_args& a, Logit logit_at, std::int32_t* chosen,
+                                             float* weights) {
+  constexpr std::uint32_t nobody = 0xFFFFFFFFU;
+  const std::uint32_t lane = threadIdx.x % 32;
+  std::uint32_t ranks[Keys];
+  std::uint32_t ids[Keys];
+#pragma unroll
+  for (std::uint32_t i = 0; i < Keys; ++i) {
+    const std::uint32_t e = lane + 32 * i;
+    ids[i] = e < a.experts ? e : nobody;
+    ranks[i] = e < a.experts ? rank_of(logit_at(e)) : 0;
+  }
+  float highest = 0.0F;
+  float sum = 0.0F;
+  float mine = 0.0F;  // lane i keeps choice i
+  for (std::uint32_t i = 0; i < a.used; ++i) {
+    std::uint32_t rank = ranks[0];
+#pragma unroll
+    for (std::uint32_t k = 1; k < Keys; ++k) rank = max(rank, ranks[k]);
+    rank = __reduce_max_sync(0xFFFFFFFFU, rank);
+    std::uint32_t id = nobody;
+#pragma unroll
+    for (std::uint32_t k = 0; k < Keys; ++k) {
+      if (ranks[k] == rank) id = min(id, ids[k]);
+    }
+    id = __reduce_min_sync(0xFFFFFFFFU, id);
+#pragma unroll
+    for (std::uint32_t k = 0; k < Keys; ++k) {
+      if (ids[k] != id) continue;
+      ids[k] = nobody;
+      ranks[k] = 0;
+    }
+    const float logit = logit_of_rank(rank);
+    if (i == 0) highest = logit;
+    const float p = expf(__fsub_rn(logit, highest));
+    sum = __fadd_rn(sum, p);
+    if (lane == i) {
+      mine = p;
+      chosen[i] = static_cast<std::int32_t>(id);
+    }
+  }
+  if (lane < a.used) weights[lane] = __fdiv_rn(mine, sum);
+}
+
+/// One warp: the highest of the logits logit_at(expert); ties go to the lowest id.
+template <class Logit>
+__device__ __forceinline__ void choose(const route_args& a, Logit logit_at, std::int32_t* chosen,
+                                       float* weights) {
+  if (a.experts <= 32)
+    choose_among<1>(a, logit_at, chosen, weights);
+  else
+    choose_among<experts_max / 32>(a, logit_at, chosen, weights);
+}
+
+/// What `used` chosen experts with these weights and parts add to a value.
+template <class Part>
+__device__ __forceinline__ float combined(std::uint32_t used, const float* weights, Part part) {
+  float sum = 0.0F;
+  for (std::uint32_t i = 0; i < used; ++i) sum = __fmaf_rn(weights[i], part(i), sum);
+  return sum;
+}
+
+}  // namespace orcd::kernels

@@ -1,0 +1,199 @@
+// What the kernels of few columns share: the product of one chunk of a row tile with all columns, the fold of
+// such sums, and what becomes of an output.
+#pragma once
+
+#include "kernels/bulk_copy.cuh"
+#include "kernels/device_math.cuh"
+#include "kernels/norm_row.cuh"
+#include "kernels/packed_dispatch.cuh"
+#include "kernels/packed_matmul.hpp"
+#include "kernels/packed_tile.cuh"
+
+namespace orcd::kernels {
+
+/// What is applied to an output's folded sums: 1 and -0, where a model has nothing, change no bit.
+struct result_terms {
+  float scale[2];
+  float bias[2];
+  float old;  ///< what the sum is added to
+};
+
+/// One output of the block.
+struct result_place {
+  std::uint32_t column;   ///< of the launch
+  std::uint32_t matrix;   ///< gate for a pair
+  std::uint32_t row;      ///< of that matrix; past its last for padding
+  std::uint32_t out_row;  ///< of the stacked output
+};
+
+/// Row tiles that make one output.
+__device__ __forceinline__ std::uint32_t members_of(const packed_matmul_args& a) {
+  return is_paired(a) ? 2 : 1;
+}
+
+/// acc += group u of the stage, group `in_chunk` of its chunk, times all columns. `x` is the lane's: its
+/// column's value 16 t of the chunk.
+template <packed_format F, std::uint32_t G>
+__device__ __forceinline__ void multiply_group(const tile_stage<F, G>& stage, std::uint32_t u,
+                                               std::uint32_t in_chunk, const __half* x, float (&acc)[4]) {
+  const auto* p = reinterpret_cast<const uint4*>(x + in_chunk * group_cols);
+  const uint4 low = p[0];
+  const uint4 high = p[1];
+  const std::uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  const auto scales = stage.scales_of(u, in_chunk, threadIdx.x % 4);
+#pragma unroll
+  for (std::uint32_t s = 0; s < 4; ++s) {
+    std::uint32_t fragment[4];
+    stage.fragment(u, s, scales, fragment);
+    mma_16x8x16(acc, fragment, words[2 * s], words[2 * s + 1]);
+  }
+}
+
+/// acc += one chunk of a row tile times all columns, its first `groups` groups. Little code: for kernels
+/// whose instructions are met cold.
+template <packed_format F>
+__device__ __forceinline__ void multiply_chunk(const std::byte* bytes, std::uint32_t groups, const __half* x,
+                                               float (&acc)[4]) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  tile_stage<F, 1> stage;
+  stage.template load_shared_scales<from_shared>(bytes, lane);
+#pragma unroll 1
+  for (std::uint32_t u = 0; u < groups; ++u) {
+    stage.template load_group<from_shared>(bytes, u, lane);
+    multiply_group(stage, 0, u, x, acc);
+  }
+}
+
+/// The same, two groups at a time: for a kernel that stays.
+template <packed_format F>
+__device__ __forceinline__ void multiply_chunk_by_two(const std::byte* bytes, std::uint32_t groups,
+                                                      const __half* x, float (&acc)[4]) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  tile_stage<F, 1> first;
+  first.template load_shared_scales<from_shared>(bytes, lane);
+  tile_stage<F, 1> second = first;
+  std::uint32_t u = 0;
+#pragma unroll 1
+  for (; u + 1 < groups; u += 2) {
+    first.template load_group<from_shared>(bytes, u, lane);
+    second.template load_group<from_shared>(bytes, u + 1, lane);
+    multiply_group(first, 0, u, x, acc);
+    multiply_group(second, 0, u + 1, x, acc);
+  }
+  if (u < groups) {
+    first.template load_group<from_shared>(bytes, u, lane);
+    multiply_group(first, 0, u, x, acc);
+  }
+}
+
+/// Brings a row of activations, or the norm of one of the residual stream, into shared memory as f16; by a
+/// block of `Threads` threads. Not synchronized at the end.
+template <std::uint32_t Threads>
+__device__ __forceinline__ void stage_input(const packed_matmul_args& a, const norm_weights& weights,
+                                            std::uint32_t row, __half* x, float* scratch) {
+  const std::uint32_t cols = a.w[0].cols;
+  const std::uint32_t padded = a.w[0].groups() * group_cols;
+  if (a.norm_x != nullptr) {
+    norm_row(a.norm_x + static_cast<std::uint64_t>(row) * cols, cols, padded, weights, a.norm_eps, scratch,
+             [&](std::uint32_t i, float value) { x[i] = to_half(value); });
+    return;
+  }
+  const auto* from = reinterpret_cast<const uint4*>(a.x + static_cast<std::uint64_t>(row) * a.x_stride);
+  for (std::uint32_t i = threadIdx.x; i < padded / 8; i += Threads) reinterpret_cast<uint4*>(x)[i] = from[i];
+}
+
+__device__ __forceinline__ bool is_padding(const packed_matmul_args& a, const result_place& r) {
+  return r.row >= a.w[r.matrix].rows;
+}
+
+__device__ __forceinline__ float* output_of(const packed_matmul_args& a, const result_place& r) {
+  return a.out + static_cast<std::uint64_t>(r.column) * a.out_stride + r.out_row;
+}
+
+/// *to = from, or what it replaces when there is none; arrives while the thread goes on.
+__device__ __forceinline__ void fetch(float* to, const float* from, float otherwise) {
+  if (from == nullptr)
+    *to = otherwise;
+  else
+    copy_float(shared_address_of(to), from);
+}
+
+/// Starts to bring row scales and biases into shared memory.
+__device__ __forceinline__ void fetch_terms(const packed_matmul_args& a, const result_place& r,
+                                            std::uint32_t expert, result_terms& to) {
+  if (is_padding(a, r)) return;
+  for (std::uint32_t m = 0; m < members_of(a); ++m) {
+    const packed_matrix& w = a.w[r.matrix + m];
+    const float* bias = a.bias[r.matrix + m];
+    fetch(&to.scale[m], w.row_scale == nullptr ? nullptr : w.row_scale + expert * w.row_scale_stride + r.row,
+          1.0F);
+    fetch(&to.bias[m], bias == nullptr ? nullptr : bias + expert * w.rows + r.row, -0.0F);
+  }
+}
+
+__device__ __forceinline__ void fetch_old(const packed_matmul_args& a, const result_place& r,
+                                          result_terms& to) {
+  if (!is_padding(a, r)) fetch(&to.old, output_of(a, r), 0.0F);
+}
+
+/// The same at once.
+__device__ __forceinline__ result_terms terms_of(const packed_matmul_args& a, const result_place& r,
+                                                 std::uint32_t expert) {
+  result_terms terms{{1.0F, 1.0F}, {-0.0F, -0.0F}, 0.0F};
+#pragma unroll
+  for (std::uint32_t m = 0; m < 2; ++m) {
+    if (m == members_of(a)) break;
+    const packed_matrix& w = a.w[r.matrix + m];
+    const float* bias = a.bias[r.matrix + m];
+    if (w.row_scale != nullptr) terms.scale[m] = __ldg(w.row_scale + expert * w.row_scale_stride + r.row);
+    if (bias != nullptr) terms.bias[m] = __ldg(bias + expert * w.rows + r.row);
+  }
+  if (a.output == matmul_output::add) terms.old = *output_of(a, r);
+  return terms;
+}
+
+/// A folded sum times its row scale plus its bias.
+__device__ __forceinline__ float with_terms(const result_terms& terms, std::uint32_t member, float sum) {
+  return __fadd_rn(__fmul_rn(sum, terms.scale[member]), terms.bias[member]);
+}
+
+/// What a gate and an up sum become.
+__device__ __forceinline__ __half activated(matmul_output output, const result_terms& terms, float gate,
+                                            float up) {
+  const float g = with_terms(terms, 0, gate);
+  const float u = with_terms(terms, 1, up);
+  return to_half(output == matmul_output::swiglu ? silu(g) * u : swiglu_clamped(g, u));
+}
+
+/// Stores what becomes of sums folded left to right.
+__device__ __forceinline__ void store_result(const packed_matmul_args& a, const result_place& r,
+                                             const result_terms& terms, float first, float second) {
+  if (a.output == matmul_output::store)
+    *output_of(a, r) = with_terms(terms, 0, first);
+  else if (a.output == matmul_output::add)
+    *output_of(a, r) = __fadd_rn(terms.old, with_terms(terms, 0, first));
+  else
+    a.act[static_cast<std::uint64_t>(r.column) * a.act_stride + r.row] =
+        activated(a.output, terms, first, second);
+}
+
+/// The sums of one chunk, where the lane has them, to the block's partial sums.
+__device__ __forceinline__ void keep_sums(float* sums, std::uint32_t columns, const float (&acc)[4]) {
+  const std::uint32_t g = threadIdx.x % 32 / 4;
+  const std::uint32_t t = threadIdx.x % 4;
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const std::uint32_t column = 2 * t + (i & 1U);
+    if (column < columns) sums[column * tile_rows + g + (i / 2) * 8] = acc[i];
+  }
+}
+
+/// Sums of 256 columns added left to right.
+__device__ __forceinline__ float fold(const float* sums, std::uint32_t chunks, std::uint32_t stride) {
+  float sum = sums[0];
+#pragma unroll 8
+  for (std::uint32_t c = 1; c < chunks; ++c) sum += sums[c * stride];
+  return sum;
+}
+
+}  // namespace orcd::kernels

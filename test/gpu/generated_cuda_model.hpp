@@ -1,0 +1,76 @@
+// Models of two layers, as wide as a small model's heads, of every family: written to a file and loaded on
+// the GPU.
+#pragma once
+
+#include <boost/test/unit_test.hpp>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/gpu/loaded_cuda_model.hpp"
+#include "test/support/temporary_directory.hpp"
+#include "test/support/tiny_model.hpp"
+
+namespace orcd::test {
+
+inline constexpr std::uint32_t generated_context = 2304;
+
+/// Two layers as wide as a small model's heads, in the types of the three targets and in all of them.
+inline std::map<std::string, tiny_model_options> generated_shapes() {
+  tiny_model_options base;
+  base.embedding = 256;
+  base.heads = 4;
+  base.head_dim = 64;
+  base.ffn = 512;
+  base.context = generated_context;
+  std::map<std::string, tiny_model_options> all{
+      {"llama", base}, {"qwen2", base}, {"phi3", base}, {"gpt-oss", base}, {"mixtral", base}};
+  for (auto& [name, options] : all) {
+    if (name != "mixtral") options.family = name;
+  }
+  all["llama"].mixture = true;
+  all["llama-no-f32"] = all["llama"];
+  all["llama-no-f32"].mixture_f32 = false;
+  all["qwen2"].matrix_type = engine::ggml_type::q5_0;
+  all["qwen2"].embedding_type = engine::ggml_type::q8_0;
+  all["qwen2"].tied_output = true;
+  all["phi3"].matrix_type = engine::ggml_type::q4_k;
+  all["phi3"].head_dim = 96;
+  all["phi3"].kv_heads = 4;
+  all["gpt-oss"].matrix_type = engine::ggml_type::q8_0;
+  all["gpt-oss"].expert_type = engine::ggml_type::mxfp4;
+  all["gpt-oss"].experts = 8;
+  all["gpt-oss"].experts_used = 4;
+  all["gpt-oss"].window = 128;
+  all["mixtral"].matrix_type = engine::ggml_type::q4_k;
+  all["mixtral"].experts = 4;
+  return all;
+}
+
+inline const std::vector<std::string> shape_names{"llama", "llama-no-f32", "qwen2",
+                                                  "phi3",  "gpt-oss",      "mixtral"};
+
+/// A generated model in a file, and loaded models of it.
+class generated_model {
+ public:
+  explicit generated_model(const std::string& shape) : path_(folder_.file(shape + ".gguf")) {
+    const bytes image = make_tiny_model(generated_shapes().at(shape));
+    std::ofstream out(path_, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.size()));
+    out.close();
+    BOOST_REQUIRE(out.good());
+  }
+  [[nodiscard]] loaded_cuda_model load(gpu::cuda_backend_options options, std::uint32_t slots) const {
+    return {path_, generated_context, {}, std::move(options), slots};
+  }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  temporary_directory folder_;
+  std::string path_;
+};
+
+}  // namespace orcd::test

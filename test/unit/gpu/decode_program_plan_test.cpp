@@ -1,0 +1,179 @@
+// The static work tables of a decode step in one kernel: every row tile to one block, what blocks own stays
+// theirs.
+#include "gpu/decode_program_plan.hpp"
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace orcd::test {
+namespace {
+
+namespace data = boost::unit_test::data;
+using gpu::decode_program_plan;
+using kernels::block_share;
+using kernels::packed_format;
+using kernels::packed_matmul_args;
+
+kernels::packed_matrix matrix(std::uint32_t rows, std::uint32_t cols,
+                              packed_format format = packed_format::q4_k) {
+  kernels::packed_matrix w;
+  w.data = reinterpret_cast<const std::byte*>(std::uintptr_t{1} << 40);
+  w.rows = rows;
+  w.cols = cols;
+  w.format = format;
+  return w;
+}
+
+packed_matmul_args product(std::vector<kernels::packed_matrix> stack) {
+  packed_matmul_args args;
+  args.matrices = static_cast<std::uint32_t>(stack.size());
+  for (std::size_t i = 0; i < stack.size(); ++i) args.w[i] = stack[i];
+  args.columns = 1;
+  args.x_stride = args.w[0].groups() * kernels::group_cols;
+  return args;
+}
+
+packed_matmul_args output_product(std::uint32_t rows = 3072) {
+  packed_matmul_args o = product({matrix(rows, 3072)});
+  o.output = kernels::matmul_output::add;
+  return o;
+}
+
+packed_matmul_args gate_up(std::uint32_t rows, std::uint32_t cols) {
+  packed_matmul_args args = product({matrix(rows, cols), matrix(rows, cols)});
+  args.output = kernels::matmul_output::swiglu;
+  args.act_stride = rows;
+  return args;
+}
+
+std::vector<block_share> shares_of(const decode_program_plan& plan, std::size_t phase, std::uint32_t blocks) {
+  const auto first = plan.shares().begin() + static_cast<std::ptrdiff_t>(phase * blocks);
+  return {first, first + blocks};
+}
+
+BOOST_DATA_TEST_CASE(every_row_tile_of_a_stack_is_one_block_s, data::make({1U, 7U, 78U, 132U, 160U}),
+                     blocks) {
+  decode_program_plan plan(blocks);
+  plan.add_begin(output_product(), nullptr);
+  const packed_matmul_args qkv =
+      product({matrix(896, 896), matrix(136, 896, packed_format::q8_0), matrix(128, 896)});
+  plan.add_matmul(qkv, nullptr, nullptr);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
+  std::uint32_t least = UINT32_MAX;
+  std::uint32_t most = 0;
+  for (const block_share& share : shares_of(plan, 1, blocks)) {
+    std::uint32_t tiles = 0;
+    for (std::uint32_t m = 0; m < 3; ++m) {
+      for (std::uint32_t t = 0; t < share.tiles[m]; ++t)
+        BOOST_TEST(seen.emplace(m, share.first_tile[m] + t).second);
+      if (share.tiles[m] > 0)
+        BOOST_TEST(share.data[m] == qkv.w[m].data + share.first_tile[m] * qkv.w[m].tile_bytes());
+      tiles += share.tiles[m];
+    }
+    BOOST_TEST(share.chunks == tiles * qkv.w[0].chunks());
+    least = std::min(least, tiles);
+    most = std::max(most, tiles);
+  }
+  BOOST_TEST(seen.size() == 56U + 9U + 8U);
+  BOOST_TEST(most - least <= 1U);
+}
+
+BOOST_AUTO_TEST_CASE(gate_and_up_tiles_of_the_same_rows_stay_together) {
+  decode_program_plan plan(132);
+  plan.add_begin(output_product(), nullptr);
+  plan.add_matmul(gate_up(8192, 3072), nullptr, nullptr);
+  std::uint32_t next = 0;
+  for (const block_share& share : shares_of(plan, 1, 132)) {
+    BOOST_TEST(share.first_tile[0] == next);
+    BOOST_TEST(share.first_tile[1] == next);
+    BOOST_TEST(share.tiles[0] == share.tiles[1]);
+    BOOST_TEST(share.chunks == 2 * share.tiles[0] * 12);
+    next += share.tiles[0];
+  }
+  BOOST_TEST(next == 512U);
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_the_residual_stream_have_one_owner_in_every_phase) {
+  decode_program_plan plan(132);
+  plan.add_begin(output_product(2880), nullptr);
+  plan.add_matmul(output_product(2880), nullptr, nullptr);
+  packed_matmul_args down = product({matrix(2880, 8192)});
+  down.output = kernels::matmul_output::add;
+  plan.add_matmul(down, nullptr, nullptr);
+  plan.add_combine({.width = 2880, .used = 4, .columns = 1}, nullptr, nullptr);
+  BOOST_TEST(plan.fits());
+  const auto begin = shares_of(plan, 0, 132);
+  for (std::size_t phase = 1; phase < 4; ++phase) {
+    const auto here = shares_of(plan, phase, 132);
+    for (std::size_t b = 0; b < begin.size(); ++b) {
+      BOOST_TEST(here[b].first_tile[0] == begin[b].first_tile[0]);
+      BOOST_TEST(here[b].tiles[0] == begin[b].tiles[0]);
+    }
+  }
+  BOOST_TEST(begin[0].chunks == 0U);
+  BOOST_TEST(shares_of(plan, 3, 132)[0].chunks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(chosen_experts_share_the_blocks_and_wait_for_the_choice) {
+  decode_program_plan plan(132);
+  plan.add_begin(output_product(2880), nullptr);
+  plan.add_route({.width = 2880, .experts = 32, .used = 4, .columns = 1}, nullptr, nullptr);
+  const std::int32_t chosen[4] = {};
+  packed_matmul_args up = gate_up(2880, 2880);
+  up.experts = chosen;
+  up.columns = 4;
+  plan.add_matmul(up, nullptr, nullptr);
+  packed_matmul_args down = product({matrix(2880, 2880)});
+  down.experts = chosen;
+  down.columns = 4;
+  plan.add_matmul(down, nullptr, nullptr);
+  plan.add_matmul(product({matrix(5120, 2880)}), nullptr, nullptr);
+  BOOST_TEST(plan.phases()[2].chooses);
+  BOOST_TEST(plan.phases()[2].route.experts == 32U);
+  BOOST_TEST(!plan.phases()[3].chooses);
+  BOOST_TEST(plan.phases()[2].known_from == 2U);
+  BOOST_TEST(plan.phases()[3].known_from == 2U);
+  BOOST_TEST(plan.phases()[4].known_from == 0U);
+  std::vector<std::uint32_t> tiles(4);
+  for (const block_share& share : shares_of(plan, 2, 132)) tiles[share.item] += share.tiles[0];
+  for (const std::uint32_t of_expert : tiles) BOOST_TEST(of_expert == 180U);
+}
+
+BOOST_AUTO_TEST_CASE(what_the_kernel_does_not_take_is_found) {
+  const auto fits = [](auto add) {
+    decode_program_plan plan(132);
+    plan.add_begin(output_product(), nullptr);
+    add(plan);
+    return plan.fits();
+  };
+  const auto attention = [](engine::kv_type keys, std::uint32_t width) {
+    kernels::decode_attention_args args;
+    args.attend.heads = args.attend.kv_heads = 8;
+    args.attend.columns = 1;
+    args.attend.width = width;
+    args.attend.padded_width = 64;
+    args.attend.cache.pages_per_slot = 4;
+    args.attend.cache.key_type = keys;
+    return args;
+  };
+  BOOST_TEST(fits([&](auto& p) { p.add_attention(attention(engine::kv_type::f16, 64), nullptr, nullptr); }));
+  BOOST_TEST(
+      !fits([&](auto& p) { p.add_attention(attention(engine::kv_type::q8_0, 64), nullptr, nullptr); }));
+  BOOST_TEST(!fits([&](auto& p) { p.add_attention(attention(engine::kv_type::f16, 63), nullptr, nullptr); }));
+  // Chunks of f32 weights have no room in a warp's stream; rows of 200,000 values none in a block's memory.
+  BOOST_TEST(
+      !fits([](auto& p) { p.add_matmul(product({matrix(64, 256, packed_format::f32)}), nullptr, nullptr); }));
+  BOOST_TEST(!fits([](auto& p) { p.add_matmul(product({matrix(64, 200'000)}), nullptr, nullptr); }));
+  // Another product that adds must have the rows that the blocks own.
+  BOOST_TEST(!fits([](auto& p) { p.add_matmul(output_product(1536), nullptr, nullptr); }));
+  BOOST_TEST(!decode_program_plan(132).fits());
+  decode_program_plan narrow(2);
+  narrow.add_begin(output_product(), nullptr);
+  BOOST_TEST(!narrow.fits());  // 96 row tiles of the residual stream in one block
+}
+
+}  // namespace
+}  // namespace orcd::test

@@ -11,6 +11,7 @@ using engine::errc;
 
 std::string_view type_of(unsigned status) {
   switch (status) {
+    case 401: return "authentication_error";
     case 429: return "rate_limit_error";
     case 499: return "cancelled_error";
     case 500: return "server_error";
@@ -55,6 +56,7 @@ unsigned http_status(errc code) noexcept {
   switch (code) {
     case errc::invalid_request:
     case errc::context_length_exceeded: return 400;
+    case errc::unauthorized: return 401;
     case errc::not_found: return 404;
     case errc::method_not_allowed: return 405;
     case errc::duplicate_job: return 409;

@@ -9,7 +9,6 @@
 #include <boost/assert/source_location.hpp>
 #include <boost/system/result.hpp>
 #include <boost/throw_exception.hpp>
-
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@ namespace orcd::engine {
 /// Stable error codes. The wire name of each is in code_name(); HTTP statuses are net/'s business.
 enum class errc {
   invalid_request,
+  unauthorized,
   context_length_exceeded,
   payload_too_large,
   duplicate_job,

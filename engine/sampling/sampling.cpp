@@ -63,6 +63,12 @@ void copy_choosable(std::span<const float> logits, std::span<const token_id> ban
   }
 }
 
+void add_biases(std::span<const token_bias> biases, std::vector<float>& scores) noexcept {
+  for (const auto& [token, bias] : biases) {
+    if (token >= 0 && row(token) < scores.size()) scores[row(token)] += bias;
+  }
+}
+
 // The window is sorted so that each of its tokens is met once, with its number of occurrences.
 void apply_penalties(const sampling_params& params, std::span<const token_id> recent,
                      std::vector<token_id>& window, std::vector<float>& scores) {
@@ -172,7 +178,7 @@ token_id sample(std::span<const float> logits, const sampling_params& params,
   ORCD_ENSURE(draw >= 0.0 && draw < 1.0);
   const bool greedy = params.temperature == 0.0F;
   const bool penalised = params.penalises() && !recent.empty();
-  if (greedy && !penalised) {
+  if (greedy && !penalised && params.biases.empty()) {
     // Most often the first choice is allowed and nothing needs to be copied.
     const token_id choice = argmax(logits);
     if (std::find(banned.begin(), banned.end(), choice) == banned.end()) return choice;
@@ -180,6 +186,7 @@ token_id sample(std::span<const float> logits, const sampling_params& params,
   workspace.reserve(logits.size(), recent.size());
   auto& scores = workspace.scores;
   copy_choosable(logits, banned, scores);
+  add_biases(params.biases, scores);
   if (penalised) apply_penalties(params, recent, workspace.narrowed, scores);
   if (greedy) return argmax(scores);
 

@@ -22,7 +22,13 @@
 
 namespace orcd::engine {
 
-/// Order of effects: penalties, argmax when temperature is 0, temperature, top_k, top_p, min_p, draw.
+/// Added to a token's logit before anything else looks at it.
+struct token_bias {
+  token_id token = -1;
+  float bias = 0.0F;
+};
+
+/// Order of effects: biases, penalties, argmax when temperature is 0, temperature, top_k, top_p, min_p, draw.
 struct sampling_params {
   float temperature = 1.0F;          ///< 0..2; 0 is argmax of the penalised logits, ties to the lowest id
   std::uint32_t top_k = 0;           ///< keep the k most likely; 0 = off
@@ -32,6 +38,8 @@ struct sampling_params {
   float presence_penalty = 0.0F;     ///< subtracted once per token in the window
   float frequency_penalty = 0.0F;    ///< subtracted per occurrence in the window
   std::uint32_t repeat_last_n = 64;  ///< look-back window in tokens of prompt + output; 0 = off
+  /// Only where the accelerator takes them; ids outside the vocabulary are ignored.
+  std::vector<token_bias> biases{};
 
   [[nodiscard]] bool penalises() const noexcept {
     return repeat_last_n > 0 &&

@@ -11,6 +11,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
+#include "engine/sampling/logprobs.hpp"
 #include "engine/sampling/sampling.hpp"
 
 namespace orcd::engine {
@@ -35,6 +36,8 @@ struct job_request {
   std::uint32_t max_tokens = 1;  ///< at least one; prompt + max_tokens - 1 fits the context
   sampling_params sampling;
   std::uint64_t seed = 0;
+  bool logprobs = false;                ///< each token_event carries log probabilities
+  std::uint32_t top_logprobs = 0;       ///< and of so many likeliest tokens, at most top_logprobs_max
   bool ignore_eos = false;              ///< go on at end-of-generation tokens (benchmarks)
   std::optional<steady_time> deadline;  ///< of the whole job; the earlier of timeout and X-Deadline
   steady_time received_at{};
@@ -45,11 +48,12 @@ enum class finish_reason { stop, length };
 
 /// Why a job is ended from outside the step loop.
 enum class cancel_reason {
-  client_cancel,  ///< POST /cancel
-  disconnected,   ///< the client closed its connection
-  stop_string,    ///< the session saw a stop string: a normal end
-  timeout,        ///< inference timeout or deadline
-  shutdown,       ///< drain timeout or a second SIGTERM
+  client_cancel,   ///< POST /cancel
+  disconnected,    ///< the client closed its connection
+  stop_string,     ///< the session saw a stop string: a normal end
+  timeout,         ///< inference timeout or deadline
+  shutdown,        ///< drain timeout or a second SIGTERM
+  sibling_failed,  ///< another job of the same request failed: nobody gets this one's output
 };
 
 /// Measured by the scheduler; durations in milliseconds.
@@ -68,7 +72,8 @@ struct started_event {
 };
 struct token_event {
   token_id token = -1;
-  std::uint32_t index = 0;  ///< 0-based position in the output
+  std::uint32_t index = 0;                   ///< 0-based position in the output
+  const token_logprobs* logprobs = nullptr;  ///< if asked for; valid during the call
 };
 /// Terminal: the job ran to its end.
 struct end_event {

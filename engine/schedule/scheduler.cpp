@@ -197,10 +197,10 @@ void scheduler::accept_results(const launched_step& step, steady_time now) {
     if (job != nullptr) note_computed(*job, part.end);
     if (!part.samples) continue;
     ORCD_ENSURE(next < sampled_.size() && sampled_[next].slot == slot_id{part.slot});
-    const token_id token = sampled_[next++].token;
+    const sampled_token& chosen = sampled_[next++];
     if (job == nullptr) continue;
     --job->pending;
-    accept_token(*job, token, now);
+    accept_token(*job, chosen, now);
   }
   ORCD_ENSURE(next == sampled_.size());
 }
@@ -212,7 +212,8 @@ scheduler::sequence* scheduler::job_of(const launched_part& part) noexcept {
 }
 
 // The end-of-generation token itself is neither sent nor counted.
-void scheduler::accept_token(sequence& job, token_id token, steady_time now) {
+void scheduler::accept_token(sequence& job, const sampled_token& chosen, steady_time now) {
+  const token_id token = chosen.token;
   job.draws_ahead.erase(job.draws_ahead.begin());
   if (token < 0) {
     finish(job.slot,
@@ -227,7 +228,7 @@ void scheduler::accept_token(sequence& job, token_id token, steady_time now) {
     finish(job.slot, outcome::of(finish_reason::stop), now);
     return;
   }
-  job.append(token, now);
+  job.append(chosen, now);
   if (job.tokens_out() == job.request.max_tokens) finish(job.slot, outcome::of(finish_reason::length), now);
 }
 

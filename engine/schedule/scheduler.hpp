@@ -116,7 +116,7 @@ class scheduler {
   [[nodiscard]] std::uint64_t only_key() const noexcept;
   void collect_step();
   void accept_results(const launched_step& step, steady_time now);
-  void accept_token(sequence& job, token_id token, steady_time now);
+  void accept_token(sequence& job, const sampled_token& chosen, steady_time now);
   [[nodiscard]] sequence* job_of(const launched_part& part) noexcept;
   void forget_launched() noexcept;
   void handle_failure(const accelerator_failure& failure);

@@ -25,6 +25,8 @@ scheduler::outcome scheduler::outcome::of(cancel_reason reason, double elapsed_m
     case cancel_reason::stop_string: return of(finish_reason::stop);
     case cancel_reason::client_cancel: return of(error(errc::cancelled, "the job was cancelled by request"));
     case cancel_reason::disconnected: return of(error(errc::cancelled, "the client closed its connection"));
+    case cancel_reason::sibling_failed:
+      return of(error(errc::cancelled, "another job of the same request failed"));
     case cancel_reason::shutdown:
       return of(error(errc::draining, "the worker is shutting down and ended the job"));
     case cancel_reason::timeout:
@@ -62,15 +64,17 @@ const sample_request* scheduler::sequence::ask() {
   sample.draw = draws_ahead[pending];
   sample.remaining = request.max_tokens - tokens_out() - pending;
   sample.stop_at_end = !request.ignore_eos;
+  sample.logprobs = request.logprobs;
+  sample.top_logprobs = request.top_logprobs;
   return &sample;
 }
 
-void scheduler::sequence::append(token_id token, steady_time now) {
+void scheduler::sequence::append(const sampled_token& chosen, steady_time now) {
   if (tokens_out() == 0) first_token_at = now;
   last_token_at = now;
   const std::uint32_t index = tokens_out();
-  tokens.push_back(token);
-  sink->offer(token_event{token, index});
+  tokens.push_back(chosen.token);
+  sink->offer(token_event{chosen.token, index, request.logprobs ? &chosen.logprobs : nullptr});
 }
 
 void scheduler::sequence::finish(const outcome& how, steady_time now) {

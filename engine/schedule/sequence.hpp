@@ -60,7 +60,7 @@ struct scheduler::sequence {
   /// Prepares the request for the token after the last and the pending ones: the same draw again if a step
   /// was lost.
   [[nodiscard]] const sample_request* ask();
-  void append(token_id token, steady_time now);
+  void append(const sampled_token& chosen, steady_time now);
   /// Sends the terminal event; nothing may be sent after it.
   void finish(const outcome& how, steady_time now);
   [[nodiscard]] job_stats stats(steady_time now) const noexcept;

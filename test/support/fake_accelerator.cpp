@@ -258,7 +258,20 @@ void fake_accelerator::compute(const sequence_step& part, launched& step) {
   state.tokens.insert(state.tokens.end(), part.tokens.begin(), part.tokens.end());
   store(state, part.slot, before);
   state.ended = false;
-  if (seen.sampled) step.sampled.push_back({part.slot, sample(state, *part.sample)});
+  if (!seen.sampled) return;
+  const token_id token = sample(state, *part.sample);
+  step.sampled.push_back({part.slot, token, logprobs_of(token, *part.sample)});
+}
+
+engine::token_logprobs fake_accelerator::logprobs_of(token_id token, const engine::sample_request& request) {
+  engine::token_logprobs out;
+  if (!request.logprobs) return out;
+  out.chosen = -static_cast<float>(token) / 8.0F;
+  out.listed = request.top_logprobs;
+  for (std::uint32_t i = 0; i < out.listed; ++i) {
+    out.likeliest[i] = {static_cast<token_id>(i), -static_cast<float>(i)};
+  }
+  return out;
 }
 
 token_id fake_accelerator::sample(slot_state& state, const engine::sample_request& request) const {

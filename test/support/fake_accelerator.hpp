@@ -134,6 +134,9 @@ class fake_accelerator final : public engine::accelerator {
     return kv_[static_cast<std::size_t>(id)];
   }
   [[nodiscard]] engine::token_id sample(slot_state& state, const engine::sample_request& request) const;
+  /// Of the token -id/8, of the likeliest 0, 1, 2, ... their negative ids.
+  [[nodiscard]] static engine::token_logprobs logprobs_of(engine::token_id token,
+                                                          const engine::sample_request& request);
   [[nodiscard]] bool sleep_step(const engine::interrupt_flag& interrupt) const;
   [[nodiscard]] slot_state& at(engine::slot_id slot) { return slots_[static_cast<std::uint32_t>(slot)]; }
 

@@ -21,6 +21,7 @@ class recording_sink final : public engine::event_sink {
       if (!started_) fault_ = "a token before started";
       if (token->index != tokens_.size()) fault_ = "token index out of order";
       tokens_.push_back(token->token);
+      if (token->logprobs != nullptr) logprobs_.push_back(*token->logprobs);
     } else if (const auto* end = std::get_if<engine::end_event>(&event)) {
       end_ = *end;
     } else {
@@ -31,6 +32,7 @@ class recording_sink final : public engine::event_sink {
   [[nodiscard]] bool started() const noexcept { return started_; }
   [[nodiscard]] bool ended() const noexcept { return end_ || error_; }
   [[nodiscard]] const std::vector<engine::token_id>& tokens() const noexcept { return tokens_; }
+  [[nodiscard]] const std::vector<engine::token_logprobs>& logprobs() const noexcept { return logprobs_; }
   [[nodiscard]] const std::optional<engine::end_event>& end() const noexcept { return end_; }
   [[nodiscard]] const std::optional<engine::error_event>& error() const noexcept { return error_; }
   [[nodiscard]] const engine::job_stats& stats() const { return end_ ? end_->stats : error_.value().stats; }
@@ -40,6 +42,7 @@ class recording_sink final : public engine::event_sink {
  private:
   bool started_ = false;
   std::vector<engine::token_id> tokens_;
+  std::vector<engine::token_logprobs> logprobs_;  ///< of the tokens that came with some
   std::optional<engine::end_event> end_;
   std::optional<engine::error_event> error_;
   std::string fault_;

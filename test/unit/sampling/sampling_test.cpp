@@ -271,3 +271,29 @@ BOOST_AUTO_TEST_CASE(extreme_logits_stay_within_the_rules) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(biases)
+
+BOOST_AUTO_TEST_CASE(a_bias_is_added_before_anything_else) {
+  sampling_params params = greedy;
+  params.biases = {{0, 2.5F}, {1, -100.0F}};
+  BOOST_TEST(choose({1.0F, 9.0F, 3.0F}, params) == 0);
+  params.repetition_penalty = 2.0F;  // (1 + 2.5) / 2 is below 3
+  BOOST_TEST(choose({1.0F, 9.0F, 3.0F}, params, 0.0, {0}) == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_bias_moves_the_draw) {
+  sampling_params params;
+  params.biases = {{2, 100.0F}};
+  for (const double draw : {0.0, 0.5, 0.999999}) BOOST_TEST(choose({1.0F, 1.0F, 1.0F}, params, draw) == 2);
+  params.biases = {{2, -100.0F}};
+  for (const double draw : {0.0, 0.5, 0.999999}) BOOST_TEST(choose({1.0F, 1.0F, 1.0F}, params, draw) != 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_bias_frees_nothing_that_is_banned) {
+  sampling_params params = greedy;
+  params.biases = {{0, 100.0F}, {1, 100.0F}, {-1, 100.0F}, {7, 100.0F}};
+  BOOST_TEST(choose({1.0F, -inf, 0.0F}, params, 0.0, {}, {0}) == 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -191,4 +191,25 @@ BOOST_AUTO_TEST_CASE(a_freed_slot_is_taken_by_the_next_job) {
   BOOST_TEST(b.device->releases() == 21U);
 }
 
+BOOST_AUTO_TEST_CASE(log_probabilities_come_to_the_job_that_asked) {
+  for (const std::uint32_t depth : {1U, 2U}) {
+    scheduler_bench b;
+    b.options.slots = 2;
+    b.options.launch_depth = depth;
+    b.up();
+    auto asked = b.request("a", prompt_of(5), 4);
+    asked.logprobs = true;
+    asked.top_logprobs = 2;
+    const auto with = b.submit(std::move(asked));
+    const auto without = b.submit("b", prompt_of(5), 4);
+    b.finish();
+    BOOST_TEST_REQUIRE(with->logprobs().size() == 4U);
+    for (std::size_t i = 0; i < 4; ++i) {
+      BOOST_TEST(with->logprobs()[i].chosen == -static_cast<float>(with->tokens()[i]) / 8.0F);
+      BOOST_TEST(with->logprobs()[i].listed == 2U);
+    }
+    BOOST_TEST(without->logprobs().empty());
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,6 +12,7 @@ namespace {
 std::string arithmetic_of(const options& opts) {
   std::ostringstream out;
   out << version() << '\n' << to_string(opts.backend) << '\n' << opts.tokenizer.empty() << std::hexfloat;
+  if (!opts.chat_template.empty()) out << '\n' << opts.chat_template;
   const auto put = [&out](const auto& value) {
     out << '\n';
     if (value) out << *value;

@@ -76,6 +76,19 @@ result<engine::served_model> open_model(const options& opts) {
   return model;
 }
 
+result<std::optional<engine::chat_format>> read_chat_format(const options& opts,
+                                                            const engine::gguf_file& file) {
+  auto text =
+      opts.chat_template.empty() ? engine::chat_template_text(file) : read_config_file(opts.chat_template);
+  if (!text) return text.error();
+  if (text->empty()) return std::optional<engine::chat_format>();
+  auto tokens = engine::special_token_texts(file);
+  if (!tokens) return tokens.error();
+  auto format = engine::chat_format::make(*text, std::move(*tokens));
+  if (!format) return format.error();
+  return std::optional<engine::chat_format>(std::move(*format));
+}
+
 result<std::unique_ptr<engine::accelerator>> make_accelerator(const options& opts, gpu_wait_hooks hooks) {
   if (opts.backend == backend_kind::cuda) return make_cuda(opts, std::move(hooks));
   gpu::host_backend_options host;

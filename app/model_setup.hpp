@@ -10,6 +10,7 @@
 
 #include "app/options.hpp"
 #include "engine/accelerator.hpp"
+#include "engine/chat_format.hpp"
 #include "engine/served_model.hpp"
 #include "engine/worker_state.hpp"
 #include "gpu/device_choice.hpp"
@@ -22,6 +23,10 @@ struct start_failure {
   std::optional<std::uint64_t> required_bytes;
   std::optional<std::uint64_t> available_bytes;
 };
+
+/// The chat template that --chat-template names, or else the model's own; nothing where neither is.
+[[nodiscard]] engine::result<std::optional<engine::chat_format>> read_chat_format(
+    const options& opts, const engine::gguf_file& file);
 
 [[nodiscard]] engine::result<engine::served_model> open_model(const options& opts);
 

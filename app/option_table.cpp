@@ -5,6 +5,7 @@
 #include <sstream>
 #include <type_traits>
 
+#include "net/cors.hpp"
 #include "net/ready_callback.hpp"
 
 namespace orcd::app {
@@ -158,6 +159,13 @@ requirement assign_public_uri(text_view value, options& out) {
   return std::nullopt;
 }
 
+requirement assign_origins(text_view value, options& out) {
+  auto origins = net::parse_origins(value);
+  if (!origins) return origins.error().message;
+  out.cors_origins = std::move(*origins);
+  return std::nullopt;
+}
+
 requirement assign_rope_scaling(text_view value, options& out) {
   if (value == "none") {
     out.rope.scaling = engine::rope_scaling::none;
@@ -202,6 +210,9 @@ std::vector<option_row> identity_rows() {
        "tokenizer.json to use instead of the model's own (default: the model's, else tokenizer.json beside "
        "it)",
        [](text_view value, options& out) { return assign_path(value, out.tokenizer); }},
+      {"", "chat-template", "PATH",
+       "Jinja chat template to use instead of the model's own (default: the model's)",
+       [](text_view value, options& out) { return assign_path(value, out.chat_template); }},
   };
 }
 
@@ -263,6 +274,11 @@ std::vector<option_row> http_rows() {
       integer("max-body-bytes", &options::max_body_bytes, 1'024, 67'108'864, "Size of a request body",
               "bytes"),
       choice("metrics-compat", &options::compat, compats, "Whose metric names /metrics carries as well"),
+      {"", "api-key-file", "PATH",
+       "File of API keys, one a line; requests but health and metrics then need one (default: no keys)",
+       [](text_view value, options& out) { return assign_path(value, out.api_key_file); }},
+      {"", "cors-origins", "LIST",
+       "Origins whose pages may read answers, with commas between, or * (default: none)", assign_origins},
   };
 }
 
@@ -278,6 +294,8 @@ std::vector<option_row> request_rows() {
               "tokens"),
       integer("max-queue", &options::max_queue, 0, 4'096, "Requests that may wait for a slot", "requests"),
       integer("inference-timeout-sec", &options::inference_timeout_sec, 1, 86'400, "Longest request", "s"),
+      flag("allow-request-template", &options::allow_request_template,
+           "Let a chat request bring a chat template of its own"),
       choice("deadline-mode", &options::deadlines, deadlines, "What an X-Deadline header does"),
       integer("drain-timeout", &options::drain_timeout_sec, 0, 3'600,
               "How long running requests may go on after SIGTERM or POST /shutdown", "s"),

@@ -28,9 +28,11 @@ struct gpu_selector {
 };
 
 struct options {
-  std::string worker_id;  ///< UUID, lower case; generated when none was given
-  std::string model;      ///< path, file: URI or shm:/name
-  std::string tokenizer;  ///< path, or empty for the model's own
+  std::string worker_id;                ///< UUID, lower case; generated when none was given
+  std::string model;                    ///< path, file: URI or shm:/name
+  std::string tokenizer;                ///< path, or empty for the model's own
+  std::string chat_template;            ///< path, or empty for the model's own
+  bool allow_request_template = false;  ///< a chat request may bring its own
   backend_kind backend = backend_kind::cuda;
   gpu_selector gpu;
   bool no_pinned = false;                  ///< CUDA backend: load without pinned staging
@@ -45,6 +47,8 @@ struct options {
   std::uint32_t max_connections = 1'024;
   std::uint64_t max_body_bytes = 1'048'576;
   net::metrics_compat compat = net::metrics_compat::none;
+  std::string api_key_file;               ///< path, or empty: everybody may
+  std::vector<std::string> cors_origins;  ///< empty: no page of another origin
 
   std::uint32_t max_tokens_in = 0;  ///< 0 = the context
   std::uint32_t max_tokens_out = 2'048;

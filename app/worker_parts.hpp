@@ -22,6 +22,7 @@
 #include "app/options.hpp"
 #include "app/service_manager.hpp"
 #include "app/shutdown.hpp"
+#include "engine/chat_format.hpp"
 #include "engine/schedule/admission.hpp"
 #include "gpu/gpu_thread.hpp"
 #include "gpu/weight_check.hpp"
@@ -47,6 +48,7 @@ class worker {
   // Start-up, in this order.
   void narrate_startup();
   std::optional<start_failure> open();
+  engine::result<void> read_request_files();
   void make_server();
   void start_digest();
   void start_load();
@@ -87,6 +89,7 @@ class worker {
   engine::worker_state state_;
   engine::worker_identity identity_;
   std::optional<engine::served_model> model_;
+  std::optional<engine::chat_format> chat_;
   std::unique_ptr<engine::accelerator> device_;
   std::unique_ptr<gpu::gpu_thread> gpu_thread_;
   std::optional<engine::admission> admission_;
@@ -99,6 +102,7 @@ class worker {
   std::optional<progress_watchdog> watchdog_;
   std::shared_ptr<std::atomic<std::uint64_t>> pings_answered_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);
+  net::api_keys keys_;
   std::optional<net::server> server_;
   bool listening_ = false;
   std::uint16_t port_ = 0;

@@ -27,6 +27,10 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
+error start_error(const std::string& what, const std::string& path, const error& why) {
+  return {errc::worker_start_failed, what + " '" + path + "': " + why.message, why.param};
+}
+
 }  // namespace
 
 void worker::narrate_startup() {
@@ -62,12 +66,35 @@ std::optional<start_failure> worker::open() {
         "The context is longer than the model was trained for and --rope-scaling is not given",
         {{"context_tokens", std::uint64_t{opts_.context}}, {"trained_tokens", std::uint64_t{trained}}});
   }
+  if (const auto read = read_request_files(); !read) return start_failure{read.error(), {}, {}};
   make_server();
   auto port = server_->bind();
   if (!port) return start_failure{port.error(), {}, {}};
   port_ = *port;
   uri_ = public_uri(opts_, port_, host_name());
   return std::nullopt;
+}
+
+/// What requests are judged and made prompts by. A model without a usable chat template still serves all but
+/// chats; a template that the operator named must be good.
+result<void> worker::read_request_files() {
+  if (!opts_.api_key_file.empty()) {
+    const auto text = read_config_file(opts_.api_key_file);
+    if (!text) return start_error("API key file", opts_.api_key_file, text.error());
+    auto keys = net::api_keys::parse(*text);
+    if (!keys) return start_error("API key file", opts_.api_key_file, keys.error());
+    keys_ = std::move(*keys);
+  }
+  auto chat = read_chat_format(opts_, model_->file);
+  if (chat) {
+    if (*chat) chat_.emplace(std::move(**chat));
+    return {};
+  }
+  if (!opts_.chat_template.empty()) return start_error("chat template", opts_.chat_template, chat.error());
+  narrator_.narrate(
+      severity::warning, "chat_template_unusable",
+      "Chat requests are refused: the model's chat template cannot be used: " + chat.error().message);
+  return {};
 }
 
 void worker::make_server() {
@@ -98,6 +125,10 @@ void worker::make_server() {
   config.execute.inference_timeout = std::chrono::seconds(opts_.inference_timeout_sec);
   config.execute.deadlines = opts_.deadlines;
   config.compat = opts_.compat;
+  config.keys = std::move(keys_);
+  config.cors_origins = opts_.cors_origins;
+  config.logit_bias = device_->takes_logit_bias();
+  config.request_template = opts_.allow_request_template;
   config.connections.connections_max = opts_.max_connections;
   config.connections.body_bytes_max = opts_.max_body_bytes;
   server_.emplace(
@@ -107,7 +138,8 @@ void worker::make_server() {
                           [] {
                             const auto counts = gpu::counted_allocations();
                             return engine::memory_counts{counts.pinned_bytes, counts.after_seal};
-                          }});
+                          },
+                          chat_ ? &*chat_ : nullptr});
 }
 
 void worker::on_loaded(const result<engine::memory_plan>& plan) {

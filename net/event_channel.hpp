@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "engine/schedule/job.hpp"
 #include "net/signal.hpp"
@@ -18,7 +19,9 @@ namespace orcd::net {
 
 class event_channel final : public engine::event_sink, public std::enable_shared_from_this<event_channel> {
  public:
-  event_channel(asio::any_io_executor executor, std::shared_ptr<signal> wake, std::uint32_t tokens_max);
+  /// `logprobs_per_token`: 0, or 1 + the most likeliest tokens that come with each.
+  event_channel(asio::any_io_executor executor, std::shared_ptr<signal> wake, std::uint32_t tokens_max,
+                std::uint32_t logprobs_per_token = 0);
 
   /// GPU thread. Events after the terminal one and tokens beyond the budget are programmer errors.
   void offer(const engine::job_event& event) noexcept override;
@@ -26,6 +29,8 @@ class event_channel final : public engine::event_sink, public std::enable_shared
   struct token {
     engine::token_id id = -1;
     engine::steady_time at{};
+    /// Its own, then those of the likeliest; as many as there are, and none unless asked for.
+    std::span<const engine::token_logprob> logprobs{};
   };
   /// io thread: what has arrived and was not read before, in order: started, tokens, terminal.
   [[nodiscard]] std::optional<engine::started_event> read_started();
@@ -35,11 +40,15 @@ class event_channel final : public engine::event_sink, public std::enable_shared
 
  private:
   void wake();
+  std::span<const engine::token_logprob> keep_logprobs(const engine::token_event& event,
+                                                       std::uint32_t place) noexcept;
 
   asio::any_io_executor executor_;
   std::shared_ptr<signal> signal_;
   const std::uint32_t capacity_;
   std::unique_ptr<token[]> tokens_;
+  const std::uint32_t logprobs_per_token_;
+  std::unique_ptr<engine::token_logprob[]> logprobs_;  ///< [capacity][per token]
   engine::started_event started_;
   std::optional<terminal_event> terminal_;
 

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 
-#include "net/json_text.hpp"
-#include "net/text.hpp"
+#include "net/field_checks.hpp"
 
 namespace orcd::net {
 namespace {
@@ -38,44 +36,6 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(execute_field::c
     "imc_id"};
 static_assert(names.size() <= 32, "the fields seen are bits of one word");
 
-/// The values a real field may have.
-struct real_range {
-  double low;
-  double high;
-  bool above_low;  ///< the low end itself is not allowed
-};
-
-real_range range_of(execute_field field) {
-  switch (field) {
-    case execute_field::top_p: return {0.0, 1.0, true};
-    case execute_field::min_p: return {0.0, 1.0, false};
-    case execute_field::repetition_penalty: return {0.0, 2.0, true};
-    case execute_field::presence_penalty:
-    case execute_field::frequency_penalty: return {-2.0, 2.0, false};
-    default: return {0.0, 2.0, false};  // temperature
-  }
-}
-
-std::string shown(const json_scalar& value) {
-  if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
-  if (const auto* u = std::get_if<std::uint64_t>(&value)) return std::to_string(*u);
-  if (const auto* d = std::get_if<double>(&value)) {
-    std::array<char, 32> text;
-    std::snprintf(text.data(), text.size(), "%.9g", *d);
-    const std::string number = text.data();
-    // 1.0 is no integer, and must not be shown as one in the message that says so.
-    return number.find_first_not_of("-0123456789") == std::string::npos ? number + ".0" : number;
-  }
-  if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
-  return "null";
-}
-
-std::string shown(double value) {
-  std::string text;
-  append_decimal(text, value);
-  return text;
-}
-
 }  // namespace
 
 result<void> check_job_id(std::string_view job_id) {
@@ -98,9 +58,8 @@ std::string_view execute_fields::field() const noexcept {
                                           : names[static_cast<std::size_t>(current_)];
 }
 
-error execute_fields::refuse(std::string what) const {
-  std::string name(field());
-  return error(errc::invalid_request, "'" + name + "' " + what, name);
+error execute_fields::refuse(const std::string& what) const {
+  return refuse_field(field(), what);
 }
 
 result<void> execute_fields::on_field(std::string_view name) {
@@ -130,14 +89,7 @@ result<void> execute_fields::on_string(std::string&& value) {
 
 result<void> execute_fields::take_prompt(std::string&& value) {
   if (value.empty()) return refuse("must not be empty");
-  // Bytes are never fewer than code points: most prompts need no count.
-  if (value.size() > limits_.prompt_chars_max) {
-    const auto count = code_points(value);
-    if (count > limits_.prompt_chars_max) {
-      return refuse("may have " + std::to_string(limits_.prompt_chars_max) + " characters, it has " +
-                    std::to_string(count));
-    }
-  }
+  if (auto fits = check_length(field(), value, limits_.prompt_chars_max); !fits) return fits;
   request_.prompt = std::move(value);
   has_prompt_ = true;
   return {};
@@ -153,16 +105,7 @@ result<void> execute_fields::take_name(std::string&& value, std::string& out) co
 }
 
 result<void> execute_fields::take_stop(std::string&& value) {
-  if (request_.stop.size() == stop_strings_max) {
-    return refuse("may have " + std::to_string(stop_strings_max) + " strings, it has more");
-  }
-  if (value.empty()) return refuse("must not hold an empty string");
-  if (value.size() > stop_bytes_max) {
-    return refuse("strings may have " + std::to_string(stop_bytes_max) + " bytes, one has " +
-                  std::to_string(value.size()));
-  }
-  request_.stop.push_back(std::move(value));
-  return {};
+  return add_stop(field(), std::move(value), stop_strings_max, request_.stop);
 }
 
 result<void> execute_fields::on_array() {
@@ -174,42 +117,18 @@ result<void> execute_fields::on_element(std::string&& value) {
   return take_stop(std::move(value));
 }
 
-result<void> execute_fields::integer(const json_scalar& value, std::uint64_t low, std::uint64_t high,
-                                     std::uint64_t& out) const {
-  const std::string must = "must be an integer from " + std::to_string(low) + " to " + std::to_string(high) +
-                           ", it is " + shown(value);
-  if (const auto* i = std::get_if<std::int64_t>(&value)) {
-    if (*i < 0) return refuse(must);
-    out = static_cast<std::uint64_t>(*i);
-  } else if (const auto* u = std::get_if<std::uint64_t>(&value)) {
-    out = *u;
-  } else {
-    return refuse(must);
-  }
-  if (out < low || out > high) return refuse(must);
+result<void> execute_fields::real(const json_scalar& value, const real_range& range, float& out) const {
+  const auto number = check_real(field(), value, range);
+  if (!number) return number.error();
+  out = *number;
   return {};
 }
 
-result<void> execute_fields::real(const json_scalar& value, float& out) const {
-  const real_range range = range_of(current_);
-  double number = std::numeric_limits<double>::quiet_NaN();
-  if (const auto* d = std::get_if<double>(&value)) number = *d;
-  if (const auto* i = std::get_if<std::int64_t>(&value)) number = static_cast<double>(*i);
-  if (const auto* u = std::get_if<std::uint64_t>(&value)) number = static_cast<double>(*u);
-  out = static_cast<float>(std::isfinite(number) && std::abs(number) < 1e9 ? number : -1e9);
-  // The float is what counts: 1e-60 would pass as a double above 0 and then be 0.
-  const bool low_ok = range.above_low ? out > range.low : number >= range.low;
-  if (low_ok && number <= range.high) return {};
-  return refuse("must be a number " + std::string(range.above_low ? "above " : "from ") + shown(range.low) +
-                " to " + shown(range.high) + ", it is " + shown(value));
-}
-
 result<void> execute_fields::flag(const json_scalar& value, bool& out) const {
-  if (const auto* b = std::get_if<bool>(&value)) {
-    out = *b;
-    return {};
-  }
-  return refuse("must be true or false, it is " + std::string(kind_name(value)));
+  const auto truth = check_flag(field(), value);
+  if (!truth) return truth.error();
+  out = *truth;
+  return {};
 }
 
 result<void> execute_fields::take_integer(const json_scalar& value) {
@@ -224,8 +143,9 @@ result<void> execute_fields::take_integer(const json_scalar& value) {
     const auto longest = limits_.inference_timeout.count();
     high = longest > 0 ? static_cast<std::uint64_t>(longest) : unbounded;
   }
-  std::uint64_t number = 0;
-  if (const auto ok = integer(value, low, high, number); !ok) return ok;
+  const auto checked = check_integer(field(), value, low, high);
+  if (!checked) return checked.error();
+  const std::uint64_t number = *checked;
   switch (current_) {
     case execute_field::max_tokens: request_.max_tokens = static_cast<std::uint32_t>(number); break;
     case execute_field::repeat_last_n:
@@ -243,12 +163,13 @@ result<void> execute_fields::on_scalar(const json_scalar& value) {
   const bool required = current_ == execute_field::job_id || current_ == execute_field::prompt;
   if (std::holds_alternative<std::nullptr_t>(value) && !required) return {};
   switch (current_) {
-    case execute_field::temperature: return real(value, sampling.temperature);
-    case execute_field::top_p: return real(value, sampling.top_p);
-    case execute_field::min_p: return real(value, sampling.min_p);
-    case execute_field::repetition_penalty: return real(value, sampling.repetition_penalty);
-    case execute_field::presence_penalty: return real(value, sampling.presence_penalty);
-    case execute_field::frequency_penalty: return real(value, sampling.frequency_penalty);
+    case execute_field::temperature: return real(value, temperature_range, sampling.temperature);
+    case execute_field::top_p: return real(value, top_p_range, sampling.top_p);
+    case execute_field::min_p: return real(value, min_p_range, sampling.min_p);
+    case execute_field::repetition_penalty:
+      return real(value, repetition_penalty_range, sampling.repetition_penalty);
+    case execute_field::presence_penalty: return real(value, penalty_range, sampling.presence_penalty);
+    case execute_field::frequency_penalty: return real(value, penalty_range, sampling.frequency_penalty);
     case execute_field::parse_special: return flag(value, request_.parse_special);
     case execute_field::ignore_eos: return flag(value, request_.ignore_eos);
     case execute_field::metrics: return flag(value, request_.metrics);

@@ -1,6 +1,7 @@
 // The fields of an /execute body, one by one, as the JSON reader meets them. Private to net/.
 #pragma once
 
+#include "net/field_checks.hpp"
 #include "net/json_reader.hpp"
 #include "net/parse_execute.hpp"
 
@@ -46,10 +47,9 @@ class execute_fields final : public field_sink {
   [[nodiscard]] engine::result<execute_request> finish() &&;
 
  private:
-  [[nodiscard]] engine::error refuse(std::string what) const;
-  [[nodiscard]] engine::result<void> integer(const json_scalar& value, std::uint64_t low, std::uint64_t high,
-                                             std::uint64_t& out) const;
-  [[nodiscard]] engine::result<void> real(const json_scalar& value, float& out) const;
+  [[nodiscard]] engine::error refuse(const std::string& what) const;
+  [[nodiscard]] engine::result<void> real(const json_scalar& value, const real_range& range,
+                                          float& out) const;
   [[nodiscard]] engine::result<void> flag(const json_scalar& value, bool& out) const;
   [[nodiscard]] engine::result<void> take_integer(const json_scalar& value);
   [[nodiscard]] engine::result<void> take_prompt(std::string&& value);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "net/sse.hpp"
+#include "net/execute_output.hpp"
 
 namespace orcd::net {
 namespace {
@@ -25,7 +25,13 @@ error unconfirmed(cancel_reason reason) {
 }  // namespace
 
 execution::execution(execution_config config, engine::token_stream text)
-    : config_(std::move(config)), text_(std::move(text)), last_output_(config_.received_at) {
+    : execution(config, std::move(text), make_execute_output(config)) {}
+
+execution::execution(execution_config config, engine::token_stream text, std::unique_ptr<job_output> form)
+    : config_(std::move(config)),
+      text_(std::move(text)),
+      form_(std::move(form)),
+      last_output_(config_.received_at) {
   stats_.tokens_in = config_.tokens_in;
 }
 
@@ -33,30 +39,21 @@ void execution::started(double queue_ms, std::chrono::system_clock::time_point w
   started_ = true;
   stats_.queue_ms = queue_ms;
   if (stream_over_) return;
-  started_fields fields;
-  fields.job_id = config_.job_id;
-  fields.model = config_.model;
-  fields.started_at = wall;
-  fields.seed = config_.seed;
-  fields.tokens_in = config_.tokens_in;
-  fields.queue_ms = queue_ms;
-  append_started(output_, fields);
+  form_->started(output_, queue_ms, wall);
 }
 
-void execution::emit_text(std::string_view text, std::uint32_t index) {
-  if (text.empty()) return;
-  append_token(output_, text, index);
-  next_index_ = index + 1;
-}
-
-void execution::token(engine::token_id id) {
+void execution::token(engine::token_id id, std::span<const engine::token_logprob> logprobs) {
   // Tokens that were sampled before the cancel of a stop string took effect are no part of the output.
   if (stopped_ || stream_over_) return;
   ++tokens_;
   auto piece = text_.push(id);
   // After the last token nothing can complete what is held back: it goes with that token.
   if (tokens_ == config_.max_tokens && !piece.stopped) piece.text += text_.finish();
-  if (!gone_) emit_text(piece.text, tokens_ - 1);
+  if (!gone_) {
+    const std::uint32_t index = tokens_ - 1;
+    form_->token(output_, {id, index, piece.text, piece.stopped, logprobs});
+    if (!piece.text.empty()) next_index_ = index + 1;
+  }
   if (!piece.stopped) return;
   stopped_ = true;
   if (!cancel_) cancel_ = cancel_reason::stop_string;
@@ -66,7 +63,7 @@ void execution::fail(const error& failure) {
   failure_ = failure;
   if (failure.code == errc::inference_timeout) failure_->permanent = config_.deadline_is_final;
   if (stream_over_) return;
-  append_error(output_, *failure_);
+  form_->failed(output_, *failure_);
   stream_over_ = true;
 }
 
@@ -81,9 +78,9 @@ void execution::ended(const terminal_event& event, steady_time now) {
   if (stream_over_) return;
   // The last token's own event, if it had one, is gone: what the end-of-generation token sets free takes
   // the index after it, so that no two events have the same.
-  if (!stopped_ && tokens_ > 0) emit_text(text_.finish(), std::max(tokens_ - 1, next_index_));
-  if (config_.metrics) append_metrics(output_, stats_);
-  append_end(output_, *finished_, stats_);
+  const std::string tail = !stopped_ && tokens_ > 0 ? text_.finish() : std::string();
+  if (!tail.empty()) form_->tail(output_, tail, std::max(tokens_ - 1, next_index_));
+  form_->ended(output_, *finished_, stats_);
   stream_over_ = true;
 }
 
@@ -109,7 +106,7 @@ void execution::tick(steady_time now) {
     fail(unconfirmed(*cancel_));
   }
   if (!stream_over_ && !gone_ && output_.empty() && now - last_output_ >= config_.keep_alive) {
-    append_keep_alive(output_);
+    form_->keep_alive(output_);
   }
 }
 

@@ -1,17 +1,19 @@
 // One job as its stream sees it: events and clock in, bytes and cancels out. No socket, no timer, no
-// Asio: the session (execute.cpp) performs what this decides. Source: M0-W-1310..1312, M0-W-1330,
+// Asio: the session (job_stream.cpp) performs what this decides. Source: M0-W-1310..1312, M0-W-1330,
 // M0-W-1510, M0-W-1611, WORK-3052, 3053, 3072, style 5.5 C6.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 
 #include "engine/schedule/job.hpp"
 #include "engine/text/token_stream.hpp"
+#include "net/job_output.hpp"
 #include "net/metrics.hpp"
 #include "net/terminal_event.hpp"
 
@@ -34,11 +36,14 @@ struct execution_config {
 
 class execution {
  public:
+  /// Writes the events of an /execute stream.
   execution(execution_config config, engine::token_stream text);
+  execution(execution_config config, engine::token_stream text, std::unique_ptr<job_output> form);
 
   // What happened.
   void started(double queue_ms, std::chrono::system_clock::time_point wall);
-  void token(engine::token_id id);
+  /// `logprobs` as in output_token.
+  void token(engine::token_id id, std::span<const engine::token_logprob> logprobs = {});
   void ended(const terminal_event& event, engine::steady_time now);
   /// The client closed its side, or a write failed or took too long.
   void client_gone(engine::steady_time now);
@@ -76,17 +81,17 @@ class execution {
   [[nodiscard]] engine::steady_time received_at() const noexcept { return config_.received_at; }
 
  private:
-  void emit_text(std::string_view text, std::uint32_t index);
   void fail(const engine::error& failure);
 
   execution_config config_;
   engine::token_stream text_;
+  std::unique_ptr<job_output> form_;
   std::string output_;
   engine::job_stats stats_;
   engine::steady_time last_output_;
   engine::steady_time cancelled_at_{};
   std::uint32_t tokens_ = 0;
-  std::uint32_t next_index_ = 0;  ///< above that of every token event so far
+  std::uint32_t next_index_ = 0;  ///< above that of every token with text so far
   bool started_ = false;
   bool stopped_ = false;  ///< a stop string was completed
   bool gone_ = false;

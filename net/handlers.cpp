@@ -4,7 +4,9 @@
 
 #include "engine/narration.hpp"
 #include "net/json_text.hpp"
+#include "net/models.hpp"
 #include "net/parse_cancel.hpp"
+#include "net/token_endpoints.hpp"
 
 namespace orcd::net {
 namespace {
@@ -52,7 +54,13 @@ reply answer(service& s, endpoint target, const http_request& request) {
     case endpoint::ready: return make_ready_reply(s.facts());
     case endpoint::metrics: return answer_metrics(s, request);
     case endpoint::shutdown: return answer_shutdown(s, request);
-    case endpoint::execute: break;
+    case endpoint::models: return answer_models(s.context.identity, s.created());
+    case endpoint::model: return answer_model(s.context.identity, s.created(), model_of(request.target));
+    case endpoint::tokenize: return answer_tokenize(request.body, s.context.tokenizer);
+    case endpoint::detokenize: return answer_detokenize(request.body, s.context.tokenizer);
+    case endpoint::execute:
+    case endpoint::chat_completions:
+    case endpoint::completions: break;
   }
   return make_error_reply(engine::error(engine::errc::internal, "no handler"));
 }

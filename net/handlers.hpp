@@ -7,7 +7,7 @@
 
 namespace orcd::net {
 
-/// The response of any endpoint but /execute.
+/// The response of any endpoint that runs no job.
 [[nodiscard]] reply answer(service& s, endpoint target, const http_request& request);
 
 }  // namespace orcd::net

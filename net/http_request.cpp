@@ -39,6 +39,11 @@ http::response_header<> common_head(unsigned status, const http_request& request
   head.set(http::field::server, "worker-orcd");
   head.set(http::field::date, http_date());
   head.set("X-Request-Id", request.request_id);
+  if (!request.allowed_origin.empty()) {
+    head.set(http::field::access_control_allow_origin, request.allowed_origin);
+    head.set(http::field::access_control_expose_headers, "X-Request-Id, Retry-After");
+    head.set(http::field::vary, "Origin");
+  }
   if (!keep_alive) {
     head.set(http::field::connection, "close");
   } else if (request.http_1_0) {
@@ -63,6 +68,13 @@ std::string render_reply(const reply& response, const http_request& request, boo
     head.set(http::field::cache_control, "no-store");
   }
   if (!response.allow.empty()) head.set(http::field::allow, response.allow);
+  if (response.status == 401) head.set(http::field::www_authenticate, "Bearer");
+  if (request.method == "OPTIONS" && !request.allowed_origin.empty()) {
+    head.set(http::field::access_control_allow_methods, response.allow);
+    // The wildcard does not cover Authorization.
+    head.set(http::field::access_control_allow_headers, "Authorization, *");
+    head.set(http::field::access_control_max_age, "600");
+  }
   if (response.retry_after_s > 0) head.set(http::field::retry_after, std::to_string(response.retry_after_s));
   std::string text = to_text(head);
   if (request.method != "HEAD") text += response.body;

@@ -17,6 +17,8 @@ struct http_request {
   std::string request_id;               ///< the client's, when usable, or ours
   std::optional<std::string> deadline;  ///< X-Deadline as received
   std::optional<std::string> imc_id;    ///< KRONK_IMC_ID as received
+  std::string authorization;            ///< as received; a secret
+  std::string allowed_origin;           ///< Access-Control-Allow-Origin of the answer; empty: none
   bool http_1_0 = false;
   bool keep_alive = true;
   engine::steady_time received_at{};

@@ -118,12 +118,17 @@ std::string_view kind_name(const json_scalar& value) noexcept {
   }
 }
 
-error unknown_field(std::string_view name) {
+std::string shown_name(std::string_view name) {
   constexpr std::size_t shown_bytes = 64;
   std::size_t end = std::min(name.size(), shown_bytes);
   while (end < name.size() && end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;
   std::string shown(name.substr(0, end));
   if (end < name.size()) shown += "...";
+  return shown;
+}
+
+error unknown_field(std::string_view name) {
+  const std::string shown = shown_name(name);
   return {errc::invalid_request, "unknown field '" + shown + "'", shown};
 }
 

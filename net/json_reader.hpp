@@ -36,7 +36,10 @@ class field_sink {
 /// Error: invalid_request with the byte where the JSON went wrong, or the sink's own error.
 [[nodiscard]] engine::result<void> read_json_object(std::string_view body, field_sink& sink);
 
-/// The refusal of a field that this request does not have; its name is cut to 64 bytes.
+/// A name as a message may show it: cut to 64 bytes.
+[[nodiscard]] std::string shown_name(std::string_view name);
+
+/// The refusal of a field that this request does not have.
 [[nodiscard]] engine::error unknown_field(std::string_view name);
 
 }  // namespace orcd::net

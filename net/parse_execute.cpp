@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "net/execute_fields.hpp"
+#include "net/field_checks.hpp"
 #include "net/json_reader.hpp"
 
 namespace orcd::net {
@@ -18,30 +19,31 @@ result<execute_request> parse_execute(std::string_view body, const execute_limit
   return std::move(fields).finish();
 }
 
-result<std::uint32_t> fit_to_context(const execute_request& request, std::size_t prompt_tokens,
-                                     const execute_limits& limits) {
+result<std::uint32_t> fit_to_context(std::optional<std::uint32_t> max_tokens, std::size_t prompt_tokens,
+                                     const execute_limits& limits, const length_fields& fields) {
   const std::string counted = "the prompt has " + std::to_string(prompt_tokens) + " tokens";
-  const auto too_long = [](std::string message, std::string param) {
-    return error(errc::context_length_exceeded, std::move(message), std::move(param));
+  const auto too_long = [](std::string message, std::string_view param) {
+    return error(errc::context_length_exceeded, std::move(message), std::string(param));
   };
-  if (prompt_tokens == 0) return error(errc::invalid_request, "'prompt' encodes to no token", "prompt");
+  if (prompt_tokens == 0) return refuse_field(fields.prompt, "encodes to no token");
   if (limits.tokens_in_max > 0 && prompt_tokens > limits.tokens_in_max) {
-    return too_long(counted + ", the limit is " + std::to_string(limits.tokens_in_max), "prompt");
+    return too_long(counted + ", the limit is " + std::to_string(limits.tokens_in_max), fields.prompt);
   }
   if (prompt_tokens > limits.context_tokens) {
-    return too_long(counted + ", the context holds " + std::to_string(limits.context_tokens), "prompt");
+    return too_long(counted + ", the context holds " + std::to_string(limits.context_tokens), fields.prompt);
   }
   const std::uint64_t fits = limits.context_tokens - prompt_tokens + 1;
-  if (!request.max_tokens) {
+  if (!max_tokens) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(fits, limits.tokens_out_max));
   }
-  if (*request.max_tokens > fits) {
-    return too_long(counted + " and 'max_tokens' is " + std::to_string(*request.max_tokens) + ": together " +
-                        std::to_string(prompt_tokens + *request.max_tokens - 1) +
-                        " positions, the context holds " + std::to_string(limits.context_tokens),
-                    "max_tokens");
+  if (*max_tokens > fits) {
+    return too_long(counted + " and '" + std::string(fields.max_tokens) + "' is " +
+                        std::to_string(*max_tokens) + ": together " +
+                        std::to_string(prompt_tokens + *max_tokens - 1) + " positions, the context holds " +
+                        std::to_string(limits.context_tokens),
+                    fields.max_tokens);
   }
-  return *request.max_tokens;
+  return *max_tokens;
 }
 
 }  // namespace orcd::net

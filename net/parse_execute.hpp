@@ -43,10 +43,17 @@ struct execute_request {
 [[nodiscard]] engine::result<execute_request> parse_execute(std::string_view body,
                                                             const execute_limits& limits);
 
+/// What the request calls its prompt and its token limit.
+struct length_fields {
+  std::string_view prompt = "prompt";
+  std::string_view max_tokens = "max_tokens";
+};
+
 /// How many tokens the job may produce, given its prompt's length: what was asked for, or else as many
 /// as fit. Errors: context_length_exceeded naming the counts. The last token needs no position of its own.
-[[nodiscard]] engine::result<std::uint32_t> fit_to_context(const execute_request& request,
+[[nodiscard]] engine::result<std::uint32_t> fit_to_context(std::optional<std::uint32_t> max_tokens,
                                                            std::size_t prompt_tokens,
-                                                           const execute_limits& limits);
+                                                           const execute_limits& limits,
+                                                           const length_fields& fields = {});
 
 }  // namespace orcd::net

@@ -11,7 +11,7 @@ struct route {
   endpoint target;
 };
 
-constexpr std::array<route, 7> routes = {{
+constexpr std::array<route, 12> routes = {{
     {"/execute", false, endpoint::execute},
     {"/cancel", false, endpoint::cancel},
     {"/health", true, endpoint::health},
@@ -19,6 +19,11 @@ constexpr std::array<route, 7> routes = {{
     {"/ready", true, endpoint::ready},
     {"/metrics", true, endpoint::metrics},
     {"/shutdown", false, endpoint::shutdown},
+    {"/v1/chat/completions", false, endpoint::chat_completions},
+    {"/v1/completions", false, endpoint::completions},
+    {"/v1/models", true, endpoint::models},
+    {"/tokenize", false, endpoint::tokenize},
+    {"/detokenize", false, endpoint::detokenize},
 }};
 
 std::string_view path_of(std::string_view target) {
@@ -28,6 +33,16 @@ std::string_view path_of(std::string_view target) {
     target = path == std::string_view::npos ? std::string_view("/") : target.substr(path);
   }
   return target.substr(0, target.find('?'));
+}
+
+constexpr std::string_view models_prefix = "/v1/models/";
+constexpr route one_model{models_prefix, true, endpoint::model};
+
+const route* find(std::string_view path) {
+  for (const route& r : routes) {
+    if (r.path == path) return &r;
+  }
+  return path.size() > models_prefix.size() && path.starts_with(models_prefix) ? &one_model : nullptr;
 }
 
 std::string_view methods_of(const route& r) {
@@ -46,18 +61,31 @@ reply answer_options(std::string_view allow) {
 std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target) {
   if (target == "*" && method == "OPTIONS") return answer_options("GET, HEAD, POST, OPTIONS");
   const auto path = path_of(target);
-  for (const route& r : routes) {
-    if (r.path != path) continue;
-    if (r.reads ? method == "GET" || method == "HEAD" : method == "POST") return r.target;
-    if (method == "OPTIONS") return answer_options(methods_of(r));
+  if (const route* const r = find(path)) {
+    if (r->reads ? method == "GET" || method == "HEAD" : method == "POST") return r->target;
+    if (method == "OPTIONS") return answer_options(methods_of(*r));
     reply refused = make_error_reply(engine::error(
-        engine::errc::method_not_allowed, std::string(path) + " takes " + std::string(methods_of(r))));
-    refused.allow = methods_of(r);
+        engine::errc::method_not_allowed, std::string(r->path) + " takes " + std::string(methods_of(*r))));
+    refused.allow = methods_of(*r);
     return refused;
   }
-  return make_error_reply(engine::error(
-      engine::errc::not_found,
-      "no such path; there are /execute, /cancel, /health, /live, /ready, /metrics and /shutdown"));
+  std::string known;
+  for (const route& r : routes) known += (known.empty() ? "" : ", ") + std::string(r.path);
+  return make_error_reply(engine::error(engine::errc::not_found, "no such path; there are " + known));
+}
+
+bool needs_key(endpoint target) noexcept {
+  switch (target) {
+    case endpoint::health:
+    case endpoint::live:
+    case endpoint::ready:
+    case endpoint::metrics: return false;
+    default: return true;
+  }
+}
+
+std::string_view model_of(std::string_view target) noexcept {
+  return path_of(target).substr(models_prefix.size());
 }
 
 std::string_view query_of(std::string_view target) noexcept {

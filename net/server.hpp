@@ -8,8 +8,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/base/error.hpp"
+#include "net/api_keys.hpp"
 
 namespace boost::asio {
 class io_context;
@@ -17,6 +19,7 @@ class io_context;
 
 namespace orcd::engine {
 class admission;
+class chat_format;
 class job_service;
 class narrator;
 class tokenizer;
@@ -62,6 +65,10 @@ struct server_config {
   /// /health and /live say so when a job runs and no step has ended for this long.
   std::chrono::seconds stall_threshold{30};
   metrics_compat compat = metrics_compat::none;
+  api_keys keys;                          ///< none: every request is served
+  std::vector<std::string> cors_origins;  ///< see cors.hpp; empty: no page of another origin
+  bool logit_bias = false;                ///< the accelerator takes biases
+  bool request_template = false;          ///< a request may bring its own chat template
 };
 
 /// What the server serves from; all outlive it.
@@ -74,6 +81,7 @@ struct server_context {
   engine::narrator& narrator;
   std::function<void()> request_shutdown;           ///< POST /shutdown
   std::function<engine::memory_counts()> memory{};  ///< unset: all 0. Must not wait.
+  const engine::chat_format* chat = nullptr;        ///< null: no chat completions
 };
 
 class server {

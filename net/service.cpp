@@ -25,7 +25,12 @@ cache_facts cache_now(const engine::cache_state& cache) {
 }  // namespace
 
 service::service(server_config c, server_context ctx)
-    : config(std::move(c)), context(std::move(ctx)), created_at_(steady_clock::now()) {}
+    : config(std::move(c)),
+      context(std::move(ctx)),
+      created_at_(steady_clock::now()),
+      created_(std::chrono::duration_cast<std::chrono::seconds>(
+                   std::chrono::system_clock::now().time_since_epoch())
+                   .count()) {}
 
 bool service::draining() const noexcept {
   return stopping || context.admission.draining() || context.state.get() == engine::lifecycle::draining;

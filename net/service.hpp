@@ -36,6 +36,8 @@ class service {
   [[nodiscard]] bool draining() const noexcept;
   [[nodiscard]] health_facts facts() const;
   [[nodiscard]] metrics_snapshot snapshot() const;
+  /// When this was made, in seconds since 1970.
+  [[nodiscard]] std::int64_t created() const noexcept { return created_; }
   void count_response(unsigned status) { ++metrics.responses[status]; }
   /// Asks one job, or all of them, to end. Unknown ids are ignored.
   void cancel(const std::string& job_id, engine::cancel_reason reason);
@@ -43,6 +45,7 @@ class service {
 
  private:
   const engine::steady_time created_at_;
+  const std::int64_t created_;
 };
 
 }  // namespace orcd::net

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "net/cors.hpp"
 #include "net/handlers.hpp"
 #include "net/read_limit.hpp"
 #include "net/request_fields.hpp"
@@ -103,7 +104,7 @@ asio::awaitable<read_result> read_body(service& s, connection& c, request_parser
   co_return read_result::refused;
 }
 
-http_request take_request(request_parser& parser, engine::steady_time received_at) {
+http_request take_request(const service& s, request_parser& parser, engine::steady_time received_at) {
   auto message = parser.release();
   http_request request;
   request.method = message.method_string();
@@ -117,6 +118,8 @@ http_request take_request(request_parser& parser, engine::steady_time received_a
   if (deadline != message.end()) request.deadline = std::string(deadline->value());
   const auto imc_id = message.find("KRONK_IMC_ID");
   if (imc_id != message.end()) request.imc_id = std::string(imc_id->value());
+  request.authorization = message[http::field::authorization];
+  request.allowed_origin = allowed_origin(s.config.cors_origins, message[http::field::origin]);
   request.body = std::move(message.body());
   return request;
 }
@@ -130,13 +133,27 @@ asio::awaitable<void> write_refusal(service& s, connection& c, head_problem prob
   co_await write_reply(s, c, nothing, std::move(refusal));
 }
 
+engine::error no_key() {
+  return {engine::errc::unauthorized, "this worker needs an API key: Authorization: Bearer KEY"};
+}
+
 asio::awaitable<bool> route_request(service& s, connection& c, const http_request& request) {
   auto route = find_route(request.method, request.target);
   if (auto* refused = std::get_if<reply>(&route)) {
     co_return co_await write_reply(s, c, request, std::move(*refused));
   }
   const endpoint target = std::get<endpoint>(route);
+  if (needs_key(target) && !s.config.keys.accepts(request.authorization)) {
+    reply refusal = make_error_reply(no_key());
+    co_return co_await write_reply(s, c, request, std::move(refusal));
+  }
   if (target == endpoint::execute) co_return co_await handle_execute(s, c, request);
+  if (target == endpoint::chat_completions) {
+    co_return co_await handle_completion(s, c, request, completion_kind::chat);
+  }
+  if (target == endpoint::completions) {
+    co_return co_await handle_completion(s, c, request, completion_kind::text);
+  }
   reply response = answer(s, target, request);
   co_return co_await write_reply(s, c, request, std::move(response));
 }
@@ -167,7 +184,7 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
   }
   if (outcome == read_result::refused) co_await write_refusal(s, c, problem);
   if (outcome != read_result::ok) co_return false;
-  const http_request request = take_request(parser, received_at);
+  const http_request request = take_request(s, parser, received_at);
   co_return co_await route_request(s, c, request);
 }
 

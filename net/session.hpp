@@ -5,6 +5,7 @@
 #include <string>
 
 #include "net/asio.hpp"
+#include "net/completion_request.hpp"
 #include "net/http_request.hpp"
 #include "net/service.hpp"
 
@@ -21,5 +22,9 @@ asio::awaitable<bool> write_reply(service& s, connection& c, const http_request&
 
 /// POST /execute: the whole life of one job (execute.cpp). Returns as write_reply does.
 asio::awaitable<bool> handle_execute(service& s, connection& c, const http_request& request);
+
+/// POST /v1/chat/completions and /v1/completions (completions.cpp). Returns as write_reply does.
+asio::awaitable<bool> handle_completion(service& s, connection& c, const http_request& request,
+                                        completion_kind kind);
 
 }  // namespace orcd::net

@@ -9,10 +9,6 @@
 namespace orcd::net {
 namespace {
 
-std::string_view to_string(engine::finish_reason reason) {
-  return reason == engine::finish_reason::stop ? "stop" : "length";
-}
-
 /// The figures of a job, the same in `metrics` and `end`.
 void append_stats(json_object& json, const engine::job_stats& stats) {
   json.integer("tokens_in", stats.tokens_in)
@@ -28,6 +24,10 @@ void append_stats(json_object& json, const engine::job_stats& stats) {
 }
 
 }  // namespace
+
+std::string_view to_string(engine::finish_reason reason) noexcept {
+  return reason == engine::finish_reason::stop ? "stop" : "length";
+}
 
 void append_started(std::string& out, const started_fields& fields) {
   out += "event: started\ndata: ";

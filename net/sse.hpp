@@ -31,6 +31,9 @@ void append_error(std::string& out, const engine::error& failure);
 /// A comment that clients skip; keeps proxies from closing a silent stream.
 void append_keep_alive(std::string& out);
 
+/// "stop" or "length".
+[[nodiscard]] std::string_view to_string(engine::finish_reason reason) noexcept;
+
 /// "2026-01-02T03:04:05.678Z".
 [[nodiscard]] std::string to_rfc3339(std::chrono::system_clock::time_point time);
 

@@ -2,7 +2,7 @@
 #include <boost/json.hpp>
 
 #include "app/inspect/inspect.hpp"
-#include "engine/chat/chat_template.hpp"
+#include "engine/chat_format.hpp"
 #include "engine/gguf/gguf_file.hpp"
 
 namespace orcd::app {
@@ -21,31 +21,17 @@ struct source {
   json::object tokens;
 };
 
-/// The text of the token that a key names; empty where the file has none.
-result<std::string> token_text(const engine::gguf_file& file, const std::vector<std::string_view>& tokens,
-                               std::string_view key) {
-  const auto id = file.get_unsigned(key, tokens.size());
-  if (!id) return id.error();
-  return *id < tokens.size() ? valid_utf8(tokens[*id]) : std::string();
-}
-
 result<source> from_gguf(const std::string& location) {
   const auto file = engine::gguf_file::open(location);
   if (!file) return file.error();
-  const auto text = file->get_string("tokenizer.chat_template", "");
+  auto text = engine::chat_template_text(*file);
   if (!text) return text.error();
   if (text->empty()) {
     return error{errc::invalid_request, location + ": has no tokenizer.chat_template", "chat_template"};
   }
-  const auto tokens = file->get_strings("tokenizer.ggml.tokens");
+  auto tokens = engine::special_token_texts(*file);
   if (!tokens) return tokens.error();
-  source out{std::string(*text), {}};
-  for (const std::string name : {"bos", "eos", "unknown", "padding"}) {
-    auto token = token_text(*file, *tokens, "tokenizer.ggml." + name + "_token_id");
-    if (!token) return token.error();
-    out.tokens[(name == "unknown" ? "unk" : name == "padding" ? "pad" : name) + "_token"] = std::move(*token);
-  }
-  return out;
+  return source{std::move(*text), std::move(*tokens)};
 }
 
 /// A GGUF file by its first bytes or by how only a model can be named; else a file that holds a template.
@@ -101,12 +87,11 @@ result<json::object> read_variables(const inspect_arguments& arguments, std::ist
 result<std::string> inspect_chat(const inspect_arguments& arguments, std::istream& in) {
   auto from = open_source(arguments.model);
   if (!from) return from.error();
-  const auto compiled = engine::chat_template::compile(from->text);
-  if (!compiled) return compiled.error();
+  const auto format = engine::chat_format::make(from->text, std::move(from->tokens));
+  if (!format) return format.error();
   auto variables = read_variables(arguments, in);
   if (!variables) return variables.error();
-  for (const auto& token : from->tokens) variables->emplace(token.key(), token.value());
-  auto prompt = compiled->render(*variables);
+  auto prompt = format->render(std::move(*variables));
   if (!prompt) return prompt.error();
   if (!arguments.json) return std::move(*prompt) + "\n";
   const json::object out{{"bytes", prompt->size()}, {"prompt", valid_utf8(*prompt)}};

@@ -43,8 +43,9 @@ BOOST_AUTO_TEST_CASE(the_sample_config_shows_every_option_with_values_that_are_a
 
 BOOST_AUTO_TEST_CASE(every_row_refuses_what_it_cannot_be) {
   // No option of the table takes a control character; one that does has lost its check.
+  const std::set<std::string> paths{"model", "tokenizer", "chat-template", "api-key-file"};
   for (const auto& row : app::option_table()) {
-    if (row.name == "model" || row.name == "tokenizer") continue;  // any byte is a path
+    if (paths.contains(row.name)) continue;  // any byte is a path
     app::options out;
     BOOST_TEST(row.assign("\x01", out).has_value(), row.name);
     BOOST_TEST(row.assign("", out).has_value(), row.name);

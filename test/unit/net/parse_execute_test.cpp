@@ -258,23 +258,23 @@ BOOST_AUTO_TEST_CASE(stop_strings_are_bounded) {
 BOOST_AUTO_TEST_CASE(fit_names_the_counts) {
   auto l = limits();
   execute_request r;
-  BOOST_TEST(fit_to_context(r, 1, l).value() == 1'000U);
-  BOOST_TEST(fit_to_context(r, 1'000, l).value() == 1U);
-  const auto longer = fit_to_context(r, 1'001, l);
+  BOOST_TEST(fit_to_context(r.max_tokens, 1, l).value() == 1'000U);
+  BOOST_TEST(fit_to_context(r.max_tokens, 1'000, l).value() == 1U);
+  const auto longer = fit_to_context(r.max_tokens, 1'001, l);
   BOOST_TEST((longer.error().code == errc::context_length_exceeded));
   BOOST_TEST(mentions(longer.error(), "1001"));
   BOOST_TEST(mentions(longer.error(), "1000"));
   r.max_tokens = 11;
-  BOOST_TEST(fit_to_context(r, 990, l).value() == 11U);
-  const auto together = fit_to_context(r, 991, l);
+  BOOST_TEST(fit_to_context(r.max_tokens, 990, l).value() == 11U);
+  const auto together = fit_to_context(r.max_tokens, 991, l);
   BOOST_TEST((together.error().code == errc::context_length_exceeded));
   BOOST_TEST(mentions(together.error(), "1001 positions"));
   l.tokens_in_max = 5;
-  BOOST_TEST(mentions(fit_to_context(r, 6, l).error(), "limit is 5"));
+  BOOST_TEST(mentions(fit_to_context(r.max_tokens, 6, l).error(), "limit is 5"));
   l.tokens_out_max = 7;
   r.max_tokens.reset();
-  BOOST_TEST(fit_to_context(r, 5, l).value() == 7U);
-  BOOST_TEST(!fit_to_context(r, 0, l).has_value());
+  BOOST_TEST(fit_to_context(r.max_tokens, 5, l).value() == 7U);
+  BOOST_TEST(!fit_to_context(r.max_tokens, 0, l).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

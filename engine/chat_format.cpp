@@ -1,0 +1,74 @@
+#include "engine/chat_format.hpp"
+
+#include <array>
+#include <utility>
+
+#include "engine/text/utf8_buffer.hpp"
+
+namespace orcd::engine {
+namespace {
+
+struct named_token {
+  const char* key;
+  const char* variable;
+};
+constexpr std::array<named_token, 4> named_tokens{{{"tokenizer.ggml.bos_token_id", "bos_token"},
+                                                   {"tokenizer.ggml.eos_token_id", "eos_token"},
+                                                   {"tokenizer.ggml.unknown_token_id", "unk_token"},
+                                                   {"tokenizer.ggml.padding_token_id", "pad_token"}}};
+
+std::string valid_text(std::string_view bytes) {
+  utf8_buffer buffer;
+  std::string text = buffer.push(bytes);
+  return text + buffer.finish();
+}
+
+}  // namespace
+
+result<boost::json::object> special_token_texts(const gguf_file& file) {
+  const auto tokens = file.get_strings("tokenizer.ggml.tokens");
+  if (!tokens) return tokens.error();
+  boost::json::object out;
+  for (const auto& [key, variable] : named_tokens) {
+    const auto id = file.get_unsigned(key, tokens->size());
+    if (!id) return id.error();
+    out[variable] = *id < tokens->size() ? valid_text((*tokens)[*id]) : std::string();
+  }
+  return out;
+}
+
+result<std::string> chat_template_text(const gguf_file& file) {
+  const auto text = file.get_string("tokenizer.chat_template", "");
+  if (!text) return text.error();
+  return std::string(*text);
+}
+
+chat_format::chat_format(chat_template compiled, boost::json::object special_tokens)
+    : template_(std::move(compiled)), special_tokens_(std::move(special_tokens)) {
+  if (const auto* bos = special_tokens_.if_contains("bos_token")) {
+    if (bos->is_string()) bos_ = std::string(bos->get_string());
+  }
+}
+
+result<chat_format> chat_format::make(std::string_view template_text, boost::json::object special_tokens) {
+  auto compiled = chat_template::compile(template_text);
+  if (!compiled) return compiled.error();
+  return chat_format(std::move(*compiled), std::move(special_tokens));
+}
+
+result<chat_format> chat_format::with_template(std::string_view template_text) const {
+  return make(template_text, special_tokens_);
+}
+
+result<std::string> chat_format::render(boost::json::object variables) const {
+  for (const auto& token : special_tokens_) variables.emplace(token.key(), token.value());
+  return template_.render(variables);
+}
+
+std::vector<token_id> chat_format::encode(std::string_view prompt, const tokenizer& vocabulary) const {
+  encode_options options;
+  options.add_special = bos_.empty() || !prompt.starts_with(bos_);
+  return vocabulary.encode(prompt, options);
+}
+
+}  // namespace orcd::engine

@@ -1,0 +1,352 @@
+#include "net/completion_fields.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "net/chat_messages.hpp"
+#include "net/parse_execute.hpp"
+
+namespace orcd::net {
+namespace {
+
+namespace json = boost::json;
+using engine::errc;
+using engine::error;
+using engine::result;
+
+/// Names that the server itself gives a template.
+constexpr std::array<std::string_view, 8> own_variables = {
+    "messages",  "tools",     "documents", "add_generation_prompt",
+    "bos_token", "eos_token", "unk_token", "pad_token"};
+
+}  // namespace
+
+error completion_fields::wrong_kind(std::string_view must, value_ref value) const {
+  return refuse("must be " + std::string(must) + ", it is " + std::string(kind_name(value)));
+}
+
+result<json_scalar> completion_fields::scalar(std::string_view must, value_ref value) const {
+  auto out = scalar_of(value);
+  if (!out) return wrong_kind(must, value);
+  return *out;
+}
+
+result<std::uint64_t> completion_fields::integer(value_ref value, std::uint64_t low,
+                                                 std::uint64_t high) const {
+  const auto number = scalar("an integer", value);
+  if (!number) return number.error();
+  return check_integer(field_, *number, low, high);
+}
+
+result<bool> completion_fields::flag(value_ref value) const {
+  const auto truth = scalar("true or false", value);
+  if (!truth) return truth.error();
+  return check_flag(field_, *truth);
+}
+
+result<void> completion_fields::take_model(value_ref value) {
+  if (!value.is_string()) return wrong_kind("a string", value);
+  const std::string_view name = value.get_string();
+  if (name == limits_.model) return {};
+  return error(
+      errc::not_found,
+      "there is no model '" + shown_name(name) + "', this worker serves '" + std::string(limits_.model) + "'",
+      "model");
+}
+
+result<void> completion_fields::take_messages(value_ref value) {
+  auto messages = read_messages(value);
+  if (!messages) return messages.error();
+  request_.messages = std::move(*messages);
+  has_messages_ = true;
+  return {};
+}
+
+result<void> completion_fields::token_ids(const json::array& ids) {
+  const auto most = limits_.lengths.context_tokens;
+  if (ids.size() > most) {
+    return error(
+        errc::context_length_exceeded,
+        "the prompt has " + std::to_string(ids.size()) + " tokens, the context holds " + std::to_string(most),
+        "prompt");
+  }
+  for (const auto& id : ids) {
+    const auto number = integer(id, 0, limits_.vocab - 1);
+    if (!number) return number.error();
+    request_.prompt_tokens.push_back(static_cast<engine::token_id>(*number));
+  }
+  return {};
+}
+
+result<void> completion_fields::take_prompt(value_ref value) {
+  const json::value* prompt = &value;
+  const auto* list = value.if_array();
+  if (list != nullptr && list->empty()) return refuse("must not be empty");
+  if (list != nullptr && (list->front().is_string() || list->front().is_array())) {
+    if (list->size() > 1) {
+      return refuse("may be a list of one prompt, it has " + std::to_string(list->size()));
+    }
+    prompt = &list->front();
+  }
+  if (const auto* ids = prompt->if_array()) {
+    if (ids->empty()) return refuse("must not be empty");
+    return token_ids(*ids);
+  }
+  if (!prompt->is_string()) return wrong_kind("a string or a list of token ids", *prompt);
+  if (prompt->get_string().empty()) return refuse("must not be empty");
+  request_.prompt = std::string(prompt->get_string());
+  return check_length(field_, *request_.prompt, limits_.lengths.prompt_chars_max);
+}
+
+result<void> completion_fields::take_template(value_ref value) {
+  if (!limits_.request_template) {
+    return refuse("is taken only by a worker that was started with --allow-request-template");
+  }
+  if (!value.is_string()) return wrong_kind("a string", value);
+  request_.chat_template = std::string(value.get_string());
+  return {};
+}
+
+result<void> completion_fields::add_variable(std::string_view name, value_ref value) {
+  if (std::find(own_variables.begin(), own_variables.end(), name) != own_variables.end()) {
+    return refuse("must not set '" + std::string(name) + "'");
+  }
+  if (!request_.template_variables.emplace(name, value).second) {
+    return refuse("sets '" + shown_name(name) + "', which another field sets too");
+  }
+  return {};
+}
+
+result<void> completion_fields::take_template_variables(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  for (const auto& variable : value.get_object()) {
+    if (auto added = add_variable(variable.key(), variable.value()); !added) return added;
+  }
+  return {};
+}
+
+result<void> completion_fields::take_template_variable(value_ref value) {
+  if (field_ == "enable_thinking") {
+    if (const auto truth = flag(value); !truth) return truth.error();
+  } else if (!value.is_string()) {
+    return wrong_kind("a string", value);
+  }
+  return add_variable(field_, value);
+}
+
+result<void> completion_fields::take_max_tokens(value_ref value) {
+  const auto number = integer(value, 1, limits_.lengths.tokens_out_max);
+  if (!number) return number.error();
+  const auto tokens = static_cast<std::uint32_t>(*number);
+  if (request_.max_tokens && *request_.max_tokens != tokens) {
+    return refuse("is " + std::to_string(tokens) + ", but '" + std::string(request_.max_tokens_field) +
+                  "' is " + std::to_string(*request_.max_tokens));
+  }
+  request_.max_tokens = tokens;
+  request_.max_tokens_field = find_rule(field_)->name;
+  return {};
+}
+
+result<void> completion_fields::take_timeout(value_ref value) {
+  constexpr auto unbounded = std::uint64_t{std::numeric_limits<std::int64_t>::max()} / 1'000'000;
+  const auto longest = limits_.lengths.inference_timeout.count();
+  const auto number = integer(value, 1, longest > 0 ? static_cast<std::uint64_t>(longest) : unbounded);
+  if (!number) return number.error();
+  request_.timeout = std::chrono::milliseconds(*number);
+  return {};
+}
+
+result<void> completion_fields::take_choices(value_ref value) {
+  const auto number = integer(value, 1, limits_.choices_max);
+  if (!number) return number.error();
+  request_.choices = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+result<void> completion_fields::take_best_of(value_ref value) {
+  const auto number = integer(value, 1, limits_.choices_max);
+  if (!number) return number.error();
+  best_of_ = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+result<void> completion_fields::take_stop(value_ref value) {
+  const auto add = [this](value_ref stop) -> result<void> {
+    if (!stop.is_string()) return wrong_kind("a string or an array of strings", stop);
+    return add_stop(field_, std::string(stop.get_string()), completion_stops_max, request_.stop);
+  };
+  if (!value.is_array()) return add(value);
+  for (const auto& stop : value.get_array()) {
+    if (auto added = add(stop); !added) return added;
+  }
+  return {};
+}
+
+result<void> completion_fields::take_seed(value_ref value) {
+  // OpenAI's seeds are signed; a negative one is as good as any.
+  if (const auto* negative = value.if_int64(); negative != nullptr && *negative < 0) {
+    request_.seed = static_cast<std::uint64_t>(*negative);
+    return {};
+  }
+  const auto number = integer(value, 0, std::numeric_limits<std::uint64_t>::max());
+  if (!number) return number.error();
+  request_.seed = *number;
+  return {};
+}
+
+result<void> completion_fields::take_real(value_ref value) {
+  struct real_field {
+    std::string_view name;
+    real_range range;
+    float engine::sampling_params::*to;
+  };
+  using params = engine::sampling_params;
+  constexpr std::array<real_field, 6> fields{
+      {{"temperature", temperature_range, &params::temperature},
+       {"top_p", top_p_range, &params::top_p},
+       {"min_p", min_p_range, &params::min_p},
+       {"repetition_penalty", repetition_penalty_range, &params::repetition_penalty},
+       {"presence_penalty", penalty_range, &params::presence_penalty},
+       {"frequency_penalty", penalty_range, &params::frequency_penalty}}};
+  const auto* const found =
+      std::find_if(fields.begin(), fields.end(), [this](const auto& f) { return f.name == field_; });
+  const auto given = scalar("a number", value);
+  if (!given) return given.error();
+  const auto number = check_real(field_, *given, found->range);
+  if (!number) return number.error();
+  request_.sampling.*found->to = *number;
+  return {};
+}
+
+result<void> completion_fields::take_count(value_ref value) {
+  const bool window = field_ == "repeat_last_n";
+  const auto number = integer(value, 0, window ? repeat_last_n_max : top_k_max);
+  if (!number) return number.error();
+  (window ? request_.sampling.repeat_last_n : request_.sampling.top_k) = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+result<void> completion_fields::take_logit_bias(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  const auto& biases = value.get_object();
+  if (biases.size() > logit_biases_max) {
+    return refuse("may have " + std::to_string(logit_biases_max) + " tokens, it has " +
+                  std::to_string(biases.size()));
+  }
+  if (!biases.empty() && !limits_.logit_bias) return refuse("is not supported by this worker's backend");
+  for (const auto& bias : biases) {
+    const std::string_view key = bias.key();
+    std::uint32_t id = 0;
+    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (parsed.ec != std::errc{} || parsed.ptr != key.data() + key.size() || id >= limits_.vocab) {
+      return refuse("has the key '" + shown_name(key) + "', which is no token id below " +
+                    std::to_string(limits_.vocab));
+    }
+    const auto given = scalar("numbers by token id", bias.value());
+    if (!given) return given.error();
+    const auto amount = check_real(field_, *given, {-logit_bias_max, logit_bias_max});
+    if (!amount) return amount.error();
+    request_.sampling.biases.push_back({static_cast<engine::token_id>(id), *amount});
+  }
+  return {};
+}
+
+result<void> completion_fields::take_logprobs(value_ref value) {
+  if (request_.kind == completion_kind::chat) {
+    const auto truth = flag(value);
+    if (!truth) return truth.error();
+    request_.logprobs = *truth;
+    return {};
+  }
+  return take_logprob_count(value);
+}
+
+result<void> completion_fields::take_logprob_count(value_ref value) {
+  const auto number = integer(value, 0, engine::top_logprobs_max);
+  if (!number) return number.error();
+  request_.top_logprobs = static_cast<std::uint32_t>(*number);
+  if (request_.kind == completion_kind::text) request_.logprobs = true;
+  has_top_logprobs_ = request_.kind == completion_kind::chat;
+  return {};
+}
+
+result<void> completion_fields::take_stream_options(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  has_stream_options_ = true;
+  for (const auto& option : value.get_object()) {
+    field_ = "stream_options." + shown_name(option.key());
+    if (option.value().is_null()) continue;
+    if (option.key() == "include_obfuscation") {
+      if (const auto off = take_only_false(option.value()); !off) return off;
+      continue;
+    }
+    if (option.key() != "include_usage") return refuse("is not supported");
+    const auto truth = flag(option.value());
+    if (!truth) return truth.error();
+    request_.include_usage = *truth;
+  }
+  return {};
+}
+
+result<void> completion_fields::take_flag(value_ref value) {
+  const auto truth = flag(value);
+  if (!truth) return truth.error();
+  if (field_ == "stream") request_.stream = *truth;
+  if (field_ == "ignore_eos") request_.ignore_eos = *truth;
+  if (field_ == "parallel_tool_calls") request_.constraints.parallel_tool_calls = *truth;
+  return {};
+}
+
+result<void> completion_fields::take_tools(value_ref value) {
+  if (!value.is_array()) return wrong_kind("an array", value);
+  request_.constraints.tools = value.get_array();
+  return {};
+}
+
+result<void> completion_fields::take_tool_choice(value_ref value) {
+  if (!value.is_string() && !value.is_object()) return wrong_kind("a string or an object", value);
+  request_.constraints.tool_choice = value;
+  return {};
+}
+
+result<void> completion_fields::take_response_format(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  request_.constraints.response_format = value;
+  return {};
+}
+
+result<void> completion_fields::take_label(value_ref value) {
+  if (!value.is_string()) return wrong_kind("a string", value);
+  return {};
+}
+
+result<void> completion_fields::take_metadata(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  return {};
+}
+
+result<void> completion_fields::take_only_false(value_ref value) {
+  const auto truth = flag(value);
+  if (!truth) return truth.error();
+  if (*truth) return refuse("must be false: this worker has no such thing");
+  return {};
+}
+
+result<void> completion_fields::take_service_tier(value_ref value) {
+  if (value == json::value("auto") || value == json::value("default")) return {};
+  return refuse("must be 'auto' or 'default': there is one tier");
+}
+
+result<void> completion_fields::take_modalities(value_ref value) {
+  if (value == json::value(json::array{"text"})) return {};
+  return refuse("must be [\"text\"]");
+}
+
+result<void> completion_fields::take_unsupported(value_ref) {
+  return refuse("is not supported");
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,76 @@
+// POST /v1/chat/completions and /v1/completions: one job for each choice, answered together.
+// Source: issue 5, features.md (d).
+
+#include <utility>
+
+#include "net/completion_answer.hpp"
+#include "net/prepare_completion.hpp"
+#include "net/run_jobs.hpp"
+#include "net/session.hpp"
+
+namespace orcd::net {
+namespace {
+
+completion_identity identity_of(const service& s, const prepared_completion& prepared,
+                                std::chrono::system_clock::time_point now) {
+  completion_identity out;
+  out.kind = prepared.asked.kind;
+  out.id = prepared.id;
+  out.created = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
+  out.model = s.context.identity.model_name;
+  out.system_fingerprint = s.context.identity.system_fingerprint;
+  out.stream = prepared.asked.stream;
+  out.include_usage = prepared.asked.include_usage;
+  out.logprobs = prepared.asked.logprobs;
+  out.choices = prepared.asked.choices;
+  return out;
+}
+
+job_batch make_batch(const service& s, prepared_completion prepared,
+                     std::chrono::system_clock::time_point now) {
+  const auto answer = std::make_shared<completion_answer>(identity_of(s, prepared, now));
+  job_batch batch;
+  for (std::uint32_t i = 0; i < prepared.jobs.size(); ++i) {
+    auto config = execution_config_of(s, prepared.jobs[i], prepared.deadline_is_final);
+    // Nothing can be said before the end of an answer that is no stream.
+    if (!prepared.asked.stream) config.keep_alive = std::chrono::hours(24);
+    batch.runs.emplace_back(std::move(config), engine::token_stream(s.context.tokenizer, prepared.asked.stop),
+                            make_choice_output(answer, i, s.context.tokenizer));
+  }
+  batch.id = std::move(prepared.id);
+  batch.jobs = std::move(prepared.jobs);
+  batch.form.streams = prepared.asked.stream;
+  batch.form.closing = [answer] { return answer->closing(); };
+  batch.form.whole = [answer] { return answer->whole(); };
+  batch.prompt_chars = prepared.prompt_chars;
+  batch.prompt_digest = std::move(prepared.prompt_digest);
+  batch.deadline_left = prepared.deadline_left;
+  return batch;
+}
+
+completion_context completion_context_of(const service& s) {
+  const auto& identity = s.context.identity;
+  completion_limits limits{s.config.execute, identity.model_name};
+  limits.vocab = s.context.tokenizer.vocab_size();
+  limits.choices_max = identity.slots;
+  limits.logit_bias = s.config.logit_bias;
+  limits.request_template = s.config.request_template;
+  return {limits, s.context.tokenizer, s.context.chat};
+}
+
+}  // namespace
+
+asio::awaitable<bool> handle_completion(service& s, connection& c, const http_request& request,
+                                        completion_kind kind) {
+  if (const auto open = check_open(s); !open) {
+    co_return co_await refuse_jobs(s, c, request, open.error());
+  }
+  const auto now = std::chrono::system_clock::now();
+  const auto context = completion_context_of(s);
+  auto prepared = prepare_completion(request, kind, context, now);
+  if (!prepared) co_return co_await refuse_jobs(s, c, request, prepared.error());
+  job_batch batch = make_batch(s, std::move(*prepared), now);
+  co_return co_await run_jobs(s, c, request, std::move(batch));
+}
+
+}  // namespace orcd::net

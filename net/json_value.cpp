@@ -1,0 +1,143 @@
+#include "net/json_value.hpp"
+
+#include <boost/json/basic_parser_impl.hpp>
+#include <boost/json/value_stack.hpp>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace orcd::net {
+namespace {
+
+using boost::json::error_code;
+using boost::json::string_view;
+using engine::errc;
+using engine::error;
+using engine::result;
+
+/// The event handler that boost::json::basic_parser drives: builds the tree, and remembers the keys of the
+/// objects that are open. A set in order, because its cost cannot be raised by choosing keys.
+struct tree_handler {
+  static constexpr std::size_t max_array_size = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t max_object_size = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t max_string_size = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t max_key_size = std::numeric_limits<std::size_t>::max();
+
+  boost::json::value_stack stack;
+  std::vector<std::set<std::string>> keys;
+  std::string key;
+  std::string repeated;  ///< the key that was given twice
+
+  bool on_document_begin(error_code&) {
+    stack.reset();
+    return true;
+  }
+  bool on_document_end(error_code&) { return true; }
+  bool on_object_begin(error_code&) {
+    keys.emplace_back();
+    return true;
+  }
+  bool on_object_end(std::size_t n, error_code&) {
+    keys.pop_back();
+    stack.push_object(n);
+    return true;
+  }
+  bool on_array_begin(error_code&) { return true; }
+  bool on_array_end(std::size_t n, error_code&) {
+    stack.push_array(n);
+    return true;
+  }
+  bool on_key_part(string_view s, std::size_t, error_code&) {
+    key.append(s.data(), s.size());
+    return true;
+  }
+  bool on_key(string_view s, std::size_t, error_code& ec) {
+    key.append(s.data(), s.size());
+    stack.push_key(key);
+    if (!keys.back().insert(key).second) {
+      repeated = shown_name(key);
+      ec = boost::json::make_error_code(boost::json::error::syntax);
+      return false;
+    }
+    key.clear();
+    return true;
+  }
+  bool on_string_part(string_view s, std::size_t, error_code&) {
+    stack.push_chars(s);
+    return true;
+  }
+  bool on_string(string_view s, std::size_t, error_code&) {
+    stack.push_string(s);
+    return true;
+  }
+  bool on_number_part(string_view, error_code&) { return true; }
+  bool on_int64(std::int64_t i, string_view, error_code&) {
+    stack.push_int64(i);
+    return true;
+  }
+  bool on_uint64(std::uint64_t u, string_view, error_code&) {
+    stack.push_uint64(u);
+    return true;
+  }
+  bool on_double(double d, string_view, error_code&) {
+    stack.push_double(d);
+    return true;
+  }
+  bool on_bool(bool b, error_code&) {
+    stack.push_bool(b);
+    return true;
+  }
+  bool on_null(error_code&) {
+    stack.push_null();
+    return true;
+  }
+  bool on_comment_part(string_view, error_code&) { return true; }
+  bool on_comment(string_view, error_code&) { return true; }
+};
+
+}  // namespace
+
+result<boost::json::object> read_json_tree(std::string_view body) {
+  boost::json::parse_options strict;
+  strict.max_depth = json_depth_max;
+  boost::json::basic_parser<tree_handler> parser(strict);
+  error_code ec;
+  const std::size_t used = parser.write_some(false, body.data(), body.size(), ec);
+  if (!ec && used < body.size()) ec = boost::json::make_error_code(boost::json::error::extra_data);
+  auto& handler = parser.handler();
+  if (ec && !handler.repeated.empty()) {
+    return error(errc::invalid_request, "'" + handler.repeated + "' is given twice", handler.repeated);
+  }
+  if (ec) {
+    return error(errc::invalid_request, "the body is not valid JSON at byte " + std::to_string(used) +
+                                            " of " + std::to_string(body.size()) + ": " + ec.message());
+  }
+  auto tree = handler.stack.release();
+  if (!tree.is_object()) return error(errc::invalid_request, "the body must be one JSON object");
+  return std::move(tree.get_object());
+}
+
+std::optional<json_scalar> scalar_of(const boost::json::value& value) {
+  switch (value.kind()) {
+    case boost::json::kind::null: return json_scalar(nullptr);
+    case boost::json::kind::bool_: return json_scalar(value.get_bool());
+    case boost::json::kind::int64: return json_scalar(value.get_int64());
+    case boost::json::kind::uint64: return json_scalar(value.get_uint64());
+    case boost::json::kind::double_: return json_scalar(value.get_double());
+    default: return std::nullopt;
+  }
+}
+
+std::string_view kind_name(const boost::json::value& value) noexcept {
+  switch (value.kind()) {
+    case boost::json::kind::string: return "a string";
+    case boost::json::kind::array: return "an array";
+    case boost::json::kind::object: return "an object";
+    case boost::json::kind::bool_: return "a boolean";
+    case boost::json::kind::null: return "null";
+    default: return "a number";
+  }
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,48 @@
+#include "net/models.hpp"
+
+#include <string>
+
+#include "net/json_reader.hpp"
+#include "net/json_text.hpp"
+
+namespace orcd::net {
+namespace {
+
+std::string model_object(const engine::worker_identity& identity, std::int64_t created) {
+  std::string out;
+  json_object json(out);
+  json.text("id", identity.model_name)
+      .text("object", "model")
+      .integer("created", created)
+      .text("owned_by", "worker-orcd");
+  json_object meta = json.object("meta");
+  meta.text("architecture", identity.architecture)
+      .text("quant_kind", identity.quant_kind)
+      .integer("context_tokens", identity.context_tokens)
+      .integer("slots", identity.slots);
+  // Hashing a large file takes longer than loading it.
+  if (identity.digest.empty()) {
+    meta.null("digest");
+  } else {
+    meta.text("digest", identity.digest);
+  }
+  meta.close();
+  json.close();
+  return out;
+}
+
+}  // namespace
+
+reply answer_models(const engine::worker_identity& identity, std::int64_t created) {
+  return make_json_reply(200, R"({"object":"list","data":[)" + model_object(identity, created) + "]}");
+}
+
+reply answer_model(const engine::worker_identity& identity, std::int64_t created, std::string_view id) {
+  if (id == identity.model_name) return make_json_reply(200, model_object(identity, created));
+  return make_error_reply(
+      {engine::errc::not_found,
+       "there is no model '" + shown_name(id) + "', this worker serves '" + identity.model_name + "'",
+       "model"});
+}
+
+}  // namespace orcd::net

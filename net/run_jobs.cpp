@@ -1,0 +1,212 @@
+#include "net/run_jobs.hpp"
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <utility>
+
+#include "net/job_narration.hpp"
+#include "net/job_stream.hpp"
+#include "net/session.hpp"
+
+namespace orcd::net {
+namespace {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+using std::chrono::steady_clock;
+using std::chrono::system_clock;
+using namespace asio::experimental::awaitable_operators;
+
+constexpr std::size_t batch_bytes = 64 * 1024;          // events written at once
+constexpr std::size_t pipelined_bytes_max = 16 * 1024;  // what may arrive on a connection that streams
+
+/// The request's place in the map of streams and its jobs' in admission, until their terminal events.
+class place {
+ public:
+  place(service& s, job_stream& stream) : service_(s), stream_(stream) {
+    if (service_.streams.empty()) service_.busy_since = steady_clock::now();
+    service_.streams.emplace(stream.group.id(), &stream);
+  }
+  place(const place&) = delete;
+  place& operator=(const place&) = delete;
+  ~place() { service_.streams.erase(stream_.group.id()); }
+  /// Not in the destructor: frames of a server that was never stopped are destroyed with its
+  /// io_context, when the admission object may be gone.
+  void leave() {
+    for (const execution& run : stream_.group.runs()) service_.context.admission.leave(run.job_id());
+  }
+
+ private:
+  service& service_;
+  job_stream& stream_;
+};
+
+/// All jobs enter or none.
+result<void> enter_all(engine::admission& admission, const std::vector<engine::job_request>& jobs) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const auto entered = admission.enter(jobs[i].job_id);
+    if (entered) continue;
+    while (i > 0) admission.leave(jobs[--i].job_id);
+    return entered;
+  }
+  return {};
+}
+
+/// Notices that the client closed. Bytes of a next request are kept for later, up to a limit: a plain
+/// peek would see them for ever and never the end behind them.
+asio::awaitable<void> watch_disconnect(job_stream& stream) {
+  auto& input = stream.link.input;
+  while (stream.watching) {
+    const auto [ec, n] =
+        co_await stream.link.stream.socket().async_read_some(input.prepare(4'096), as_tuple_token);
+    if (!ec) input.commit(n);
+    if (!stream.watching) co_return;
+    if (ec || input.size() > pipelined_bytes_max) {
+      stream.client_gone();
+      co_return;
+    }
+  }
+}
+
+void stop_watching(job_stream& stream) {
+  stream.watching = false;
+  error_code ignored;
+  stream.link.stream.socket().cancel(ignored);
+}
+
+/// Hands over what has arrived for one job, until a batch is full. Returns whether more is waiting.
+bool take_events(job_stream& stream, std::size_t job) {
+  auto& events = *stream.events[job];
+  auto& run = stream.group.runs()[job];
+  auto& last_token = stream.last_token[job];
+  if (const auto started = events.read_started()) run.started(started->queue_ms, system_clock::now());
+  auto& metrics = stream.owner.metrics;
+  while (const auto token = events.read_token()) {
+    if (last_token)
+      metrics.inter_token_seconds.observe(std::chrono::duration<double>(token->at - *last_token).count());
+    last_token = token->at;
+    run.token(token->id, token->logprobs);
+    if (run.output_bytes() >= batch_bytes) return true;
+  }
+  if (const auto event = events.read_terminal()) run.ended(*event, steady_clock::now());
+  return false;
+}
+
+bool take_all_events(job_stream& stream) {
+  bool more = false;
+  for (std::size_t job = 0; job < stream.events.size(); ++job) more = take_events(stream, job) || more;
+  return more;
+}
+
+/// The bytes to write now: a chunk of the stream, or the whole answer at its end, or nothing.
+std::string next_bytes(job_stream& stream, const http_request& request) {
+  std::string frames = stream.group.take_output(steady_clock::now());
+  const bool last = stream.group.stream_over();
+  if (!stream.writable || (frames.empty() && !last)) return {};
+  if (stream.group.streams()) return stream.chunked ? chunk_of(frames, last) : std::move(frames);
+  const reply answer = stream.group.whole();
+  stream.owner.count_response(answer.status);
+  stream.keep_alive = stream.keep_alive && !answer.close && stream.group.job_over();
+  return render_reply(answer, request, stream.keep_alive);
+}
+
+/// Writes what the jobs have to say. A write that fails or takes too long ends them.
+asio::awaitable<void> flush(job_stream& stream, const http_request& request) {
+  std::string bytes = next_bytes(stream, request);
+  const bool last = stream.group.stream_over();
+  if (bytes.empty()) {
+    if (last) stream.writable = false;
+    co_return;
+  }
+  stream.writable = co_await write_bytes(stream.owner, stream.link, std::move(bytes));
+  if (stream.writable && last)
+    stream.writable = false;  // nothing follows the terminal event
+  else if (!stream.writable)
+    stream.client_gone();
+}
+
+/// Works until the jobs are over. After the last frame was written early (a cancel that was not
+/// confirmed in time) or the client has gone, it still waits for the jobs: their ids and places are in use.
+asio::awaitable<void> pump(job_stream& stream, const http_request& request) {
+  for (;;) {
+    const bool more = take_all_events(stream);
+    stream.group.tick(steady_clock::now());
+    stream.pass_cancel();
+    co_await flush(stream, request);
+    if (stream.group.job_over()) break;
+    if (stream.group.stream_over()) stream.link.stream.close();
+    if (more) continue;
+    // The lower bound keeps a time limit that has passed from turning this into a busy loop.
+    const auto wake_at =
+        std::max(stream.group.next_tick(), steady_clock::now() + std::chrono::milliseconds(1));
+    co_await stream.wake->wait_until(wake_at);
+  }
+  stop_watching(stream);
+}
+
+}  // namespace
+
+result<void> check_open(const service& s) {
+  const auto state = s.context.state.get();
+  if (s.draining()) return error(errc::draining, "the worker is draining and takes no new jobs");
+  if (state == engine::lifecycle::starting) return error(errc::not_ready, "the worker is still starting");
+  if (state == engine::lifecycle::failed)
+    return error(errc::not_ready, "the worker has failed and takes no jobs");
+  return {};
+}
+
+execution_config execution_config_of(const service& s, const engine::job_request& job,
+                                     bool deadline_is_final) {
+  execution_config config;
+  config.job_id = job.job_id;
+  config.model = s.context.identity.model_name;
+  config.seed = job.seed;
+  config.tokens_in = static_cast<std::uint32_t>(job.prompt.size());
+  config.max_tokens = job.max_tokens;
+  config.received_at = job.received_at;
+  config.deadline = job.deadline;
+  config.deadline_is_final = deadline_is_final;
+  config.keep_alive = s.config.connections.keep_alive_interval;
+  return config;
+}
+
+asio::awaitable<bool> refuse_jobs(service& s, connection& c, const http_request& request,
+                                  const error& failure) {
+  ++s.metrics.requests[static_cast<std::size_t>(outcome::refused)];
+  reply response = make_error_reply(failure);
+  narrate_refusal(s, request, failure, response.status);
+  co_return co_await write_reply(s, c, request, std::move(response));
+}
+
+asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& request, job_batch batch) {
+  narrate_deadline(s, request, batch);
+  if (const auto entered = enter_all(s.context.admission, batch.jobs); !entered) {
+    co_return co_await refuse_jobs(s, c, request, entered.error());
+  }
+  job_group group(batch.id, std::move(batch.runs), batch.form);
+  job_stream stream(s, c, std::move(group), batch.jobs);
+  stream.chunked = !request.http_1_0;
+  place held(s, stream);
+  narrate_start(s, request, batch);
+  for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
+    s.context.jobs.submit(std::move(batch.jobs[i]), stream.events[i]);
+  }
+
+  stream.keep_alive = request.keep_alive && !s.draining();
+  if (stream.group.streams()) {
+    s.count_response(200);
+    stream.keep_alive = stream.keep_alive && !request.http_1_0;
+    std::string head = render_stream_head(request, stream.keep_alive);
+    stream.writable = co_await write_bytes(s, c, std::move(head));
+    if (!stream.writable) stream.client_gone();
+  }
+  co_await (pump(stream, request) && watch_disconnect(stream));
+
+  held.leave();
+  for (const execution& run : stream.group.runs()) account(s, request, run);
+  // The head of a stream has promised nothing about its end; a whole answer has said what follows it.
+  const bool keep = stream.keep_alive && (!stream.group.streams() || stream.group.completed());
+  co_return keep && !stream.gone && !s.draining();
+}
+
+}  // namespace orcd::net

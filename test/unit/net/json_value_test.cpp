@@ -1,0 +1,54 @@
+#include "net/json_value.hpp"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/test/unit_test.hpp>
+
+namespace orcd::net {
+namespace {
+
+engine::error refusal(const std::string& body) {
+  const auto tree = read_json_tree(body);
+  BOOST_TEST_REQUIRE(!tree.has_value(), body << " was accepted");
+  BOOST_TEST((tree.error().code == engine::errc::invalid_request));
+  return tree.error();
+}
+
+BOOST_AUTO_TEST_SUITE(json_tree)
+
+BOOST_AUTO_TEST_CASE(a_tree_is_read_as_it_is) {
+  const std::string body =
+      R"({"a":[1,-2,3.5E0,18446744073709551615,true,null,"x\n\u00e9\ud83d\ude00"],"b":{"c":{},"d":[]}})";
+  const auto tree = read_json_tree(body);
+  BOOST_TEST_REQUIRE(tree.has_value());
+  BOOST_TEST(boost::json::serialize(*tree) == boost::json::serialize(boost::json::parse(body)));
+}
+
+BOOST_AUTO_TEST_CASE(a_key_that_is_given_twice_is_refused_at_any_depth) {
+  BOOST_TEST(refusal(R"({"a":1,"a":1})").param == "a");
+  BOOST_TEST(refusal(R"({"m":[{"x":{"role":1,"r":2,"role":3}}]})").message == "'role' is given twice");
+  BOOST_TEST(refusal(R"({"a":1,"\u0061":1})").param == "a");
+  BOOST_TEST(read_json_tree(R"({"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]})").has_value());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_json_object_is_refused) {
+  for (const char* body :
+       {"", "[]", "1", "null", "{", R"({"a":1}x)", R"({"a":NaN})", R"({"a":"\ud800"})", R"({"a":"\udc00x"})",
+        "{\"a\":\"\xff\"}", R"({"a":1,})", "{'a':1}", R"({"a":01})"}) {
+    refusal(body);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(depth_is_bounded) {
+  const auto nested = [](std::size_t depth) {
+    return "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  BOOST_TEST(read_json_tree(nested(json_depth_max - 1)).has_value());
+  refusal(nested(json_depth_max));
+  refusal(nested(100'000));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace orcd::net

@@ -10,6 +10,9 @@ cd "$(dirname "$0")/.."
 
 tools/packages.sh test
 tools/promtool.sh >/dev/null
+PYTHONPATH=$PWD/$(tools/python_packages.sh openai)
+ORCD_SCHEMATHESIS=$PWD/$(tools/python_packages.sh schemathesis)
+export PYTHONPATH ORCD_SCHEMATHESIS
 ORCD_DEMO_MODEL=$PWD/$(tools/fetch_demo_model.sh)
 export ORCD_DEMO_MODEL ORCD_PROMTOOL=$PWD/build/tools/promtool
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1

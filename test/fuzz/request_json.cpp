@@ -1,11 +1,12 @@
-// Any bytes as the body of /execute, /cancel and /shutdown and as a request head and header fields: no
-// crash, and whatever is accepted keeps the documented limits.
+// Any bytes as the body of /execute, /cancel, /shutdown and the completions and as a request head and header
+// fields: no crash, and whatever is accepted keeps the documented limits.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "engine/base/ensure.hpp"
 #include "net/callback_url.hpp"
+#include "net/completion_request.hpp"
 #include "net/parse_cancel.hpp"
 #include "net/parse_execute.hpp"
 #include "net/request_fields.hpp"
@@ -39,6 +40,30 @@ void check_execute(std::string_view body) {
   for (const auto& stop : request->stop) ORCD_ENSURE(!stop.empty() && stop.size() <= net::stop_bytes_max);
 }
 
+void check_completion(std::string_view body, net::completion_kind kind) {
+  net::execute_limits lengths;
+  lengths.context_tokens = 4'096;
+  lengths.prompt_chars_max = 100;
+  net::completion_limits limits{lengths, "m"};
+  limits.vocab = 1'000;
+  limits.choices_max = 4;
+  limits.logit_bias = true;
+  const auto request = net::parse_completion(body, kind, limits);
+  if (!request) {
+    ORCD_ENSURE(!request.error().message.empty());
+    return;
+  }
+  ORCD_ENSURE(request->choices >= 1 && request->choices <= limits.choices_max);
+  ORCD_ENSURE(request->max_tokens.value_or(1) >= 1 &&
+              request->max_tokens.value_or(1) <= lengths.tokens_out_max);
+  ORCD_ENSURE(request->top_logprobs <= engine::top_logprobs_max && !request->chat_template);
+  ORCD_ENSURE(request->stop.size() <= net::completion_stops_max);
+  ORCD_ENSURE(request->sampling.biases.size() <= net::logit_biases_max);
+  for (const auto& bias : request->sampling.biases) ORCD_ENSURE(bias.token >= 0 && bias.token < 1'000);
+  for (const auto id : request->prompt_tokens) ORCD_ENSURE(id >= 0 && id < 1'000);
+  ORCD_ENSURE(kind == net::completion_kind::text || !request->messages.empty());
+}
+
 /// The scan of a head must not depend on how the bytes arrive.
 void check_head(std::string_view bytes) {
   net::head_scanner whole({});
@@ -57,6 +82,8 @@ void check_head(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   check_execute(bytes);
+  check_completion(bytes, net::completion_kind::chat);
+  check_completion(bytes, net::completion_kind::text);
   check_head(bytes.substr(0, 20'000));
   static_cast<void>(net::parse_cancel(bytes));
   static_cast<void>(net::parse_shutdown(bytes));

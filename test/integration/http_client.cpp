@@ -140,7 +140,7 @@ std::vector<sse_event> events_of(std::string_view response) {
   std::string_view rest(payload);
   for (auto end = rest.find("\n\n"); end != std::string_view::npos; end = rest.find("\n\n")) {
     auto event = read_event(rest.substr(0, end));
-    if (!event.name.empty()) out.push_back(std::move(event));
+    if (!event.name.empty() || !event.data.empty()) out.push_back(std::move(event));
     rest.remove_prefix(end + 2);
   }
   return out;

@@ -17,6 +17,7 @@ fake_options device_options(const http_options& options) {
     out.next = [](auto sequence) { return static_cast<engine::token_id>('a' + sequence.size() % 26); };
   }
   out.context_tokens = options.context_tokens;
+  out.faults = options.faults;
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "engine/narration.hpp"
 #include "engine/schedule/admission.hpp"
@@ -32,6 +33,7 @@ struct http_options {
   std::uint32_t context_tokens = 4'096;
   std::chrono::microseconds step_delay{100};
   bool cheap_tokens = false;  ///< the next token depends on the length alone: for very long outputs
+  std::vector<fake_fault> faults{};
   net::connection_limits connections;
   net::execute_limits execute;
 };

@@ -20,7 +20,7 @@ using engine::result;
 /// objects that are open. A set in order, because its cost cannot be raised by choosing keys.
 struct tree_handler {
   static constexpr std::size_t max_array_size = std::numeric_limits<std::size_t>::max();
-  static constexpr std::size_t max_object_size = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t max_object_size = json_members_max;
   static constexpr std::size_t max_string_size = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t max_key_size = std::numeric_limits<std::size_t>::max();
 
@@ -28,6 +28,7 @@ struct tree_handler {
   std::vector<std::set<std::string>> keys;
   std::string key;
   std::string repeated;  ///< the key that was given twice
+  std::string field;     ///< the member of the body that is being read
 
   bool on_document_begin(error_code&) {
     stack.reset();
@@ -55,6 +56,7 @@ struct tree_handler {
   bool on_key(string_view s, std::size_t, error_code& ec) {
     key.append(s.data(), s.size());
     stack.push_key(key);
+    if (keys.size() == 1) field = shown_name(key);
     if (!keys.back().insert(key).second) {
       repeated = shown_name(key);
       ec = boost::json::make_error_code(boost::json::error::syntax);
@@ -108,6 +110,11 @@ result<boost::json::object> read_json_tree(std::string_view body) {
   auto& handler = parser.handler();
   if (ec && !handler.repeated.empty()) {
     return error(errc::invalid_request, "'" + handler.repeated + "' is given twice", handler.repeated);
+  }
+  if (ec == boost::json::error::object_too_large) {
+    const std::string what = "an object may have " + std::to_string(json_members_max) + " members";
+    if (handler.keys.size() == 1) return error(errc::invalid_request, what + ", the body has more");
+    return error(errc::invalid_request, what + ", one in '" + handler.field + "' has more", handler.field);
   }
   if (ec) {
     return error(errc::invalid_request, "the body is not valid JSON at byte " + std::to_string(used) +

@@ -48,6 +48,19 @@ BOOST_AUTO_TEST_CASE(depth_is_bounded) {
   refusal(nested(100'000));
 }
 
+BOOST_AUTO_TEST_CASE(the_members_of_an_object_are_bounded) {
+  const auto object = [](std::size_t members) {
+    std::string out;
+    for (std::size_t i = 0; i < members; ++i) out += (i > 0 ? ",\"" : "{\"") + std::to_string(i) + "\":1";
+    return out + "}";
+  };
+  BOOST_TEST(read_json_tree(object(json_members_max)).has_value());
+  BOOST_TEST(refusal(object(json_members_max + 1)).message ==
+             "an object may have 4096 members, the body has more");
+  BOOST_TEST(read_json_tree(R"({"x":[)" + object(json_members_max) + "]}").has_value());
+  BOOST_TEST(refusal(R"({"a":1,"x":[{"y":)" + object(json_members_max + 1) + "}]}").param == "x");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -46,14 +46,13 @@ std::string job_group::take_output(steady_time now) {
   }
   if (over_) return {};
   out += last;
-  const auto ended = [](const execution& run) { return run.stream_over(); };
-  if (failure != nullptr) {
-    over_ = true;
-  } else if (std::all_of(runs_.begin(), runs_.end(), ended)) {
-    over_ = true;
-    if (form_.streams && form_.closing) out += form_.closing();
-  }
+  over_ = all_told() || (failure != nullptr && form_.streams);
+  if (over_ && failure == nullptr && form_.streams && form_.closing) out += form_.closing();
   return out;
+}
+
+bool job_group::all_told() const noexcept {
+  return std::all_of(runs_.begin(), runs_.end(), [](const execution& run) { return run.stream_over(); });
 }
 
 std::size_t job_group::output_bytes() const noexcept {

@@ -44,6 +44,8 @@ class job_group {
   [[nodiscard]] bool stream_over() const noexcept { return over_; }
   /// Every job has ended in the scheduler.
   [[nodiscard]] bool job_over() const noexcept;
+  /// A job has not confirmed its end in time: the answer is complete, but the jobs are not.
+  [[nodiscard]] bool gave_up() const noexcept { return all_told() && !job_over(); }
   /// The answer of a request that does not stream; once stream_over().
   [[nodiscard]] reply whole() const;
 
@@ -53,6 +55,8 @@ class job_group {
 
  private:
   [[nodiscard]] const execution* failed() const noexcept;
+  /// Every job has had its last say.
+  [[nodiscard]] bool all_told() const noexcept;
 
   std::string id_;
   std::vector<execution> runs_;

@@ -134,7 +134,7 @@ asio::awaitable<void> pump(job_stream& stream, const http_request& request) {
     stream.pass_cancel();
     co_await flush(stream, request);
     if (stream.group.job_over()) break;
-    if (stream.group.stream_over()) stream.link.stream.close();
+    if (stream.group.gave_up()) stream.link.stream.close();
     if (more) continue;
     // The lower bound keeps a time limit that has passed from turning this into a busy loop.
     const auto wake_at =

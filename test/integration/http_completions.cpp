@@ -148,6 +148,7 @@ BOOST_AUTO_TEST_CASE(a_choice_that_runs_out_of_memory_costs_the_whole_answer_and
     BOOST_TEST(neighbour.read_until("0\r\n\r\n", other));
     BOOST_TEST(events_of(other).back().name == "end");
     BOOST_TEST(worker.idle());
+    BOOST_TEST(worker.metric("worker_disconnects_total{phase=\"decode\"}") == 0);
   }
 }
 

@@ -290,9 +290,31 @@ BOOST_AUTO_TEST_CASE(a_whole_answer_that_fails_has_the_status_of_its_failure) {
   f.start();
   f.fail(errc::inference_timeout, 1);
   f.group.tick(begin);
+  BOOST_TEST((f.group.runs()[0].take_cancel() == cancel_reason::sibling_failed));
+  f.out();
+  BOOST_TEST(!f.group.stream_over());  // the connection can be kept once the other has ended
+  f.fail(errc::cancelled);
   f.out();
   BOOST_TEST(f.group.stream_over());
   BOOST_TEST(f.group.whole().status == 504U);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_does_not_confirm_its_end_is_not_waited_for) {
+  for (const bool stream : {false, true}) {
+    fixture f({.stream = stream, .choices = 2});
+    f.start();
+    f.fail(errc::vram_oom);
+    f.group.tick(begin);
+    f.out();
+    BOOST_TEST(!f.group.gave_up());
+    f.group.tick(begin + 6s);
+    f.out();
+    BOOST_TEST(f.group.stream_over());
+    BOOST_TEST(f.group.gave_up());
+    f.fail(errc::cancelled, 1);
+    BOOST_TEST(!f.group.gave_up());
+    BOOST_TEST(f.group.job_over());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_cancel_reaches_every_choice_and_the_first_reason_is_told) {
@@ -301,6 +323,7 @@ BOOST_AUTO_TEST_CASE(a_cancel_reaches_every_choice_and_the_first_reason_is_told)
   f.group.cancel(cancel_reason::client_cancel, begin);
   for (auto& run : f.group.runs()) BOOST_TEST((run.take_cancel() == cancel_reason::client_cancel));
   f.fail(errc::cancelled, 1);
+  f.fail(errc::cancelled, 0);
   f.group.tick(begin);
   f.out();
   BOOST_TEST(f.group.whole().status == 499U);

@@ -1,0 +1,171 @@
+#include "engine/grammar/configurations.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/grammar/grammar.hpp"
+
+namespace orcd::engine::grammar {
+
+namespace {
+
+std::size_t mix(std::size_t seed, std::uint64_t value) noexcept {
+  return (seed ^ value) * 0x9E37'79B9'7F4A'7C15U ^ seed >> 29U;
+}
+
+}  // namespace
+
+std::size_t configurations::frame_hash::operator()(const stack_frame& f) const noexcept {
+  return mix(mix(mix(mix(1, f.to), f.least), f.most), f.below);
+}
+
+configurations::configurations(const program& grammar) : program_(grammar) {
+  clear();
+}
+
+void configurations::clear() {
+  frames_.assign(1, {});
+  frame_ids_.clear();
+  configs_.assign(1, {});
+  next_.assign(1, {});
+  config_ids_.clear();
+}
+
+config_id configurations::start() {
+  follow({program_.rules[program_.root].start, bottom});
+  return followed();
+}
+
+config_id configurations::run(config_id from, std::string_view bytes) {
+  for (const char c : bytes) {
+    if (from == dead) break;
+    from = step(from, static_cast<unsigned char>(c));
+  }
+  return from;
+}
+
+config_id configurations::ended(stack_id stack) {
+  if (stack == bottom) {
+    found_end_ = true;
+  } else {
+    follow({frames_[stack].frame.to, frames_[stack].frame.below});
+  }
+  return followed();
+}
+
+stack_id configurations::push(const stack_frame& frame) {
+  const auto [it, is_new] = frame_ids_.try_emplace(frame, static_cast<stack_id>(frames_.size()));
+  if (is_new) frames_.push_back({frame, frames_[frame.below].depth + 1});
+  return it->second;
+}
+
+config_id configurations::find_step(config_id from, unsigned char byte) {
+  const auto count = configs_[from].threads.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const thread at = configs_[from].threads[i];
+    const state& s = program_.states[at.state];
+    const state_id to = s.next(byte);
+    if (to == no_state) continue;
+    stack_id stack = at.stack;
+    if (s.counted && stack != bottom) {
+      stack_frame frame = frames_[stack].frame;
+      if (byte == '"') {
+        if (frame.least > 0) continue;
+      } else if (frame.most == 0) {
+        continue;
+      } else if (frame.most != unbounded || frame.least > 0) {
+        if (frame.least > 0) --frame.least;
+        if (frame.most != unbounded) --frame.most;
+        stack = push(frame);
+      }
+    }
+    follow({to, stack});
+  }
+  const config_id to = followed();
+  next_[from][byte] = to;
+  return to;
+}
+
+// Ends and calls that need no byte. Every position that is kept can reach the end of the grammar within the
+// depth that is left: its state's need was checked, and those of the frames below when they were pushed.
+void configurations::follow(thread from) {
+  open_.push_back(from);
+  while (!open_.empty()) {
+    const thread at = open_.back();
+    open_.pop_back();
+    const state& s = program_.states[at.state];
+    const std::uint32_t depth = frames_[at.stack].depth;
+    if (s.need > depth_max - depth) continue;
+    if (std::find(seen_.begin(), seen_.end(), at) != seen_.end()) continue;
+    if (seen_.size() >= 4 * threads_max) continue;
+    seen_.push_back(at);
+    if (!s.bytes.empty() && found_.size() < threads_max) found_.push_back(at);
+    if (s.accepting) {
+      if (at.stack == bottom) {
+        found_end_ = true;
+      } else {
+        open_.push_back({frames_[at.stack].frame.to, frames_[at.stack].frame.below});
+      }
+    }
+    for (const call_edge& edge : s.calls) {
+      if (edge.least > edge.most) continue;
+      const bool counts = edge.least > 0 || edge.most != unbounded;
+      const state& after = program_.states[edge.to];
+      stack_id stack = at.stack;
+      if (counts || !after.is_end()) {
+        if (after.need > depth_max - depth || depth == depth_max) continue;
+        stack = push({edge.to, edge.least, edge.most, at.stack});
+      }
+      open_.push_back({program_.rules[edge.rule].start, stack});
+    }
+  }
+}
+
+config_id configurations::followed() {
+  seen_.clear();
+  std::sort(found_.begin(), found_.end());
+  found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
+  const config_id out = of(found_, found_end_);
+  found_.clear();
+  found_end_ = false;
+  return out;
+}
+
+config_id configurations::of(std::vector<thread> threads, bool accepting) {
+  if (threads.empty() && !accepting) return dead;
+  std::size_t hash = accepting ? 3 : 5;
+  for (const thread& t : threads) hash = mix(mix(hash, t.state), t.stack);
+  const auto [first, last] = config_ids_.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    const config& c = configs_[it->second];
+    if (c.accepting == accepting && c.threads == threads) return it->second;
+  }
+  const auto id = static_cast<config_id>(configs_.size());
+  configs_.push_back({std::move(threads), accepting});
+  next_.emplace_back().fill(unknown);
+  config_ids_.emplace(hash, id);
+  return id;
+}
+
+config_id configurations::forget_all_but(config_id kept) {
+  const config old = std::move(configs_[kept]);
+  const auto frames = std::move(frames_);
+  clear();
+  // From the bottom up, each stack once.
+  std::unordered_map<stack_id, stack_id> renamed{{bottom, bottom}};
+  std::vector<thread> threads;
+  for (const thread& t : old.threads) {
+    std::vector<stack_id> path;
+    for (stack_id at = t.stack; !renamed.contains(at); at = frames[at].frame.below) path.push_back(at);
+    for (auto it = path.rbegin(); it != path.rend(); ++it) {
+      stack_frame frame = frames[*it].frame;
+      frame.below = renamed.at(frame.below);
+      renamed.emplace(*it, push(frame));
+    }
+    threads.push_back({t.state, renamed.at(t.stack)});
+  }
+  std::sort(threads.begin(), threads.end());
+  return of(std::move(threads), old.accepting);
+}
+
+}  // namespace orcd::engine::grammar

@@ -1,0 +1,61 @@
+// What a rule matches, as a tree: the common form of JSON Schema, regular expressions and the frames of
+// tool calls before they become automata. Immutable and shared; built and read by one thread.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orcd::engine::grammar {
+
+using byte_set = std::bitset<256>;
+using rule_id = std::uint32_t;
+
+inline constexpr std::uint32_t unbounded = std::numeric_limits<std::uint32_t>::max();
+
+/// Starts what stands for one token and not for text: the byte occurs in no UTF-8.
+inline constexpr char token_mark = '\xFF';
+
+struct expression;
+using expr = std::shared_ptr<const expression>;
+
+struct expression {
+  enum class kind { literal, bytes, sequence, choice, repeat, list, call };
+  kind what = kind::literal;
+  std::string text;            ///< literal
+  byte_set bytes;              ///< bytes: one of them
+  std::vector<expr> parts;     ///< sequence, choice, and the one of repeat
+  std::uint32_t least = 0;     ///< repeat; of a call of the string rule: characters
+  std::uint32_t most = 0;      ///< likewise; may be unbounded
+  rule_id rule = 0;            ///< call
+  std::vector<bool> required;  ///< list: of each part
+  expr between;                ///< list: the separator
+  bool open = false;           ///< list: the last part may come any number of times
+};
+
+[[nodiscard]] expr literal(std::string_view text);
+[[nodiscard]] expr one_of(const byte_set& bytes);
+[[nodiscard]] expr byte_range(unsigned char first, unsigned char last);
+[[nodiscard]] expr sequence(std::vector<expr> parts);
+/// No parts: matches nothing at all.
+[[nodiscard]] expr choice(std::vector<expr> parts);
+[[nodiscard]] expr repeat(expr part, std::uint32_t least, std::uint32_t most);
+[[nodiscard]] inline expr optional(expr part) {
+  return repeat(std::move(part), 0, 1);
+}
+/// The parts in this order with `between` between them; those not required may be left out.
+[[nodiscard]] expr list(std::vector<expr> parts, std::vector<bool> required, expr between, bool open = false);
+[[nodiscard]] expr call(rule_id rule);
+/// The string rule with a length in characters.
+[[nodiscard]] expr counted_call(rule_id rule, std::uint32_t least, std::uint32_t most);
+/// The one token with this text, where the vocabulary marks it as one.
+[[nodiscard]] expr token(std::string_view text);
+
+/// The UTF-8 of one code point in [first, last]; surrogates are left out.
+[[nodiscard]] expr code_points(char32_t first, char32_t last);
+
+}  // namespace orcd::engine::grammar

@@ -1,0 +1,308 @@
+#include "engine/grammar/json_rules.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "engine/text/utf8.hpp"
+
+namespace orcd::engine::grammar {
+
+namespace {
+
+// States of the string rule.
+enum string_state : state_id {
+  opening,
+  body,
+  closed,
+  escape,
+  tail_1,  // continuation bytes to come
+  tail_2,
+  tail_3,
+  after_e0,
+  after_ed,
+  after_f0,
+  after_f4,
+  hex_4,  // digits to come
+  hex_3,
+  hex_2,
+  hex_1,
+  hex_after_d,
+  high_2,  // of a high surrogate
+  high_1,
+  low_backslash,
+  low_u,
+  low_d,
+  low_3,
+  string_state_count,
+};
+
+struct table_row {
+  string_state from;
+  unsigned char first, last;
+  string_state to;
+};
+
+constexpr auto string_table = std::to_array<table_row>({
+    {opening, '"', '"', body},         {body, 0x20, 0x21, body},          {body, '"', '"', closed},
+    {body, 0x23, 0x5B, body},          {body, '\\', '\\', escape},        {body, 0x5D, 0x7F, body},
+    {body, 0xC2, 0xDF, tail_1},        {body, 0xE0, 0xE0, after_e0},      {body, 0xE1, 0xEC, tail_2},
+    {body, 0xED, 0xED, after_ed},      {body, 0xEE, 0xEF, tail_2},        {body, 0xF0, 0xF0, after_f0},
+    {body, 0xF1, 0xF3, tail_3},        {body, 0xF4, 0xF4, after_f4},      {escape, '"', '"', body},
+    {escape, '/', '/', body},          {escape, '\\', '\\', body},        {escape, 'b', 'b', body},
+    {escape, 'f', 'f', body},          {escape, 'n', 'n', body},          {escape, 'r', 'r', body},
+    {escape, 't', 't', body},          {escape, 'u', 'u', hex_4},         {tail_1, 0x80, 0xBF, body},
+    {tail_2, 0x80, 0xBF, tail_1},      {tail_3, 0x80, 0xBF, tail_2},      {after_e0, 0xA0, 0xBF, tail_1},
+    {after_ed, 0x80, 0x9F, tail_1},    {after_f0, 0x90, 0xBF, tail_2},    {after_f4, 0x80, 0x8F, tail_2},
+    {hex_4, '0', '9', hex_3},          {hex_4, 'A', 'C', hex_3},          {hex_4, 'D', 'D', hex_after_d},
+    {hex_4, 'E', 'F', hex_3},          {hex_4, 'a', 'c', hex_3},          {hex_4, 'd', 'd', hex_after_d},
+    {hex_4, 'e', 'f', hex_3},          {hex_3, '0', '9', hex_2},          {hex_3, 'A', 'F', hex_2},
+    {hex_3, 'a', 'f', hex_2},          {hex_2, '0', '9', hex_1},          {hex_2, 'A', 'F', hex_1},
+    {hex_2, 'a', 'f', hex_1},          {hex_1, '0', '9', body},           {hex_1, 'A', 'F', body},
+    {hex_1, 'a', 'f', body},           {hex_after_d, '0', '7', hex_2},    {hex_after_d, '8', '9', high_2},
+    {hex_after_d, 'A', 'B', high_2},   {hex_after_d, 'a', 'b', high_2},   {high_2, '0', '9', high_1},
+    {high_2, 'A', 'F', high_1},        {high_2, 'a', 'f', high_1},        {high_1, '0', '9', low_backslash},
+    {high_1, 'A', 'F', low_backslash}, {high_1, 'a', 'f', low_backslash}, {low_backslash, '\\', '\\', low_u},
+    {low_u, 'u', 'u', low_d},          {low_d, 'D', 'D', low_3},          {low_d, 'd', 'd', low_3},
+    {low_3, 'C', 'F', hex_2},          {low_3, 'c', 'f', hex_2},
+});
+
+expr digit() {
+  return byte_range('0', '9');
+}
+
+expr minus() {
+  return literal("-");
+}
+
+constexpr std::int64_t integer_most = 999'999'999'999'999'999;
+
+// Numbers of one length: `low` and `high` have the same number of digits.
+expr digits_between(const std::string& low, const std::string& high, std::size_t from = 0) {
+  if (from == low.size()) return literal("");
+  const auto rest = static_cast<std::uint32_t>(low.size() - from - 1);
+  const auto at = [from](const std::string& text) { return static_cast<unsigned char>(text[from]); };
+  const auto filled = [&](const std::string& text, char fill) {
+    return text.substr(0, from + 1) + std::string(rest, fill);
+  };
+  if (at(low) == at(high))
+    return sequence({byte_range(at(low), at(low)), digits_between(low, high, from + 1)});
+  std::vector<expr> out;
+  unsigned first = at(low);
+  unsigned last = at(high);
+  if (low != filled(low, '0')) {
+    out.push_back(sequence({byte_range(at(low), at(low)), digits_between(low, filled(low, '9'), from + 1)}));
+    ++first;
+  }
+  if (high != filled(high, '9')) {
+    out.push_back(
+        sequence({byte_range(at(high), at(high)), digits_between(filled(high, '0'), high, from + 1)}));
+    --last;
+  }
+  if (first <= last) {
+    out.push_back(sequence({byte_range(static_cast<unsigned char>(first), static_cast<unsigned char>(last)),
+                            repeat(digit(), rest, rest)}));
+  }
+  return choice(std::move(out));
+}
+
+// Of numbers that are not negative.
+expr magnitude_between(std::uint64_t low, std::uint64_t high) {
+  std::vector<expr> out;
+  const std::string last = std::to_string(high);
+  for (std::string first = std::to_string(low); first.size() <= last.size();) {
+    const std::string most = first.size() == last.size() ? last : std::string(first.size(), '9');
+    out.push_back(digits_between(first, most));
+    first = "1" + std::string(first.size(), '0');
+  }
+  return choice(std::move(out));
+}
+
+std::uint64_t magnitude(std::int64_t value) noexcept {
+  return value < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+}
+
+// Which decimals a bound leaves at its own whole number.
+expr no_fraction() {
+  return optional(sequence({literal("."), repeat(literal("0"), 1, number_digits_max)}));
+}
+expr fraction() {
+  return sequence({literal("."), repeat(digit(), 1, number_digits_max)});
+}
+expr fraction_above_zero() {
+  return sequence({literal("."), repeat(literal("0"), 0, number_digits_max - 1), byte_range('1', '9'),
+                   repeat(digit(), 0, number_digits_max - 1)});
+}
+
+struct magnitudes {
+  std::uint64_t low = 0;
+  bool low_exclusive = false;
+  std::uint64_t high = 0;
+  bool high_exclusive = false;
+};
+
+// Decimals from low to high, both of at least 0.
+expr decimals_between(const magnitudes& range) {
+  std::vector<expr> out;
+  const auto& [low, low_exclusive, high, high_exclusive] = range;
+  if (low > high || (low == high && (low_exclusive || high_exclusive))) return choice({});
+  if (!high_exclusive && !(low == high && low_exclusive)) {
+    out.push_back(sequence({magnitude_between(high, high), no_fraction()}));
+  }
+  if (low < high) {
+    const expr at_low = magnitude_between(low, low);
+    out.push_back(sequence({at_low, fraction_above_zero()}));
+    if (!low_exclusive) out.push_back(sequence({at_low, no_fraction()}));
+    if (low + 1 < high) {
+      out.push_back(sequence({magnitude_between(low + 1, high - 1), optional(fraction())}));
+    }
+  }
+  return choice(std::move(out));
+}
+
+}  // namespace
+
+std::vector<state> string_states() {
+  std::vector<state> out(string_state_count);
+  for (const table_row& row : string_table) out[row.from].bytes.push_back({row.first, row.last, row.to});
+  out[closed].accepting = true;
+  out[body].counted = true;
+  return out;
+}
+
+expr whitespace() {
+  const expr indent =
+      choice({repeat(literal(" "), 0, indent_blanks_max), repeat(literal("\t"), 1, indent_tabs_max)});
+  return choice({literal(""), literal(" "), sequence({literal("\n"), indent})});
+}
+
+expr integer() {
+  return integer_between(std::nullopt, std::nullopt);
+}
+
+expr number() {
+  const expr whole =
+      choice({literal("0"), sequence({byte_range('1', '9'), repeat(digit(), 0, number_digits_max - 1)})});
+  byte_set exponent, sign;
+  exponent.set('e').set('E');
+  sign.set('+').set('-');
+  return sequence({optional(minus()), whole, optional(fraction()),
+                   optional(sequence({one_of(exponent), optional(one_of(sign)), repeat(digit(), 1, 2)}))});
+}
+
+expr integer_between(std::optional<std::int64_t> low, std::optional<std::int64_t> high) {
+  const std::int64_t first = low.value_or(std::min(-integer_most, high.value_or(0)));
+  const std::int64_t last = high.value_or(std::max(integer_most, first));
+  std::vector<expr> out;
+  if (first > last) return choice({});
+  if (last >= 0)
+    out.push_back(magnitude_between(magnitude(std::max<std::int64_t>(first, 0)), magnitude(last)));
+  if (first < 0) {
+    const std::uint64_t nearest = last < 0 ? magnitude(last) : 1;
+    out.push_back(sequence({minus(), magnitude_between(nearest, magnitude(first))}));
+  }
+  return choice(std::move(out));
+}
+
+expr number_between(std::optional<number_bound> low, std::optional<number_bound> high) {
+  const number_bound first =
+      low.value_or(number_bound{std::min(-integer_most, high ? high->value : 0), false});
+  const number_bound last = high.value_or(number_bound{std::max(integer_most, first.value), false});
+  std::vector<expr> out;
+  if (last.value >= 0) {
+    const bool from_zero = first.value < 0;
+    out.push_back(decimals_between({from_zero ? 0 : magnitude(first.value), !from_zero && first.exclusive,
+                                    magnitude(last.value), last.exclusive}));
+  }
+  if (first.value < 0) {
+    const bool to_zero = last.value >= 0;
+    out.push_back(
+        sequence({minus(), decimals_between({to_zero ? 0 : magnitude(last.value), to_zero || last.exclusive,
+                                             magnitude(first.value), first.exclusive})}));
+  }
+  return choice(std::move(out));
+}
+
+expr string_character(char32_t first, char32_t last) {
+  constexpr std::string_view short_escapes = "\b\t\n\f\r\"\\";
+  constexpr std::string_view names = "btnfr\"\\";
+  std::vector<expr> out;
+  const auto is_escaped = [](char32_t c) { return c < 0x20 || c == '"' || c == '\\'; };
+  for (char32_t c = first; c <= std::min<char32_t>(last, '\\'); ++c) {
+    if (!is_escaped(c)) continue;
+    const std::size_t at = short_escapes.find(static_cast<char>(c));
+    if (at != std::string_view::npos) {
+      out.push_back(literal(std::string{'\\', names[at]}));
+    } else {
+      constexpr std::string_view digits = "0123456789abcdef";
+      out.push_back(literal(std::string("\\u00") + (c < 0x10 ? '0' : '1') + digits[c % 16]));
+    }
+  }
+  constexpr std::array<std::pair<char32_t, char32_t>, 3> raw{{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF}}};
+  for (const auto& [from, to] : raw) {
+    const char32_t low = std::max(first, from);
+    const char32_t high = std::min(last, to);
+    if (low <= high) out.push_back(code_points(low, high));
+  }
+  return choice(std::move(out));
+}
+
+std::string quoted(std::string_view text) {
+  constexpr std::string_view short_escapes = "\b\t\n\f\r\"\\";
+  constexpr std::string_view names = "btnfr\"\\";
+  std::string out = "\"";
+  for (const char c : text) {
+    const std::size_t at = short_escapes.find(c);
+    if (at != std::string_view::npos) {
+      out += {'\\', names[at]};
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += std::string("\\u00") + (c < 0x10 ? '0' : '1') + "0123456789abcdef"[c % 16];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+expr exact_value(const boost::json::value& value, const expr& gap) {
+  std::vector<expr> out;
+  const auto put = [&](std::string_view text) { out.push_back(literal(text)); };
+  switch (value.kind()) {
+    case boost::json::kind::null: return literal("null");
+    case boost::json::kind::bool_: return literal(value.get_bool() ? "true" : "false");
+    case boost::json::kind::int64: return literal(std::to_string(value.get_int64()));
+    case boost::json::kind::uint64: return literal(std::to_string(value.get_uint64()));
+    case boost::json::kind::double_: {
+      std::array<char, 32> buffer;
+      const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value.get_double()).ptr;
+      return literal({buffer.data(), static_cast<std::size_t>(end - buffer.data())});
+    }
+    case boost::json::kind::string: return literal(quoted(value.get_string()));
+    case boost::json::kind::array:
+      put("[");
+      for (const auto& item : value.get_array()) {
+        if (out.size() > 1) put(",");
+        out.push_back(gap);
+        out.push_back(exact_value(item, gap));
+      }
+      if (!value.get_array().empty()) out.push_back(gap);
+      put("]");
+      return sequence(std::move(out));
+    case boost::json::kind::object:
+      put("{");
+      for (const auto& member : value.get_object()) {
+        if (out.size() > 1) put(",");
+        out.push_back(gap);
+        put(quoted(member.key()) + ":");
+        out.push_back(gap);
+        out.push_back(exact_value(member.value(), gap));
+      }
+      if (!value.get_object().empty()) out.push_back(gap);
+      put("}");
+      return sequence(std::move(out));
+  }
+  return literal("null");
+}
+
+}  // namespace orcd::engine::grammar

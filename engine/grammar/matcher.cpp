@@ -1,0 +1,135 @@
+#include "engine/grammar/matcher.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "engine/base/ensure.hpp"
+#include "engine/grammar/grammar.hpp"
+
+namespace orcd::engine::grammar {
+
+matcher::matcher(std::shared_ptr<const program> grammar, std::shared_ptr<const token_table> tokens)
+    : program_(std::move(grammar)), tokens_(std::move(tokens)), configs_(*program_), at_(configs_.start()) {
+  ORCD_ENSURE(tokens_ != nullptr && tokens_->words() > 0);
+}
+
+token_mask matcher::mask() {
+  const auto found =
+      std::find_if(masks_.begin(), masks_.end(), [&](const kept_mask& m) { return m.config == at_; });
+  if (found != masks_.end()) return found->words;
+  if (masks_.size() < masks_max) {
+    masks_.emplace_back();
+    next_mask_ = masks_.size() - 1;
+  }
+  kept_mask& to = masks_[next_mask_++ % masks_.size()];
+  to.words.assign(tokens_->words(), 0);
+  to.config = at_;
+  if (at_ != dead) find_mask(to.words);
+  return to.words;
+}
+
+void matcher::find_mask(mask_words& out) {
+  if (configs_.accepting(at_)) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] |= tokens_->end_of_generation()[i];
+  }
+  std::vector<thread> narrow;
+  const std::vector<thread> all = configs_.threads(at_);
+  for (const thread& t : all) {
+    if (program_->states[t.state].wide) {
+      add_wide(t, out);
+    } else {
+      narrow.push_back(t);
+    }
+  }
+  const config_id rest = configs_.of(std::move(narrow), false);
+  if (rest != dead) walk(0, rest, out);
+}
+
+void matcher::add_wide(const thread& at, mask_words& out) {
+  const bool counted = program_->states[at.state].counted;
+  const auto kept = counted ? nullptr : wide_of(at.state);
+  const wide_tokens& wide = counted ? tokens_->string_body() : *kept;
+  std::uint32_t least = 0;
+  std::uint32_t most = unbounded;
+  if (counted && at.stack != bottom) {
+    least = configs_.frame(at.stack).least;
+    most = configs_.frame(at.stack).most;
+  }
+  if (most == unbounded) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] |= wide.within[i];
+  } else {
+    tokens_->add_string_body(most, out);
+  }
+  const config_id after = configs_.ended(at.stack);
+  if (after == dead) return;
+  for (const auto& [node, characters] : wide.ends) {
+    if (characters < least || characters > most) continue;
+    allow(out, tokens_->tokens(node));
+    walk(node, after, out);
+  }
+}
+
+// What lies below a node, from the configuration there.
+void matcher::walk(std::uint32_t below, config_id from, mask_words& out) {
+  const std::uint32_t last = tokens_->end(below);
+  path_.clear();
+  path_.push_back({last, from});
+  for (std::uint32_t node = below + 1; node < last;) {
+    while (path_.back().end <= node) path_.pop_back();
+    const config_id to = configs_.step(path_.back().config, tokens_->byte(node));
+    const std::uint32_t end = tokens_->end(node);
+    if (to == dead) {
+      node = end;
+      continue;
+    }
+    allow(out, tokens_->tokens(node));
+    if (end > node + 1) path_.push_back({end, to});
+    ++node;
+  }
+}
+
+std::shared_ptr<const wide_tokens> matcher::wide_of(state_id state) const {
+  return program_->wide->find({tokens_->number(), state},
+                              [&] { return tokens_->find_wide(program_->states, state); });
+}
+
+bool matcher::accept(token_id token) {
+  if (at_ == dead || !tokens_->contains(token)) {
+    at_ = dead;
+    return false;
+  }
+  config_id to = tokens_->has_text(token) ? configs_.run(at_, tokens_->spelling(token, false)) : dead;
+  const config_id marked =
+      tokens_->has_marked(token) ? configs_.run(at_, tokens_->spelling(token, true)) : dead;
+  if (to == dead) {
+    to = marked;
+  } else if (marked != dead) {
+    std::vector<thread> both;
+    std::set_union(configs_.threads(to).begin(), configs_.threads(to).end(), configs_.threads(marked).begin(),
+                   configs_.threads(marked).end(), std::back_inserter(both));
+    to = configs_.of(std::move(both), configs_.accepting(to) || configs_.accepting(marked));
+  }
+  move_to(to);
+  return at_ != dead;
+}
+
+bool matcher::accept_text(std::string_view text) {
+  move_to(configs_.run(at_, text));
+  return at_ != dead;
+}
+
+void matcher::move_to(config_id config) {
+  at_ = config;
+  if (at_ == dead || !configs_.is_full()) return;
+  at_ = configs_.forget_all_but(at_);
+  masks_.clear();
+  next_mask_ = 0;
+}
+
+std::unique_ptr<token_constraint> make_matcher(std::shared_ptr<const program> grammar,
+                                               std::shared_ptr<const token_table> tokens) {
+  return std::make_unique<matcher>(std::move(grammar), std::move(tokens));
+}
+
+}  // namespace orcd::engine::grammar

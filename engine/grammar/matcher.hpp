@@ -1,0 +1,58 @@
+// The token_constraint of a grammar: one configuration, and masks for those it has been in.
+// One thread. Source: the split into tokens that a state allows by itself and those that depend on its
+// callers is that of XGrammar (Dong et al. 2024); the walk over a trie with jumps is common practice.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/grammar/configurations.hpp"
+#include "engine/grammar/program.hpp"
+#include "engine/grammar/token_table.hpp"
+#include "engine/sampling/token_constraint.hpp"
+
+namespace orcd::engine::grammar {
+
+class matcher final : public token_constraint {
+ public:
+  matcher(std::shared_ptr<const program> grammar, std::shared_ptr<const token_table> tokens);
+
+  token_mask mask() override;
+  bool accept(token_id token) override;
+  bool complete() const override {
+    return at_ != dead && configs_.accepting(at_) && configs_.threads(at_).empty();
+  }
+  /// Whether the output may end here.
+  [[nodiscard]] bool may_end() const noexcept { return at_ != dead && configs_.accepting(at_); }
+  /// Follows text instead of tokens, for tests. False once the text has left the grammar.
+  [[nodiscard]] bool accept_text(std::string_view text);
+
+ private:
+  /// Masks are kept for this many configurations; a string is in the same one at every token.
+  static constexpr std::size_t masks_max = 24;
+  struct kept_mask {
+    config_id config = dead;
+    mask_words words;
+  };
+
+  void find_mask(mask_words& out);
+  void add_wide(const thread& at, mask_words& out);
+  void walk(std::uint32_t below, config_id from, mask_words& out);
+  void move_to(config_id config);
+  [[nodiscard]] std::shared_ptr<const wide_tokens> wide_of(state_id state) const;
+
+  std::shared_ptr<const program> program_;
+  std::shared_ptr<const token_table> tokens_;
+  configurations configs_;
+  config_id at_;
+  std::vector<kept_mask> masks_;
+  std::size_t next_mask_ = 0;
+  struct level {
+    std::uint32_t end;
+    config_id config;
+  };
+  std::vector<level> path_;  // of a walk
+};
+
+}  // namespace orcd::engine::grammar

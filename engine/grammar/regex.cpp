@@ -1,0 +1,258 @@
+#include "engine/grammar/regex.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/grammar/json_rules.hpp"
+#include "engine/grammar/program_builder.hpp"
+#include "engine/text/utf8.hpp"
+
+namespace orcd::engine::grammar {
+
+namespace {
+
+constexpr char32_t last_code = 0x10FFFF;
+
+struct code_range {
+  char32_t first, last;
+};
+using code_set = std::vector<code_range>;
+
+code_set complement(code_set set) {
+  std::sort(set.begin(), set.end(),
+            [](const code_range& a, const code_range& b) { return a.first < b.first; });
+  code_set out;
+  char32_t next = 0;
+  for (const code_range& range : set) {
+    if (range.first > next) out.push_back({next, range.first - 1});
+    next = std::max(next, static_cast<char32_t>(range.last + 1));
+  }
+  if (next <= last_code) out.push_back({next, last_code});
+  return out;
+}
+
+expr any_of(const code_set& set) {
+  std::vector<expr> out;
+  for (const code_range& range : set) out.push_back(string_character(range.first, range.last));
+  return choice(std::move(out));
+}
+
+const code_set digits{{'0', '9'}};
+const code_set word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+const code_set space{{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680},
+                     {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
+                     {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+const code_set line_ends{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+
+class parser {
+ public:
+  parser(std::string_view pattern, const std::string& where) : left_(pattern), where_(where) {
+    if (pattern.size() > pattern_bytes_max) {
+      fail("the pattern has " + std::to_string(pattern.size()) + " bytes, the limit is " +
+           std::to_string(pattern_bytes_max));
+    }
+  }
+
+  expr whole() {
+    std::vector<expr> out;
+    const expr anything = repeat(string_character(0, last_code), 0, unbounded);
+    do {
+      const bool from_start = take('^');
+      expr body = branch(0);
+      const bool to_end = take('$');
+      if (!left_.empty() && left_.front() != '|')
+        fail("the pattern has an unmatched ')' or a '$' that is not last");
+      std::vector<expr> parts;
+      if (!from_start) parts.push_back(anything);
+      parts.push_back(std::move(body));
+      if (!to_end) parts.push_back(anything);
+      out.push_back(sequence(std::move(parts)));
+    } while (take('|'));
+    return choice(std::move(out));
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { throw grammar_failure{where_, what}; }
+  [[noreturn]] void refuse(const std::string& what) const {
+    fail("the pattern uses " + what + ", which is not supported");
+  }
+
+  bool take(char c) {
+    if (left_.empty() || left_.front() != c) return false;
+    left_.remove_prefix(1);
+    return true;
+  }
+  char32_t take_code() {
+    if (left_.empty()) fail("the pattern ends too early");
+    const auto [code, size] = utf8::decode(left_.data(), left_.data() + left_.size());
+    if (code == utf8::invalid) fail("the pattern is not UTF-8");
+    left_.remove_prefix(size);
+    return code;
+  }
+
+  expr alternatives(std::uint32_t depth) {
+    std::vector<expr> out;
+    do {
+      out.push_back(branch(depth));
+    } while (take('|'));
+    return choice(std::move(out));
+  }
+
+  expr branch(std::uint32_t depth) {
+    if (depth > pattern_depth_max) {
+      fail("the pattern's groups are nested more than " + std::to_string(pattern_depth_max) + " deep");
+    }
+    std::vector<expr> out;
+    while (!left_.empty() && left_.front() != '|' && left_.front() != ')' &&
+           !(left_ == "$" || left_.starts_with("$|"))) {
+      out.push_back(quantified(atom(depth)));
+    }
+    return sequence(std::move(out));
+  }
+
+  expr atom(std::uint32_t depth) {
+    const char c = left_.front();
+    if (c == '(') return group(depth);
+    if (c == '[') return any_of(bracket());
+    if (c == '^' || c == '$') refuse("an anchor inside");
+    if (c == '*' || c == '+' || c == '?' || c == '{') fail("the pattern repeats nothing");
+    if (take('.')) return any_of(complement(line_ends));
+    if (take('\\')) return any_of(escape(false));
+    const char32_t code = take_code();
+    return string_character(code, code);
+  }
+
+  expr group(std::uint32_t depth) {
+    (void)take('(');
+    if (take('?')) {
+      if (take('<')) {
+        if (left_.starts_with("=") || left_.starts_with("!")) refuse("a look-behind");
+        const std::size_t end = left_.find('>');
+        if (end == std::string_view::npos) fail("the pattern has a group without '>'");
+        left_.remove_prefix(end + 1);
+      } else if (!take(':')) {
+        refuse("a look-ahead or an inline flag");
+      }
+    }
+    expr out = alternatives(depth + 1);
+    if (!take(')')) fail("the pattern has an unmatched '('");
+    return out;
+  }
+
+  expr quantified(expr part) {
+    std::uint32_t least = 1;
+    std::uint32_t most = 1;
+    if (take('*')) {
+      least = 0;
+      most = unbounded;
+    } else if (take('+')) {
+      most = unbounded;
+    } else if (take('?')) {
+      least = 0;
+    } else if (take('{')) {
+      least = most = count();
+      if (take(',')) most = !left_.empty() && left_.front() == '}' ? unbounded : count();
+      if (!take('}') || least > most) fail("the pattern has a malformed repetition");
+    } else {
+      return part;
+    }
+    (void)take('?');
+    if (take('+')) refuse("a possessive repetition");
+    return repeat(std::move(part), least, most);
+  }
+
+  std::uint32_t count() {
+    std::uint32_t out = 0;
+    if (left_.empty() || left_.front() < '0' || left_.front() > '9')
+      fail("the pattern has a malformed repetition");
+    while (!left_.empty() && left_.front() >= '0' && left_.front() <= '9') {
+      out = out * 10 + static_cast<std::uint32_t>(left_.front() - '0');
+      left_.remove_prefix(1);
+      if (out > pattern_repeats_max) {
+        fail("the pattern repeats more than " + std::to_string(pattern_repeats_max) + " times");
+      }
+    }
+    return out;
+  }
+
+  // After the backslash.
+  code_set escape(bool in_class) {
+    const char32_t code = take_code();
+    switch (code) {
+      case 'd': return digits;
+      case 'D': return complement(digits);
+      case 'w': return word;
+      case 'W': return complement(word);
+      case 's': return space;
+      case 'S': return complement(space);
+      case 't': return {{'\t', '\t'}};
+      case 'n': return {{'\n', '\n'}};
+      case 'r': return {{'\r', '\r'}};
+      case 'f': return {{'\f', '\f'}};
+      case 'v': return {{'\v', '\v'}};
+      case 'x': return one(hex(2));
+      case 'u': return one(hex(4));
+      default: break;
+    }
+    if (code == 'b' && in_class) return {{'\b', '\b'}};
+    if ((code >= '0' && code <= '9') || (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z')) {
+      refuse(std::string("the escape \\") + static_cast<char>(code));
+    }
+    return one(code);
+  }
+  static code_set one(char32_t code) { return {{code, code}}; }
+
+  char32_t hex(std::size_t length) {
+    if (left_.size() < length) fail("the pattern ends too early");
+    char32_t out = 0;
+    for (const char c : left_.substr(0, length)) {
+      const bool is_digit = c >= '0' && c <= '9';
+      const char lower = static_cast<char>(c | 0x20);
+      if (!is_digit && (lower < 'a' || lower > 'f')) fail("the pattern has a malformed escape");
+      out = out * 16 + static_cast<char32_t>(is_digit ? c - '0' : lower - 'a' + 10);
+    }
+    left_.remove_prefix(length);
+    if (out >= 0xD800 && out <= 0xDFFF) refuse("a surrogate");
+    return out;
+  }
+
+  code_set bracket() {
+    (void)take('[');
+    const bool negated = take('^');
+    code_set out;
+    while (!take(']')) {
+      const code_set from = class_item();
+      const bool single = from.size() == 1 && from.front().first == from.front().last;
+      if (left_.size() >= 2 && left_.front() == '-' && left_[1] != ']' && single) {
+        (void)take('-');
+        const code_set to = class_item();
+        if (to.size() != 1 || to.front().first != to.front().last || to.front().first < from.front().first) {
+          fail("the pattern has a malformed range");
+        }
+        out.push_back({from.front().first, to.front().first});
+      } else {
+        out.insert(out.end(), from.begin(), from.end());
+      }
+    }
+    // Sorted and without overlaps either way.
+    out = complement(std::move(out));
+    return negated ? out : complement(std::move(out));
+  }
+  code_set class_item() {
+    if (take('\\')) return escape(true);
+    return one(take_code());
+  }
+
+  std::string_view left_;
+  const std::string& where_;
+};
+
+}  // namespace
+
+expr string_matching(std::string_view pattern, const std::string& where) {
+  return parser(pattern, where).whole();
+}
+
+}  // namespace orcd::engine::grammar

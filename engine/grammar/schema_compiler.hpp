@@ -1,0 +1,85 @@
+// JSON Schema to rules. Throws grammar_failure with the path of what is not understood. One thread; used up
+// by one schema document, several of which may share a program_builder. Documented in grammar.hpp.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "engine/grammar/expression.hpp"
+#include "engine/grammar/program_builder.hpp"
+
+namespace orcd::engine::grammar {
+
+struct schema_limits {
+  std::uint32_t subschemas = 8'192;
+  std::uint32_t properties = 512;        ///< of one object
+  std::uint32_t values = 4'096;          ///< of one enum
+  std::uint32_t items = 1'024;           ///< minItems and maxItems
+  std::uint32_t characters = 1U << 20U;  ///< minLength; a larger maxLength is no bound
+  std::uint32_t branches = 128;          ///< of one anyOf
+};
+
+/// The rules that schemas share: white space and any JSON value. One for each program.
+class json_grammar {
+ public:
+  explicit json_grammar(program_builder& builder);
+  [[nodiscard]] expr gap() const { return gap_; }
+  [[nodiscard]] expr any_value();
+  [[nodiscard]] expr any_object();
+
+ private:
+  void define_any();
+  program_builder& builder_;
+  expr gap_;
+  bool defined_ = false;
+  rule_id value_ = 0, object_ = 0;
+};
+
+class schema_compiler {
+ public:
+  /// `root` must outlive it.
+  schema_compiler(program_builder& builder, json_grammar& shared, const boost::json::value& root, bool strict,
+                  const schema_limits& limits = {})
+      : builder_(builder), shared_(shared), root_(root), strict_(strict), limits_(limits) {}
+
+  /// What is valid under the whole document, whose path is `where`.
+  [[nodiscard]] expr whole(const std::string& where) { return value(root_, where, 0); }
+
+ private:
+  using object = boost::json::object;
+
+  [[nodiscard]] expr value(const boost::json::value& schema, const std::string& where, std::uint32_t depth);
+  [[nodiscard]] expr reference(const boost::json::value& target, const std::string& where,
+                               std::uint32_t depth);
+  [[nodiscard]] expr flat(const object& schema, const std::string& where, std::uint32_t depth);
+  [[nodiscard]] expr branches(const object& schema, const char* keyword, const std::string& where,
+                              std::uint32_t depth);
+  void refuse_overlap(const boost::json::array& list, const std::string& where, std::uint32_t depth) const;
+  [[nodiscard]] expr values(const object& schema, const std::string& where);
+  [[nodiscard]] expr of_type(std::string_view type, const object& schema, const std::string& where,
+                             std::uint32_t depth);
+  [[nodiscard]] expr string(const object& schema, const std::string& where);
+  [[nodiscard]] expr number(const object& schema, bool whole, const std::string& where) const;
+  [[nodiscard]] expr array(const object& schema, const std::string& where, std::uint32_t depth);
+  [[nodiscard]] expr members(const object& schema, const std::string& where, std::uint32_t depth);
+  [[nodiscard]] expr further_member(const object& schema, const boost::json::object& named,
+                                    const std::string& where, std::uint32_t depth);
+  [[nodiscard]] boost::json::object named_properties(const object& schema, const std::string& where) const;
+  void check_strict(const object& schema, const boost::json::object& named, const std::string& where) const;
+  [[nodiscard]] std::uint32_t count(const object& schema, const char* keyword, std::uint32_t otherwise,
+                                    std::uint32_t limit, const std::string& where) const;
+
+  program_builder& builder_;
+  json_grammar& shared_;
+  const boost::json::value& root_;
+  bool strict_;
+  schema_limits limits_;
+  std::uint32_t subschemas_ = 0;
+  std::map<const boost::json::value*, rule_id> references_;
+};
+
+}  // namespace orcd::engine::grammar

@@ -1,0 +1,184 @@
+// Strings, numbers and arrays.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/grammar/formats.hpp"
+#include "engine/grammar/json_rules.hpp"
+#include "engine/grammar/regex.hpp"
+#include "engine/grammar/schema_compiler.hpp"
+#include "engine/grammar/schema_merge.hpp"
+
+namespace orcd::engine::grammar {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr double whole_most = 999'999'999'999'999'999.0;
+
+// A bound as the nearest whole number inside, or nothing when it bounds no number that is generated.
+std::optional<std::int64_t> whole_bound(const json::object& schema, const char* inclusive,
+                                        const char* exclusive, bool low, const std::string& where) {
+  std::optional<std::int64_t> out;
+  for (const char* name : {inclusive, exclusive}) {
+    const json::value* bound = schema.if_contains(name);
+    if (bound == nullptr) continue;
+    if (!bound->is_number()) fail(deeper(where, name), "a bound is a number");
+    double at = bound->to_number<double>();
+    if (bound->is_int64() && std::abs(at) <= whole_most) {
+      std::int64_t exact = bound->get_int64();
+      if (name == exclusive) exact += low ? 1 : -1;
+      out = out ? (low ? std::max(*out, exact) : std::min(*out, exact)) : exact;
+      continue;
+    }
+    if (name == exclusive) at = low ? std::floor(at) + 1 : std::ceil(at) - 1;
+    at = low ? std::ceil(at) : std::floor(at);
+    if (low ? at > whole_most : at < -whole_most) {
+      fail(deeper(where, name), "integers have at most 18 digits here");
+    }
+    if (std::abs(at) > whole_most) continue;
+    const auto exact = static_cast<std::int64_t>(at);
+    out = out ? (low ? std::max(*out, exact) : std::min(*out, exact)) : exact;
+  }
+  return out;
+}
+
+std::optional<number_bound> decimal_bound(const json::object& schema, const char* inclusive,
+                                          const char* exclusive, const std::string& where) {
+  if (schema.contains(inclusive) && schema.contains(exclusive)) {
+    fail(deeper(where, exclusive), "cannot be combined with " + std::string(inclusive));
+  }
+  for (const char* name : {inclusive, exclusive}) {
+    const json::value* bound = schema.if_contains(name);
+    if (bound == nullptr) continue;
+    if (!bound->is_number()) fail(deeper(where, name), "a bound is a number");
+    const double at = bound->to_number<double>();
+    if (at != std::floor(at) || std::abs(at) > whole_most) {
+      fail(deeper(where, name),
+           "the bound of a number that is not an integer must be whole, with at most 18 digits");
+    }
+    return number_bound{static_cast<std::int64_t>(at), name == exclusive};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::uint32_t schema_compiler::count(const object& schema, const char* keyword, std::uint32_t otherwise,
+                                     std::uint32_t limit, const std::string& where) const {
+  const json::value* found = schema.if_contains(keyword);
+  if (found == nullptr) return otherwise;
+  const double number = found->is_number() ? found->to_number<double>() : -1;
+  if (number < 0 || number != std::floor(number) || number > limit) {
+    fail(deeper(where, keyword), "must be a whole number from 0 to " + std::to_string(limit));
+  }
+  return static_cast<std::uint32_t>(number);
+}
+
+expr schema_compiler::string(const object& schema, const std::string& where) {
+  const json::value* pattern = schema.if_contains("pattern");
+  const json::value* format = schema.if_contains("format");
+  const bool counted = schema.contains("minLength") || schema.contains("maxLength");
+  if (pattern == nullptr && format == nullptr) {
+    const std::uint32_t least = count(schema, "minLength", 0, limits_.characters, where);
+    std::uint32_t most = unbounded;
+    if (schema.contains("maxLength")) most = count(schema, "maxLength", 0, unbounded - 1, where);
+    if (most >= limits_.characters) most = unbounded;
+    if (least > most) fail(deeper(where, "minLength"), "is above maxLength");
+    return counted_call(string_rule, least, most);
+  }
+  const char* keyword = pattern != nullptr ? "pattern" : "format";
+  const std::string at = deeper(where, keyword);
+  if (pattern != nullptr && format != nullptr) fail(at, "cannot be combined with format");
+  if (counted) fail(at, "cannot be combined with minLength or maxLength; put the length into the pattern");
+  const json::value& given = pattern != nullptr ? *pattern : *format;
+  if (!given.is_string()) fail(at, "must be a string");
+  std::string_view text = view(given.get_string());
+  if (format != nullptr) {
+    text = pattern_of_format(text);
+    if (text.empty()) fail(at, "is none of " + std::string(supported_formats()));
+  }
+  return call(builder_.add(at, sequence({literal("\""), string_matching(text, at), literal("\"")})));
+}
+
+expr schema_compiler::number(const object& schema, bool whole, const std::string& where) const {
+  if (const json::value* step = schema.if_contains("multipleOf")) {
+    if (!whole || !step->is_number() || step->to_number<double>() != 1.0) {
+      fail(deeper(where, "multipleOf"), "is supported only as 1, for integers");
+    }
+  }
+  if (whole) {
+    const auto low = whole_bound(schema, "minimum", "exclusiveMinimum", true, where);
+    const auto high = whole_bound(schema, "maximum", "exclusiveMaximum", false, where);
+    if (low && high && *low > *high) fail(where, "no integer lies between the bounds");
+    return integer_between(low, high);
+  }
+  const auto low = decimal_bound(schema, "minimum", "exclusiveMinimum", where);
+  const auto high = decimal_bound(schema, "maximum", "exclusiveMaximum", where);
+  if (!low && !high) return grammar::number();
+  if (low && high &&
+      (low->value > high->value || (low->value == high->value && (low->exclusive || high->exclusive)))) {
+    fail(where, "no number lies between the bounds");
+  }
+  return number_between(low, high);
+}
+
+expr schema_compiler::array(const object& schema, const std::string& where, std::uint32_t depth) {
+  if (const json::value* unique = schema.if_contains("uniqueItems")) {
+    if (!unique->is_bool() || unique->get_bool()) fail(deeper(where, "uniqueItems"), "true is not supported");
+  }
+  json::array first;
+  if (const json::value* list = schema.if_contains("prefixItems")) {
+    if (!list->is_array() || list->get_array().size() > limits_.items) {
+      fail(deeper(where, "prefixItems"),
+           "a list of at most " + std::to_string(limits_.items) + " schemas is expected");
+    }
+    first = list->get_array();
+  }
+  const json::value* rest = schema.if_contains("items");
+  if (rest != nullptr && rest->is_array())
+    fail(deeper(where, "items"), "must be one schema; use prefixItems");
+  const bool closed = rest != nullptr && rest->is_bool() && !rest->get_bool();
+  const std::uint32_t least = count(schema, "minItems", 0, limits_.items, where);
+  std::uint32_t most =
+      schema.contains("maxItems") ? count(schema, "maxItems", 0, limits_.items, where) : unbounded;
+  if (closed) most = std::min(most, static_cast<std::uint32_t>(first.size()));
+  if (least > most) fail(deeper(where, "minItems"), "is more than the array may have");
+  std::vector<expr> parts;
+  std::vector<bool> required;
+  const auto add = [&](expr item) {
+    required.push_back(parts.size() < least);
+    parts.push_back(std::move(item));
+  };
+  for (std::size_t i = 0; i < first.size() && parts.size() < most; ++i) {
+    add(value(first[i], deeper(deeper(where, "prefixItems"), std::to_string(i)), depth + 1));
+  }
+  bool open = false;
+  if (!closed && parts.size() < most) {
+    const expr item = rest == nullptr ? shared_.any_value() : value(*rest, deeper(where, "items"), depth + 1);
+    open = most == unbounded;
+    do {
+      add(item);
+    } while (parts.size() < (open ? least : most));
+  }
+  const expr comma = sequence({literal(","), shared_.gap()});
+  // In an array nothing may be left out before what comes, so that the optional items nest.
+  expr tail = literal("");
+  for (std::size_t i = parts.size(); i-- > 0;) {
+    const expr item = i == 0 ? parts[i] : sequence({comma, parts[i]});
+    const bool loops = open && i + 1 == parts.size();
+    if (loops) {
+      tail = sequence({item, repeat(sequence({comma, parts[i]}), 0, unbounded)});
+    } else {
+      tail = sequence({item, tail});
+    }
+    if (!required[i]) tail = optional(tail);
+  }
+  return call(
+      builder_.add(where, sequence({literal("["), shared_.gap(), tail, shared_.gap(), literal("]")})));
+}
+
+}  // namespace orcd::engine::grammar

@@ -92,6 +92,9 @@ struct sample_request {
   bool stop_at_end = true;         ///< end-of-generation tokens end the sequence
   bool logprobs = false;           ///< with the log probability of the token
   std::uint32_t top_logprobs = 0;  ///< and of so many likeliest ones, at most top_logprobs_max
+  /// What may be chosen; empty = everything. Read before launch() returns. Log probabilities do not see it. A
+  /// mask depends on the token before, so that a request with one never comes with a token fed back.
+  token_mask allowed = {};
 };
 
 /// One sequence's part of a step: `tokens` are appended at positions position, position+1, ...

@@ -17,6 +17,7 @@ sampler_layout::sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::ui
   history = plan.reserve(std::uint64_t{slots} * context * sizeof(std::int32_t));
   ticket = plan.reserve(sizeof(std::uint32_t));
   ends = plan.reserve((vocab + 31) / 32 * sizeof(std::uint32_t));
+  allowed = plan.reserve(std::uint64_t{slots} * ((vocab + 31) / 32) * sizeof(std::uint32_t));
   results = plan.reserve(result_ring_bytes(slots));
   end = plan.bytes();
 }
@@ -25,6 +26,7 @@ cuda_sampler::cuda_sampler(const sampler_layout& layout, const vram_arena& arena
                            const forward_buffers& shared, std::uint32_t vocab, std::uint32_t context,
                            cudaStream_t stream)
     : ends_(arena.at<std::uint32_t>(layout.ends)),
+      allowed_(arena.at<std::uint32_t>(layout.allowed)),
       device_results_(arena.at<kernels::sample_result>(layout.results)),
       stream_(stream) {
   to_.steps = shared.steps;
@@ -38,6 +40,7 @@ cuda_sampler::cuda_sampler(const sampler_layout& layout, const vram_arena& arena
   args_.vocab = vocab;
   args_.asked = to_.asked;
   args_.banned = shared.banned;
+  args_.allowed = allowed_;
   args_.history = to_.history;
   args_.history_stride = context;
   args_.slots = to_.slots;
@@ -66,6 +69,19 @@ void cuda_sampler::set_history(engine::slot_id slot, std::span<const engine::tok
     std::copy(piece.begin(), piece.end(), args.words);
     ORCD_CUDA(kernels::launch_write_words(args, stream_));
     position += piece.size();
+  }
+}
+
+void cuda_sampler::write_mask(engine::slot_id slot, engine::token_mask mask) {
+  const std::size_t words = (args_.vocab + 31) / 32;
+  std::uint32_t* const to = allowed_ + static_cast<std::size_t>(slot) * words;
+  kernels::write_mask_args args;
+  for (std::size_t first = 0; first < words; first += kernels::mask_words_max) {
+    args.to = to + first;
+    args.count = static_cast<std::uint32_t>(std::min<std::size_t>(kernels::mask_words_max, words - first));
+    for (std::size_t i = 0; i < args.count; ++i)
+      args.words[i] = first + i < mask.size() ? mask[first + i] : 0;
+    ORCD_CUDA(kernels::launch_write_mask(args, stream_));
   }
 }
 

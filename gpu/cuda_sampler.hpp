@@ -18,7 +18,7 @@ namespace orcd::gpu {
 struct sampler_layout {
   sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::uint32_t context, std::uint64_t from);
 
-  std::uint64_t asked, slot_states, history, ticket, ends, results;
+  std::uint64_t asked, slot_states, history, ticket, ends, allowed, results;
   std::uint64_t end = 0;  ///< of the last buffer
 };
 
@@ -51,6 +51,8 @@ class cuda_sampler {
 
   /// Enqueues the writing of what a slot's sequence already has, as far as a look-back window can see.
   void set_history(engine::slot_id slot, std::span<const engine::token_id> tokens);
+  /// Enqueues the writing of what may be chosen in a slot; a mask that is too short allows no more.
+  void write_mask(engine::slot_id slot, engine::token_mask mask);
   /// Enqueues the writing of a decode step's columns.
   void begin_decode(std::span<const decode_part> parts, std::uint32_t ticket);
   /// The same of a prompt chunk; `sample` is null unless its last token asks for the next.
@@ -64,6 +66,7 @@ class cuda_sampler {
   kernels::step_target to_;
   kernels::sample_args args_;
   std::uint32_t* ends_;
+  std::uint32_t* allowed_;  ///< [slots][words]
   kernels::sample_result* device_results_;
   cudaStream_t stream_;
 };

@@ -102,6 +102,10 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
     const auto result = static_cast<std::uint32_t>(turn * extents_.slots + slots.size());
     if (part.sample != nullptr) slots.push_back(part.slot);
     use_own_pages(part.slot);
+    if (part.sample != nullptr && !part.sample->allowed.empty()) {
+      ORCD_ENSURE(!part.tokens.empty());
+      sampler_.write_mask(part.slot, part.sample->allowed);
+    }
     auto& filled = filled_[static_cast<std::size_t>(part.slot)];
     filled = std::max(filled, part.position + part.count());
     if (part.count() == 1 && part.sample != nullptr) {

@@ -213,7 +213,7 @@ bool host_backend::add_sequence(const engine::sequence_step& part) {
   ORCD_ENSURE(slot < config_.slots && part.tokens.size() <= options_.chunk_tokens);
   held_sequence& sequence = sequences_[slot];
   const bool fed_back = part.tokens.empty();
-  ORCD_ENSURE(!fed_back || (sequence.next && part.sample));
+  ORCD_ENSURE(!fed_back || (sequence.next && part.sample && part.sample->allowed.empty()));
   if (fed_back && sequence.ended) return false;
   ORCD_ENSURE(part.position <= sequence.tokens.size());
   add_tokens(slot, part.position, fed_back ? std::span(&*sequence.next, 1) : part.tokens);
@@ -264,7 +264,7 @@ engine::sampled_token host_backend::choose(const engine::sequence_step& part) {
                                  : 0;
   engine::sampled_token out{part.slot};
   out.token = engine::sample(logits(part.slot), *wanted.params, std::span(sequence.tokens).last(window),
-                             config_.banned_tokens, wanted.draw, sampling_);
+                             config_.banned_tokens, wanted.draw, sampling_, wanted.allowed);
   if (wanted.logprobs && out.token >= 0) {
     out.logprobs = engine::logprobs_of(logits(part.slot), out.token, wanted.top_logprobs);
   }

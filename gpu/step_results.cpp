@@ -41,7 +41,8 @@ kernels::sample_request device_request(const engine::sample_request& asked, std:
           .logprobs = asked.logprobs ? 1 + asked.top_logprobs : 0,
           .remaining = asked.remaining,
           .stop_at_end = asked.stop_at_end ? 1U : 0U,
-          .result = result};
+          .result = result,
+          .masked = asked.allowed.empty() ? 0U : 1U};
 }
 
 engine::sampled_token sampled_from(engine::slot_id slot, const kernels::sample_result& result) {

@@ -37,6 +37,7 @@ struct sample_request {
   std::uint32_t remaining = 1;    ///< tokens the sequence may still get, this one included
   std::uint32_t stop_at_end = 1;  ///< end-of-generation tokens end the sequence
   std::uint32_t result = 0;       ///< index into sample_args::results
+  std::uint32_t masked = 0;       ///< 1: only what sample_args::allowed has for the slot may be chosen
 };
 
 /// One column of a step that samples, as the device holds it.
@@ -78,7 +79,9 @@ struct sample_args {
   /// it, or null; zeroed. Saves plain greedy columns a look at their logits.
   unsigned long long* keys = nullptr;
   const std::uint32_t* banned = nullptr;  ///< bit per id, [(vocab + 31) / 32]; or null
-  const std::uint32_t* ends = nullptr;    ///< likewise, tokens that end a sequence; or null
+  /// [slots][(vocab + 31) / 32] bit per id that may be chosen; or null
+  const std::uint32_t* allowed = nullptr;
+  const std::uint32_t* ends = nullptr;    ///< like `banned`, tokens that end a sequence; or null
   const std::int32_t* history = nullptr;  ///< [slots][history_stride], token by position; null: no windows
   std::uint32_t history_stride = 0;
   slot_state* slots = nullptr;            ///< [slots], or null

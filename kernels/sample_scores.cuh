@@ -50,10 +50,21 @@ class column_scores {
     cluster_.wait();
   }
 
+  [[nodiscard]] __device__ bool is_masked() const {
+    return request().masked != 0 && args_.allowed != nullptr;
+  }
+
+  /// What is banned for all and what the column's mask leaves out.
   __device__ void ban() {
     __syncthreads();
+    const std::uint32_t first = slice_.first / 32;
+    const std::uint32_t words = (args_.vocab + 31) / 32;
+    const std::uint32_t* allowed =
+        is_masked() ? args_.allowed + static_cast<std::uint64_t>(own_.asked.slot) * words : nullptr;
     for (std::uint32_t w = threadIdx.x; w * 32 < slice_.count; w += sample_threads) {
-      for (std::uint32_t bits = args_.banned[slice_.first / 32 + w]; bits != 0; bits &= bits - 1) {
+      std::uint32_t bits = args_.banned == nullptr ? 0 : args_.banned[first + w];
+      if (allowed != nullptr) bits |= ~allowed[first + w];
+      for (; bits != 0; bits &= bits - 1) {
         const std::uint32_t i = w * 32 + __ffs(static_cast<int>(bits)) - 1;
         if (i < slice_.count) slice_.scores[i] = -INFINITY;
       }

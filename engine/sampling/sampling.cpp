@@ -54,10 +54,15 @@ token_id argmax(std::span<const float> values) noexcept {
   return static_cast<token_id>(found - values.begin());
 }
 
-void copy_choosable(std::span<const float> logits, std::span<const token_id> banned,
+void copy_choosable(std::span<const float> logits, std::span<const token_id> banned, token_mask allowed,
                     std::vector<float>& scores) {
   scores.resize(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) scores[i] = logits[i] > -infinity ? logits[i] : -infinity;
+  if (!allowed.empty()) {
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      if (!allows(allowed, static_cast<token_id>(i))) scores[i] = -infinity;
+    }
+  }
   for (const token_id token : banned) {
     if (token >= 0 && row(token) < scores.size()) scores[row(token)] = -infinity;
   }
@@ -173,7 +178,7 @@ void sampling_workspace::reserve(std::size_t vocab, std::size_t window) {
 
 token_id sample(std::span<const float> logits, const sampling_params& params,
                 std::span<const token_id> recent, std::span<const token_id> banned, double draw,
-                sampling_workspace& workspace) {
+                sampling_workspace& workspace, token_mask allowed) {
   ORCD_ENSURE(!logits.empty() && logits.size() <= vocab_max);
   ORCD_ENSURE(draw >= 0.0 && draw < 1.0);
   const bool greedy = params.temperature == 0.0F;
@@ -181,11 +186,12 @@ token_id sample(std::span<const float> logits, const sampling_params& params,
   if (greedy && !penalised && params.biases.empty()) {
     // Most often the first choice is allowed and nothing needs to be copied.
     const token_id choice = argmax(logits);
-    if (std::find(banned.begin(), banned.end(), choice) == banned.end()) return choice;
+    const bool is_allowed = allowed.empty() || allows(allowed, choice);
+    if (is_allowed && std::find(banned.begin(), banned.end(), choice) == banned.end()) return choice;
   }
   workspace.reserve(logits.size(), recent.size());
   auto& scores = workspace.scores;
-  copy_choosable(logits, banned, scores);
+  copy_choosable(logits, banned, allowed, scores);
   add_biases(params.biases, scores);
   if (penalised) apply_penalties(params, recent, workspace.narrowed, scores);
   if (greedy) return argmax(scores);

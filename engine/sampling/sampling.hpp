@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/base/ids.hpp"
+#include "engine/sampling/token_constraint.hpp"
 
 namespace orcd::engine {
 
@@ -69,12 +70,13 @@ struct sampling_workspace {
   void reserve(std::size_t vocab, std::size_t window);
 };
 
-/// `logits` [vocab], 1 to 2^23 rows; ids in `banned` are never chosen (unused vocabulary rows), nor
-/// are NaN and -infinity; tokens at +infinity share the whole probability. `recent` is the look-back
-/// window, oldest first, already cut to repeat_last_n. Ids outside the vocabulary are ignored in both.
-/// `draw` is in [0, 1). If no token can be chosen the result is -1. Any thread, one workspace each.
+/// `logits` [vocab], 1 to 2^23 rows; ids in `banned` are never chosen (unused vocabulary rows), nor are those
+/// that `allowed` leaves out unless it is empty, nor NaN and -infinity; tokens at +infinity share the whole
+/// probability. `recent` is the look-back window, oldest first, already cut to repeat_last_n. Ids outside the
+/// vocabulary are ignored in both. `draw` is in [0, 1). If no token can be chosen the result is -1. Any
+/// thread, one workspace each.
 [[nodiscard]] token_id sample(std::span<const float> logits, const sampling_params& params,
                               std::span<const token_id> recent, std::span<const token_id> banned, double draw,
-                              sampling_workspace& workspace);
+                              sampling_workspace& workspace, token_mask allowed = {});
 
 }  // namespace orcd::engine

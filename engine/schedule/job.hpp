@@ -13,6 +13,7 @@
 #include "engine/base/ids.hpp"
 #include "engine/sampling/logprobs.hpp"
 #include "engine/sampling/sampling.hpp"
+#include "engine/sampling/token_constraint.hpp"
 
 namespace orcd::engine {
 
@@ -42,6 +43,9 @@ struct job_request {
   std::optional<steady_time> deadline;  ///< of the whole job; the earlier of timeout and X-Deadline
   steady_time received_at{};
   cache_request cache = {};
+  /// What the output must look like, or null. The job's own from here on: it is asked and told on the gpu
+  /// thread. Its end-of-generation tokens end the job whatever ignore_eos says.
+  std::shared_ptr<token_constraint> constraint = {};
 };
 
 enum class finish_reason { stop, length };

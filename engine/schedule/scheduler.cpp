@@ -219,16 +219,26 @@ void scheduler::accept_token(sequence& job, const sampled_token& chosen, steady_
     finish(job.slot,
            outcome::of(error(errc::internal,
                              "no token could be chosen: every logit is NaN, "
-                             "-infinity or banned")),
+                             "-infinity, banned or against the grammar")),
            now);
     return;
   }
   const auto& ends = config_.end_of_generation;
-  if (!job.request.ignore_eos && std::binary_search(ends.begin(), ends.end(), token)) {
+  if (job.stops_at_end() && std::binary_search(ends.begin(), ends.end(), token)) {
     finish(job.slot, outcome::of(finish_reason::stop), now);
     return;
   }
+  token_constraint* constraint = job.request.constraint.get();
+  if (constraint != nullptr && !constraint->accept(token)) {
+    finish(job.slot, outcome::of(error(errc::internal, "a token was chosen that the grammar does not allow")),
+           now);
+    return;
+  }
   job.append(chosen, now);
+  if (constraint != nullptr && constraint->complete()) {
+    finish(job.slot, outcome::of(finish_reason::stop), now);
+    return;
+  }
   if (job.tokens_out() == job.request.max_tokens) finish(job.slot, outcome::of(finish_reason::length), now);
 }
 

@@ -5,7 +5,8 @@
 // Where the accelerator allows, the next step is launched before the last one's tokens are here: a sequence
 // whose token is still under way has it fed back by the device. What the host finds out one step late (an
 // end token, a stop string, a cancel) costs that sequence a step, whose token is dropped; which tokens a
-// job gets does not depend on it.
+// job gets does not depend on it. A job with a constraint waits for each token before it asks for the next,
+// which it does in the first step that is launched after; its neighbours go on meanwhile.
 //
 // Pages: a job gets all that it can need with its slot (engine/schedule/kv_cache.hpp). Jobs are admitted in
 // the order they came: one that waits for pages is not overtaken, so that it gets them when those before it

@@ -63,9 +63,10 @@ const sample_request* scheduler::sequence::ask() {
   sample.params = &request.sampling;
   sample.draw = draws_ahead[pending];
   sample.remaining = request.max_tokens - tokens_out() - pending;
-  sample.stop_at_end = !request.ignore_eos;
   sample.logprobs = request.logprobs;
   sample.top_logprobs = request.top_logprobs;
+  sample.stop_at_end = stops_at_end();
+  if (request.constraint) sample.allowed = request.constraint->mask();
   return &sample;
 }
 

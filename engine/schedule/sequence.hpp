@@ -43,14 +43,17 @@ struct scheduler::sequence {
     return static_cast<std::uint32_t>(tokens.size()) -
            std::min(position, static_cast<std::uint32_t>(tokens.size()));
   }
-  /// A step for one token can be launched: a known one, or the one that the step before it will choose.
+  /// A step for one token can be launched: a known one, or the one that the step before it will choose. A
+  /// constraint must know a token before it can say what may follow, so that nothing is launched ahead of it.
   [[nodiscard]] bool can_decode() const noexcept {
-    return pending == 0 ? missing() == 1 : tokens_out() + pending < request.max_tokens;
+    if (pending == 0) return missing() == 1;
+    return !request.constraint && tokens_out() + pending < request.max_tokens;
   }
   /// Positions that the job needs at most: the last token needs none.
   [[nodiscard]] std::uint32_t positions_max() const noexcept {
     return prompt_tokens + request.max_tokens - 1;
   }
+  [[nodiscard]] bool stops_at_end() const noexcept { return !request.ignore_eos || request.constraint; }
   [[nodiscard]] std::uint32_t tokens_out() const noexcept {
     return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens;
   }

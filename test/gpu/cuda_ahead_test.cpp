@@ -118,6 +118,39 @@ BOOST_AUTO_TEST_CASE(the_device_chooses_what_the_host_chooses_from_its_logits) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_mask_limits_one_slot_and_is_replaced_with_the_next_token) {
+  ahead_model m("llama-tied");
+  const auto device = m.load({.keep_logits = true}, 2);
+  const engine::sampling_params greedy{.temperature = 0.0F};
+  const auto& prompt = m.golden.cases.front().tokens;
+  const std::uint32_t vocab = m.model.spec.vocab;
+  engine::sampling_workspace workspace;
+  std::vector<token_id> all[2] = {{prompt.begin(), prompt.begin() + 5}, {prompt.begin(), prompt.begin() + 3}};
+  const std::vector<token_id> banned{3, 5};
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    std::vector<std::uint32_t> mask((vocab + 31) / 32);
+    for (std::uint32_t t = i; t < vocab; t += 3 + i) mask[t / 32] |= 1U << t % 32;
+    engine::sample_request limited{.params = &greedy, .remaining = 100};
+    if (i % 4 != 3) limited.allowed = mask;
+    const engine::sample_request free{.params = &greedy, .remaining = 100};
+    const auto step_of = [&](std::uint32_t slot, const engine::sample_request& asked) {
+      const std::span<const token_id> known(all[slot]);
+      const auto position = i == 0 ? 0 : known.size() - 1;
+      return engine::sequence_step{slot_id{slot}, static_cast<std::uint32_t>(position),
+                                   known.subspan(position), &asked};
+    };
+    const engine::sequence_step steps[] = {step_of(0, limited), step_of(1, free)};
+    std::vector<engine::sampled_token> sampled;
+    BOOST_REQUIRE(device->step(steps, never, sampled));
+    for (std::uint32_t slot = 0; slot < 2; ++slot) {
+      const token_id expected = engine::sample(device->logits(slot_id{slot}), greedy, {}, banned, 0.0,
+                                               workspace, slot == 0 ? limited.allowed : engine::token_mask{});
+      BOOST_TEST(sampled[slot].token == expected);
+      all[slot].push_back(sampled[slot].token);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_step_in_vain_changes_nothing_and_its_slot_starts_over) {
   ahead_model m("llama-tied");
   const auto device = m.load({}, 2);

@@ -122,6 +122,13 @@ class sample_bench {
       asked_.push_back(
           {request_of(params_[c], draws_[c], logprobs), static_cast<std::int32_t>(c), position, 1});
       asked_[c].request.result = columns_ - 1 - c;
+      asked_[c].request.masked = random_.one_in(3) ? 1 : 0;
+    }
+    // From a few tokens to almost all.
+    masks_.assign(std::size_t{columns_} * words(), 0);
+    const std::uint64_t sparsity = random_.pick({1ULL, 2ULL, 20ULL, 2000ULL});
+    for (auto& word : masks_) {
+      for (std::uint32_t bit = 0; bit < 32; ++bit) word |= random_.one_in(sparsity) ? 1U << bit : 0U;
     }
   }
 
@@ -137,12 +144,13 @@ class sample_bench {
       const auto recent = std::span<const token_id>(history_).subspan(
           std::size_t{c} * history_stride + static_cast<std::size_t>(asked_[c].position) + 1 - window,
           window);
-      const token_id expected = engine::sample(row, p, recent, banned_, draws_[c], workspace);
+      const token_id expected = engine::sample(row, p, recent, banned_, draws_[c], workspace, mask_of(c));
       if (got.token != expected || got.ticket != ticket || got.active != 1) {
         BOOST_ERROR(what << ": token " << got.token << ", not " << expected << "; vocab " << vocab_
                          << " column " << c << " T " << p.temperature << " k " << p.top_k << " p " << p.top_p
                          << " min " << p.min_p << " window " << window << " rep " << p.repetition_penalty
-                         << " banned " << banned_.size() << " draw " << draws_[c]);
+                         << " banned " << banned_.size() << " masked " << asked_[c].request.masked << " draw "
+                         << draws_[c]);
       }
       if (asked_[c].request.logprobs != 0 && expected >= 0) check_logprobs(row, got, c);
       ++checked;
@@ -170,7 +178,7 @@ class sample_bench {
     for (std::uint32_t c = 3; c < columns_; ++c) {
       const auto row = std::span(logits_).subspan(std::size_t{c} * vocab_, vocab_);
       BOOST_TEST(results[columns_ - 1 - c].token ==
-                 engine::sample(row, params_[c], {}, banned_, draws_[c], workspace));
+                 engine::sample(row, params_[c], {}, banned_, draws_[c], workspace, mask_of(c)));
     }
     for (const auto& result : results) BOOST_TEST(result.ticket == ticket);
     for (const auto key : device_keys.read()) BOOST_TEST(key == 0U);
@@ -207,6 +215,12 @@ class sample_bench {
   std::uint64_t checked = 0;
 
  private:
+  [[nodiscard]] std::size_t words() const { return (vocab_ + 31) / 32; }
+  [[nodiscard]] engine::token_mask mask_of(std::uint32_t column) const {
+    if (asked_[column].request.masked == 0) return {};
+    return engine::token_mask(masks_).subspan(column * words(), words());
+  }
+
   kernels::sample_args args_of(const device_array<float>& logits,
                                const device_array<kernels::sample_column>& asked,
                                const device_array<std::int32_t>& history,
@@ -235,6 +249,8 @@ class sample_bench {
     for (const token_id id : banned_) bits[static_cast<std::size_t>(id) / 32] |= 1U << id % 32;
     const device_array<std::uint32_t> banned{std::span<const std::uint32_t>(bits)};
     if (!banned_.empty()) args.banned = banned.data();
+    const device_array<std::uint32_t> masks{std::span<const std::uint32_t>(masks_)};
+    args.allowed = masks.data();
     args.keys = keys;
     BOOST_REQUIRE_EQUAL(kernels::launch_sample(args, nullptr), cudaSuccess);
     return results.read();
@@ -259,6 +275,7 @@ class sample_bench {
   std::vector<engine::sampling_params> params_;
   std::vector<double> draws_;
   std::vector<kernels::sample_column> asked_;
+  std::vector<std::uint32_t> masks_;  ///< [columns][words]
 };
 
 }  // namespace

@@ -24,6 +24,15 @@ void require(bool holds, const char* what, slot_id slot, std::uint64_t got, std:
   if (!holds) throw contract_violation(at_slot(what, slot, got, limit));
 }
 
+// The wanted token, or the next one by id that is allowed, round the vocabulary.
+token_id allowed_from(token_id wanted, engine::token_mask mask, std::uint32_t vocab) {
+  for (std::uint32_t i = 0; i < vocab; ++i) {
+    const auto token = static_cast<token_id>((static_cast<std::uint32_t>(wanted) + i) % vocab);
+    if (engine::allows(mask, token)) return token;
+  }
+  return -1;
+}
+
 }  // namespace
 
 namespace {
@@ -212,6 +221,8 @@ void fake_accelerator::check_part(const sequence_step& part) const {
             part.slot, static_cast<std::uint32_t>(token), options_.vocab);
   }
   if (part.sample == nullptr) return;
+  require(part.sample->allowed.empty() || !part.tokens.empty(), "a mask for a token fed back", part.slot, 0,
+          1);
   require(part.sample->params != nullptr, "sample request without parameters", part.slot, 0, 1);
   require(part.sample->draw >= 0.0 && part.sample->draw < 1.0, "draw outside [0, 1)", part.slot, 0, 0);
   require(part.sample->remaining > 0, "a token beyond the limit", part.slot, 0, 1);
@@ -275,7 +286,8 @@ engine::token_logprobs fake_accelerator::logprobs_of(token_id token, const engin
 }
 
 token_id fake_accelerator::sample(slot_state& state, const engine::sample_request& request) const {
-  const token_id token = options_.next(state.tokens);
+  token_id token = options_.next(state.tokens);
+  if (!request.allowed.empty()) token = allowed_from(token, request.allowed, options_.vocab);
   const auto& ends = options_.end_of_generation;
   const bool is_end = request.stop_at_end && std::find(ends.begin(), ends.end(), token) != ends.end();
   state.last = token;

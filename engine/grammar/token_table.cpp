@@ -81,7 +81,9 @@ token_table::token_table(const tokenizer& vocabulary, std::uint32_t rows) {
     std::string& text = texts_[row];
     const bool control = vocabulary.is_control(id);
     vocabulary.append_bytes(id, text, true);
-    if (text.empty() || vocabulary.is_end_of_generation(id)) continue;
+    // Bytes that spell the mark are in no text, and must not spell a mark.
+    if (text.empty() || text.find(token_mark) != std::string::npos) continue;
+    if (vocabulary.is_end_of_generation(id)) continue;
     const bool special = control || is_framed(text, "<|", "|>");
     const bool is_marked = special || looks_like_tag(text);
     places_[row] = !is_marked ? place::text : special ? place::mark : place::both;

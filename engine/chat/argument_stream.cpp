@@ -1,0 +1,52 @@
+#include "engine/chat/argument_stream.hpp"
+
+#include <cstdio>
+#include <string_view>
+
+namespace orcd::engine {
+
+namespace {
+
+bool is_control(char c) noexcept {
+  return static_cast<unsigned char>(c) < 0x20;
+}
+
+std::string escaped(char c) {
+  switch (c) {
+    case '\n': return "\\n";
+    case '\r': return "\\r";
+    case '\t': return "\\t";
+    default: break;
+  }
+  char text[8];
+  std::snprintf(text, sizeof text, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+  return text;
+}
+
+}  // namespace
+
+argument_stream::verdict argument_stream::push(char c, std::string& out) {
+  if (!started_) {
+    if (c == ' ' || c == '\n' || c == '\t' || c == '\r') return verdict::more;
+    if (c != '{') return verdict::wrong;
+    started_ = true;
+  }
+  if (scanner_.in_string() && scanner_.settled() && is_control(c)) {
+    out += escaped(c);
+    return verdict::more;
+  }
+  const verdict v = scanner_.push(c);
+  if (v == verdict::wrong || v == verdict::outside) return v;
+  held_ += c;
+  if (!scanner_.settled()) return v;
+  out += held_;
+  held_.clear();
+  settled_ = scanner_;
+  return v;
+}
+
+void argument_stream::complete(std::string& out) const {
+  out += settled_.completion();
+}
+
+}  // namespace orcd::engine

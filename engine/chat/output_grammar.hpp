@@ -1,0 +1,48 @@
+// Grammars of whole outputs: the frame that a format puts around tool calls or a structured answer, with the
+// schemas inside. For tool_choice "required" or named, and for response_format; what output_parser then reads
+// always has the calls or the content that was promised.
+//
+// Reasoning may come first where the format has it (<think>, Harmony's analysis) and is free text without a
+// limit of its own. Any thread. Errors: invalid_request, with the schema's path (grammar.hpp).
+// Source: issue 5 item 3.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/base/error.hpp"
+#include "engine/chat/output_format.hpp"
+#include "engine/grammar/grammar.hpp"
+
+namespace orcd::engine {
+
+/// Calls in one output at most.
+inline constexpr std::uint32_t parallel_calls_max = 16;
+
+struct output_frame {
+  output_format format;
+  bool in_reasoning = false;  ///< the prompt ended with an open <think> (ends_in_reasoning)
+  bool may_reason = true;     ///< false: straight to the call or the answer
+};
+
+/// A function that may be called. A null `parameters` allows any object.
+struct callable {
+  std::string name;  ///< 1 to 64 of A-Z a-z 0-9 _ - . :
+  const boost::json::value* parameters = nullptr;
+  bool strict = false;
+};
+
+/// One call of one of `tools`; with `parallel` several, where the format has that (hermes, mistral).
+[[nodiscard]] result<std::shared_ptr<const grammar::program>> make_call_grammar(
+    const output_frame& frame, std::span<const callable> tools, bool parallel,
+    const grammar::token_table& tokens);
+
+/// An answer that is valid under `schema`, or any JSON object when it is null.
+[[nodiscard]] result<std::shared_ptr<const grammar::program>> make_response_grammar(
+    const output_frame& frame, const boost::json::value* schema, const grammar::schema_options& options,
+    const grammar::token_table& tokens);
+
+}  // namespace orcd::engine

@@ -1,0 +1,27 @@
+// The two ways in which formats read an output. Private to output_parser.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "engine/chat/delta_writer.hpp"
+#include "engine/chat/output_parser.hpp"
+
+namespace orcd::engine {
+
+class output_reader {
+ public:
+  virtual ~output_reader() = default;
+  virtual void text(std::string_view text) = 0;
+  virtual void mark(std::string_view mark) = 0;
+  virtual void end() = 0;
+
+  delta_writer out;
+};
+
+/// hermes, llama3, mistral and none, with or without reasoning.
+[[nodiscard]] std::unique_ptr<output_reader> make_tagged_reader(const output_format& format,
+                                                                const parse_options& options);
+[[nodiscard]] std::unique_ptr<output_reader> make_harmony_reader(const parse_options& options);
+
+}  // namespace orcd::engine

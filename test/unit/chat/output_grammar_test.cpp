@@ -1,0 +1,203 @@
+// Outputs generated at random from the masks of a framed grammar: the parser finds in them the calls, or the
+// content, that the grammar promises.
+#include "engine/chat/output_grammar.hpp"
+
+#include <boost/json.hpp>
+#include <boost/test/unit_test.hpp>
+#include <map>
+#include <random>
+
+#include "engine/chat/output_parser.hpp"
+#include "engine/grammar/matcher.hpp"
+#include "test/unit/grammar/piece_tokenizer.hpp"
+
+using namespace orcd;
+using engine::call_format;
+using kind = engine::output_delta::kind;
+
+namespace {
+
+struct output {
+  std::string content, reasoning;
+  std::vector<std::pair<std::string, std::string>> calls;
+};
+
+output read(const engine::output_frame& frame, const std::string& text) {
+  engine::output_parser parser(frame.format, {true, frame.in_reasoning});
+  output out;
+  const auto add = [&](const engine::output_deltas& deltas) {
+    for (const auto& d : deltas) {
+      if (d.what == kind::content) out.content += d.text;
+      if (d.what == kind::reasoning) out.reasoning += d.text;
+      if (d.what == kind::call) out.calls.emplace_back(d.name, "");
+      if (d.what == kind::arguments) out.calls.back().second += d.text;
+    }
+  };
+  add(parser.push(text));
+  add(parser.finish());
+  return out;
+}
+
+struct frame_bench {
+  /// Whether the marks are control tokens of the vocabulary.
+  frame_bench(const engine::output_frame& f, bool tokens) : frame(f) {
+    std::vector<std::string> control;
+    for (const auto mark : engine::marks_of(frame.format)) {
+      if (tokens) control.emplace_back(mark);
+    }
+    control.emplace_back("<end>");
+    vocabulary = std::make_unique<test::piece_tokenizer>(test::json_pieces(), control);
+    table = engine::grammar::make_token_table(*vocabulary, vocabulary->vocab_size());
+  }
+
+  std::string generate(const std::shared_ptr<const engine::grammar::program>& program,
+                       std::uint64_t seed) const {
+    std::mt19937_64 random(seed);
+    engine::grammar::matcher m(program, table);
+    std::string text;
+    for (int i = 0; i < 3'000; ++i) {
+      if (m.complete()) return text;
+      const auto mask = m.mask();
+      std::vector<engine::token_id> all, closing;
+      for (engine::token_id t = 0; t < static_cast<engine::token_id>(vocabulary->vocab_size()); ++t) {
+        if (!engine::allows(mask, t)) continue;
+        all.push_back(t);
+        const std::string& piece = vocabulary->text(t);
+        // Marks are preferred where they may come, or random reasoning would not end.
+        if (piece == "\"" || piece == "}" || piece == "]" || vocabulary->is_control(t)) closing.push_back(t);
+      }
+      BOOST_REQUIRE_MESSAGE(!all.empty(), text);
+      const auto& from = !closing.empty() && random() % 3 == 0 ? closing : all;
+      const engine::token_id token = from[random() % from.size()];
+      if (token == vocabulary->end()) return text;
+      BOOST_REQUIRE(m.accept(token));
+      text += vocabulary->text(token);
+    }
+    return {};
+  }
+
+  bool valid(const boost::json::value& schema, const std::string& text) const {
+    const auto program = engine::grammar::compile_json_schema(schema);
+    BOOST_REQUIRE(program.has_value());
+    engine::grammar::matcher m(*program, table);
+    return m.accept_text(text) && m.may_end();
+  }
+
+  engine::output_frame frame;
+  std::unique_ptr<test::piece_tokenizer> vocabulary;
+  std::shared_ptr<const engine::grammar::token_table> table;
+};
+
+const boost::json::value& weather() {
+  static const boost::json::value schema = boost::json::parse(R"({"type": "object", "properties": {
+    "city": {"type": "string", "maxLength": 12}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+    "required": ["city"], "additionalProperties": false})");
+  return schema;
+}
+
+std::vector<engine::output_frame> frames() {
+  std::vector<engine::output_frame> out;
+  for (const auto calls :
+       {call_format::hermes, call_format::llama3, call_format::mistral, call_format::harmony}) {
+    for (const bool think : {false, true}) {
+      if (think && calls == call_format::harmony) continue;
+      out.push_back({{calls, think}, false, true});
+      if (think) out.push_back({{calls, think}, true, true});
+      if (think) out.push_back({{calls, think}, false, false});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(output_grammars)
+
+BOOST_AUTO_TEST_CASE(a_demanded_call_is_always_there) {
+  for (const auto& frame : frames()) {
+    for (const bool tokens : {true, false}) {
+      // Spelled, a mark that ends free text hardly ever comes up at random.
+      if (!tokens && (frame.in_reasoning || frame.format.calls == call_format::harmony)) continue;
+      const frame_bench bench(frame, tokens);
+      const std::vector<engine::callable> tools{{"get_weather", &weather()}, {"stop", nullptr}};
+      std::map<std::string, int> seen;
+      std::size_t most = 0;
+      int finished = 0;
+      for (const bool parallel : {false, true}) {
+        const auto program = engine::make_call_grammar(frame, tools, parallel, *bench.table);
+        BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
+        for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+          const std::string text = bench.generate(*program, seed);
+          if (text.empty()) continue;
+          ++finished;
+          const output out = read(frame, text);
+          BOOST_TEST(out.content == "", text);
+          BOOST_REQUIRE_MESSAGE(!out.calls.empty(), text);
+          if (!parallel) BOOST_TEST(out.calls.size() == 1U);
+          if (!frame.may_reason) BOOST_TEST(out.reasoning == "");
+          most = std::max(most, out.calls.size());
+          for (const auto& [name, arguments] : out.calls) {
+            ++seen[name];
+            const boost::json::value any = boost::json::object{{"type", "object"}};
+            BOOST_TEST(bench.valid(name == "stop" ? any : weather(), arguments), text);
+          }
+        }
+      }
+      BOOST_TEST(finished > 10);
+      BOOST_TEST(seen.size() == 2U);
+      const bool many =
+          frame.format.calls == call_format::hermes || frame.format.calls == call_format::mistral;
+      BOOST_TEST((most > 1) == many);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_structured_answer_is_the_content) {
+  for (const auto& frame : frames()) {
+    const frame_bench bench(frame, true);
+    const auto program = engine::make_response_grammar(frame, &weather(), {}, *bench.table);
+    BOOST_REQUIRE(program.has_value());
+    int finished = 0;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const std::string text = bench.generate(*program, seed);
+      if (text.empty()) continue;
+      ++finished;
+      const output out = read(frame, text);
+      BOOST_TEST(out.calls.empty());
+      BOOST_TEST(bench.valid(weather(), out.content), text);
+    }
+    BOOST_TEST(finished > 5);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_enforced_is_refused) {
+  const frame_bench bench({{call_format::hermes, false}, false, true}, true);
+  const std::vector<engine::callable> good{{"f", nullptr}};
+  const boost::json::value bad = boost::json::parse(R"({"properties": {"a": {"not": {}}}})");
+  const std::vector<engine::callable> wrong{{"f", nullptr}, {"g", &bad}};
+  const std::vector<engine::callable> unnamed{{"f\"", nullptr}};
+  const auto refusal = [&](const engine::output_format& format, std::span<const engine::callable> tools) {
+    const auto made = engine::make_call_grammar({format}, tools, false, *bench.table);
+    BOOST_REQUIRE(made.has_error());
+    return made.error();
+  };
+  const engine::output_format hermes{call_format::hermes, false};
+  BOOST_TEST(refusal({}, good).param == "tool_choice");
+  BOOST_TEST(refusal(hermes, {}).param == "tools");
+  BOOST_TEST(refusal(hermes, unnamed).param == "tools");
+  BOOST_TEST(refusal(hermes, wrong).message.starts_with("tool \"g\": #/properties/a/not: "));
+}
+
+BOOST_AUTO_TEST_CASE(a_mark_is_its_token_and_not_its_letters) {
+  const frame_bench bench({{call_format::hermes, false}, false, true}, true);
+  const std::vector<engine::callable> tools{{"f", nullptr}};
+  const auto program = engine::make_call_grammar(bench.frame, tools, false, *bench.table);
+  BOOST_REQUIRE(program.has_value());
+  engine::grammar::matcher m(*program, bench.table);
+  const auto mask = m.mask();
+  for (engine::token_id t = 0; t < bench.vocabulary->end(); ++t) {
+    BOOST_TEST(engine::allows(mask, t) == (bench.vocabulary->text(t) == "<tool_call>"));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

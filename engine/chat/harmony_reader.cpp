@@ -44,7 +44,7 @@ class harmony_reader final : public output_reader {
       case place::between:
         if (is_blank(text)) return;
         place_ = place::content;
-        return out.content(text);
+        return out.content(text.substr(text.find_first_not_of(white_space)));
     }
   }
 

@@ -31,7 +31,7 @@ std::vector<std::string_view> marks_of(const output_format& format) {
       out = {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>"};
       break;
   }
-  if (format.think) {
+  if (format.think && format.calls != call_format::harmony) {
     out.push_back("<think>");
     out.push_back("</think>");
   }

@@ -17,7 +17,7 @@ enum class call_format {
 
 struct output_format {
   call_format calls = call_format::none;
-  bool think = false;  ///< reasoning between <think> and </think>
+  bool think = false;  ///< reasoning between <think> and </think>; nothing in harmony, which has its own
 
   bool operator==(const output_format&) const = default;
 };

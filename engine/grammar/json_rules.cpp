@@ -68,6 +68,11 @@ constexpr auto string_table = std::to_array<table_row>({
     {low_3, 'C', 'F', hex_2},          {low_3, 'c', 'f', hex_2},
 });
 
+/// Characters with an escape of one letter, and those letters.
+constexpr std::string_view short_escapes = "\b\t\n\f\r\"\\";
+constexpr std::string_view escape_names = "btnfr\"\\";
+constexpr std::string_view hex_digits = "0123456789abcdef";
+
 expr digit() {
   return byte_range('0', '9');
 }
@@ -225,20 +230,21 @@ expr number_between(std::optional<number_bound> low, std::optional<number_bound>
 }
 
 expr string_character(char32_t first, char32_t last) {
-  constexpr std::string_view short_escapes = "\b\t\n\f\r\"\\";
-  constexpr std::string_view names = "btnfr\"\\";
-  std::vector<expr> out;
-  const auto is_escaped = [](char32_t c) { return c < 0x20 || c == '"' || c == '\\'; };
+  // The last letters of escapes \x, and of \u000x and \u001x.
+  byte_set named;
+  std::array<byte_set, 2> hex;
   for (char32_t c = first; c <= std::min<char32_t>(last, '\\'); ++c) {
-    if (!is_escaped(c)) continue;
     const std::size_t at = short_escapes.find(static_cast<char>(c));
     if (at != std::string_view::npos) {
-      out.push_back(literal(std::string{'\\', names[at]}));
-    } else {
-      constexpr std::string_view digits = "0123456789abcdef";
-      out.push_back(literal(std::string("\\u00") + (c < 0x10 ? '0' : '1') + digits[c % 16]));
+      named.set(static_cast<unsigned char>(escape_names[at]));
+    } else if (c < 0x20) {
+      hex[c / 16].set(static_cast<unsigned char>(hex_digits[c % 16]));
     }
   }
+  std::vector<expr> out;
+  if (named.any()) out.push_back(sequence({literal("\\"), one_of(named)}));
+  if (hex[0].any()) out.push_back(sequence({literal("\\u000"), one_of(hex[0])}));
+  if (hex[1].any()) out.push_back(sequence({literal("\\u001"), one_of(hex[1])}));
   constexpr std::array<std::pair<char32_t, char32_t>, 3> raw{{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF}}};
   for (const auto& [from, to] : raw) {
     const char32_t low = std::max(first, from);
@@ -249,15 +255,13 @@ expr string_character(char32_t first, char32_t last) {
 }
 
 std::string quoted(std::string_view text) {
-  constexpr std::string_view short_escapes = "\b\t\n\f\r\"\\";
-  constexpr std::string_view names = "btnfr\"\\";
   std::string out = "\"";
   for (const char c : text) {
     const std::size_t at = short_escapes.find(c);
     if (at != std::string_view::npos) {
-      out += {'\\', names[at]};
+      out += {'\\', escape_names[at]};
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += std::string("\\u00") + (c < 0x10 ? '0' : '1') + "0123456789abcdef"[c % 16];
+      out += std::string("\\u00") + (c < 0x10 ? '0' : '1') + hex_digits[static_cast<unsigned>(c) % 16];
     } else {
       out += c;
     }

@@ -20,7 +20,7 @@ struct grammar_failure {
 struct program_limits {
   std::uint32_t states = 100'000;
   std::uint32_t rules = 20'000;
-  std::uint64_t work = 8'000'000;  ///< states that the construction looks at
+  std::uint64_t work = 3'000'000;  ///< states that the construction looks at: a tenth of a second or two
 };
 
 class program_builder {

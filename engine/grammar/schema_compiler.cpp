@@ -82,6 +82,12 @@ bool has_type(const json::value& value, std::string_view type) {
 json_grammar::json_grammar(program_builder& builder)
     : builder_(builder), gap_(call(builder.add("#", whitespace()))) {}
 
+expr json_grammar::plain_number(bool whole) {
+  auto& made = numbers_[whole ? 1 : 0];
+  if (!made) made = call(builder_.add("#", whole ? integer() : number()));
+  return *made;
+}
+
 expr json_grammar::any_value() {
   define_any();
   return call(value_);
@@ -105,7 +111,7 @@ void json_grammar::define_any() {
   };
   builder_.define(object_, listed("{", sequence({call(string_rule), literal(":"), gap_, call(value_)}), "}"));
   builder_.define(array, listed("[", call(value_), "]"));
-  builder_.define(value_, choice({call(object_), call(array), call(string_rule), grammar::number(),
+  builder_.define(value_, choice({call(object_), call(array), call(string_rule), plain_number(false),
                                   literal("true"), literal("false"), literal("null")}));
 }
 
@@ -118,19 +124,27 @@ expr schema_compiler::value(const json::value& schema, const std::string& where,
   }
   if (schema.is_bool()) return schema.get_bool() ? shared_.any_value() : choice({});
   if (!schema.is_object()) fail(where, "a schema is an object or a boolean");
-  bool only_reference = schema.get_object().contains("$ref");
+  std::string_view only;  // constraint, if there is one
+  std::size_t constraints = 0;
   for (const auto& member : schema.get_object()) {
     const std::string_view name = view(member.key());
     const keyword_kind kind = kind_of_keyword(name);
     if (kind == keyword_kind::unsupported) fail(deeper(where, name), "this keyword is not supported");
-    if (kind == keyword_kind::constraint && name != "$ref") only_reference = false;
+    if (kind == keyword_kind::annotation) continue;
+    ++constraints;
+    only = name;
   }
-  if (only_reference) {
+  // Not merged, so that they may be recursive.
+  if (constraints == 1 && only == "$ref") {
     const std::string at = deeper(where, "$ref");
     const json::value& name = schema.get_object().at("$ref");
     if (!name.is_string()) fail(at, "a reference is a string");
     return reference(resolve_reference(root_, view(name.get_string()), at), std::string(name.get_string()),
                      depth);
+  }
+  if (constraints == 1 && only == "allOf") {
+    const json::array* all = schema.get_object().at("allOf").if_array();
+    if (all != nullptr && all->size() == 1) return value(all->front(), where + "/allOf/0", depth + 1);
   }
   return flat(flatten_schema(root_, schema, where, depth), where, depth);
 }

@@ -6,6 +6,7 @@
 #include <boost/json/value.hpp>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,11 +24,13 @@ struct schema_limits {
   std::uint32_t branches = 128;          ///< of one anyOf
 };
 
-/// The rules that schemas share: white space and any JSON value. One for each program.
+/// The rules that schemas share: white space, plain numbers, any JSON value. One for each program.
 class json_grammar {
  public:
   explicit json_grammar(program_builder& builder);
   [[nodiscard]] expr gap() const { return gap_; }
+  /// Without bounds.
+  [[nodiscard]] expr plain_number(bool whole);
   [[nodiscard]] expr any_value();
   [[nodiscard]] expr any_object();
 
@@ -35,6 +38,7 @@ class json_grammar {
   void define_any();
   program_builder& builder_;
   expr gap_;
+  std::optional<expr> numbers_[2];
   bool defined_ = false;
   rule_id value_ = 0, object_ = 0;
 };

@@ -285,14 +285,16 @@ bool excludes(const json::object& made, const json::object& other) {
       }
     }
   }
-  if (properties_of(made) == nullptr) return false;
-  for (const auto& member : *properties_of(made)) {
-    if (!is_required(made, member.key())) continue;
-    if (!has_property(other, member.key())) {
+  const json::value* certain = made.if_contains("required");
+  if (properties_of(made) == nullptr || certain == nullptr || !certain->is_array()) return false;
+  for (const json::value& name : certain->get_array()) {
+    const json::value* own = name.is_string() ? properties_of(made)->if_contains(name.get_string()) : nullptr;
+    if (own == nullptr) continue;
+    if (!has_property(other, name.get_string())) {
       if (is_closed(other)) return true;
       continue;
     }
-    if (no_common_value(member.value(), properties_of(other)->at(member.key()))) return true;
+    if (no_common_value(*own, properties_of(other)->at(name.get_string()))) return true;
   }
   return false;
 }

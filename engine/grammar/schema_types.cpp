@@ -113,12 +113,13 @@ expr schema_compiler::number(const object& schema, bool whole, const std::string
   if (whole) {
     const auto low = whole_bound(schema, "minimum", "exclusiveMinimum", true, where);
     const auto high = whole_bound(schema, "maximum", "exclusiveMaximum", false, where);
+    if (!low && !high) return shared_.plain_number(true);
     if (low && high && *low > *high) fail(where, "no integer lies between the bounds");
     return integer_between(low, high);
   }
   const auto low = decimal_bound(schema, "minimum", "exclusiveMinimum", where);
   const auto high = decimal_bound(schema, "maximum", "exclusiveMaximum", where);
-  if (!low && !high) return grammar::number();
+  if (!low && !high) return shared_.plain_number(false);
   if (low && high &&
       (low->value > high->value || (low->value == high->value && (low->exclusive || high->exclusive)))) {
     fail(where, "no number lies between the bounds");

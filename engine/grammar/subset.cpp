@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "engine/grammar/program_builder.hpp"
@@ -110,30 +112,27 @@ class nfa {
     return end;
   }
 
-  // Two lines side by side: nothing of the list has come yet, or something has.
-  node_id emit_list(const expression& e, node_id none) {
-    node_id some = add();
-    for (std::size_t i = 0; i < e.parts.size(); ++i) {
-      const node_id start = add();
-      nodes_[none].free.push_back(start);
-      const node_id separated = emit(*e.between, some);
-      nodes_[separated].free.push_back(start);
-      const node_id end = emit(*e.parts[i], start);
-      if (e.open && i + 1 == e.parts.size()) nodes_[end].free.push_back(some);
-      const bool skips = !e.required[i];
-      const node_id next_none = add();
-      const node_id next_some = add();
-      nodes_[end].free.push_back(next_some);
-      if (skips) {
-        nodes_[none].free.push_back(next_none);
-        nodes_[some].free.push_back(next_some);
-      }
-      none = next_none;
-      some = next_some;
-    }
+  // Where part i may begin, it or a later one that nothing required lies before; after each part, a separator
+  // leads to where the next may begin.
+  node_id emit_list(const expression& e, node_id from) {
     const node_id end = add();
-    nodes_[none].free.push_back(end);
-    nodes_[some].free.push_back(end);
+    const std::size_t count = e.parts.size();
+    std::vector<node_id> begins;
+    for (std::size_t i = 0; i < count; ++i) begins.push_back(add());
+    bool may_end = true;  // after the parts so far nothing is required
+    for (std::size_t i = count; i-- > 0;) {
+      const bool last = i + 1 == count;
+      const node_id after = emit(*e.parts[i], begins[i]);
+      if (may_end) nodes_[after].free.push_back(end);
+      if (!last || e.open) {
+        const node_id separated = emit(*e.between, after);
+        nodes_[separated].free.push_back(last ? begins[i] : begins[i + 1]);
+      }
+      if (!e.required[i] && !last) nodes_[begins[i]].free.push_back(begins[i + 1]);
+      may_end = may_end && !e.required[i];
+    }
+    if (count > 0) nodes_[from].free.push_back(begins.front());
+    if (may_end) nodes_[from].free.push_back(end);
     return end;
   }
 
@@ -213,6 +212,17 @@ class construction {
   }
 
   void add_bytes(const std::vector<byte_edge>& edges, state& out) {
+    if (edges.empty()) return;
+    const byte_edge& front = edges.front();
+    const bool same = std::all_of(edges.begin(), edges.end(), [&](const byte_edge& edge) {
+      return edge.first == front.first && edge.last == front.last;
+    });
+    if (same) {
+      node_set targets;
+      for (const byte_edge& edge : edges) targets.push_back(edge.to);
+      out.bytes.push_back({front.first, front.last, id_of(std::move(targets))});
+      return;
+    }
     std::vector<unsigned> cuts;
     for (const byte_edge& edge : edges) {
       cuts.push_back(edge.first);
@@ -243,7 +253,14 @@ class construction {
   nfa nfa_;
   node_id start_ = 0;
   node_id final_ = 0;
-  std::map<node_set, state_id> ids_;
+  struct hash {
+    std::size_t operator()(const node_set& set) const noexcept {
+      std::size_t out = set.size();
+      for (const node_id id : set) out = (out ^ id) * 0x9E37'79B9'7F4A'7C15U ^ out >> 31U;
+      return out;
+    }
+  };
+  std::unordered_map<node_set, state_id, hash> ids_;
   std::vector<node_set> sets_;
   std::vector<state> states_;
   std::vector<std::uint32_t> mark_;

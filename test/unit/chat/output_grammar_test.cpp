@@ -4,6 +4,7 @@
 
 #include <boost/json.hpp>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <map>
 #include <random>
 
@@ -186,6 +187,29 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_enforced_is_refused) {
   BOOST_TEST(refusal(hermes, {}).param == "tools");
   BOOST_TEST(refusal(hermes, unnamed).param == "tools");
   BOOST_TEST(refusal(hermes, wrong).message.starts_with("tool \"g\": #/properties/a/not: "));
+}
+
+BOOST_AUTO_TEST_CASE(many_large_tools_compile_within_the_limits) {
+  const frame_bench bench({{call_format::hermes, false}, false, true}, true);
+  const auto types = boost::json::parse(R"([{"type": "string", "description": "what it is, at some length"},
+    {"type": "number"}, {"enum": ["one", "two", "three"]}, {"type": "array", "items": {"type": "string"}},
+    {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": ["string", "null"]}}}])");
+  std::vector<boost::json::value> schemas;
+  std::size_t bytes = 0;
+  for (int tool = 0; tool < 64; ++tool) {
+    boost::json::object properties;
+    for (std::size_t i = 0; i < 24; ++i) properties["argument_" + std::to_string(i)] = types.at(i % 5);
+    schemas.emplace_back(boost::json::object{{"type", "object"}, {"properties", std::move(properties)}});
+    bytes += boost::json::serialize(schemas.back()).size();
+  }
+  std::vector<engine::callable> tools;
+  for (const auto& schema : schemas) tools.push_back({"tool_" + std::to_string(tools.size()), &schema});
+  const auto start = std::chrono::steady_clock::now();
+  const auto program = engine::make_call_grammar(bench.frame, tools, true, *bench.table);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
+  BOOST_TEST_MESSAGE(tools.size() << " tools of " << bytes << " bytes compiled in " << took.count() << " ms");
+  BOOST_TEST(bench.generate(*program, 1) != "");
 }
 
 BOOST_AUTO_TEST_CASE(a_mark_is_its_token_and_not_its_letters) {

@@ -214,6 +214,8 @@ const std::vector<expectation> harmony_outputs{
     {harmony,
      "<|channel|>commentary to=functions.f<|message|>{\"a\": 1} tail<|call|>",
      {"tail", "", {{"f", "{\"a\": 1}"}}}},
+    {{call_format::harmony, true}, "<think>a</think>", {"<think>a</think>", "", {}}},
+    {harmony, "<|channel|>final<|message|>a<|end|> \n b", {"ab", "", {}}},
     {{call_format::none, true}, "<think>a</think>b <tool_call>", {"b <tool_call>", "a", {}}},
     {{}, "<think>a</think>[TOOL_CALLS]", {"<think>a</think>[TOOL_CALLS]", "", {}}},
 };

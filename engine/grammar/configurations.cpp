@@ -93,6 +93,7 @@ void configurations::follow(thread from) {
   while (!open_.empty()) {
     const thread at = open_.back();
     open_.pop_back();
+    ++work_;
     const state& s = program_.states[at.state];
     const std::uint32_t depth = frames_[at.stack].depth;
     if (s.need > depth_max - depth) continue;

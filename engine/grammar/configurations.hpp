@@ -64,6 +64,9 @@ class configurations {
   [[nodiscard]] bool accepting(config_id config) const noexcept { return configs_[config].accepting; }
   [[nodiscard]] const stack_frame& frame(stack_id stack) const noexcept { return frames_[stack].frame; }
 
+  /// Positions followed so far, a measure of time.
+  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
+  [[nodiscard]] std::size_t size() const noexcept { return configs_.size(); }
   [[nodiscard]] bool is_full() const noexcept {
     return configs_.size() > configs_max || frames_.size() > frames_max;
   }
@@ -99,6 +102,7 @@ class configurations {
   // Of the configuration being made.
   std::vector<thread> open_, seen_, found_;
   bool found_end_ = false;
+  std::uint64_t work_ = 0;
 };
 
 }  // namespace orcd::engine::grammar

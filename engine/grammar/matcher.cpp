@@ -36,6 +36,7 @@ void matcher::find_mask(mask_words& out) {
   std::vector<thread> narrow;
   const std::vector<thread> all = configs_.threads(at_);
   for (const thread& t : all) {
+    if (exhausted_) break;
     if (program_->states[t.state].wide) {
       add_wide(t, out);
     } else {
@@ -44,6 +45,7 @@ void matcher::find_mask(mask_words& out) {
   }
   const config_id rest = configs_.of(std::move(narrow), false);
   if (rest != dead) walk(0, rest, out);
+  if (exhausted_) std::fill(out.begin(), out.end(), 0U);
 }
 
 void matcher::add_wide(const thread& at, mask_words& out) {
@@ -61,6 +63,7 @@ void matcher::add_wide(const thread& at, mask_words& out) {
   } else {
     tokens_->add_string_body(most, out);
   }
+  charge(out.size() + wide.ends.size());
   const config_id after = configs_.ended(at.stack);
   if (after == dead) return;
   for (const auto& [node, characters] : wide.ends) {
@@ -75,7 +78,9 @@ void matcher::walk(std::uint32_t below, config_id from, mask_words& out) {
   const std::uint32_t last = tokens_->end(below);
   path_.clear();
   path_.push_back({last, from});
-  for (std::uint32_t node = below + 1; node < last;) {
+  std::uint32_t seen = 0;
+  for (std::uint32_t node = below + 1; node < last && !exhausted_;) {
+    if (++seen % 1024 == 0) charge(1024);
     while (path_.back().end <= node) path_.pop_back();
     const config_id to = configs_.step(path_.back().config, tokens_->byte(node));
     const std::uint32_t end = tokens_->end(node);
@@ -87,11 +92,26 @@ void matcher::walk(std::uint32_t below, config_id from, mask_words& out) {
     if (end > node + 1) path_.push_back({end, to});
     ++node;
   }
+  charge(seen % 1024);
 }
 
-std::shared_ptr<const wide_tokens> matcher::wide_of(state_id state) const {
-  return program_->wide->find({tokens_->number(), state},
-                              [&] { return tokens_->find_wide(program_->states, state); });
+std::shared_ptr<const wide_tokens> matcher::wide_of(state_id state) {
+  return program_->wide->find({tokens_->number(), state}, [&] {
+    charge(tokens_->nodes());
+    return tokens_->find_wide(program_->states, state);
+  });
+}
+
+// A position that is followed costs about as much as eight nodes.
+void matcher::charge(std::uint64_t nodes) {
+  nodes_ += nodes;
+  const std::uint64_t done = nodes_ + 8 * configs_.work();
+  exhausted_ =
+      exhausted_ || done > work_ahead + accepted_ * work_a_token || configs_.size() > walk_configs_max;
+}
+
+std::string matcher::failure() const {
+  return exhausted_ ? "the schema is too costly to follow: too many alternatives in parallel" : "";
 }
 
 bool matcher::accept(token_id token) {
@@ -121,6 +141,7 @@ bool matcher::accept_text(std::string_view text) {
 
 void matcher::move_to(config_id config) {
   at_ = config;
+  ++accepted_;
   if (at_ == dead || !configs_.is_full()) return;
   at_ = configs_.forget_all_but(at_);
   masks_.clear();

@@ -23,6 +23,7 @@ class matcher final : public token_constraint {
   bool complete() const override {
     return at_ != dead && configs_.accepting(at_) && configs_.threads(at_).empty();
   }
+  std::string failure() const override;
   /// Whether the output may end here.
   [[nodiscard]] bool may_end() const noexcept { return at_ != dead && configs_.accepting(at_); }
   /// Follows text instead of tokens, for tests. False once the text has left the grammar.
@@ -31,6 +32,13 @@ class matcher final : public token_constraint {
  private:
   /// Masks are kept for this many configurations; a string is in the same one at every token.
   static constexpr std::size_t masks_max = 24;
+  /// Nodes of the vocabulary that may be looked at: ahead, and for each token that was accepted, which is
+  /// some hundred milliseconds and then one a token. Only a schema of many long patterns in parallel needs
+  /// more.
+  static constexpr std::uint64_t work_ahead = 40'000'000;
+  static constexpr std::uint64_t work_a_token = 200'000;
+  /// Configurations met in one walk: their memory.
+  static constexpr std::size_t walk_configs_max = 8'192;
   struct kept_mask {
     config_id config = dead;
     mask_words words;
@@ -40,7 +48,8 @@ class matcher final : public token_constraint {
   void add_wide(const thread& at, mask_words& out);
   void walk(std::uint32_t below, config_id from, mask_words& out);
   void move_to(config_id config);
-  [[nodiscard]] std::shared_ptr<const wide_tokens> wide_of(state_id state) const;
+  [[nodiscard]] std::shared_ptr<const wide_tokens> wide_of(state_id state);
+  void charge(std::uint64_t nodes);
 
   std::shared_ptr<const program> program_;
   std::shared_ptr<const token_table> tokens_;
@@ -48,6 +57,9 @@ class matcher final : public token_constraint {
   config_id at_;
   std::vector<kept_mask> masks_;
   std::size_t next_mask_ = 0;
+  std::uint64_t nodes_ = 0;     ///< looked at
+  std::uint64_t accepted_ = 0;  ///< tokens
+  bool exhausted_ = false;
   struct level {
     std::uint32_t end;
     config_id config;

@@ -220,7 +220,9 @@ void token_table::add_string_body(std::uint32_t most, mask_words& out) const {
 }
 
 std::shared_ptr<const token_table> make_token_table(const tokenizer& vocabulary, std::uint32_t rows) {
-  return std::make_shared<const token_table>(vocabulary, rows);
+  auto made = std::make_shared<const token_table>(vocabulary, rows);
+  (void)made->string_body();  // so that no job has to wait for it
+  return made;
 }
 
 }  // namespace orcd::engine::grammar

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "engine/base/ids.hpp"
 
@@ -31,6 +32,9 @@ class token_constraint {
   /// The token that was chosen, not an end-of-generation token. False when the mask did not allow it;
   /// the constraint is then used up.
   [[nodiscard]] virtual bool accept(token_id token) = 0;
+
+  /// Why no bit is set any more, if it is not that the vocabulary cannot go on: a limit that was reached.
+  [[nodiscard]] virtual std::string failure() const { return {}; }
 
   /// The output is complete and nothing but its end can follow.
   [[nodiscard]] virtual bool complete() const = 0;

@@ -216,11 +216,7 @@ void scheduler::accept_token(sequence& job, const sampled_token& chosen, steady_
   const token_id token = chosen.token;
   job.draws_ahead.erase(job.draws_ahead.begin());
   if (token < 0) {
-    finish(job.slot,
-           outcome::of(error(errc::internal,
-                             "no token could be chosen: every logit is NaN, "
-                             "-infinity, banned or against the grammar")),
-           now);
+    finish(job.slot, outcome::of(job.no_token()), now);
     return;
   }
   const auto& ends = config_.end_of_generation;

@@ -70,6 +70,13 @@ const sample_request* scheduler::sequence::ask() {
   return &sample;
 }
 
+error scheduler::sequence::no_token() const {
+  const std::string limit = request.constraint ? request.constraint->failure() : std::string();
+  if (!limit.empty()) return {errc::invalid_request, limit};
+  return {errc::internal,
+          "no token could be chosen: every logit is NaN, -infinity, banned or against the grammar"};
+}
+
 void scheduler::sequence::append(const sampled_token& chosen, steady_time now) {
   if (tokens_out() == 0) first_token_at = now;
   last_token_at = now;

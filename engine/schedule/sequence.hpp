@@ -63,6 +63,8 @@ struct scheduler::sequence {
   /// Prepares the request for the token after the last and the pending ones: the same draw again if a step
   /// was lost.
   [[nodiscard]] const sample_request* ask();
+  /// The error of a job for which nothing could be chosen.
+  [[nodiscard]] error no_token() const;
   void append(const sampled_token& chosen, steady_time now);
   /// Sends the terminal event; nothing may be sent after it.
   void finish(const outcome& how, steady_time now);

@@ -153,15 +153,22 @@ BOOST_AUTO_TEST_CASE(nothing_that_can_follow_is_the_jobs_error_alone) {
     token_mask mask() override { return words; }
     bool accept(token_id) override { return false; }
     bool complete() const override { return false; }
+    std::string failure() const override { return why; }
+    std::string why;
     std::vector<std::uint32_t> words = std::vector<std::uint32_t>(4, 0);
   };
   constraint_bench b;
   b.options.slots = 2;
   b.up();
   const auto sink = b.submit(b.constrained("c", 5, std::make_shared<nothing>()));
+  const auto costly = std::make_shared<nothing>();
+  costly->why = "too costly";
+  const auto limited = b.submit(b.constrained("d", 5, costly));
   const auto other = b.submit("n", prompt_of(4), 6);
   b.finish();
   expect_error(*sink, errc::internal);
+  expect_error(*limited, errc::invalid_request);
+  BOOST_TEST(limited->error()->failure.message == "too costly");
   expect_end(*other, finish_reason::length);
   BOOST_TEST(b.failures.empty());
 }

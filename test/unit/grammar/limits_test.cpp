@@ -1,0 +1,77 @@
+// A schema that is costly to follow ends its own job and nothing else: time and memory of a mask are bounded.
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+
+#include "cases.hpp"
+#include "piece_tokenizer.hpp"
+
+using namespace orcd;
+using namespace orcd::test;
+namespace grammar = engine::grammar;
+
+namespace {
+
+// Pairs and triples of letters: as many nodes as a small real vocabulary.
+piece_tokenizer many_pieces() {
+  std::vector<std::string> pieces;
+  for (char a = 'a'; a <= 'z'; ++a) {
+    for (char b = 'a'; b <= 'z'; ++b) {
+      pieces.push_back({a, b});
+      for (char c = 'a'; c <= 'z'; ++c) pieces.push_back({a, b, c});
+    }
+  }
+  return piece_tokenizer(pieces);
+}
+
+boost::json::value parallel_patterns(int count) {
+  boost::json::array branches;
+  for (int i = 0; i < count; ++i) {
+    const std::string pattern = "^[a-z]*[a-" + std::string(1, static_cast<char>('c' + i % 20)) + "]([a-z]{" +
+                                std::to_string(1 + i % 9) + "}x)*" + std::to_string(i) + "$";
+    branches.push_back(boost::json::object{{"type", "string"}, {"pattern", pattern}});
+  }
+  return boost::json::object{{"anyOf", branches}};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(grammar_limits)
+
+BOOST_AUTO_TEST_CASE(a_costly_schema_comes_to_an_end) {
+  const auto vocabulary = many_pieces();
+  const auto table = grammar::make_token_table(vocabulary, vocabulary.vocab_size());
+  const auto program = grammar::compile_json_schema(parallel_patterns(100));
+  BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
+  grammar::matcher m(*program, table);
+  const auto start = std::chrono::steady_clock::now();
+  std::uint32_t letter = 1;
+  std::size_t tokens = 0;
+  BOOST_REQUIRE(m.accept_text("\""));
+  for (; tokens < 3'000 && m.failure().empty(); ++tokens) {
+    (void)m.mask();
+    letter = letter * 1'103'515'245U + 12'345U;
+    const char c = static_cast<char>('a' + (letter >> 16U) % 26);
+    if (!m.accept_text({&c, 1})) break;
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  BOOST_TEST_MESSAGE(tokens << " tokens in " << took.count() << " s: " << m.failure());
+  BOOST_TEST(took.count() < 20.0);
+  BOOST_TEST(m.failure() != "");
+  for (const std::uint32_t word : m.mask()) BOOST_REQUIRE_EQUAL(word, 0U);
+}
+
+BOOST_AUTO_TEST_CASE(long_ordinary_outputs_stay_within_the_limits) {
+  const auto vocabulary = many_pieces();
+  const auto table = grammar::make_token_table(vocabulary, vocabulary.vocab_size());
+  grammar::matcher m(grammar::json_object_grammar(), table);
+  BOOST_REQUIRE(m.accept_text("{\"list\": ["));
+  for (int i = 0; i < 3'000; ++i) {
+    for (const char* text : {"{\"a\": ", "\"text of", " some length\"", ", \"b\": [1, 2.5]}, "}) {
+      (void)m.mask();
+      BOOST_REQUIRE(m.accept_text(text));
+    }
+  }
+  BOOST_TEST(m.failure() == "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -58,31 +58,28 @@ void cuda_sampler::set_ends(std::span<const engine::token_id> tokens) {
   args_.ends = ends_;
 }
 
-void cuda_sampler::set_history(engine::slot_id slot, std::span<const engine::token_id> tokens) {
+/// to[i] = word(i) for i < count.
+template <class Word>
+void cuda_sampler::write(std::int32_t* to, std::size_t count, Word word) {
   kernels::write_words_args args;
-  std::size_t position = tokens.size() - std::min<std::size_t>(tokens.size(), kernels::sample_window_max);
-  while (position < tokens.size()) {
-    const auto piece =
-        tokens.subspan(position, std::min<std::size_t>(kernels::written_words_max, tokens.size() - position));
-    args.to = to_.history + static_cast<std::size_t>(slot) * to_.history_stride + position;
-    args.count = static_cast<std::uint32_t>(piece.size());
-    std::copy(piece.begin(), piece.end(), args.words);
+  for (std::size_t first = 0; first < count; first += kernels::written_words_max) {
+    args.to = to + first;
+    args.count = static_cast<std::uint32_t>(std::min<std::size_t>(kernels::written_words_max, count - first));
+    for (std::size_t i = 0; i < args.count; ++i) args.words[i] = word(first + i);
     ORCD_CUDA(kernels::launch_write_words(args, stream_));
-    position += piece.size();
   }
+}
+
+void cuda_sampler::set_history(engine::slot_id slot, std::span<const engine::token_id> tokens) {
+  const std::size_t first = tokens.size() - std::min<std::size_t>(tokens.size(), kernels::sample_window_max);
+  write(to_.history + static_cast<std::size_t>(slot) * to_.history_stride + first, tokens.size() - first,
+        [&](std::size_t i) { return tokens[first + i]; });
 }
 
 void cuda_sampler::write_mask(engine::slot_id slot, engine::token_mask mask) {
   const std::size_t words = (args_.vocab + 31) / 32;
-  std::uint32_t* const to = allowed_ + static_cast<std::size_t>(slot) * words;
-  kernels::write_mask_args args;
-  for (std::size_t first = 0; first < words; first += kernels::mask_words_max) {
-    args.to = to + first;
-    args.count = static_cast<std::uint32_t>(std::min<std::size_t>(kernels::mask_words_max, words - first));
-    for (std::size_t i = 0; i < args.count; ++i)
-      args.words[i] = first + i < mask.size() ? mask[first + i] : 0;
-    ORCD_CUDA(kernels::launch_write_mask(args, stream_));
-  }
+  write(reinterpret_cast<std::int32_t*>(allowed_ + static_cast<std::size_t>(slot) * words), words,
+        [&](std::size_t i) { return i < mask.size() ? static_cast<std::int32_t>(mask[i]) : 0; });
 }
 
 void cuda_sampler::begin_decode(std::span<const decode_part> parts, std::uint32_t ticket) {

@@ -63,6 +63,9 @@ class cuda_sampler {
   void sample(std::uint32_t columns, unsigned long long* keys = nullptr);
 
  private:
+  template <class Word>
+  void write(std::int32_t* to, std::size_t count, Word word);
+
   kernels::step_target to_;
   kernels::sample_args args_;
   std::uint32_t* ends_;

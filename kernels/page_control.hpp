@@ -12,7 +12,7 @@ namespace orcd::kernels {
 inline constexpr std::uint32_t written_words_max = 960;  ///< a launch; a kernel takes 4 KiB of parameters
 inline constexpr std::uint32_t cleared_pages_max = 512;  ///< likewise
 
-/// to[0 .. count) = words: a piece of a page table or of a slot's tokens.
+/// to[0 .. count) = words: a piece of a page table, of a slot's tokens or of what may be chosen in it.
 struct write_words_args {
   std::int32_t* to = nullptr;
   std::uint32_t count = 0;

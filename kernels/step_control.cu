@@ -11,7 +11,6 @@ constexpr std::uint32_t chunk_threads = 256;
 constexpr std::size_t parameter_bytes_max = 4096;
 static_assert(sizeof(begin_decode_args) <= parameter_bytes_max);
 static_assert(sizeof(begin_chunk_args) <= parameter_bytes_max);
-static_assert(sizeof(write_mask_args) <= parameter_bytes_max);
 
 __global__ void __launch_bounds__(decode_columns_max) begin_decode_kernel(const begin_decode_args a) {
   wait_for_previous_kernel();
@@ -53,12 +52,6 @@ __global__ void __launch_bounds__(chunk_threads) begin_chunk_kernel(const begin_
   if (a.samples != 0) *a.to.asked = {a.sample, a.slot, last, 1};
 }
 
-__global__ void __launch_bounds__(mask_words_max) write_mask_kernel(const write_mask_args a) {
-  wait_for_previous_kernel();
-  allow_next_kernel();
-  if (threadIdx.x < a.count) a.to[threadIdx.x] = a.words[threadIdx.x];
-}
-
 bool complete(const step_target& to) {
   return to.steps != nullptr && to.asked != nullptr && to.slots != nullptr && to.history != nullptr &&
          to.history_stride > 0 && to.sample_row != nullptr && to.ticket != nullptr;
@@ -84,11 +77,6 @@ int launch_begin_chunk(const begin_chunk_args& a, CUstream_st* stream) {
     return cudaErrorInvalidValue;
   }
   return launch_dependent(begin_chunk_kernel, dim3(1), dim3(chunk_threads), 0, stream, a);
-}
-
-int launch_write_mask(const write_mask_args& a, CUstream_st* stream) {
-  if (a.to == nullptr || a.count == 0 || a.count > mask_words_max) return cudaErrorInvalidValue;
-  return launch_dependent(write_mask_kernel, dim3(1), dim3(mask_words_max), 0, stream, a);
 }
 
 }  // namespace orcd::kernels

@@ -58,14 +58,4 @@ struct begin_chunk_args {
 };
 [[nodiscard]] int launch_begin_chunk(const begin_chunk_args& args, CUstream_st* stream);
 
-inline constexpr std::uint32_t mask_words_max = 960;  ///< a launch
-
-/// A piece of a slot's mask (sample_args::allowed); as kernel parameters, like all that a step asks for.
-struct write_mask_args {
-  std::uint32_t* to = nullptr;  ///< of words[0]
-  std::uint32_t count = 0;
-  std::uint32_t words[mask_words_max];
-};
-[[nodiscard]] int launch_write_mask(const write_mask_args& args, CUstream_st* stream);
-
 }  // namespace orcd::kernels

@@ -52,7 +52,7 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
     const stream_chunk c = w.reader.wait(stream, worker);
     float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
     with_format(c.format, 0, [&](auto format) {
-      multiply_chunk_by_two<decltype(format)::value>(ring + c.at, c.groups, x + c.chunk * chunk_cols, acc);
+      multiply_chunk_ahead<decltype(format)::value>(ring + c.at, c.groups, x + c.chunk * chunk_cols, acc);
       return 0;
     });
     w.reader.done(stream, worker);

@@ -64,23 +64,28 @@ __device__ __forceinline__ void multiply_chunk(const std::byte* bytes, std::uint
   }
 }
 
-/// The same, two groups at a time: for a kernel that stays.
+/// The same for a kernel that stays: two groups at a time, a whole unit where that is the chunk.
 template <packed_format F>
-__device__ __forceinline__ void multiply_chunk_by_two(const std::byte* bytes, std::uint32_t groups,
-                                                      const __half* x, float (&acc)[4]) {
+__device__ __forceinline__ void multiply_chunk_ahead(const std::byte* bytes, std::uint32_t groups,
+                                                     const __half* x, float (&acc)[4]) {
   const std::uint32_t lane = threadIdx.x % 32;
-  tile_stage<F, 1> first;
-  first.template load_shared_scales<from_shared>(bytes, lane);
-  tile_stage<F, 1> second = first;
-  std::uint32_t u = 0;
+  if constexpr (is_k_format(F)) {
+    tile_stage<F, groups_per_chunk> unit;
+    unit.template load<from_shared>(bytes, 0, groups_per_chunk, lane);
+#pragma unroll
+    for (std::uint32_t u = 0; u < groups_per_chunk; ++u) multiply_group(unit, u, u, x, acc);
+  } else {
+    tile_stage<F, 1> first;
+    tile_stage<F, 1> second;
+    std::uint32_t u = 0;
 #pragma unroll 1
-  for (; u + 1 < groups; u += 2) {
-    first.template load_group<from_shared>(bytes, u, lane);
-    second.template load_group<from_shared>(bytes, u + 1, lane);
-    multiply_group(first, 0, u, x, acc);
-    multiply_group(second, 0, u + 1, x, acc);
-  }
-  if (u < groups) {
+    for (; u + 1 < groups; u += 2) {
+      first.template load_group<from_shared>(bytes, u, lane);
+      second.template load_group<from_shared>(bytes, u + 1, lane);
+      multiply_group(first, 0, u, x, acc);
+      multiply_group(second, 0, u + 1, x, acc);
+    }
+    if (u == groups) return;
     first.template load_group<from_shared>(bytes, u, lane);
     multiply_group(first, 0, u, x, acc);
   }

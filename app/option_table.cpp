@@ -275,10 +275,11 @@ std::vector<option_row> http_rows() {
               "bytes"),
       choice("metrics-compat", &options::compat, compats, "Whose metric names /metrics carries as well"),
       {"", "api-key-file", "PATH",
-       "File of API keys, one a line; requests but health and metrics then need one (default: no keys)",
+       "File of API keys, one a line; all but health, metrics and the page then need one (default: none)",
        [](text_view value, options& out) { return assign_path(value, out.api_key_file); }},
       {"", "cors-origins", "LIST",
        "Origins whose pages may read answers, with commas between, or * (default: none)", assign_origins},
+      flag("no-page", &options::no_page, "Serve no page at /"),
   };
 }
 

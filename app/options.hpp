@@ -49,6 +49,7 @@ struct options {
   net::metrics_compat compat = net::metrics_compat::none;
   std::string api_key_file;               ///< path, or empty: everybody may
   std::vector<std::string> cors_origins;  ///< empty: no page of another origin
+  bool no_page = false;                   ///< nothing at GET /
 
   std::uint32_t max_tokens_in = 0;  ///< 0 = the context
   std::uint32_t max_tokens_out = 2'048;

@@ -5,6 +5,7 @@
 #include "engine/narration.hpp"
 #include "net/json_text.hpp"
 #include "net/models.hpp"
+#include "net/page.hpp"
 #include "net/parse_cancel.hpp"
 #include "net/token_endpoints.hpp"
 
@@ -58,6 +59,7 @@ reply answer(service& s, endpoint target, const http_request& request) {
     case endpoint::model: return answer_model(s.context.identity, s.created(), model_of(request.target));
     case endpoint::tokenize: return answer_tokenize(request.body, s.context.tokenizer);
     case endpoint::detokenize: return answer_detokenize(request.body, s.context.tokenizer);
+    case endpoint::page: return make_page_reply(request.if_none_match);
     case endpoint::execute:
     case endpoint::chat_completions:
     case endpoint::completions: break;

@@ -62,11 +62,12 @@ std::string to_text(const http::response_header<>& head) {
 
 std::string render_reply(const reply& response, const http_request& request, bool keep_alive) {
   auto head = common_head(response.status, request, keep_alive);
-  if (response.status != 204) {
+  if (response.status != 204 && response.status != 304) {
     head.set(http::field::content_type, response.content_type);
     head.set(http::field::content_length, std::to_string(response.body.size()));
-    head.set(http::field::cache_control, "no-store");
   }
+  if (response.status != 204) head.set(http::field::cache_control, response.cache_control);
+  for (const auto& [name, value] : response.headers) head.set(name, value);
   if (!response.allow.empty()) head.set(http::field::allow, response.allow);
   if (response.status == 401) head.set(http::field::www_authenticate, "Bearer");
   if (request.method == "OPTIONS" && !request.allowed_origin.empty()) {

@@ -18,6 +18,7 @@ struct http_request {
   std::optional<std::string> deadline;  ///< X-Deadline as received
   std::optional<std::string> imc_id;    ///< KRONK_IMC_ID as received
   std::string authorization;            ///< as received; a secret
+  std::string if_none_match;            ///< as received
   std::string allowed_origin;           ///< Access-Control-Allow-Origin of the answer; empty: none
   bool http_1_0 = false;
   bool keep_alive = true;

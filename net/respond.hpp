@@ -4,6 +4,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/base/error.hpp"
 
@@ -13,6 +15,9 @@ struct reply {
   unsigned status = 200;
   std::string_view content_type = "application/json";
   std::string body;
+  std::string_view cache_control = "no-store";
+  /// Further header fields; what they say is never freed.
+  std::vector<std::pair<std::string_view, std::string_view>> headers;
   std::string allow;           ///< the Allow header of 405 and OPTIONS; empty = none
   unsigned retry_after_s = 0;  ///< the Retry-After header; 0 = none
   bool close = false;          ///< the connection is closed after this response

@@ -11,7 +11,7 @@ struct route {
   endpoint target;
 };
 
-constexpr std::array<route, 12> routes = {{
+constexpr std::array<route, 13> routes = {{
     {"/execute", false, endpoint::execute},
     {"/cancel", false, endpoint::cancel},
     {"/health", true, endpoint::health},
@@ -24,6 +24,7 @@ constexpr std::array<route, 12> routes = {{
     {"/v1/models", true, endpoint::models},
     {"/tokenize", false, endpoint::tokenize},
     {"/detokenize", false, endpoint::detokenize},
+    {"/", true, endpoint::page},
 }};
 
 std::string_view path_of(std::string_view target) {
@@ -38,9 +39,13 @@ std::string_view path_of(std::string_view target) {
 constexpr std::string_view models_prefix = "/v1/models/";
 constexpr route one_model{models_prefix, true, endpoint::model};
 
-const route* find(std::string_view path) {
+bool exists(const route& r, bool page) {
+  return page || r.target != endpoint::page;
+}
+
+const route* find(std::string_view path, bool page) {
   for (const route& r : routes) {
-    if (r.path == path) return &r;
+    if (r.path == path && exists(r, page)) return &r;
   }
   return path.size() > models_prefix.size() && path.starts_with(models_prefix) ? &one_model : nullptr;
 }
@@ -58,10 +63,10 @@ reply answer_options(std::string_view allow) {
 
 }  // namespace
 
-std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target) {
+std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target, bool page) {
   if (target == "*" && method == "OPTIONS") return answer_options("GET, HEAD, POST, OPTIONS");
   const auto path = path_of(target);
-  if (const route* const r = find(path)) {
+  if (const route* const r = find(path, page)) {
     if (r->reads ? method == "GET" || method == "HEAD" : method == "POST") return r->target;
     if (method == "OPTIONS") return answer_options(methods_of(*r));
     reply refused = make_error_reply(engine::error(
@@ -70,7 +75,9 @@ std::variant<endpoint, reply> find_route(std::string_view method, std::string_vi
     return refused;
   }
   std::string known;
-  for (const route& r : routes) known += (known.empty() ? "" : ", ") + std::string(r.path);
+  for (const route& r : routes) {
+    if (exists(r, page)) known += (known.empty() ? "" : ", ") + std::string(r.path);
+  }
   return make_error_reply(engine::error(engine::errc::not_found, "no such path; there are " + known));
 }
 
@@ -79,7 +86,8 @@ bool needs_key(endpoint target) noexcept {
     case endpoint::health:
     case endpoint::live:
     case endpoint::ready:
-    case endpoint::metrics: return false;
+    case endpoint::metrics:
+    case endpoint::page: return false;
     default: return true;
   }
 }

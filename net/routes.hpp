@@ -21,15 +21,19 @@ enum class endpoint {
   models,
   model,
   tokenize,
-  detokenize
+  detokenize,
+  page
 };
 
-/// Whether it asks for an API key where there are any: all but what probes and scrapers read.
+/// Whether it asks for an API key where there are any: all but what probes and scrapers read,
+/// and the page, which asks for one itself.
 [[nodiscard]] bool needs_key(endpoint target) noexcept;
 
 /// The endpoint, or the response that refuses the request (404, 405 with Allow) or answers OPTIONS (204).
-/// HEAD is served wherever GET is. `target` may be in absolute form and may have a query.
-[[nodiscard]] std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target);
+/// HEAD is served wherever GET is. `target` may be in absolute form and may have a query. Without `page`
+/// there is nothing at "/".
+[[nodiscard]] std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target,
+                                                       bool page = true);
 
 /// The model's name in the target of endpoint::model.
 [[nodiscard]] std::string_view model_of(std::string_view target) noexcept;

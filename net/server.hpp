@@ -67,6 +67,7 @@ struct server_config {
   metrics_compat compat = metrics_compat::none;
   api_keys keys;                          ///< none: every request is served
   std::vector<std::string> cors_origins;  ///< see cors.hpp; empty: no page of another origin
+  bool page = true;                       ///< GET / answers with a page
   bool logit_bias = false;                ///< the accelerator takes biases
   bool request_template = false;          ///< a request may bring its own chat template
 };

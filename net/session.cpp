@@ -119,6 +119,7 @@ http_request take_request(const service& s, request_parser& parser, engine::stea
   const auto imc_id = message.find("KRONK_IMC_ID");
   if (imc_id != message.end()) request.imc_id = std::string(imc_id->value());
   request.authorization = message[http::field::authorization];
+  request.if_none_match = message[http::field::if_none_match];
   request.allowed_origin = allowed_origin(s.config.cors_origins, message[http::field::origin]);
   request.body = std::move(message.body());
   return request;
@@ -138,7 +139,7 @@ engine::error no_key() {
 }
 
 asio::awaitable<bool> route_request(service& s, connection& c, const http_request& request) {
-  auto route = find_route(request.method, request.target);
+  auto route = find_route(request.method, request.target, s.config.page);
   if (auto* refused = std::get_if<reply>(&route)) {
     co_return co_await write_reply(s, c, request, std::move(*refused));
   }

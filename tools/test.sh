@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.."
 tools/packages.sh test
 tools/promtool.sh >/dev/null
 PYTHONPATH=$PWD/$(tools/python_packages.sh openai)
+PYTHONPATH=$PYTHONPATH:$PWD/$(tools/python_packages.sh playwright)
 ORCD_SCHEMATHESIS=$PWD/$(tools/python_packages.sh schemathesis)
 export PYTHONPATH ORCD_SCHEMATHESIS
 ORCD_DEMO_MODEL=$PWD/$(tools/fetch_demo_model.sh)

@@ -81,6 +81,7 @@ BOOST_AUTO_TEST_CASE(defaults_are_the_documented_ones) {
   BOOST_TEST(o.kv_cache_size_mb == 0U);
   BOOST_TEST(o.kv_tokens == 0U);
   BOOST_TEST(!o.no_prefix_cache);
+  BOOST_TEST(!o.no_page);
   BOOST_TEST(o.cache_min_tokens == 100U);
   BOOST_TEST(o.imc_sessions == 1U);
   BOOST_TEST(o.drain_timeout_sec == 30U);

@@ -46,7 +46,8 @@ BOOST_AUTO_TEST_CASE(key_files_that_cannot_be_meant) {
 }
 
 BOOST_AUTO_TEST_CASE(probes_need_no_key) {
-  for (const auto open : {endpoint::health, endpoint::live, endpoint::ready, endpoint::metrics}) {
+  for (const auto open :
+       {endpoint::health, endpoint::live, endpoint::ready, endpoint::metrics, endpoint::page}) {
     BOOST_TEST(!needs_key(open));
   }
   for (const auto closed :

@@ -101,8 +101,8 @@ BOOST_AUTO_TEST_CASE(routes) {
     BOOST_TEST(reached(find_route("HEAD", path)) == nullptr);
   }
   BOOST_TEST((*reached(find_route("POST", "http://host:1/cancel?x=/health")) == endpoint::cancel));
-  for (const char* path : {"/", "//", "//health", "/health/", "/Health", "/%00", "/health%00", "",
-                           "http://host", "health", "/../health"}) {
+  for (const char* path :
+       {"//", "//health", "/health/", "/Health", "/%00", "/health%00", "", "health", "/../health"}) {
     const auto route = find_route("GET", path);
     BOOST_TEST_REQUIRE(reached(route) == nullptr, path);
     BOOST_TEST(std::get<reply>(route).status == 404U);

@@ -157,15 +157,15 @@ def test_max_tokens_in(tiny_model):
 
 
 def test_unknown_path(tiny):
-    for path in ('/', '/execute/', '/Execute', '/v1/nothing', '//execute', '/execute%00',
-                 '/health/../execute'):
+    for path in ('/execute/', '/Execute', '/v1/nothing', '//execute', '/execute%00', '/health/../execute'):
         expect_refusal(tiny.call('POST', path, b'{}'), 404, 'NOT_FOUND', None)
 
 
 def test_wrong_method(tiny):
     for method, path, allowed in (('GET', '/execute', 'POST'), ('PUT', '/execute', 'POST'),
                                   ('POST', '/health', 'GET'), ('DELETE', '/cancel', 'POST'),
-                                  ('GET', '/shutdown', 'POST'), ('POST', '/metrics', 'GET')):
+                                  ('GET', '/shutdown', 'POST'), ('POST', '/metrics', 'GET'),
+                                  ('POST', '/', 'GET')):
         answer = tiny.call(method, path, b'{}' if method != 'GET' else None)
         expect_refusal(answer, 405, 'METHOD_NOT_ALLOWED')
         assert allowed in answer.headers['allow'] and allowed in answer.error['message']

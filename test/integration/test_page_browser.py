@@ -1,6 +1,6 @@
 """The page at / in Chromium, driven by the Python package playwright. Skipped by name without them:
-tools/python_packages.sh fetches the package, ORCD_CHROMIUM names a browser that is not on the PATH.
-Source: issue 5 item 8."""
+tools/python_packages.sh fetches the package, ORCD_CHROMIUM names a browser that is not on the PATH,
+ORCD_SCREENSHOTS a folder for pictures. Source: issue 5 item 8."""
 import json
 import os
 import shutil

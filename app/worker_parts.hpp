@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -94,6 +95,7 @@ class worker {
   std::unique_ptr<gpu::gpu_thread> gpu_thread_;
   std::optional<engine::admission> admission_;
   boost::asio::io_context io_{1};
+  boost::asio::thread_pool aside_{1};  ///< for what would hold up the io thread; posts to `io_`
   boost::asio::signal_set signals_{io_, SIGINT, SIGTERM};
   boost::asio::steady_timer drain_timer_{io_};
   boost::asio::steady_timer watchdog_timer_{io_};

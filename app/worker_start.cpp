@@ -6,6 +6,7 @@
 
 #include "app/model_digest.hpp"
 #include "app/worker_parts.hpp"
+#include "engine/grammar/grammar.hpp"
 #include "gpu/allocation_counter.hpp"
 #include "gpu/host_backend.hpp"
 #include "net/ready_callback.hpp"
@@ -25,6 +26,10 @@ using clock = std::chrono::steady_clock;
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+std::shared_ptr<const engine::grammar::token_table> make_table(const engine::served_model& model) {
+  return engine::grammar::make_token_table(*model.tokenizer, model.spec.spec.vocab);
 }
 
 error start_error(const std::string& what, const std::string& path, const error& why) {
@@ -140,7 +145,8 @@ void worker::make_server() {
                             const auto counts = gpu::counted_allocations();
                             return engine::memory_counts{counts.pinned_bytes, counts.after_seal};
                           },
-                          chat_ ? &*chat_ : nullptr});
+                          chat_ ? &*chat_ : nullptr, chat_ ? make_table(*model_) : nullptr,
+                          [this](std::function<void()> work) { asio::post(aside_, std::move(work)); }});
 }
 
 void worker::on_loaded(const result<engine::memory_plan>& plan) {

@@ -9,6 +9,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/chat/chat_template.hpp"
+#include "engine/chat/output_format.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/text/tokenizer.hpp"
 
@@ -37,15 +38,19 @@ class chat_format {
     return template_.mentions(variable);
   }
 
+  /// How a model with this template writes calls and reasoning.
+  [[nodiscard]] const output_format& output() const noexcept { return output_; }
+
   /// Token ids of a rendered prompt. Its special tokens are recognised; BOS is added as the model's rules
   /// say, unless the template has printed it.
   [[nodiscard]] std::vector<token_id> encode(std::string_view prompt, const tokenizer& vocabulary) const;
 
  private:
-  chat_format(chat_template compiled, boost::json::object special_tokens);
+  chat_format(chat_template compiled, boost::json::object special_tokens, output_format output);
 
   chat_template template_;
   boost::json::object special_tokens_;
+  output_format output_;
   std::string bos_;
 };
 

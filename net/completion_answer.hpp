@@ -12,6 +12,7 @@
 #include "engine/text/tokenizer.hpp"
 #include "net/completion_request.hpp"
 #include "net/job_output.hpp"
+#include "net/message_reader.hpp"
 
 namespace orcd::net {
 
@@ -31,12 +32,21 @@ class completion_answer {
  public:
   explicit completion_answer(completion_identity identity);
 
-  /// How one choice went.
+  struct call {
+    std::string id;
+    std::string name;
+    std::string arguments;  ///< one JSON object
+  };
+  /// How one choice went. Of a stream, the texts are sent and not kept; its calls have ids.
   struct choice {
     std::string text;
+    std::string reasoning;
+    std::vector<call> calls;
+    std::uint32_t reasoning_tokens = 0;
     std::string logprobs;  ///< JSON, or empty
     engine::finish_reason reason = engine::finish_reason::stop;
     engine::job_stats stats;
+    [[nodiscard]] std::string_view finish_reason() const noexcept;
   };
   [[nodiscard]] const completion_identity& identity() const noexcept { return identity_; }
   [[nodiscard]] choice& at(std::uint32_t index) { return choices_.at(index); }
@@ -59,9 +69,11 @@ class completion_answer {
   std::vector<choice> choices_;
 };
 
-/// The output of one choice. `vocabulary` must outlive it.
+/// The output of one choice. `vocabulary` must outlive it. With a `form` that parts the output, stop strings
+/// are its own, not token_stream's.
 [[nodiscard]] std::unique_ptr<job_output> make_choice_output(std::shared_ptr<completion_answer> answer,
                                                              std::uint32_t index,
-                                                             const engine::tokenizer& vocabulary);
+                                                             const engine::tokenizer& vocabulary,
+                                                             const message_form& form = {});
 
 }  // namespace orcd::net

@@ -296,25 +296,37 @@ result<void> completion_fields::take_flag(value_ref value) {
   if (!truth) return truth.error();
   if (field_ == "stream") request_.stream = *truth;
   if (field_ == "ignore_eos") request_.ignore_eos = *truth;
-  if (field_ == "parallel_tool_calls") request_.constraints.parallel_tool_calls = *truth;
+  if (field_ == "parallel_tool_calls") constraints_.parallel_tool_calls = *truth;
+  if (field_ == "cache_prompt") request_.cache.enabled = *truth;
   return {};
 }
 
 result<void> completion_fields::take_tools(value_ref value) {
   if (!value.is_array()) return wrong_kind("an array", value);
-  request_.constraints.tools = value.get_array();
+  constraints_.tools = value.get_array();
   return {};
 }
 
 result<void> completion_fields::take_tool_choice(value_ref value) {
   if (!value.is_string() && !value.is_object()) return wrong_kind("a string or an object", value);
-  request_.constraints.tool_choice = value;
+  constraints_.tool_choice = value;
   return {};
 }
 
 result<void> completion_fields::take_response_format(value_ref value) {
   if (!value.is_object()) return wrong_kind("an object", value);
-  request_.constraints.response_format = value;
+  constraints_.response_format = value;
+  return {};
+}
+
+result<void> completion_fields::take_cache_name(value_ref value) {
+  if (!value.is_string()) return wrong_kind("a string", value);
+  const std::string_view name = value.get_string();
+  if (name.empty() || name.size() > cache_name_bytes_max) {
+    return refuse("must have 1 to " + std::to_string(cache_name_bytes_max) + " bytes, it has " +
+                  std::to_string(name.size()));
+  }
+  (field_ == "imc_id" ? request_.cache.session : request_.cache.salt) = name;
   return {};
 }
 

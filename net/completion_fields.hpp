@@ -59,6 +59,8 @@ class completion_fields {
   engine::result<void> take_tools(value_ref value);
   engine::result<void> take_tool_choice(value_ref value);
   engine::result<void> take_response_format(value_ref value);
+  // The prefix cache.
+  engine::result<void> take_cache_name(value_ref value);
   // Fields that cannot change the output, and fields of which one value cannot.
   engine::result<void> take_label(value_ref value);
   engine::result<void> take_metadata(value_ref value);
@@ -78,6 +80,7 @@ class completion_fields {
 
   const completion_limits& limits_;
   completion_request request_;
+  output_constraints constraints_;
   std::string field_;
   bool has_messages_ = false;
   bool has_stream_options_ = false;

@@ -16,6 +16,8 @@
 #include "engine/base/error.hpp"
 #include "engine/sampling/logprobs.hpp"
 #include "engine/sampling/sampling.hpp"
+#include "engine/schedule/job.hpp"
+#include "net/output_demand.hpp"
 #include "net/server.hpp"
 
 namespace orcd::net {
@@ -27,23 +29,13 @@ constexpr float logit_bias_max = 100.0F;
 
 enum class completion_kind { chat, text };
 
-/// What is asked of the form of the output beyond plain text, as it was sent; null or empty where absent.
-/// check_constraints() is the one place that says which of it is served.
-struct output_constraints {
-  boost::json::array tools;
-  boost::json::value tool_choice;
-  boost::json::value response_format;
-  bool parallel_tool_calls = true;
-};
-[[nodiscard]] engine::result<void> check_constraints(const output_constraints& asked);
-
 struct completion_request {
   completion_kind kind = completion_kind::chat;
 
   boost::json::array messages;             ///< chat: checked, and as templates want them
   boost::json::object template_variables;  ///< chat: the caller's own, none of ours
   std::optional<std::string> chat_template;
-  output_constraints constraints;
+  output_demand demand;                         ///< chat: what the output must look like
   std::optional<std::string> prompt;            ///< text: valid UTF-8, not empty
   std::vector<engine::token_id> prompt_tokens;  ///< text: instead of `prompt`
 
@@ -58,6 +50,7 @@ struct completion_request {
   bool logprobs = false;
   std::uint32_t top_logprobs = 0;
   bool ignore_eos = false;
+  engine::cache_request cache;  ///< cache_prompt, cache_salt, imc_id
   std::optional<std::chrono::milliseconds> timeout;
 };
 

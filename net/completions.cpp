@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "net/completion_answer.hpp"
+#include "net/find_grammar.hpp"
 #include "net/prepare_completion.hpp"
 #include "net/run_jobs.hpp"
 #include "net/session.hpp"
@@ -34,8 +35,10 @@ job_batch make_batch(const service& s, prepared_completion prepared,
     auto config = execution_config_of(s, prepared.jobs[i], prepared.deadline_is_final);
     // Nothing can be said before the end of an answer that is no stream.
     if (!prepared.asked.stream) config.keep_alive = std::chrono::hours(24);
-    batch.runs.emplace_back(std::move(config), engine::token_stream(s.context.tokenizer, prepared.asked.stop),
-                            make_choice_output(answer, i, s.context.tokenizer));
+    // What parts the output looks for stop strings itself, in the content.
+    auto stop = prepared.form.parts() ? std::vector<std::string>() : prepared.asked.stop;
+    batch.runs.emplace_back(std::move(config), engine::token_stream(s.context.tokenizer, std::move(stop)),
+                            make_choice_output(answer, i, s.context.tokenizer, prepared.form));
   }
   batch.id = std::move(prepared.id);
   batch.jobs = std::move(prepared.jobs);
@@ -55,7 +58,7 @@ completion_context completion_context_of(const service& s) {
   limits.choices_max = identity.slots;
   limits.logit_bias = s.config.logit_bias;
   limits.request_template = s.config.request_template;
-  return {limits, s.context.tokenizer, s.context.chat};
+  return {limits, s.context.tokenizer, s.context.chat, s.context.tokens};
 }
 
 }  // namespace
@@ -69,6 +72,13 @@ asio::awaitable<bool> handle_completion(service& s, connection& c, const http_re
   const auto context = completion_context_of(s);
   auto prepared = prepare_completion(request, kind, context, now);
   if (!prepared) co_return co_await refuse_jobs(s, c, request, prepared.error());
+  if (prepared->grammar) {
+    const auto grammar = co_await find_grammar(s, c, *prepared->grammar);
+    if (!grammar) co_return co_await refuse_jobs(s, c, request, grammar.error());
+    for (auto& job : prepared->jobs) {
+      job.constraint = engine::grammar::make_matcher(*grammar, s.context.tokens);
+    }
+  }
   job_batch batch = make_batch(s, std::move(*prepared), now);
   co_return co_await run_jobs(s, c, request, std::move(batch));
 }

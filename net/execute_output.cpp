@@ -25,8 +25,9 @@ class execute_output final : public job_output {
     fields.queue_ms = queue_ms;
     append_started(out, fields);
   }
-  void token(std::string& out, const output_token& token) override {
+  bool token(std::string& out, const output_token& token) override {
     if (!token.text.empty()) append_token(out, token.text, token.index);
+    return false;
   }
   void tail(std::string& out, std::string_view text, std::uint32_t index) override {
     append_token(out, text, index);

@@ -49,12 +49,13 @@ void execution::token(engine::token_id id, std::span<const engine::token_logprob
   auto piece = text_.push(id);
   // After the last token nothing can complete what is held back: it goes with that token.
   if (tokens_ == config_.max_tokens && !piece.stopped) piece.text += text_.finish();
+  bool over = piece.stopped;
   if (!gone_) {
     const std::uint32_t index = tokens_ - 1;
-    form_->token(output_, {id, index, piece.text, piece.stopped, logprobs});
+    over = form_->token(output_, {id, index, piece.text, piece.stopped, logprobs}) || over;
     if (!piece.text.empty()) next_index_ = index + 1;
   }
-  if (!piece.stopped) return;
+  if (!over) return;
   stopped_ = true;
   if (!cancel_) cancel_ = cancel_reason::stop_string;
 }

@@ -93,7 +93,7 @@ class execution {
   std::uint32_t tokens_ = 0;
   std::uint32_t next_index_ = 0;  ///< above that of every token with text so far
   bool started_ = false;
-  bool stopped_ = false;  ///< a stop string was completed
+  bool stopped_ = false;  ///< a stop string was completed, or the form has ended the output
   bool gone_ = false;
   bool stream_over_ = false;
   bool job_over_ = false;

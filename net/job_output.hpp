@@ -29,7 +29,8 @@ class job_output {
  public:
   virtual ~job_output() = default;
   virtual void started(std::string& out, double queue_ms, std::chrono::system_clock::time_point wall) = 0;
-  virtual void token(std::string& out, const output_token& token) = 0;
+  /// True when the output is over with this token for a reason of the form's own: a normal end.
+  [[nodiscard]] virtual bool token(std::string& out, const output_token& token) = 0;
   /// Text that only the end of the output set free; `index` is above that of every token with text.
   virtual void tail(std::string& out, std::string_view text, std::uint32_t index) = 0;
   virtual void ended(std::string& out, engine::finish_reason reason, const engine::job_stats& stats) = 0;

@@ -6,8 +6,6 @@
 
 namespace orcd::net {
 
-namespace json = boost::json;
-using engine::error;
 using engine::result;
 
 const completion_fields::rule* completion_fields::find_rule(std::string_view name) noexcept {
@@ -33,6 +31,9 @@ const completion_fields::rule* completion_fields::find_rule(std::string_view nam
       rule{"stream_options", true, true, &f::take_stream_options},
       rule{"ignore_eos", true, true, &f::take_flag},
       rule{"timeout_ms", true, true, &f::take_timeout},
+      rule{"cache_prompt", true, true, &f::take_flag},
+      rule{"cache_salt", true, true, &f::take_cache_name},
+      rule{"imc_id", true, true, &f::take_cache_name},
       rule{"user", true, true, &f::take_label},
       // Chat.
       rule{"messages", true, false, &f::take_messages},
@@ -86,21 +87,10 @@ result<completion_request> completion_fields::finish() && {
   if (has_stream_options_ && !request_.stream) return refuse_field("stream_options", "needs 'stream': true");
   if (has_top_logprobs_ && !request_.logprobs) return refuse_field("top_logprobs", "needs 'logprobs': true");
   if (best_of_ && *best_of_ != request_.choices) return refuse_field("best_of", "must be equal to 'n'");
-  if (const auto served = check_constraints(request_.constraints); !served) return served.error();
+  auto demand = check_constraints(std::move(constraints_));
+  if (!demand) return demand.error();
+  request_.demand = std::move(*demand);
   return std::move(request_);
-}
-
-result<void> check_constraints(const output_constraints& asked) {
-  if (!asked.tools.empty()) return refuse_field("tools", "is not supported yet");
-  const auto& choice = asked.tool_choice;
-  if (!choice.is_null() && choice != json::value("none") && choice != json::value("auto")) {
-    return refuse_field("tool_choice", "must be 'none' or 'auto' where there are no tools");
-  }
-  const auto& format = asked.response_format;
-  if (!format.is_null() && format != json::value(json::object{{"type", "text"}})) {
-    return refuse_field("response_format", "is not supported yet, except {\"type\": \"text\"}");
-  }
-  return {};
 }
 
 result<completion_request> parse_completion(std::string_view body, completion_kind kind,

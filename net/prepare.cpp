@@ -15,7 +15,8 @@ using engine::errc;
 using engine::error;
 using engine::result;
 
-/// Which session the header names; empty without one.
+}  // namespace
+
 result<std::string> read_session(const http_request& request) {
   if (!request.imc_id) return std::string();
   const std::size_t length = request.imc_id->size();
@@ -26,10 +27,9 @@ result<std::string> read_session(const http_request& request) {
                "KRONK_IMC_ID");
 }
 
-}  // namespace
-
 engine::result<prepared_job> prepare_job(const http_request& request, const engine::tokenizer& tokenizer,
-                                 const execute_limits& limits, std::chrono::system_clock::time_point wall) {
+                                         const execute_limits& limits,
+                                         std::chrono::system_clock::time_point wall) {
   const auto deadline_left = read_deadline(request, wall);
   if (!deadline_left) return deadline_left.error();
   const auto session = read_session(request);

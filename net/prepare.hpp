@@ -24,6 +24,9 @@ struct prepared_job {
   bool deadline_is_final = false;                          ///< what limits the job's time is X-Deadline
 };
 
+/// The session that the header KRONK_IMC_ID names; empty without one. Error: invalid_request.
+[[nodiscard]] engine::result<std::string> read_session(const http_request& request);
+
 /// Parses, tokenizes, fits to the context and sets the job's time limit: the earliest of the inference
 /// timeout, timeout_ms and X-Deadline (the last only when enforced). The session is imc_id's, or else the
 /// header KRONK_IMC_ID's. Errors: invalid_request, context_length_exceeded, inference_timeout for a deadline

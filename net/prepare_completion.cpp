@@ -1,11 +1,13 @@
 #include "net/prepare_completion.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/narration.hpp"
 #include "net/field_checks.hpp"
 #include "net/json_reader.hpp"
 #include "net/parse_execute.hpp"
+#include "net/prepare.hpp"
 #include "net/request_fields.hpp"
 #include "net/text.hpp"
 #include "net/time_limit.hpp"
@@ -20,14 +22,21 @@ struct encoded_prompt {
   std::vector<engine::token_id> tokens;
   std::string digest;
   std::size_t characters = 0;
+  std::uint32_t system_tokens = 0;
+  engine::output_frame frame{};  ///< of the output
 };
 
-result<std::string> render(const engine::chat_format& format, completion_request& asked) {
+/// What the template gets beside the messages.
+result<json::object> variables_of(const engine::chat_format& format, const completion_request& asked) {
   json::object variables;
-  variables["messages"] = std::move(asked.messages);
-  variables["tools"] = nullptr;
+  if (asked.demand.tools.empty()) {
+    variables["tools"] = nullptr;
+  } else if (format.mentions("tools")) {
+    variables["tools"] = asked.demand.tools;
+  } else {
+    return refuse_field("tools", "is nothing that the model's chat template reads");
+  }
   variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = true;
   for (const auto& variable : asked.template_variables) {
     if (!format.mentions(variable.key())) {
       const std::string name = shown_name(variable.key());
@@ -35,10 +44,35 @@ result<std::string> render(const engine::chat_format& format, completion_request
     }
     variables.emplace(variable.key(), variable.value());
   }
-  return format.render(std::move(variables));
+  return variables;
 }
 
-result<encoded_prompt> encode_chat(completion_request& asked, const completion_context& context) {
+/// Tokens at the beginning of the prompt that any conversation with this system message begins with: those
+/// that the message rendered alone has too. 0 where there is none, or the template does not render it alone.
+std::uint32_t system_tokens_of(const engine::chat_format& format, const completion_request& asked,
+                               const json::object& variables, const std::vector<engine::token_id>& prompt,
+                               const engine::tokenizer& vocabulary) {
+  const auto& first = asked.messages.front().as_object();
+  if (!asked.cache.enabled || asked.messages.size() < 2 || first.at("role") != json::value("system"))
+    return 0;
+  json::object alone = variables;
+  alone["messages"] = json::array{first};
+  alone["add_generation_prompt"] = false;
+  const auto text = format.render(std::move(alone));
+  if (!text) return 0;
+  const auto tokens = format.encode(*text, vocabulary);
+  const auto ends = std::mismatch(tokens.begin(), tokens.end(), prompt.begin(), prompt.end());
+  return static_cast<std::uint32_t>(ends.first - tokens.begin());
+}
+
+/// A prompt that ends behind an empty reasoning has said that there is to be none.
+bool ends_after_reasoning(std::string_view prompt) {
+  constexpr std::string_view mark = "</think>";
+  const auto last = prompt.find_last_not_of(" \n\r\t");
+  return last != std::string_view::npos && prompt.substr(0, last + 1).ends_with(mark);
+}
+
+result<encoded_prompt> encode_chat(const completion_request& asked, const completion_context& context) {
   if (context.chat == nullptr) {
     return refuse_field("messages", "cannot be made a prompt: the model has no usable chat template");
   }
@@ -49,13 +83,23 @@ result<encoded_prompt> encode_chat(completion_request& asked, const completion_c
     own.emplace(std::move(*compiled));
   }
   const engine::chat_format& format = own ? *own : *context.chat;
-  const auto prompt = render(format, asked);
+  auto variables = variables_of(format, asked);
+  if (!variables) return variables.error();
+  json::object all = *variables;
+  all["messages"] = asked.messages;
+  all["add_generation_prompt"] = true;
+  const auto prompt = format.render(std::move(all));
   if (!prompt) return prompt.error();
   if (const auto fits = check_length("messages", *prompt, context.limits.lengths.prompt_chars_max); !fits) {
     return fits.error();
   }
-  return encoded_prompt{format.encode(*prompt, context.tokenizer), engine::prompt_digest(*prompt),
-                        code_points(*prompt)};
+  encoded_prompt out{format.encode(*prompt, context.tokenizer), engine::prompt_digest(*prompt),
+                     code_points(*prompt)};
+  out.system_tokens = system_tokens_of(format, asked, *variables, out.tokens, context.tokenizer);
+  out.frame.format = format.output();
+  out.frame.in_reasoning = format.output().think && engine::ends_in_reasoning(*prompt);
+  out.frame.may_reason = !ends_after_reasoning(*prompt);
+  return out;
 }
 
 result<encoded_prompt> encode(completion_request& asked, const completion_context& context) {
@@ -66,6 +110,19 @@ result<encoded_prompt> encode(completion_request& asked, const completion_contex
   }
   return encoded_prompt{context.tokenizer.encode(*asked.prompt), engine::prompt_digest(*asked.prompt),
                         code_points(*asked.prompt)};
+}
+
+/// Calls are read only where there are tools; Harmony's frame is read always.
+message_form form_of(const completion_request& asked, const engine::output_frame& frame) {
+  message_form out;
+  out.format = frame.format;
+  out.options.tools = !asked.demand.tools.empty();
+  out.options.in_reasoning = frame.in_reasoning;
+  const bool harmony = frame.format.calls == engine::call_format::harmony;
+  if (!out.options.tools && !harmony) out.format.calls = engine::call_format::none;
+  out.parallel = asked.demand.parallel;
+  if (out.parts()) out.stop = asked.stop;
+  return out;
 }
 
 std::vector<engine::job_request> make_jobs(const completion_request& asked, const std::string& id,
@@ -101,6 +158,12 @@ result<prepared_completion> prepare_completion(const http_request& request, comp
   const auto& lengths = context.limits.lengths;
   const auto limit = fix_time_limit(request, asked->timeout, *deadline_left, lengths);
   if (!limit) return limit.error();
+  const auto session = read_session(request);
+  if (!session) return session.error();
+  if (asked->demand.rule != output_rule::none && context.tokens == nullptr) {
+    const bool calls = asked->demand.rule == output_rule::calls;
+    return refuse_field(calls ? "tool_choice" : "response_format", "cannot be enforced by this worker");
+  }
   auto prompt = encode(*asked, context);
   if (!prompt) return prompt.error();
   const bool chat = kind == completion_kind::chat;
@@ -117,7 +180,14 @@ result<prepared_completion> prepare_completion(const http_request& request, comp
   job.ignore_eos = asked->ignore_eos;
   job.deadline = limit->at;
   job.received_at = request.received_at;
+  job.cache = std::move(asked->cache);
+  job.cache.system_tokens = prompt->system_tokens;
+  if (job.cache.session.empty()) job.cache.session = *session;
   prepared_completion out;
+  out.form = form_of(*asked, prompt->frame);
+  if (asked->demand.rule != output_rule::none) {
+    out.grammar = grammar_order{asked->demand, prompt->frame, context.tokens};
+  }
   out.id = (chat ? "chatcmpl-" : "cmpl-") + make_request_id();
   out.jobs = make_jobs(*asked, out.id, std::move(job));
   out.asked = std::move(*asked);

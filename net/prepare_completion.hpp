@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +13,9 @@
 #include "engine/schedule/job.hpp"
 #include "engine/text/tokenizer.hpp"
 #include "net/completion_request.hpp"
+#include "net/grammar_cache.hpp"
 #include "net/http_request.hpp"
+#include "net/message_reader.hpp"
 
 namespace orcd::net {
 
@@ -20,12 +23,17 @@ struct completion_context {
   completion_limits limits;
   const engine::tokenizer& tokenizer;
   const engine::chat_format* chat = nullptr;  ///< null: the model has no chat template
+  /// Null: nothing can be enforced.
+  std::shared_ptr<const engine::grammar::token_table> tokens{};
 };
 
 struct prepared_completion {
   completion_request asked;
   std::string id;                         ///< "chatcmpl-..." or "cmpl-..."
-  std::vector<engine::job_request> jobs;  ///< one for each choice
+  std::vector<engine::job_request> jobs;  ///< one for each choice; without constraint
+  message_form form;                      ///< how the output is read
+  /// The grammar that the jobs' constraints are to be made from, if the request asks for one.
+  std::optional<grammar_order> grammar;
   std::size_t prompt_chars = 0;
   std::string prompt_digest;
   std::optional<std::chrono::milliseconds> deadline_left;  ///< of X-Deadline, when given

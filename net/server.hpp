@@ -26,6 +26,9 @@ class tokenizer;
 class worker_state;
 struct memory_counts;
 struct worker_identity;
+namespace grammar {
+class token_table;
+}
 }  // namespace orcd::engine
 
 namespace orcd::net {
@@ -83,6 +86,11 @@ struct server_context {
   std::function<void()> request_shutdown;           ///< POST /shutdown
   std::function<engine::memory_counts()> memory{};  ///< unset: all 0. Must not wait.
   const engine::chat_format* chat = nullptr;        ///< null: no chat completions
+  /// The vocabulary prepared for constrained outputs; null: response_format and forced calls are refused.
+  std::shared_ptr<const engine::grammar::token_table> tokens{};
+  /// Runs something that may take a second on another thread; it posts its result to the io thread, so that
+  /// thread must end before the io_context does. Unset: it runs where it stands.
+  std::function<void(std::function<void()>)> run_aside{};
 };
 
 class server {

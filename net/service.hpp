@@ -10,6 +10,7 @@
 #include "engine/schedule/job.hpp"
 #include "engine/worker_state.hpp"
 #include "net/connection.hpp"
+#include "net/grammar_cache.hpp"
 #include "net/health.hpp"
 #include "net/metrics.hpp"
 #include "net/server.hpp"
@@ -26,6 +27,8 @@ class service {
   server_context context;
   server_metrics metrics;
   connection_set connections;
+  grammar_cache grammars;
+  std::uint32_t grammars_in_work = 0;
   bool stopping = false;  ///< the server is being stopped: no keep-alive, no new jobs
 
   /// Open streams by job id, so that a cancel or the end of the server reaches them.

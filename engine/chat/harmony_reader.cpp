@@ -70,6 +70,8 @@ class harmony_reader final : public output_reader {
     if (place_ == place::header) out.content(std::exchange(raw_, {}));
   }
 
+  bool in_reasoning() const noexcept override { return place_ == place::reasoning; }
+
  private:
   enum class place { header, reasoning, content, arguments, between };
 

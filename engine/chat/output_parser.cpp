@@ -45,4 +45,8 @@ std::uint32_t output_parser::calls() const noexcept {
   return self_->reader->out.calls();
 }
 
+bool output_parser::in_reasoning() const noexcept {
+  return self_->reader->in_reasoning();
+}
+
 }  // namespace orcd::engine

@@ -41,6 +41,8 @@ class output_parser {
 
   /// Calls begun so far; at least one makes the finish reason "tool_calls".
   [[nodiscard]] std::uint32_t calls() const noexcept;
+  /// What comes next is reasoning, unless it is a mark.
+  [[nodiscard]] bool in_reasoning() const noexcept;
 
  private:
   struct implementation;

@@ -15,6 +15,7 @@ class output_reader {
   virtual void text(std::string_view text) = 0;
   virtual void mark(std::string_view mark) = 0;
   virtual void end() = 0;
+  [[nodiscard]] virtual bool in_reasoning() const noexcept = 0;
 
   delta_writer out;
 };

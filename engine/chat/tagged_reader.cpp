@@ -71,6 +71,7 @@ class tagged_reader final : public output_reader {
   }
 
   void end() override { give_up({}); }
+  bool in_reasoning() const noexcept override { return place_ == place::reasoning; }
 
  private:
   enum class place { content, reasoning, object, between, list, name, call_id, arguments };

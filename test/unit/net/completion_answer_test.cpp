@@ -29,6 +29,7 @@ struct options {
   bool logprobs = false;
   std::uint32_t choices = 1;
   std::vector<std::string> stop{};
+  message_form form{};
 };
 
 struct fixture {
@@ -52,7 +53,7 @@ struct fixture {
       config.job_id = "c1-" + std::to_string(i);
       config.received_at = begin;
       runs.emplace_back(std::move(config), engine::token_stream(letters, o.stop),
-                        make_choice_output(answer, i, letters));
+                        make_choice_output(answer, i, letters, o.form));
     }
     answer_form form;
     form.streams = o.stream;
@@ -245,6 +246,108 @@ BOOST_AUTO_TEST_CASE(log_probabilities_of_the_text_endpoint) {
       R"({"tokens":["bytes:\\xc3","bytes:\\xa9","y"],"token_logprobs":[-5E-1,-5E-1,-5E-1],"top_logprobs":)"
       R"([{"bytes:\\xc3":-5E-1,"z":-2.5E0},{"bytes:\\xa9":-5E-1,"z":-2.5E0},{"y":-5E-1,"z":-2.5E0}],)"
       R"("text_offset":[0,1,1]})");
+}
+
+message_form hermes(std::vector<std::string> stop = {}) {
+  message_form out;
+  out.format = {engine::call_format::hermes, true};
+  out.stop = std::move(stop);
+  return out;
+}
+const std::string thinks_and_calls =
+    "<think>hm</think>\n\nSee:\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+
+BOOST_AUTO_TEST_CASE(a_whole_answer_of_thoughts_text_and_a_call) {
+  fixture f({.stream = false, .form = hermes()});
+  f.start();
+  f.tokens(thinks_and_calls);
+  f.end(60, 0, engine::finish_reason::stop);
+  f.out();
+  const auto object = json::parse(f.group.whole().body).as_object();
+  const auto& choice = choice_of(object);
+  const auto& message = choice.at("message").as_object();
+  BOOST_TEST(message.at("content") == "See:");
+  BOOST_TEST(message.at("reasoning_content") == "hm");
+  const auto& call = message.at("tool_calls").as_array().at(0).as_object();
+  BOOST_TEST(std::string_view(call.at("id").as_string()).starts_with("call_"));
+  BOOST_TEST(call.at("type") == "function");
+  BOOST_TEST(call.at("function").at("name") == "f");
+  BOOST_TEST(call.at("function").at("arguments") == "{\"a\": 1}");
+  BOOST_TEST(choice.at("finish_reason") == "tool_calls");
+  BOOST_TEST(object.at("usage").at("completion_tokens_details").at("reasoning_tokens") == 11);
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_of_thoughts_text_and_a_call) {
+  fixture f({.form = hermes()});
+  f.start();
+  f.tokens(thinks_and_calls);
+  f.end(60, 0, engine::finish_reason::stop);
+  std::string content, reasoning, name, arguments, finish;
+  std::size_t ids = 0;
+  for (const auto& frame : f.frames()) {
+    const auto& choice = choice_of(frame);
+    if (choice.at("finish_reason").is_string()) finish = choice.at("finish_reason").as_string();
+    const auto& delta = choice.at("delta").as_object();
+    if (const auto* text = delta.if_contains("content")) content += text->as_string();
+    if (const auto* text = delta.if_contains("reasoning_content")) reasoning += text->as_string();
+    if (!delta.contains("tool_calls")) continue;
+    const auto& call = delta.at("tool_calls").as_array().at(0).as_object();
+    BOOST_TEST(call.at("index") == 0);
+    ids += call.contains("id") && call.contains("type") ? 1U : 0U;
+    const auto& function = call.at("function").as_object();
+    if (const auto* text = function.if_contains("name")) name += text->as_string();
+    arguments += function.at("arguments").as_string();
+  }
+  BOOST_TEST(content == "See:");
+  BOOST_TEST(reasoning == "hm");
+  BOOST_TEST(name == "f");
+  BOOST_TEST(arguments == "{\"a\": 1}");
+  BOOST_TEST(ids == 1U);
+  BOOST_TEST(finish == "tool_calls");
+  BOOST_TEST(f.done);
+}
+
+BOOST_AUTO_TEST_CASE(calls_alone_have_no_content_and_one_that_was_cut_is_whole_json) {
+  fixture f({.stream = false, .form = hermes()});
+  f.start();
+  f.tokens("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, {\"b\": \"x");
+  f.end(40);
+  f.out();
+  const auto object = json::parse(f.group.whole().body).as_object();
+  const auto& message = choice_of(object).at("message").as_object();
+  BOOST_TEST(message.at("content").is_null());
+  BOOST_TEST(!message.contains("reasoning_content"));
+  const auto& function = message.at("tool_calls").as_array().at(0).at("function");
+  BOOST_TEST((json::parse(function.at("arguments").as_string()) == json::parse(R"({"a":[1,{"b":"x"}]})")));
+  BOOST_TEST(choice_of(object).at("finish_reason") == "length");
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_string_in_the_content_ends_the_job) {
+  for (const bool stream : {false, true}) {
+    fixture f({.stream = stream, .logprobs = true, .form = hermes({"cd"})});
+    f.start();
+    f.tokens("<think>cd</think>abcdef", 0, -0.5F);
+    BOOST_TEST((f.group.runs()[0].take_cancel() == cancel_reason::stop_string));
+    f.end(30);
+    std::string finish;
+    std::size_t listed = 0;
+    const auto count = [&](const json::object& choice) {
+      if (const auto* logprobs = choice.at("logprobs").if_object())
+        listed += logprobs->at("content").as_array().size();
+      if (choice.at("finish_reason").is_string()) finish = choice.at("finish_reason").as_string();
+    };
+    if (stream) {
+      for (const auto& frame : f.frames()) count(choice_of(frame));
+    } else {
+      f.out();
+      const auto object = json::parse(f.group.whole().body).as_object();
+      BOOST_TEST(choice_of(object).at("message").at("content") == "ab");
+      BOOST_TEST(object.at("usage").at("completion_tokens") == 21);
+      count(choice_of(object));
+    }
+    BOOST_TEST(finish == "stop");
+    BOOST_TEST(listed == 19U);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(choices_end_apart_and_close_together) {

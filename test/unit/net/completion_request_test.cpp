@@ -56,8 +56,7 @@ BOOST_AUTO_TEST_CASE(only_what_is_required) {
 }
 
 BOOST_AUTO_TEST_CASE(every_field_that_is_honoured) {
-  const auto r =
-      chat(R"(,"model":"served","max_completion_tokens":7,"temperature":0.5,"top_p":0.25,
+  const auto r = chat(R"(,"model":"served","max_completion_tokens":7,"temperature":0.5,"top_p":0.25,
     "min_p":0.125,"top_k":9,"repetition_penalty":1.5,"presence_penalty":-2,
     "frequency_penalty":2,"repeat_last_n":33,"logit_bias":{"3":-100,"299":1.5},"logprobs":true,
     "top_logprobs":20,"seed":5,"stop":["a","b","c","d"],"n":4,
@@ -86,6 +85,14 @@ BOOST_AUTO_TEST_CASE(every_field_that_is_honoured) {
   BOOST_TEST(r.template_variables.size() == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(what_the_prefix_cache_is_told) {
+  BOOST_TEST(chat("").cache.enabled);
+  const auto r = chat(R"(,"cache_prompt":false,"cache_salt":"s","imc_id":"i")");
+  BOOST_TEST(!r.cache.enabled);
+  BOOST_TEST(r.cache.salt == "s");
+  BOOST_TEST(r.cache.session == "i");
+}
+
 BOOST_AUTO_TEST_CASE(null_counts_as_absent) {
   const auto r =
       chat(R"(,"model":null,"stop":null,"tools":null,"n":null,"logit_bias":null,"response_format":null,
@@ -110,9 +117,13 @@ BOOST_AUTO_TEST_CASE(what_is_not_served_is_refused_by_name) {
       {R"(,"store":true)", "store"},
       {R"(,"service_tier":"flex")", "service_tier"},
       {R"(,"modalities":["text","audio"])", "modalities"},
-      {R"(,"tools":[{"type":"function"}])", "tools"},
+      {R"(,"tools":[{"type":"function"}])", "tools[0].function"},
+      {R"(,"tools":{})", "tools"},
       {R"(,"tool_choice":"required")", "tool_choice"},
-      {R"(,"response_format":{"type":"json_object"})", "response_format"},
+      {R"(,"response_format":{"type":"xml"})", "response_format.type"},
+      {R"(,"response_format":"json")", "response_format"},
+      {R"(,"cache_salt":"")", "cache_salt"},
+      {R"(,"imc_id":5)", "imc_id"},
       {R"(,"chat_template":"{{ x }}")", "chat_template"},
       {R"(,"chat_template_kwargs":{"messages":[]})", "chat_template_kwargs"},
       {R"(,"stream":true,"stream_options":{"other":1})", "stream_options.other"},

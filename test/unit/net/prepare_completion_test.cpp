@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "engine/grammar/grammar.hpp"
 #include "test/unit/net/letter_tokenizer.hpp"
 
 namespace orcd::net {
@@ -65,13 +66,14 @@ struct fixture {
     limits.vocab = 257;
     limits.choices_max = 4;
     limits.request_template = true;
-    return prepare_completion(request, kind, {limits, tokenizer, format ? &*format : nullptr}, wall);
+    return prepare_completion(request, kind, {limits, tokenizer, format ? &*format : nullptr, tokens}, wall);
   }
 
   execute_limits lengths;
   bos_tokenizer tokenizer;
   std::optional<engine::chat_format> format;
   http_request request;
+  std::shared_ptr<const engine::grammar::token_table> tokens;
 };
 
 BOOST_FIXTURE_TEST_SUITE(prepared_completions, fixture)
@@ -103,6 +105,66 @@ BOOST_AUTO_TEST_CASE(tools_and_documents_are_none_for_the_template) {
   use("{{ tools is none }}{{ documents is none }}{{ add_generation_prompt }}");
   const auto p = chat();
   BOOST_TEST(tokenizer.decode(p->jobs[0].prompt, true) == "TrueTrueTrue");
+}
+
+const std::string tool = R"({"type":"function","function":{"name":"f","parameters":{"type":"object"}}})";
+
+BOOST_AUTO_TEST_CASE(tools_go_to_the_template_as_they_are) {
+  BOOST_TEST(chat(",\"tools\":[" + tool + "]").error().param == "tools");  // which does not read them
+  use("{% if tools %}{{ tools | length }}{{ tools[0].function.name }}{% endif %}<tool_call>");
+  const auto p = chat(",\"tools\":[" + tool + "]");
+  BOOST_TEST(tokenizer.decode(p->jobs[0].prompt, true) == "1f<tool_call>");
+  BOOST_TEST((p->form.format.calls == engine::call_format::hermes));
+  const auto none = chat(",\"tool_choice\":\"none\",\"tools\":[" + tool + "]");
+  BOOST_TEST(tokenizer.decode(none->jobs[0].prompt, true) == "<tool_call>");
+  BOOST_TEST(!none->form.parts());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_to_be_enforced_needs_a_token_table) {
+  use("{% if tools %}{{ tools }}{% endif %}<tool_call>");
+  const std::string forced = ",\"tool_choice\":\"required\",\"tools\":[" + tool + "]";
+  BOOST_TEST(chat(forced).error().param == "tool_choice");
+  BOOST_TEST(chat(R"(,"response_format":{"type":"json_object"})").error().param == "response_format");
+  tokens = engine::grammar::make_token_table(tokenizer, tokenizer.vocab_size());
+  BOOST_TEST_REQUIRE(chat(forced)->grammar.has_value());
+  BOOST_TEST((chat(forced)->grammar->demand.rule == output_rule::calls));
+  BOOST_TEST((chat(forced)->grammar->frame.format.calls == engine::call_format::hermes));
+  BOOST_TEST(chat(R"(,"response_format":{"type":"json_object"})")->grammar.has_value());
+  BOOST_TEST(!chat()->grammar.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(where_the_output_begins) {
+  tokens = engine::grammar::make_token_table(tokenizer, tokenizer.vocab_size());
+  const std::string object = R"(,"response_format":{"type":"json_object"})";
+  use("{{ messages[0].content }}<think>\n");
+  BOOST_TEST(chat()->form.options.in_reasoning);
+  BOOST_TEST(chat(object)->grammar->frame.in_reasoning);
+  use("{{ messages[0].content }}<think>\n\n</think>\n\n");
+  BOOST_TEST(!chat()->form.options.in_reasoning);
+  BOOST_TEST(!chat(object)->grammar->frame.may_reason);
+}
+
+BOOST_AUTO_TEST_CASE(stop_strings_go_to_what_parts_the_output) {
+  BOOST_TEST(chat(R"(,"stop":"x")")->form.stop.empty());
+  use("{{ messages[0].content }}</think>");
+  BOOST_TEST(chat(R"(,"stop":"x")")->form.stop.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(what_the_prefix_cache_is_told) {
+  use("{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+      "{% if add_generation_prompt %}[a]{% endif %}");
+  BOOST_TEST(chat()->jobs[0].cache.system_tokens == 0U);
+  request.imc_id = "header";
+  BOOST_TEST(chat()->jobs[0].cache.session == "header");
+  BOOST_TEST(chat(R"(,"imc_id":"field","cache_salt":"t")")->jobs[0].cache.session == "field");
+  BOOST_TEST(chat(R"(,"cache_salt":"t")")->jobs[0].cache.salt == "t");
+  request.body = R"({"messages":[{"role":"system","content":"be"},{"role":"user","content":"abc"}]})";
+  // BOS, [system] and the text.
+  BOOST_TEST(prepare(completion_kind::chat)->jobs[0].cache.system_tokens == 11U);
+  use("{% if messages | length < 2 %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}");
+  BOOST_TEST(prepare(completion_kind::chat)->jobs[0].cache.system_tokens == 0U);
+  request.imc_id = std::string(300, 'x');
+  BOOST_TEST(chat().error().param == "KRONK_IMC_ID");
 }
 
 BOOST_AUTO_TEST_CASE(choices_are_jobs_with_seeds_of_their_own) {

@@ -276,6 +276,39 @@ def test_a_stream_keeps_its_pace_beside_bad_requests(worker):
     canary.close()
 
 
+# A third of a second of work before it is refused.
+BOMB = {'type': 'json_schema', 'json_schema': {'name': 'x', 'schema': {
+    'type': 'object', 'properties': {'a': {'type': 'string', 'pattern': '^[ab]*a[ab]{18}$'}}}}}
+
+
+def test_schemas_are_compiled_beside_everything_else(worker):
+    """Two dozen schema bombs at once are refused, some for their number, while /health answers."""
+    begin = time.monotonic()
+    bombs = [send(worker, response_format=BOMB) for _ in range(24)]
+    longest = 0.0
+    for _ in range(20):
+        asked = time.monotonic()
+        assert worker.get('/health').status == 200
+        longest = max(longest, time.monotonic() - asked)
+    bombs.pop().close()  # a client that does not wait for its refusal
+    statuses = [bomb.read_response().status for bomb in bombs]
+    together = time.monotonic() - begin
+    assert set(statuses) == {400, 429} and statuses.count(400) <= 16
+    assert longest < together / 3
+    assert chat(worker, response_format={'type': 'json_object'}).status == 200
+    for bomb in bombs:
+        bomb.close()
+
+
+def test_a_worker_that_compiles_can_be_stopped(tiny_model, tmp_path):
+    with start(tiny_model, tmp_path) as leaving:
+        bombs = [send(leaving, response_format=BOMB) for _ in range(12)]
+        leaving.terminate()
+        assert leaving.wait_exit(PATIENCE) == 0
+        for bomb in bombs:
+            bomb.close()
+
+
 # --- who may ask ----------------------------------------------------------------------------------
 
 

@@ -34,14 +34,15 @@ std::vector<engine::callable> callables_of(const output_demand& demand) {
 
 result<grammar_program> compile_demand(const grammar_order& order) {
   const auto& demand = order.demand;
+  const auto callables = callables_of(demand);
+  const engine::offered_calls offered{callables, demand.parallel};
   if (demand.rule == output_rule::calls) {
-    const auto callables = callables_of(demand);
-    return engine::make_call_grammar(order.frame, callables, demand.parallel, *order.tokens);
+    return engine::make_call_grammar(order.frame, offered, *order.tokens);
   }
   engine::grammar::schema_options options;
   options.strict = demand.strict;
   return engine::make_response_grammar(order.frame, demand.schema.is_null() ? nullptr : &demand.schema,
-                                       options, *order.tokens);
+                                       options, *order.tokens, offered);
 }
 
 std::string key_of(const grammar_order& order) {
@@ -53,17 +54,16 @@ std::string key_of(const grammar_order& order) {
   add(frame.format.think);
   add(frame.in_reasoning);
   add(frame.may_reason);
-  if (demand.rule == output_rule::calls) {
-    add(demand.parallel);
-    for (const auto& tool : callables_of(demand)) {
-      add(tool.strict);
-      key += tool.name + ' ';
-      if (tool.parameters != nullptr) key += json::serialize(*tool.parameters);
-    }
-  } else {
+  if (demand.rule == output_rule::json) {
     key += 'r';
     add(demand.strict);
     key += json::serialize(demand.schema);
+  }
+  add(demand.parallel);
+  for (const auto& tool : callables_of(demand)) {
+    add(tool.strict);
+    key += tool.name + ' ';
+    if (tool.parameters != nullptr) key += json::serialize(*tool.parameters);
   }
   return key;
 }

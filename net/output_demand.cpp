@@ -171,9 +171,6 @@ result<void> read_format(const json::value& format, output_demand& out) {
   if (out.rule == output_rule::calls) {
     return refuse_field(place, "is for an answer, but 'tool_choice' demands a call");
   }
-  if (!out.tools.empty()) {
-    return refuse_field(place, "beside tools needs 'tool_choice': 'none'");
-  }
   out.rule = output_rule::json;
   return schema ? read_schema(**object, out) : result<void>();
 }

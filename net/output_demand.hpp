@@ -26,7 +26,7 @@ struct output_constraints {
 enum class output_rule {
   none,   ///< any text
   calls,  ///< calls of tools
-  json,   ///< an object, or what a schema describes
+  json,   ///< an object, or what a schema describes; where there are tools, that or calls
 };
 
 struct output_demand {

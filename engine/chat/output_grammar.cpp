@@ -132,22 +132,17 @@ error refused(std::string text, std::string param) {
   return {errc::invalid_request, std::move(text), std::move(param)};
 }
 
-}  // namespace
-
-result<std::shared_ptr<const grammar::program>> make_call_grammar(const output_frame& frame,
-                                                                  std::span<const callable> tools,
-                                                                  bool parallel,
-                                                                  const grammar::token_table& tokens) {
+/// Calls of any of the tools.
+result<expr> any_calls(frame_builder& builder, const output_frame& frame, const offered_calls& offered) {
   if (frame.format.calls == call_format::none) {
     return refused("the model's chat template has no format of tool calls that could be enforced",
                    "tool_choice");
   }
-  if (tools.empty()) return refused("there is no tool to call", "tools");
+  if (offered.tools.empty()) return refused("there is no tool to call", "tools");
   std::string about;
   try {
-    frame_builder builder(frame, tokens);
     std::vector<expr> calls;
-    for (const callable& tool : tools) {
+    for (const callable& tool : offered.tools) {
       if (!is_name(tool.name)) {
         return refused("a tool's name has 1 to " + std::to_string(name_bytes_max) +
                            " letters, digits, '_', '-', '.' and ':'",
@@ -157,20 +152,41 @@ result<std::shared_ptr<const grammar::program>> make_call_grammar(const output_f
       calls.push_back(builder.call_of(tool, builder.as_rule(builder.valid(tool.parameters, tool.strict))));
     }
     about.clear();
-    const expr one = builder.as_rule(choice(std::move(calls)));
-    return builder.finish(builder.calls_of(one, parallel));
+    return builder.calls_of(builder.as_rule(choice(std::move(calls))), offered.parallel);
   } catch (const grammar::grammar_failure& failure) {
     return refused(about + failure.where + ": " + failure.what, "tools");
+  }
+}
+
+}  // namespace
+
+result<std::shared_ptr<const grammar::program>> make_call_grammar(const output_frame& frame,
+                                                                  const offered_calls& offered,
+                                                                  const grammar::token_table& tokens) {
+  try {
+    frame_builder builder(frame, tokens);
+    const auto calls = any_calls(builder, frame, offered);
+    if (!calls) return calls.error();
+    return builder.finish(*calls);
+  } catch (const grammar::grammar_failure& failure) {
+    return refused(failure.where + ": " + failure.what, "tools");
   }
 }
 
 result<std::shared_ptr<const grammar::program>> make_response_grammar(const output_frame& frame,
                                                                       const boost::json::value* schema,
                                                                       const grammar::schema_options& options,
-                                                                      const grammar::token_table& tokens) {
+                                                                      const grammar::token_table& tokens,
+                                                                      const offered_calls& offered) {
   try {
     frame_builder builder(frame, tokens);
-    return builder.finish(builder.answer(builder.valid(schema, options.strict)));
+    std::vector<expr> outputs{builder.answer(builder.valid(schema, options.strict))};
+    if (!offered.tools.empty()) {
+      const auto calls = any_calls(builder, frame, offered);
+      if (!calls) return calls.error();
+      outputs.push_back(*calls);
+    }
+    return builder.finish(choice(std::move(outputs)));
   } catch (const grammar::grammar_failure& failure) {
     return refused(failure.where + ": " + failure.what, options.param);
   }

@@ -35,14 +35,20 @@ struct callable {
   bool strict = false;
 };
 
-/// One call of one of `tools`; with `parallel` several, where the format has that (hermes, mistral).
-[[nodiscard]] result<std::shared_ptr<const grammar::program>> make_call_grammar(
-    const output_frame& frame, std::span<const callable> tools, bool parallel,
-    const grammar::token_table& tokens);
+/// With `parallel` several calls, where the format has that (hermes, mistral).
+struct offered_calls {
+  std::span<const callable> tools{};
+  bool parallel = false;
+};
 
-/// An answer that is valid under `schema`, or any JSON object when it is null.
+/// One call of one of the tools, or several.
+[[nodiscard]] result<std::shared_ptr<const grammar::program>> make_call_grammar(
+    const output_frame& frame, const offered_calls& offered, const grammar::token_table& tokens);
+
+/// An answer that is valid under `schema`, or any JSON object when it is null; where tools are offered, that
+/// or calls.
 [[nodiscard]] result<std::shared_ptr<const grammar::program>> make_response_grammar(
     const output_frame& frame, const boost::json::value* schema, const grammar::schema_options& options,
-    const grammar::token_table& tokens);
+    const grammar::token_table& tokens, const offered_calls& offered = {});
 
 }  // namespace orcd::engine

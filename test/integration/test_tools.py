@@ -150,6 +150,18 @@ def test_json_object(qwen):
     assert ended
 
 
+def test_an_answer_in_a_schema_beside_tools(qwen):
+    """Either a call or an answer, and both are valid."""
+    for seed in range(4):
+        answer = ask(qwen, tools=[WEATHER], temperature=1.5, seed=seed, parallel_tool_calls=False,
+                     response_format={'type': 'json_schema', 'json_schema': {'name': 'p', 'schema': PERSON}})
+        message = answer.choices[0].message
+        if message.tool_calls:
+            check_weather(message.tool_calls[0])
+        else:
+            assert set(json.loads(message.content)) == set(PERSON['properties'])
+
+
 def test_choices_have_matchers_of_their_own(qwen):
     answer = ask(qwen, n=2, temperature=1.2, seed=1, response_format={
         'type': 'json_schema', 'json_schema': {'name': 'person', 'schema': PERSON}})

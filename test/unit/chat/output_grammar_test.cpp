@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(a_demanded_call_is_always_there) {
       std::size_t most = 0;
       int finished = 0;
       for (const bool parallel : {false, true}) {
-        const auto program = engine::make_call_grammar(frame, tools, parallel, *bench.table);
+        const auto program = engine::make_call_grammar(frame, {tools, parallel}, *bench.table);
         BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
         for (std::uint64_t seed = 1; seed <= 20; ++seed) {
           const std::string text = bench.generate(*program, seed);
@@ -171,6 +171,26 @@ BOOST_AUTO_TEST_CASE(a_structured_answer_is_the_content) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(an_answer_or_a_call_is_one_of_both) {
+  for (const auto& frame : frames()) {
+    const frame_bench bench(frame, true);
+    const std::vector<engine::callable> tools{{"get_weather", &weather()}};
+    const auto schema = boost::json::parse(R"({"enum": [{"a": 1}, {"b": 2}]})");
+    const auto program = engine::make_response_grammar(frame, &schema, {}, *bench.table, {tools, false});
+    BOOST_REQUIRE(program.has_value());
+    int answers = 0, calls = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      const std::string text = bench.generate(*program, seed);
+      if (text.empty()) continue;
+      const output out = read(frame, text);
+      BOOST_TEST((out.calls.size() == 1U) != bench.valid(schema, out.content), text);
+      if (!out.calls.empty()) BOOST_TEST(bench.valid(weather(), out.calls[0].second), text);
+      ++(out.calls.empty() ? answers : calls);
+    }
+    BOOST_TEST((answers > 0 && calls > 0));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_enforced_is_refused) {
   const frame_bench bench({{call_format::hermes, false}, false, true}, true);
   const std::vector<engine::callable> good{{"f", nullptr}};
@@ -178,12 +198,14 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_enforced_is_refused) {
   const std::vector<engine::callable> wrong{{"f", nullptr}, {"g", &bad}};
   const std::vector<engine::callable> unnamed{{"f\"", nullptr}};
   const auto refusal = [&](const engine::output_format& format, std::span<const engine::callable> tools) {
-    const auto made = engine::make_call_grammar({format}, tools, false, *bench.table);
+    const auto made = engine::make_call_grammar({format}, {tools, false}, *bench.table);
     BOOST_REQUIRE(made.has_error());
     return made.error();
   };
   const engine::output_format hermes{call_format::hermes, false};
   BOOST_TEST(refusal({}, good).param == "tool_choice");
+  const auto either = engine::make_response_grammar({}, nullptr, {}, *bench.table, {good, false});
+  BOOST_TEST(either.error().param == "tool_choice");
   BOOST_TEST(refusal(hermes, {}).param == "tools");
   BOOST_TEST(refusal(hermes, unnamed).param == "tools");
   BOOST_TEST(refusal(hermes, wrong).message.starts_with("tool \"g\": #/properties/a/not: "));
@@ -205,7 +227,7 @@ BOOST_AUTO_TEST_CASE(many_large_tools_compile_within_the_limits) {
   std::vector<engine::callable> tools;
   for (const auto& schema : schemas) tools.push_back({"tool_" + std::to_string(tools.size()), &schema});
   const auto start = std::chrono::steady_clock::now();
-  const auto program = engine::make_call_grammar(bench.frame, tools, true, *bench.table);
+  const auto program = engine::make_call_grammar(bench.frame, {tools, true}, *bench.table);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
   BOOST_TEST_MESSAGE(tools.size() << " tools of " << bytes << " bytes compiled in " << took.count() << " ms");
@@ -215,7 +237,7 @@ BOOST_AUTO_TEST_CASE(many_large_tools_compile_within_the_limits) {
 BOOST_AUTO_TEST_CASE(a_mark_is_its_token_and_not_its_letters) {
   const frame_bench bench({{call_format::hermes, false}, false, true}, true);
   const std::vector<engine::callable> tools{{"f", nullptr}};
-  const auto program = engine::make_call_grammar(bench.frame, tools, false, *bench.table);
+  const auto program = engine::make_call_grammar(bench.frame, {tools, false}, *bench.table);
   BOOST_REQUIRE(program.has_value());
   engine::grammar::matcher m(*program, bench.table);
   const auto mask = m.mask();

@@ -75,6 +75,8 @@ BOOST_AUTO_TEST_CASE(whatever_changes_the_grammar_changes_the_key) {
   orders.back().frame.format.think = true;
   orders.push_back(orders.back());
   orders.back().frame.in_reasoning = true;
+  orders.push_back(orders[1]);
+  orders.back().demand.tools = orders[3].demand.tools;
   orders.push_back(orders[3]);
   orders.back().demand.parallel = false;
   orders.push_back(orders[3]);

@@ -126,7 +126,10 @@ vram_arena::vram_arena(int device, std::uint64_t bytes)
 }
 
 vram_arena::~vram_arena() {
-  if (mapping_.bytes() != 0) device_memory_freed(mapping_.bytes());
+  if (mapping_.bytes() == 0) return;
+  // A copy from pageable memory may still be on its way after the call.
+  static_cast<void>(cudaDeviceSynchronize());
+  device_memory_freed(mapping_.bytes());
 }
 
 }  // namespace orcd::gpu

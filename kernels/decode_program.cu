@@ -85,9 +85,10 @@ __device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint3
         i < terms_ahead || padding ? header().terms[i % terms_ahead] : terms_of(a, place, expert);
     if (is_paired(a)) {
       const float second = fold(mine + slot.share.tiles[0] * chunks * tile_rows, chunks, tile_rows);
-      // Rows 2 n and 2 n + 1 are neighbours, in one warp.
+      // Rows 2 n and 2 n + 1 are neighbours in one warp, whose first or whose all lanes have an output.
+      const std::uint32_t lanes = i / 32 * 32 + 32 <= outputs ? 0xFFFFFFFFU : 0xFFFFU;
       const std::uint32_t half = padding ? 0U : __half_as_ushort(activated(a.output, terms, first, second));
-      const std::uint32_t next = __shfl_xor_sync(__activemask(), half, 1);
+      const std::uint32_t next = __shfl_xor_sync(lanes, half, 1);
       if (i % 2 == 0 && !padding)
         store_flagged(slot.phase.out + (place.column * a.act_stride + place.row) / 2, half | next << 16U,
                       flag);

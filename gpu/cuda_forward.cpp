@@ -105,6 +105,8 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
   ORCD_ENSURE(spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max);
   write_tables();
   if (extents_.one_kernel && !tap_) write_program();
+  // A copy from pageable memory may still be on its way, and the step's stream does not wait for it.
+  ORCD_CUDA(cudaStreamSynchronize(nullptr));
 }
 
 void cuda_forward::write_tables() {
@@ -135,6 +137,7 @@ void cuda_forward::ban(std::span<const engine::token_id> tokens) {
   }
   ORCD_CUDA(cudaMemcpy(at<std::uint32_t>(layout_.banned), bits.data(), bits.size() * sizeof(std::uint32_t),
                        cudaMemcpyHostToDevice));
+  ORCD_CUDA(cudaStreamSynchronize(nullptr));
   bans_ = !tokens.empty();
 }
 

@@ -112,7 +112,7 @@ __device__ __forceinline__ void choose_experts(const phase_slot& slot, const wal
         [&](std::uint32_t expert) { return __uint_as_float(read_flagged(slot.phase.in + expert, w.flag)); },
         stream.chosen, header().expert_weights);
     __syncwarp();
-    if (threadIdx.x == 0) *static_cast<volatile std::uint32_t*>(&stream.known) = w.phase;
+    if (threadIdx.x == 0) write_volatile(stream.known, w.phase);
   }
   sync_workers();
 }
@@ -320,8 +320,8 @@ __device__ __forceinline__ void work(const decode_program& program) {
     }
     sync_workers();
     stamp(program, w.phase, 3);
-    if (threadIdx.x == 0) *static_cast<volatile std::uint32_t*>(&header().stream.current) = w.phase + 1;
-    if (threadIdx.x == worker_threads - 32) fetch_phase(program, w.phase + phase_slots);
+    if (threadIdx.x == 0) write_volatile(header().stream.current, w.phase + 1);
+    if (threadIdx.x / 32 == program_warps - 1) replace_phase(program, w.phase);
   }
   if (threadIdx.x == 0) leave(program);
 }
@@ -342,7 +342,7 @@ __global__ void __launch_bounds__(program_threads, 1)
   if (threadIdx.x < phase_slots) barrier_init(shared_address_of(&stream.slot_barriers[threadIdx.x]), 1);
   if (threadIdx.x < program_warps * stream_copies)
     barrier_init(shared_address_of(stream.barriers[0] + threadIdx.x), 1);
-  if (threadIdx.x < program_warps) stream.read[threadIdx.x] = 0;
+  if (threadIdx.x < program_warps) stream.read[threadIdx.x] = stream.left[threadIdx.x] = 0;
   if (threadIdx.x == 0) {
     barrier_init(shared_address_of(&header().row_barrier), 1);
     stream.current = 0;

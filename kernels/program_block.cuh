@@ -70,6 +70,17 @@ __device__ __forceinline__ void fetch_phase(const decode_program& program, std::
             sizeof(block_share), barrier);
 }
 
+/// One warp: gives the slot of a phase that the workers have left to a later one, once the loader has left it
+/// too: a lane without chunks there is held back by nobody.
+__device__ __forceinline__ void replace_phase(const decode_program& program, std::uint32_t phase) {
+  if (phase + phase_slots >= program.count) return;
+  const std::uint32_t lane = threadIdx.x % 32;
+  while (lane < program_warps && read_volatile(header().stream.left[lane]) <= phase) {
+  }
+  __syncwarp();
+  if (lane == 0) fetch_phase(program, phase + phase_slots);
+}
+
 /// One thread: announces rows of `bytes` together, then fetches each. They hold what no kernel writes and go
 /// to working memory that nobody uses.
 __device__ __forceinline__ void expect_rows(std::uint32_t bytes) {

@@ -35,6 +35,7 @@ struct stream_state {
   std::uint64_t barriers[program_warps][stream_copies];
   stream_chunk chunks[program_warps][stream_copies];
   std::uint32_t read[program_warps];  ///< chunks that the worker is done with
+  std::uint32_t left[program_warps];  ///< phases that the loader is done with, for this worker
   std::uint32_t current;              ///< phase
   std::uint32_t known;                ///< the phase whose choice of experts is known
   std::int32_t chosen[experts_used_max];
@@ -57,6 +58,11 @@ __device__ __forceinline__ T read_volatile(const T& value) {
   return *static_cast<const volatile T*>(&value);
 }
 
+template <class T>
+__device__ __forceinline__ void write_volatile(T& value, T to) {
+  *static_cast<volatile T*>(&value) = to;
+}
+
 /// One lane of the loader. It keeps what it needs of its phase in registers: a step is to be short.
 class ring_loader {
  public:
@@ -69,7 +75,7 @@ class ring_loader {
   __device__ __forceinline__ bool step(stream_state& state) {
     if (!entered_) return enter(state);
     if (next_ >= chunks_) {
-      leave();
+      leave(state);
       return true;
     }
     const std::uint32_t read = read_volatile(state.read[worker_]);
@@ -93,7 +99,7 @@ class ring_loader {
   };
 
   /// Takes over the phase, once it has come and its weights are known.
-  __device__ __forceinline__ bool enter(const stream_state& state) {
+  __device__ __forceinline__ bool enter(stream_state& state) {
     if (phase_ >= read_volatile(state.current) + phase_slots) return false;
     const std::uint32_t index = phase_ % phase_slots;
     if (!barrier_test(shared_address_of(&state.slot_barriers[index]), phase_ / phase_slots & 1U))
@@ -102,7 +108,7 @@ class ring_loader {
     const block_share& share = state.slots[index].share;
     chunks_ = share.chunks;
     if (next_ >= chunks_) {
-      leave();
+      leave(state);
       return true;
     }
     if (phase.known_from > read_volatile(state.known)) return false;
@@ -129,11 +135,12 @@ class ring_loader {
     entered_ = true;
     return true;
   }
-  __device__ __forceinline__ void leave() {
+  __device__ __forceinline__ void leave(stream_state& state) {
     before_ += chunks_;
     next_ = (worker_ + program_warps - before_ % program_warps) % program_warps;
     ++phase_;
     entered_ = false;
+    write_volatile(state.left[worker_], phase_);
   }
 
   /// The next chunk, if the ring has room for it; it never lies over the end.
@@ -217,7 +224,7 @@ struct ring_reader {
   __device__ __forceinline__ void done(stream_state& state, std::uint32_t worker) {
     ++sequence;
     __syncwarp();
-    if (threadIdx.x % 32 == 0) *static_cast<volatile std::uint32_t*>(&state.read[worker]) = sequence;
+    if (threadIdx.x % 32 == 0) write_volatile(state.read[worker], sequence);
   }
 };
 

@@ -1,6 +1,8 @@
 #include "net/find_grammar.hpp"
 
+#include <atomic>
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <utility>
 
 #include "net/signal.hpp"
@@ -22,11 +24,18 @@ struct errand {
   asio::any_io_executor home;
   signal wake;
   bool done = false;
+  std::atomic<bool> abandoned = false;  ///< nobody waits any more
   std::optional<result<grammar_program>> made;
 };
 
 void compile(const std::shared_ptr<errand>& work) {
-  work->made.emplace(compile_demand(work->order));
+  if (work->abandoned) return;
+  try {
+    work->made.emplace(compile_demand(work->order));
+  } catch (const std::exception&) {
+    // Memory, most likely; the message may hold parts of the schema.
+    work->made.emplace(error(errc::internal, "the schema could not be compiled"));
+  }
   asio::post(work->home, [work] {
     work->done = true;
     work->wake.raise();
@@ -63,6 +72,7 @@ asio::awaitable<result<grammar_program>> find_grammar(service& s, connection& c,
   const auto until = steady_clock::now() + grammar_patience;
   while (!work->done && steady_clock::now() < until) co_await work->wake.wait_until(until);
   if (!work->done) {
+    work->abandoned = true;
     co_return error(errc::inference_timeout,
                     "the schema was not compiled within " + std::to_string(grammar_patience.count()) + " s");
   }

@@ -57,7 +57,8 @@ reply answer(service& s, endpoint target, const http_request& request) {
     case endpoint::shutdown: return answer_shutdown(s, request);
     case endpoint::models: return answer_models(s.context.identity, s.created());
     case endpoint::model: return answer_model(s.context.identity, s.created(), model_of(request.target));
-    case endpoint::tokenize: return answer_tokenize(request.body, s.context.tokenizer);
+    case endpoint::tokenize:
+      return answer_tokenize(request.body, s.context.tokenizer, s.config.execute.prompt_chars_max);
     case endpoint::detokenize: return answer_detokenize(request.body, s.context.tokenizer);
     case endpoint::page: return make_page_reply(request.if_none_match);
     case endpoint::execute:

@@ -98,9 +98,11 @@ void append_piece(std::string& out, const std::string& bytes) {
 
 }  // namespace
 
-reply answer_tokenize(std::string_view body, const engine::tokenizer& tokenizer) {
+reply answer_tokenize(std::string_view body, const engine::tokenizer& tokenizer, std::uint32_t chars_max) {
   const auto asked = read_tokenize(body);
   if (!asked) return make_error_reply(asked.error());
+  const auto fits = check_length("content", *asked->content, chars_max);
+  if (!fits) return make_error_reply(fits.error());
   engine::encode_options options;
   options.add_special = asked->add_special;
   options.parse_special = asked->parse_special;

@@ -11,7 +11,8 @@ namespace orcd::net {
 
 /// {"content", "add_special": false, "parse_special": true, "with_pieces": false} becomes {"tokens",
 /// "count"}.
-[[nodiscard]] reply answer_tokenize(std::string_view body, const engine::tokenizer& tokenizer);
+[[nodiscard]] reply answer_tokenize(std::string_view body, const engine::tokenizer& tokenizer,
+                                    std::uint32_t chars_max);
 /// {"tokens": [...]} becomes {"content"}. Bytes that are no text become U+FFFD.
 [[nodiscard]] reply answer_detokenize(std::string_view body, const engine::tokenizer& tokenizer);
 

@@ -1,6 +1,7 @@
 #include "engine/grammar/grammar.hpp"
 #include "engine/grammar/program_builder.hpp"
 #include "engine/grammar/schema_compiler.hpp"
+#include "engine/grammar/schema_merge.hpp"
 
 namespace orcd::engine::grammar {
 
@@ -10,6 +11,7 @@ result<std::shared_ptr<const program>> compile_json_schema(const boost::json::va
     program_builder builder;
     json_grammar shared(builder);
     const rule_id root = builder.declare("#");
+    const merge_budget budget;
     builder.define(root, schema_compiler(builder, shared, schema, options.strict).whole("#"));
     return builder.finish(root);
   } catch (const grammar_failure& failure) {

@@ -45,11 +45,25 @@ bool contains(const Names& names, std::string_view name) noexcept {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+thread_local merge_budget* current_budget = nullptr;
+
+std::uint64_t nodes_in(const json::value& value) {
+  std::uint64_t nodes = 1;
+  if (const json::array* list = value.if_array()) {
+    for (const json::value& item : *list) nodes += nodes_in(item);
+  } else if (const json::object* object = value.if_object()) {
+    for (const auto& member : *object) nodes += nodes_in(member.value());
+  }
+  return nodes;
+}
+
 json::array as_list(const json::value& value) {
+  merge_budget::take(value.is_array() ? value.get_array().size() : 1, "#");
   return value.is_array() ? value.get_array() : json::array{value};
 }
 
 bool has(const json::array& list, const json::value& value) {
+  merge_budget::take(list.size(), "#");
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
@@ -67,8 +81,9 @@ json::value common_types(const json::value& a, const json::value& b, const std::
 
 json::value common_values(const json::value& a, const json::value& b, const std::string& where) {
   json::array out;
+  const json::array right = as_list(b);
   for (const json::value& value : as_list(a)) {
-    if (has(as_list(b), value)) out.push_back(value);
+    if (has(right, value)) out.push_back(value);
   }
   if (out.empty()) fail(where, "the values of the combined schemas exclude each other");
   return out;
@@ -120,6 +135,7 @@ double number_of(const json::value& value, const std::string& where) {
 
 json::value merged(std::string_view name, const json::value& a, const json::value& b,
                    const std::string& where) {
+  merge_budget::take(nodes_in(a) + nodes_in(b), where);
   if (a == b) return a;
   if (name == "type") return common_types(a, b, where);
   if (name == "enum") return common_values(a, b, where);
@@ -158,6 +174,7 @@ json::array values_of(const json::value& schema) {
   if (o == nullptr) return {};
   if (const json::value* value = o->if_contains("const")) return {*value};
   const json::value* list = o->if_contains("enum");
+  if (list != nullptr) merge_budget::take(nodes_in(*list), "#");
   return list != nullptr && list->is_array() ? list->get_array() : json::array{};
 }
 
@@ -218,6 +235,18 @@ const json::value& resolve_reference(const json::value& root, std::string_view r
   return *found;
 }
 
+merge_budget::merge_budget() noexcept : before_(current_budget) {
+  current_budget = this;
+}
+merge_budget::~merge_budget() {
+  current_budget = before_;
+}
+void merge_budget::take(std::uint64_t steps, const std::string& where) {
+  if (current_budget == nullptr) return;
+  if (steps > current_budget->left_) fail(where, "the schema is too large when its parts are combined");
+  current_budget->left_ -= steps;
+}
+
 json::object merge_schemas(json::object a, const json::object& b, const std::string& where) {
   json::object right = b;
   drop_foreign(a, b, where);
@@ -240,6 +269,7 @@ json::object flatten_schema(const json::value& root, const json::value& schema, 
     fail(where, "a combined schema is false");
   }
   if (!schema.is_object()) fail(where, "a schema is an object or a boolean");
+  merge_budget::take(10 + nodes_in(schema), where);
   json::object out;
   for (const auto& member : schema.get_object()) {
     const std::string_view name(member.key().data(), member.key().size());
@@ -268,6 +298,7 @@ json::object flatten_schema(const json::value& root, const json::value& schema, 
 }
 
 bool excludes(const json::object& made, const json::object& other) {
+  merge_budget::take(10, "#");
   if (no_common_type(made, other) || no_common_value(made, other)) return true;
   const auto is_object = [](const json::object& schema) {
     const json::value* type = schema.if_contains("type");

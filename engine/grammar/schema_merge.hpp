@@ -14,6 +14,23 @@ inline constexpr std::uint32_t schema_depth_max = 64;
 
 [[noreturn]] void fail(const std::string& where, std::string what);
 
+/// What a compilation may spend on dissolving, merging and comparing: values looked at or copied. The
+/// functions here charge the budget that lives on their thread; without one they know no limit.
+inline constexpr std::uint64_t merge_steps_max = 2'000'000;
+class merge_budget {
+ public:
+  merge_budget() noexcept;
+  ~merge_budget();
+  merge_budget(const merge_budget&) = delete;
+  merge_budget& operator=(const merge_budget&) = delete;
+  /// Throws grammar_failure when nothing is left.
+  static void take(std::uint64_t steps, const std::string& where);
+
+ private:
+  std::uint64_t left_ = merge_steps_max;
+  merge_budget* before_;
+};
+
 [[nodiscard]] inline std::string_view view(boost::json::string_view text) noexcept {
   return {text.data(), text.size()};
 }

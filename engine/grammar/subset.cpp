@@ -93,7 +93,10 @@ class nfa {
 
   node_id emit_repeat(const expression& e, node_id from) {
     const expression& part = *e.parts.front();
-    for (std::uint32_t i = 0; i < e.least; ++i) from = emit(part, from);
+    for (std::uint32_t i = 0; i < e.least; ++i) {
+      take(1);  // a part may add nothing
+      from = emit(part, from);
+    }
     if (e.most == unbounded) {
       const node_id loop = add();
       nodes_[from].free.push_back(loop);

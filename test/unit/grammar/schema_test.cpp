@@ -124,15 +124,49 @@ BOOST_AUTO_TEST_CASE(refuses_schemas_without_measure) {
   for (int i = 0; i < 50'000; ++i) many.emplace_back("v" + std::to_string(i));
   BOOST_TEST(grammar::compile_json_schema(boost::json::object{{"enum", many}}).has_error());
 
-  // Doubles at every level.
-  boost::json::object defs;
-  for (int i = 0; i < 60; ++i) {
-    const boost::json::object next{{"$ref", "#/$defs/d" + std::to_string(i + 1)}};
-    defs["d" + std::to_string(i)] = boost::json::object{{"allOf", boost::json::array{next, next}}};
+  // Doubles at every level: in time, down to what the depth allows and below it, and in memory.
+  for (const int levels : {28, 60}) {
+    boost::json::object defs;
+    for (int i = 0; i < levels; ++i) {
+      const boost::json::object next{{"$ref", "#/$defs/d" + std::to_string(i + 1)}};
+      defs["d" + std::to_string(i)] = boost::json::object{{"allOf", boost::json::array{next, next}}};
+    }
+    defs["d" + std::to_string(levels)] = boost::json::object{{"type", "null"}};
+    const boost::json::object bomb{{"$ref", "#/$defs/d0"}, {"title", "bomb"}, {"$defs", defs}};
+    BOOST_TEST(grammar::compile_json_schema(bomb).has_error());
   }
-  defs["d60"] = boost::json::object{{"type", "null"}};
-  const boost::json::object bomb{{"$ref", "#/$defs/d0"}, {"title", "bomb"}, {"$defs", defs}};
-  BOOST_TEST(grammar::compile_json_schema(bomb).has_error());
+  boost::json::object crossed;
+  const auto name = [](char side, int level) { return std::string(1, side) + std::to_string(level); };
+  const auto reference = [&](char side, int level) {
+    return boost::json::object{{"$ref", "#/$defs/" + name(side, level)}};
+  };
+  for (int i = 0; i < 28; ++i) {
+    for (const char side : {'a', 'b'}) {
+      const char other = side == 'a' ? 'b' : 'a';
+      crossed[name(side, i)] =
+          boost::json::object{{"allOf", boost::json::array{reference(side, i + 1), reference(other, i + 1)}}};
+    }
+  }
+  for (const char side : {'a', 'b'})
+    crossed[name(side, 28)] = boost::json::object{
+        {"properties", boost::json::object{{"x", boost::json::object{{"const", side == 'a' ? 1 : 2}}}}}};
+  BOOST_TEST(grammar::compile_json_schema(
+                 boost::json::object{{"$ref", "#/$defs/a0"}, {"title", "crossed"}, {"$defs", crossed}})
+                 .has_error());
+
+  // Lists that are compared with each other.
+  boost::json::array branches;
+  for (int b = 0; b < 100; ++b) {
+    boost::json::array own;
+    for (int i = 0; i < 1'000; ++i) own.emplace_back(1'000 * b + i);
+    branches.push_back(boost::json::object{{"enum", own}});
+  }
+  BOOST_TEST(grammar::compile_json_schema(boost::json::object{{"oneOf", branches}}).has_error());
+
+  // Repetitions of nothing.
+  BOOST_TEST(grammar::compile_json_schema(
+                 boost::json::object{{"type", "string"}, {"pattern", "^((((?:){1024}){1024}){1024}){1024}$"}})
+                 .has_error());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -111,16 +111,17 @@ BOOST_AUTO_TEST_CASE(the_one_model) {
 }
 
 BOOST_AUTO_TEST_CASE(text_to_tokens_and_back) {
-  BOOST_TEST(answer_tokenize(R"({"content":"ab"})", letters).body == R"({"tokens":[97,98],"count":2})");
-  BOOST_TEST(answer_tokenize(R"({"content":""})", letters).body == R"({"tokens":[],"count":0})");
+  BOOST_TEST(answer_tokenize(R"({"content":"ab"})", letters, 2).body == R"({"tokens":[97,98],"count":2})");
+  BOOST_TEST(answer_tokenize(R"({"content":"abc"})", letters, 2).status == 400U);
+  BOOST_TEST(answer_tokenize(R"({"content":""})", letters, 100).body == R"({"tokens":[],"count":0})");
   BOOST_TEST(
-      answer_tokenize(R"({"content":"a\u00e9","with_pieces":true})", letters).body ==
+      answer_tokenize(R"({"content":"a\u00e9","with_pieces":true})", letters, 100).body ==
       R"({"tokens":[{"id":97,"piece":"a"},{"id":195,"piece":[195]},{"id":169,"piece":[169]}],"count":3})");
   BOOST_TEST(answer_detokenize(R"({"tokens":[97,195,169]})", letters).body == "{\"content\":\"a\xC3\xA9\"}");
   BOOST_TEST(answer_detokenize(R"({"tokens":[195]})", letters).body == "{\"content\":\"\xEF\xBF\xBD\"}");
   for (const char* bad :
        {"{}", R"({"content":1})", R"({"content":"x","other":1})", R"({"content":"x","with_pieces":1})"}) {
-    BOOST_TEST(answer_tokenize(bad, letters).status == 400U, bad);
+    BOOST_TEST(answer_tokenize(bad, letters, 100).status == 400U, bad);
   }
   for (const char* bad : {"{}", R"({"tokens":"x"})", R"({"tokens":[257]})", R"({"tokens":[-1]})",
                           R"({"tokens":[[1]]})", R"({"tokens":[1],"x":1})"}) {

@@ -1,5 +1,5 @@
 // Where the time of a decode step in one kernel goes: for each phase of a layer, in us and as medians over
-// layers of the median over blocks (spread: the last block's), from the instants that the kernel writes.
+// layers, how long after the phase before its last block was there, from the instants that the kernel writes.
 //   bench_cuda_phases --model FILE [--context N] [--steps N]
 #include <cuda_runtime_api.h>
 
@@ -48,40 +48,32 @@ class phase_times {
     ORCD_CUDA(cudaMemcpy(ns_.data(), program.stamps, ns_.size() * sizeof(ns_[0]), cudaMemcpyDeviceToHost));
   }
 
+  /// When the last block came to each instant, counted from the end of the phase before in its last block.
   void print() const {
     const std::uint32_t a_layer = (count_ - 1) / layers_;
-    std::printf("%-10s %8s %8s %8s %8s %8s  (us; median block, median layer; then the last block)\n", "phase",
-                "begin", "input", "multiply", "store", "all");
+    std::printf("%-10s %8s %8s %8s %8s  (us; last block after the last of the phase before; median layer)\n",
+                "phase", "begun", "input", "product", "done");
     double sum = 0.0;
     for (std::uint32_t p = 0; p < a_layer; ++p) {
-      std::vector<double> of[5];
-      std::vector<double> last[5];
+      std::vector<double> of[kernels::phase_stamps];
       for (std::uint32_t layer = 1; layer < layers_; ++layer) {
         const std::uint32_t phase = 1 + layer * a_layer + p;
-        const bool matmul = phases_[phase].kind == kernels::phase_kind::matmul;
-        std::vector<double> here[5];
-        for (std::uint32_t b = 0; b < blocks_; ++b) {
-          const double ended = at(b, phase - 1, 3);
-          here[0].push_back(at(b, phase, 0) - ended);
-          here[1].push_back(matmul ? at(b, phase, 1) - at(b, phase, 0) : 0.0);
-          here[2].push_back(matmul ? at(b, phase, 2) - at(b, phase, 1) : at(b, phase, 3) - at(b, phase, 0));
-          here[3].push_back(matmul ? at(b, phase, 3) - at(b, phase, 2) : 0.0);
-          here[4].push_back(at(b, phase, 3) - ended);
-        }
-        for (int i = 0; i < 5; ++i) {
-          of[i].push_back(median(here[i]));
-          last[i].push_back(*std::max_element(here[i].begin(), here[i].end()));
-        }
+        const double before = last(phase - 1, kernels::phase_stamps - 1);
+        for (std::uint32_t i = 0; i < kernels::phase_stamps; ++i) of[i].push_back(last(phase, i) - before);
       }
-      std::printf("%-10s", kinds[static_cast<std::size_t>(phases_[1 + p].kind)]);
-      for (const auto& v : of) std::printf(" %8.2f", median(v) / 1000.0);
-      std::printf("  |");
-      for (const auto& v : last) std::printf(" %8.2f", median(v) / 1000.0);
+      const kernels::phase_kind kind = phases_[1 + p].kind;
+      std::printf("%-10s", kinds[static_cast<std::size_t>(kind)]);
+      for (std::uint32_t i = 0; i < kernels::phase_stamps; ++i) {
+        if (kind == kernels::phase_kind::matmul || i == 0 || i + 1 == kernels::phase_stamps)
+          std::printf(" %8.2f", median(of[i]) / 1000.0);
+        else
+          std::printf(" %8s", "");
+      }
       std::printf("\n");
-      sum += median(of[4]) / 1000.0;
+      sum += median(of[kernels::phase_stamps - 1]) / 1000.0;
     }
     std::printf("a layer: %.2f us; all phases: %.1f us\n", sum,
-                (at(0, count_ - 1, 3) - at(0, 0, 0)) / 1000.0);
+                (last(count_ - 1, kernels::phase_stamps - 1) - at(0, 0, 0)) / 1000.0);
   }
 
  private:
@@ -89,6 +81,12 @@ class phase_times {
     const std::uint64_t first = ns_[0];
     const std::uint64_t ns = ns_[(std::size_t{block} * count_ + phase) * kernels::phase_stamps + instant];
     return static_cast<double>(static_cast<std::int64_t>(ns - first));
+  }
+
+  [[nodiscard]] double last(std::uint32_t phase, std::uint32_t instant) const {
+    double latest = at(0, phase, instant);
+    for (std::uint32_t b = 1; b < blocks_; ++b) latest = std::max(latest, at(b, phase, instant));
+    return latest;
   }
 
   std::uint32_t blocks_, count_, layers_;

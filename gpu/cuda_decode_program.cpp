@@ -54,7 +54,11 @@ void cuda_forward::write_program() {
   program_.phases = at<kernels::decode_phase>(layout_.program);
   program_.shares = reinterpret_cast<const kernels::block_share*>(to + phase_bytes);
   program_.blocks = blocks;
+  program_.step = steps();
+  program_.width = plan.width();
+  program_.experts = plan.experts();
   program_.work_bytes = plan.work_bytes();
+  program_.row_bytes = plan.row_bytes();
   program_.state = at<kernels::program_state>(layout_.program_state);
   if (extents_.phase_stamps) program_.stamps = at<std::uint64_t>(layout_.program_stamps);
   program_.count = static_cast<std::uint32_t>(phases.size());

@@ -16,13 +16,12 @@ namespace {
 /// Widths of a model's buffers, in values.
 struct widths {
   explicit widths(const engine::model_spec& spec)
-      : embedding(up_to(spec.embedding, kernels::group_cols)),
-        head(kernels::padded_head_width(spec.key_length)) {
+      : embedding(kernels::padded_cols(spec.embedding)), head(kernels::padded_head_width(spec.key_length)) {
     for (const auto& layer : spec.layers) {
       qkv = std::max(qkv, (layer.heads + 2 * layer.kv_heads) * spec.key_length);
       q = std::max(q, layer.heads * head);
-      attended = std::max(attended, up_to(layer.heads * spec.value_length, kernels::group_cols));
-      ffn = std::max(ffn, up_to(layer.ffn_size, kernels::group_cols));
+      attended = std::max(attended, kernels::padded_cols(layer.heads * spec.value_length));
+      ffn = std::max(ffn, kernels::padded_cols(layer.ffn_size));
       heads = std::max(heads, layer.heads);
     }
     used = std::max(1U, spec.experts_used);
@@ -187,7 +186,7 @@ void cuda_forward::run(std::uint32_t columns, bool prefill) {
 void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns) {
   if (columns == 1) return norm_inside(args, norm);
   args.x = at<__half>(layout_.normed);
-  args.x_stride = up_to(spec_.embedding, kernels::group_cols);
+  args.x_stride = kernels::padded_cols(spec_.embedding);
   ORCD_CUDA(kernels::launch_norm_to_half(
       {at<float>(layout_.residual), norm, spec_.embedding, columns, nullptr,
        static_cast<float>(spec_.rms_eps), at<__half>(layout_.normed), args.x_stride},
@@ -286,7 +285,7 @@ void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
 
 /// Logits of `rows` columns of the residual stream.
 void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
-  const std::uint32_t stride = up_to(spec_.embedding, kernels::group_cols);
+  const std::uint32_t stride = kernels::padded_cols(spec_.embedding);
   auto* normed = at<__half>(layout_.normed);
   ORCD_CUDA(
       kernels::launch_norm_to_half({at<float>(layout_.residual), weights_.output_norm, spec_.embedding, rows,

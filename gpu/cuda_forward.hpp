@@ -20,10 +20,6 @@
 
 namespace orcd::gpu {
 
-[[nodiscard]] constexpr std::uint32_t up_to(std::uint32_t value, std::uint32_t multiple) noexcept {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 /// What memory is planned for.
 struct cuda_extents {
   std::uint32_t slots = 1;
@@ -107,6 +103,9 @@ class cuda_forward {
   [[nodiscard]] kernels::packed_matmul_args qkv_of(std::uint32_t layer) const;
   [[nodiscard]] kernels::rope_store_args rope_of(std::uint32_t layer, std::uint32_t columns) const;
   [[nodiscard]] kernels::decode_attention_args attention_of(std::uint32_t layer, std::uint32_t columns) const;
+  void activate(kernels::packed_matmul_args& gate_up, std::uint32_t layer) const;
+  void read_activated(kernels::packed_matmul_args& down, std::uint32_t layer) const;
+  void add_to_residual(kernels::packed_matmul_args& args) const;
   [[nodiscard]] kernels::packed_matmul_args o_of(std::uint32_t layer) const;
   [[nodiscard]] kernels::packed_matmul_args gate_up_of(std::uint32_t layer) const;
   [[nodiscard]] kernels::packed_matmul_args down_of(std::uint32_t layer) const;

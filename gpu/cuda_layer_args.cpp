@@ -88,8 +88,25 @@ kernels::decode_attention_args cuda_forward::attention_of(std::uint32_t layer, s
   attend.scale = static_cast<float>(spec_.attention_scale);
   attend.sinks = weights_.layers[layer].sinks;
   attend.out = at<__half>(layout_.attended);
-  attend.out_stride = up_to(spec.heads * spec_.value_length, kernels::group_cols);
+  attend.out_stride = kernels::padded_cols(spec.heads * spec_.value_length);
   return {rope, attend, at<float>(layout_.partial), at<std::uint32_t>(layout_.arrivals)};
+}
+
+/// What gate and up, down, and all that adds to the residual stream have in common.
+void cuda_forward::activate(kernels::packed_matmul_args& gate_up, std::uint32_t layer) const {
+  gate_up.matrices = 2;
+  gate_up.output = activation_of(spec_);
+  gate_up.act = at<__half>(layout_.activated);
+  gate_up.act_stride = kernels::padded_cols(spec_.layers[layer].ffn_size);
+}
+void cuda_forward::read_activated(kernels::packed_matmul_args& down, std::uint32_t layer) const {
+  down.x = at<__half>(layout_.activated);
+  down.x_stride = kernels::padded_cols(spec_.layers[layer].ffn_size);
+}
+void cuda_forward::add_to_residual(kernels::packed_matmul_args& args) const {
+  args.output = kernels::matmul_output::add;
+  args.out = at<float>(layout_.residual);
+  args.out_stride = spec_.embedding;
 }
 
 kernels::packed_matmul_args cuda_forward::o_of(std::uint32_t layer) const {
@@ -99,26 +116,20 @@ kernels::packed_matmul_args cuda_forward::o_of(std::uint32_t layer) const {
   o.w[0] = w.o;
   o.bias[0] = w.o_bias;
   o.x = at<__half>(layout_.attended);
-  o.x_stride = up_to(spec.heads * spec_.value_length, kernels::group_cols);
-  o.output = kernels::matmul_output::add;
-  o.out = at<float>(layout_.residual);
-  o.out_stride = spec_.embedding;
+  o.x_stride = kernels::padded_cols(spec.heads * spec_.value_length);
+  add_to_residual(o);
   if (spec.ffn != engine::ffn_kind::moe) o.next = weights_of(w.gate);
   return o;
 }
 
 kernels::packed_matmul_args cuda_forward::gate_up_of(std::uint32_t layer) const {
   const cuda_layer_weights& w = weights_.layers[layer];
-  const std::uint32_t stride = up_to(spec_.layers[layer].ffn_size, kernels::group_cols);
   kernels::packed_matmul_args gate_up;
   gate_up.w[0] = w.gate;
   gate_up.w[1] = w.up;
   gate_up.bias[0] = w.gate_bias;
   gate_up.bias[1] = w.up_bias;
-  gate_up.matrices = 2;
-  gate_up.output = activation_of(spec_);
-  gate_up.act = at<__half>(layout_.activated);
-  gate_up.act_stride = stride;
+  activate(gate_up, layer);
   gate_up.next = weights_of(w.down);
   return gate_up;
 }
@@ -128,11 +139,8 @@ kernels::packed_matmul_args cuda_forward::down_of(std::uint32_t layer) const {
   kernels::packed_matmul_args down;
   down.w[0] = w.down;
   down.bias[0] = w.down_bias;
-  down.x = at<__half>(layout_.activated);
-  down.x_stride = up_to(spec_.layers[layer].ffn_size, kernels::group_cols);
-  down.output = kernels::matmul_output::add;
-  down.out = at<float>(layout_.residual);
-  down.out_stride = spec_.embedding;
+  read_activated(down, layer);
+  add_to_residual(down);
   down.next = after_layer(layer);
   return down;
 }
@@ -163,12 +171,9 @@ kernels::packed_matmul_args cuda_forward::expert_gate_up_of(std::uint32_t layer,
   gate_up.w[1] = w.expert_up;
   gate_up.bias[0] = w.expert_gate_bias;
   gate_up.bias[1] = w.expert_up_bias;
-  gate_up.matrices = 2;
+  activate(gate_up, layer);
   gate_up.columns = pairs;
   gate_up.x_divisor = spec_.experts_used;
-  gate_up.output = activation_of(spec_);
-  gate_up.act = at<__half>(layout_.activated);
-  gate_up.act_stride = up_to(spec_.layers[layer].ffn_size, kernels::group_cols);
   gate_up.experts = at<std::int32_t>(layout_.chosen);
   return gate_up;
 }
@@ -179,8 +184,7 @@ kernels::packed_matmul_args cuda_forward::expert_down_of(std::uint32_t layer, st
   down.w[0] = w.expert_down;
   down.bias[0] = w.expert_down_bias;
   down.columns = pairs;
-  down.x = at<__half>(layout_.activated);
-  down.x_stride = up_to(spec_.layers[layer].ffn_size, kernels::group_cols);
+  read_activated(down, layer);
   down.out = at<float>(layout_.parts);
   down.out_stride = spec_.embedding;
   down.experts = at<std::int32_t>(layout_.chosen);

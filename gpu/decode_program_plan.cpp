@@ -53,6 +53,13 @@ void decode_program_plan::give_rows(std::uint32_t phase) {
   }
 }
 
+/// The norm before this phase fetches its weights; before the first, the beginning does.
+void decode_program_plan::fetch_norm(const float* weights) {
+  phases_[norm_at_].next_norm = weights;
+  phases_.back().norms = true;
+  norm_at_ = static_cast<std::uint32_t>(phases_.size()) - 1;
+}
+
 void decode_program_plan::add_begin(const packed_matmul_args& o, std::uint64_t* out) {
   o_ = o;
   add(kernels::phase_kind::begin, nullptr, out);
@@ -82,6 +89,10 @@ void decode_program_plan::add_matmul(const packed_matmul_args& args, const std::
     }
     phase.known_from = chooses_at_;
   }
+  if (args.norm_x != nullptr) {
+    taken_ = taken_ && args.w[0].cols == width();
+    if (!phase.chooses) fetch_norm(args.norm_weight);
+  }
   taken_ = taken_ && args.w[0].cols % 4 == 0 && args.x_stride % 4 == 0 && args.act_stride % 2 == 0;
   if (args.output == kernels::matmul_output::add)
     taken_ = taken_ && args.matrices == 1 && args.w[0].rows == o_.w[0].rows;
@@ -106,6 +117,10 @@ void decode_program_plan::add_attention(const kernels::decode_attention_args& ar
   kernels::decode_phase& phase = add(kernels::phase_kind::attention, in, out);
   phase.attention = args;
   phase.page_workers = kernels::decode_page_workers(a, blocks_);
+  const std::size_t first_share = shares_.size() - blocks_;
+  phase.attention_items = kernels::decode_items(a, phase.page_workers);
+  for (std::uint32_t item = 0; item < std::min(blocks_, phase.attention_items); ++item)
+    shares_[first_share + item].attention = kernels::attention_share_of(a, item);
   taken_ = taken_ && a.width % 2 == 0 && a.cache.key_type == engine::kv_type::f16 &&
            a.cache.value_type == engine::kv_type::f16;
   work_bytes_ = std::max(work_bytes_, kernels::attention_work_bytes(a.padded_width));
@@ -114,6 +129,11 @@ void decode_program_plan::add_attention(const kernels::decode_attention_args& ar
 void decode_program_plan::add_route(const kernels::route_args& args, const std::uint64_t* in,
                                     std::uint64_t* out) {
   add(kernels::phase_kind::route, in, out).route = args;
+  taken_ = taken_ && args.width == width() && (experts_ == 0 || experts_ == args.experts);
+  experts_ = args.experts;
+  fetch_norm(args.norm_weight);
+  phases_[router_at_].next_router = args.router;
+  router_at_ = norm_at_;
   work_bytes_ = std::max(work_bytes_, kernels::route_work_bytes(args.width));
 }
 
@@ -124,7 +144,7 @@ void decode_program_plan::add_combine(const kernels::combine_experts_args& args,
 }
 
 bool decode_program_plan::fits() const noexcept {
-  return taken_ && !phases_.empty() && kernels::stream_bytes(work_bytes()) >= chunk_bytes_;
+  return taken_ && !phases_.empty() && kernels::stream_bytes(work_bytes() + row_bytes()) >= chunk_bytes_;
 }
 
 }  // namespace orcd::gpu

@@ -42,6 +42,13 @@ class decode_program_plan {
   /// Shared memory that the widest phase needs beside its weights, a multiple of 128.
   [[nodiscard]] std::uint32_t work_bytes() const noexcept { return (work_bytes_ + 127) / 128 * 128; }
 
+  /// Shared memory of the rows fetched ahead, a multiple of 128.
+  [[nodiscard]] std::uint32_t row_bytes() const noexcept {
+    return ((experts_ > 0 ? 2 : 1) * kernels::row_bytes(width()) + 127) / 128 * 128;
+  }
+  [[nodiscard]] std::uint32_t width() const noexcept { return o_.w[0].rows; }
+  [[nodiscard]] std::uint32_t experts() const noexcept { return experts_; }
+
   /// Device bytes that hold phases, then shares, of at most so many phases.
   [[nodiscard]] static std::uint64_t bytes(std::uint64_t phases, std::uint32_t blocks) noexcept {
     return phases * (sizeof(kernels::decode_phase) + blocks * sizeof(kernels::block_share));
@@ -50,6 +57,7 @@ class decode_program_plan {
  private:
   kernels::decode_phase& add(kernels::phase_kind kind, const std::uint64_t* in, std::uint64_t* out);
   void give_rows(std::uint32_t phase);
+  void fetch_norm(const float* weights);
 
   std::uint32_t blocks_;
   kernels::packed_matmul_args o_;  ///< its rows are the residual stream's
@@ -58,6 +66,9 @@ class decode_program_plan {
   std::uint32_t work_bytes_ = 0;
   std::uint32_t chunk_bytes_ = 0;  ///< the largest
   bool taken_ = true;
+  std::uint32_t experts_ = 0;
+  std::uint32_t norm_at_ = 0;     ///< the last phase with a norm, or the first
+  std::uint32_t router_at_ = 0;   ///< the last route, or the first phase
   std::uint32_t chooses_at_ = 0;  ///< the phase that chooses the experts of the last route
 };
 

@@ -38,17 +38,16 @@ struct decode_tile {
   std::uint32_t kv_head;
   std::uint32_t first_head;
   std::uint32_t heads;
-
-  /// Of `index` in columns * head tiles.
-  __device__ decode_tile(const attention_args_paged& a, std::uint32_t index, std::uint32_t of_kv_head) {
-    const std::uint32_t group = a.heads / a.kv_heads;
-    const std::uint32_t head_tiles = decode_head_tiles(a);
-    column = index / head_tiles;
-    kv_head = of_kv_head;
-    first_head = kv_head * group + index % head_tiles * tile_columns;
-    heads = min(tile_columns, (kv_head + 1) * group - first_head);
-  }
 };
+
+/// Tile `index` in columns * head tiles of a kv head.
+__device__ inline decode_tile tile_of(const attention_args_paged& a, std::uint32_t index,
+                                      std::uint32_t kv_head) {
+  const std::uint32_t group = a.heads / a.kv_heads;
+  const std::uint32_t head_tiles = decode_head_tiles(a);
+  const std::uint32_t first_head = kv_head * group + index % head_tiles * tile_columns;
+  return {index / head_tiles, kv_head, first_head, min(tile_columns, (kv_head + 1) * group - first_head)};
+}
 
 /// Pages that a token sees.
 struct page_range {
@@ -56,20 +55,25 @@ struct page_range {
   std::uint32_t last;
 };
 
-template <std::uint32_t W>
+/// Of a block that prepares heads with so many warps.
+template <std::uint32_t W, std::uint32_t Warps>
 struct decode_shared {
   page_shared<W> page;
-  float heads[8][head_width_max];  ///< one a warp
+  float heads[Warps][head_width_max];
   alignas(16) __half q[tile_columns][W];
-  float2 turns[head_width_max / 2];
   bool folds;
 };
 
 /// How attention gets the product's values and gives its own away: through memory that a kernel before has
-/// written and one after will read.
+/// written and one after will read. The block has row_threads threads; all of them prepare heads.
 struct attention_memory {
+  static constexpr std::uint32_t warps = row_threads / 32;
+
   const decode_attention_args& args;
   std::uint32_t column;
+  const float2* turns;  ///< of the token's position
+
+  __device__ __forceinline__ void sync() const { sync_row_threads(); }
 
   __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane]) const {
     const rope_store_args& a = args.rope;
@@ -83,21 +87,21 @@ struct attention_memory {
 };
 
 /// One warp a head: the queries into shared memory, and the token's key and value into the cache when this
-/// block reads them. Ends with the row threads synchronized.
+/// block reads them. Ends with the preparing warps synchronized.
 template <std::uint32_t W, class Memory>
 __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile, const step_column& step,
-                              bool stores, const Memory& memory, decode_shared<W>& shared) {
+                              bool stores, const Memory& memory, decode_shared<W, Memory::warps>& shared) {
   const std::uint32_t warp = threadIdx.x / 32;
   const std::int32_t id = page_id(a.cache, step);
   float* head = shared.heads[warp];
-  for (std::uint32_t i = warp; i < tile.heads + (stores ? 2 : 0); i += row_threads / 32) {
+  for (std::uint32_t i = warp; i < tile.heads + (stores ? 2 : 0); i += Memory::warps) {
     const bool is_q = i < tile.heads;
     const std::uint32_t index =
         is_q ? tile.first_head + i : a.heads + (i - tile.heads) * a.kv_heads + tile.kv_head;
     float v[head_values_per_lane];
     memory.read(index, v);
     prepare_head(
-        a, [&](std::uint32_t pair) { return shared.turns[pair]; }, index, v, head);
+        a, [&](std::uint32_t pair) { return memory.turns[pair]; }, index, v, head);
     if (is_q) {
       for (std::uint32_t d = threadIdx.x % 32; d < W; d += 32) shared.q[i][d] = to_half(head[d]);
     } else {
@@ -105,14 +109,14 @@ __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile,
     }
     __syncwarp();
   }
-  sync_row_threads();
+  memory.sync();
 }
 
-/// Asks L2 for what the block will read, before the QKV product has ended; the kernel that wrote the step has
-/// (launch.cuh).
+/// The row threads: ask L2 for what the block will read, before the QKV product has ended; the kernel that
+/// wrote the step has (launch.cuh).
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
-__device__ void prefetch_page(const attention_args_paged& a, const decode_tile& tile, std::uint32_t worker) {
-  const step_column step = a.steps[tile.column];
+__device__ void prefetch_page(const attention_args_paged& a, const decode_tile& tile, const step_column& step,
+                              std::uint32_t worker) {
   const std::uint32_t first =
       step.position < 0 ? 0 : static_cast<std::uint32_t>(first_seen(step.position, a.window));
   const std::uint32_t page = first / page_positions + worker;
@@ -120,20 +124,24 @@ __device__ void prefetch_page(const attention_args_paged& a, const decode_tile& 
   if (step.position < 0 || begin > static_cast<std::uint32_t>(step.position) ||
       begin + block_positions <= first)
     return;
+  if (a.sinks != nullptr && threadIdx.x == 0) prefetch_sector(a.sinks + tile.first_head);
   const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t block = threadIdx.x / 32 * block_positions;
   constexpr std::uint32_t key_bytes = K == engine::kv_type::q8_0 ? 1 : 2;
   constexpr std::uint32_t value_bytes = V == engine::kv_type::q8_0 ? 1 : 2;
-  if (lane == 0) prefetch_l2(place.keys + block * W * key_bytes, block_positions * W * key_bytes);
-  if constexpr (V == engine::kv_type::q8_0) {
-    // Rows d and d + 8 lie together (kv_layout.hpp).
-    for (std::uint32_t pair = lane; pair < W / 2; pair += 32)
-      prefetch_l2(place.values + pair * 2 * page_positions + 2 * block, 2 * block_positions);
-  } else {
-    for (std::uint32_t d = lane; d < W; d += 32)
-      prefetch_l2(place.values + (d * page_positions + block) * value_bytes, block_positions * value_bytes);
-  }
+  constexpr std::uint32_t keys = block_positions * W * key_bytes;
+  for (std::uint32_t at = lane * l2_sector_bytes; at < keys; at += 32 * l2_sector_bytes)
+    prefetch_sector(place.keys + block * W * key_bytes + at);
+  // A row has the values of one dimension, or of two that lie together (kv_layout.hpp).
+  constexpr bool pairs = V == engine::kv_type::q8_0;
+  constexpr std::uint32_t rows = pairs ? W / 2 : W;
+  constexpr std::uint32_t stride = (pairs ? 2 : 1) * page_positions * value_bytes;
+  constexpr std::uint32_t begin_bytes = (pairs ? 2 : 1) * value_bytes;
+  constexpr std::uint32_t sectors = block_positions * begin_bytes / l2_sector_bytes;
+  for (std::uint32_t i = lane; i < rows * sectors; i += 32)
+    prefetch_sector(place.values + i / sectors * stride + block * begin_bytes +
+                    i % sectors * l2_sector_bytes);
 }
 
 template <std::uint32_t W>
@@ -150,12 +158,13 @@ __device__ void write_partial(const decode_attention_args& a, const decode_tile&
 
 /// The pages of each head of the tile, folded left to right. `part(page, head, d, state)` is the page's
 /// values d and d + 1.
-template <class Memory, class Part>
+template <std::uint32_t W, class Memory, class Part>
 __device__ void fold_pages(const attention_args_paged& a, const decode_tile& tile, const page_range& pages,
                            const Memory& memory, Part part) {
-  for (std::uint32_t i = threadIdx.x; i < tile.heads * a.width / 2; i += row_threads) {
-    const std::uint32_t head = 2 * i / a.width;
-    const std::uint32_t d = 2 * i % a.width;
+  for (std::uint32_t i = threadIdx.x; i < tile.heads * W / 2; i += row_threads) {
+    const std::uint32_t head = 2 * i / W;
+    const std::uint32_t d = 2 * i % W;
+    if (d >= a.width) continue;
     softmax_state state{-INFINITY, 0.0F};
     float2 value{0.0F, 0.0F};
     for (std::uint32_t page = pages.first; page <= pages.last; ++page) {
@@ -170,23 +179,12 @@ __device__ void fold_pages(const attention_args_paged& a, const decode_tile& til
   }
 }
 
-/// What does not depend on the kernel before: cached pages asked for, the rotation's sines (of a
-/// step that the kernel before that one wrote).
-template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
-__device__ void prepare_attention(const decode_attention_args& args, const decode_tile& tile,
-                                  std::uint32_t worker, decode_shared<W>& shared) {
-  prefetch_page<W, K, V>(args.attend, tile, worker);
-  if (threadIdx.x < args.rope.rope_dims / 2)
-    shared.turns[threadIdx.x] = turn_of(args.rope, args.attend.steps[tile.column].position, threadIdx.x);
-  sync_row_threads();
-}
-
 /// A tile's token against every `workers`-th of its pages. The last worker to finish folds them.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V, class Memory>
-__device__ void attend_token(const decode_attention_args& args, const decode_tile& tile, std::uint32_t worker,
-                             std::uint32_t workers, const Memory& memory, decode_shared<W>& shared) {
+__device__ void attend_token(const decode_attention_args& args, const decode_tile& tile,
+                             const step_column& step, std::uint32_t worker, std::uint32_t workers,
+                             const Memory& memory, decode_shared<W, Memory::warps>& shared) {
   const attention_args_paged& a = args.attend;
-  const step_column step = a.steps[tile.column];
   if (step.position < 0) return;
   const std::int32_t seen = first_seen(step.position, a.window);
   const page_range range{static_cast<std::uint32_t>(seen) / page_positions,
@@ -194,7 +192,7 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
   const std::uint32_t pages = range.last - range.first + 1;
   if (worker >= pages) return;
   prepare_token(args.rope, tile, step, (pages - 1) % workers == worker, memory, shared);
-
+  if (threadIdx.x >= row_threads) return;
   const std::uint32_t lane = threadIdx.x % 32;
   lane_queries mine;
   if (lane / 4 < tile.heads) mine.q = shared.q[lane / 4];
@@ -213,22 +211,22 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
     sync_row_threads();
   }
   if (pages == 1) {
-    fold_pages(a, tile, range, memory,
-               [&](std::uint32_t, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
-                 state = shared.page.page[head];
-                 return {page_value(shared.page, head, d), page_value(shared.page, head, d + 1)};
-               });
+    fold_pages<W>(a, tile, range, memory,
+                  [&](std::uint32_t, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
+                    state = shared.page.page[head];
+                    return {page_value(shared.page, head, d), page_value(shared.page, head, d + 1)};
+                  });
     return;
   }
   if (!arrives_last(args.arrivals + tile.column * a.heads + tile.first_head, min(workers, pages),
                     shared.folds))
     return;
-  fold_pages(a, tile, range, memory,
-             [&](std::uint32_t page, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
-               const float* p = partial_of(args, tile.column, tile.first_head + head, page);
-               state = {__ldcg(p + W), __ldcg(p + W + 1)};
-               return {__ldcg(p + d), __ldcg(p + d + 1)};
-             });
+  fold_pages<W>(a, tile, range, memory,
+                [&](std::uint32_t page, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
+                  const float* p = partial_of(args, tile.column, tile.first_head + head, page);
+                  state = {__ldcg(p + W), __ldcg(p + W + 1)};
+                  return {__ldcg(p + d), __ldcg(p + d + 1)};
+                });
 }
 
 }  // namespace orcd::kernels

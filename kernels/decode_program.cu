@@ -11,10 +11,12 @@ namespace {
 
 using engine::kv_type;
 
-static_assert(sizeof(decode_shared<32>) <= attention_work_bytes(32) &&
-              sizeof(decode_shared<64>) <= attention_work_bytes(64) &&
-              sizeof(decode_shared<96>) <= attention_work_bytes(96) &&
-              sizeof(decode_shared<128>) <= attention_work_bytes(128));
+template <std::uint32_t W>
+using attention_shared = decode_shared<W, program_warps>;
+static_assert(sizeof(attention_shared<32>) <= attention_work_bytes(32) &&
+              sizeof(attention_shared<64>) <= attention_work_bytes(64) &&
+              sizeof(attention_shared<96>) <= attention_work_bytes(96) &&
+              sizeof(attention_shared<128>) <= attention_work_bytes(128));
 
 /// Row tiles of a block's outputs: gate and up make one.
 __device__ __forceinline__ std::uint32_t output_tiles(const packed_matmul_args& a, const block_share& share) {
@@ -44,8 +46,7 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
                                                 float* sums) {
   stream_state& stream = header().stream;
   const std::uint32_t worker = threadIdx.x / 32;
-  const std::byte* const ring =
-      work_memory() + program.work_bytes + worker * stream_bytes(program.work_bytes);
+  const std::byte* const ring = ring_memory(program) + worker * ring_bytes(program);
   const std::uint32_t chunks = slot_of(w.phase).share.chunks;
 #pragma unroll 1
   for (std::uint32_t left = w.reader.mine(chunks, worker); left > 0; --left) {
@@ -117,44 +118,42 @@ __device__ __forceinline__ void choose_experts(const phase_slot& slot, const wal
   sync_workers();
 }
 
+/// The norm of the residual stream as a product's input; store(i, value) may keep it in f32 too.
+template <class Store>
+__device__ __forceinline__ void take_norm(const decode_program& program, float eps, walk& w, Store store) {
+  auto* const x = reinterpret_cast<__half*>(work_memory());
+  if (threadIdx.x < padded_cols(program.width) - program.width) x[program.width + threadIdx.x] = __half{};
+  norm_of(program, slot_of(w.phase).phase.in, eps, w, [&](std::uint32_t i, float value) {
+    x[i] = to_half(value);
+    store(i, value);
+  });
+}
+
 __device__ __forceinline__ void multiply(const decode_program& program, walk& w) {
   const phase_slot& slot = slot_of(w.phase);
   const packed_matmul_args& a = slot.phase.matmul;
   const std::uint32_t cols = a.w[0].cols;
+  const std::uint32_t padded = padded_cols(cols);
   const std::uint32_t outputs = output_tiles(a, slot.share) * tile_rows;
-  const bool chooses = slot.phase.chooses;
-  if (outputs == 0 && !chooses) {
+  if (outputs == 0 && !slot.phase.chooses) {
+    if (slot.phase.norms) wait_for_row(header().norm_barrier, w.norms);
     stamp(program, w.phase, 1);
     stamp(program, w.phase, 2);
     return;
   }
   const bool ahead = threadIdx.x < min(outputs, terms_ahead);
-  const bool norms = a.norm_x != nullptr;
-  const norm_memory memory(norms ? cols : 0);
-  auto* const x = reinterpret_cast<__half*>(memory.rest);
-  auto* const sums = reinterpret_cast<float*>(memory.rest + matmul_input_bytes(a));
-  result_terms& terms = header().terms[threadIdx.x % terms_ahead];
+  auto* const x = reinterpret_cast<__half*>(work_memory());
+  auto* const sums = reinterpret_cast<float*>(x + padded);
   const result_place place = ahead ? output_at(a, slot.share, threadIdx.x) : result_place{};
   std::uint32_t expert = 0;
-  if (threadIdx.x == 0 && norms && !chooses) {
-    expect_rows(cols * 4);
-    fetch_row(memory.weights, a.norm_weight, cols * 4);
-  }
-  if (ahead && a.experts == nullptr) fetch_terms(a, place, 0, terms);
-  if (chooses) choose_experts(slot, w);
-  if (a.experts != nullptr) {
-    expert = static_cast<std::uint32_t>(header().stream.chosen[slot.share.item]);
-    if (ahead) fetch_terms(a, place, expert, terms);
-  }
-  const std::uint32_t padded = a.w[0].groups() * group_cols;
-  if (chooses) {
-    // route() has left the input.
-  } else if (norms) {
-    norm_of(slot.phase.in, cols, padded, a.norm_eps, memory, w,
-            [&](std::uint32_t i, float value) { x[i] = to_half(value); });
-  } else {
-    stage_halfs(slot.phase.in + slot.share.item / a.x_divisor * a.x_stride / 2, cols, padded, w.flag, x);
-  }
+  if (slot.phase.chooses) choose_experts(slot, w);
+  if (a.experts != nullptr) expert = static_cast<std::uint32_t>(header().stream.chosen[slot.share.item]);
+  if (ahead) fetch_terms(a, place, expert, header().terms[threadIdx.x]);
+  const std::uint32_t row = a.x_divisor == 1 ? slot.share.item : slot.share.item / a.x_divisor;
+  if (slot.phase.norms)
+    take_norm(program, a.norm_eps, w, [](std::uint32_t, float) {});
+  else if (!slot.phase.chooses)
+    stage_halfs(slot.phase.in + row * a.x_stride / 2, cols, padded, w.flag, x);
   sync_workers();
   stamp(program, w.phase, 1);
   multiply_chunks(program, w, x + 16 * (threadIdx.x % 4), sums);
@@ -165,24 +164,16 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w)
 
 /// Attention's values from and to other blocks.
 struct attention_flagged {
+  static constexpr std::uint32_t warps = program_warps;
+
   const decode_phase& phase;
   std::uint32_t flag;
+  const float2* turns;
 
+  __device__ __forceinline__ void sync() const { sync_workers(); }
   __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane]) const {
     const std::uint32_t width = phase.attention.rope.width;
-    const std::uint64_t* const from = phase.in + index * width + threadIdx.x % 32;
-    flagged_one word[head_values_per_lane];
-#pragma unroll
-    for (std::uint32_t i = 0; i < head_values_per_lane; ++i) {
-      if (threadIdx.x % 32 + 32 * i < width) word[i].load(from + 32 * i);
-    }
-#pragma unroll
-    for (std::uint32_t i = 0; i < head_values_per_lane; ++i) {
-      v[i] = 0.0F;
-      if (threadIdx.x % 32 + 32 * i >= width) continue;
-      await(word[i], from + 32 * i, flag);
-      v[i] = __uint_as_float(word[i].data());
-    }
+    gather_floats<32>(phase.in + index * width, width, flag, threadIdx.x % 32, v);
   }
   __device__ __forceinline__ void write(std::uint32_t d, __half first, __half second) const {
     store_flagged(phase.out + d / 2,
@@ -191,27 +182,36 @@ struct attention_flagged {
   }
 };
 
+/// The rotation's sines are those of the layer before, unless it had another table.
+__device__ __forceinline__ void turn(const rope_store_args& a) {
+  if (header().turned == a.inv_freq) return;
+  if (threadIdx.x < a.rope_dims / 2)
+    header().turns[threadIdx.x] = turn_of(a, header().step.position, threadIdx.x);
+  sync_workers();
+  if (threadIdx.x == 0) header().turned = a.inv_freq;
+  sync_workers();
+}
+
 template <std::uint32_t W>
 __device__ __forceinline__ void attend_width(const decode_program& program, const walk& w) {
   const decode_phase& phase = slot_of(w.phase).phase;
   const decode_attention_args& args = phase.attention;
   const attention_args_paged& a = args.attend;
-  auto& shared = *reinterpret_cast<decode_shared<W>*>(work_memory());
-  const std::uint32_t head_tiles = decode_head_tiles(a);
-  const std::uint32_t tiles = head_tiles * a.kv_heads;
-  const std::uint32_t items = tiles * phase.page_workers;
-  const bool works = threadIdx.x < row_threads;
-  const auto tile_of = [&](std::uint32_t item) {
-    return decode_tile(a, item % tiles % head_tiles, item % tiles / head_tiles);
-  };
-  if (works && blockIdx.x < items)
-    prepare_attention<W, kv_type::f16, kv_type::f16>(args, tile_of(blockIdx.x), blockIdx.x / tiles, shared);
-  if (!works) return;
+  auto& shared = *reinterpret_cast<attention_shared<W>*>(work_memory());
+  attention_share share = slot_of(w.phase).share.attention;
+  if (share.heads == 0) return;
+  const auto tile = [&] { return decode_tile{0, share.kv_head, share.first_head, share.heads}; };
+  if (threadIdx.x < row_threads)
+    prefetch_page<W, kv_type::f16, kv_type::f16>(a, tile(), header().step, share.worker);
+  turn(args.rope);
 #pragma unroll 1
-  for (std::uint32_t item = blockIdx.x; item < items; item += program.blocks) {
-    attend_token<W, kv_type::f16, kv_type::f16>(args, tile_of(item), item / tiles, phase.page_workers,
-                                                attention_flagged{phase, w.flag}, shared);
-    sync_row_threads();
+  for (std::uint32_t item = blockIdx.x;;) {
+    attend_token<W, kv_type::f16, kv_type::f16>(args, tile(), header().step, share.worker, phase.page_workers,
+                                                attention_flagged{phase, w.flag, header().turns}, shared);
+    sync_workers();
+    item += program.blocks;
+    if (item >= phase.attention_items) return;
+    share = attention_share_of(a, item);
   }
 }
 
@@ -229,37 +229,22 @@ __device__ __forceinline__ void attend(const decode_program& program, const walk
 __device__ __forceinline__ void route(const decode_program& program, walk& w) {
   const decode_phase& phase = slot_of(w.phase).phase;
   const route_args& a = phase.route;
-  const norm_memory memory(a.width);
-  const std::uint32_t padded = (a.width + group_cols - 1) / group_cols * group_cols;
-  auto* const x = reinterpret_cast<__half*>(memory.rest);
-  auto* const normed = reinterpret_cast<float*>(memory.rest + padded * sizeof(__half));
-  float* const expert_row = normed + a.width;
-  const std::uint32_t row_bytes = a.width * static_cast<std::uint32_t>(sizeof(float));
-  const auto router_row = [&](std::uint32_t expert) {
-    return a.router + static_cast<std::uint64_t>(expert) * a.width;
-  };
-  if (threadIdx.x == 0) {
-    expect_rows(blockIdx.x < a.experts ? 2 * row_bytes : row_bytes);
-    fetch_row(memory.weights, a.norm_weight, row_bytes);
-    if (blockIdx.x < a.experts) fetch_row(expert_row, router_row(blockIdx.x), row_bytes);
-  }
-  norm_of(phase.in, a.width, padded, a.norm_eps, memory, w, [&](std::uint32_t i, float value) {
-    x[i] = to_half(value);
-    if (i < a.width) normed[i] = value;
-  });
+  auto* const normed =
+      reinterpret_cast<float*>(reinterpret_cast<__half*>(work_memory()) + padded_cols(a.width));
+  // Asked for before the wait: it may be far away.
+  const float first_bias =
+      a.bias != nullptr && blockIdx.x < a.experts ? read_volatile(a.bias[blockIdx.x]) : 0.0F;
+  take_norm(program, a.norm_eps, w, [&](std::uint32_t i, float value) { normed[i] = value; });
+  sync_workers();
 #pragma unroll 1
   for (std::uint32_t expert = blockIdx.x; expert < a.experts; expert += program.blocks) {
-    if (expert != blockIdx.x) {
-      if (threadIdx.x == 0) {
-        expect_rows(row_bytes);
-        fetch_row(expert_row, router_row(expert), row_bytes);
-      }
-      wait_for_rows(w);
-    }
-    sync_workers();
+    if (expert != blockIdx.x && threadIdx.x == 0)
+      fetch_row(next_router(program), a.router + static_cast<std::uint64_t>(expert) * a.width, a.width,
+                header().router_barrier);
+    wait_for_row(header().router_barrier, w.routers);
     if (threadIdx.x < 32) {
-      float logit = logit_of(expert_row, normed, a.width);
-      if (a.bias != nullptr) logit = __fadd_rn(logit, a.bias[expert]);
+      float logit = logit_of(next_router(program), normed, a.width);
+      if (a.bias != nullptr) logit = __fadd_rn(logit, expert == blockIdx.x ? first_bias : a.bias[expert]);
       if (threadIdx.x == 0) store_flagged(phase.out + expert, __float_as_uint(logit), w.flag + 1);
     }
     sync_workers();
@@ -274,8 +259,12 @@ __device__ __forceinline__ void combine(const walk& w) {
   for (std::uint32_t i = threadIdx.x; i < rows; i += worker_threads) {
     const result_place place = output_at(slot.phase.matmul, slot.share, i);
     if (is_padding(slot.phase.matmul, place)) continue;
+    flagged_one parts[4];
     const float sum = combined(a.used, header().expert_weights, [&](std::uint32_t k) {
-      return __uint_as_float(read_flagged(slot.phase.in + k * a.width + place.row, w.flag));
+      if (k % 4 == 0) gather(parts, slot.phase.in + k * a.width + place.row, a.width, a.used - k, w.flag);
+      const flagged_one& low = k % 2 == 0 ? parts[0] : parts[1];
+      const flagged_one& high = k % 2 == 0 ? parts[2] : parts[3];
+      return __uint_as_float((k % 4 < 2 ? low : high).data());
     });
     publish_residual(slot, place, i, __fadd_rn(header().residual[i], sum), w.flag + 1);
   }
@@ -321,7 +310,10 @@ __device__ __forceinline__ void work(const decode_program& program) {
     sync_workers();
     stamp(program, w.phase, 3);
     if (threadIdx.x == 0) write_volatile(header().stream.current, w.phase + 1);
-    if (threadIdx.x / 32 == program_warps - 1) replace_phase(program, w.phase);
+    if (threadIdx.x / 32 == program_warps - 1) {
+      if (threadIdx.x % 32 == 0) fetch_next_rows(program, slot_of(w.phase).phase);
+      replace_phase(program, w.phase);
+    }
   }
   if (threadIdx.x == 0) leave(program);
 }
@@ -329,8 +321,8 @@ __device__ __forceinline__ void work(const decode_program& program) {
 __device__ __forceinline__ void load(const decode_program& program) {
   const std::uint32_t worker = threadIdx.x % 32;
   if (worker >= program_warps) return;
-  const std::uint32_t bytes = stream_bytes(program.work_bytes);
-  ring_loader loader(worker, shared_address_of(work_memory()) + program.work_bytes + worker * bytes, bytes);
+  const std::uint32_t bytes = ring_bytes(program);
+  ring_loader loader(worker, shared_address_of(ring_memory(program)) + worker * bytes, bytes);
   while (!loader.done(program.count)) {
     if (!loader.step(header().stream)) __nanosleep(20);
   }
@@ -344,7 +336,10 @@ __global__ void __launch_bounds__(program_threads, 1)
     barrier_init(shared_address_of(stream.barriers[0] + threadIdx.x), 1);
   if (threadIdx.x < program_warps) stream.read[threadIdx.x] = stream.left[threadIdx.x] = 0;
   if (threadIdx.x == 0) {
-    barrier_init(shared_address_of(&header().row_barrier), 1);
+    barrier_init(shared_address_of(&header().norm_barrier), 1);
+    barrier_init(shared_address_of(&header().router_barrier), 1);
+    header().step = *program.step;
+    header().turned = nullptr;
     stream.current = 0;
     stream.known = 0;
   }
@@ -374,8 +369,8 @@ std::uint32_t decode_program_blocks() {
 
 int launch_decode_program(const decode_program& program, CUstream_st* stream) {
   if (program.phases == nullptr || program.shares == nullptr || program.state == nullptr ||
-      program.count == 0 || program.blocks == 0 || program.work_bytes % 128 != 0 ||
-      stream_bytes(program.work_bytes) == 0)
+      program.step == nullptr || program.count == 0 || program.blocks == 0 || program.work_bytes % 128 != 0 ||
+      program.row_bytes % 128 != 0 || stream_bytes(program.work_bytes + program.row_bytes) == 0)
     return cudaErrorInvalidValue;
   static const cudaError_t opted_in = cudaFuncSetAttribute(
       decode_program_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, program_shared_bytes);

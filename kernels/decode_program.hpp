@@ -36,59 +36,91 @@ struct alignas(16) decode_phase {
   std::uint32_t known_from = 0;
   /// The product starts with the choice that `route` describes; its input is there since.
   bool chooses = false;
+  /// It starts with the norm of the residual stream.
+  bool norms = false;
+  /// After the phase, the next norm's weights [width] and the next router's rows are fetched; or null.
+  const float* next_norm = nullptr;
+  const float* next_router = nullptr;
   decode_attention_args attention;
   std::uint32_t page_workers = 0;
+  std::uint32_t attention_items = 0;  ///< decode_items()
   route_args route;
   combine_experts_args combine;
 };
 
-/// What one block does of a product: row tiles of each matrix, all their columns.
+/// What one block does of attention first.
+struct attention_share {
+  std::uint16_t kv_head = 0;
+  std::uint16_t first_head = 0;
+  std::uint16_t heads = 0;   ///< up to decode_heads; 0: the block has nothing to do
+  std::uint16_t worker = 0;  ///< less than program_blocks_max for a block's first item
+};
+/// Items of attention for one token: each worker's part of the pages of each tile of heads.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t decode_items(const attention_args_paged& a,
+                                                           std::uint32_t page_workers) {
+  return decode_head_tiles(a) * a.kv_heads * page_workers;
+}
+[[nodiscard]] ORCD_HD constexpr attention_share attention_share_of(const attention_args_paged& a,
+                                                                   std::uint32_t item) {
+  const std::uint32_t group = a.heads / a.kv_heads;
+  const std::uint32_t head_tiles = decode_head_tiles(a);
+  const std::uint32_t tile = item % (head_tiles * a.kv_heads);
+  const std::uint32_t before = tile % head_tiles * decode_heads;
+  const std::uint32_t kv_head = tile / head_tiles;
+  attention_share share;
+  share.kv_head = static_cast<std::uint16_t>(kv_head);
+  share.first_head = static_cast<std::uint16_t>(kv_head * group + before);
+  share.heads = static_cast<std::uint16_t>(group - before < decode_heads ? group - before : decode_heads);
+  share.worker = static_cast<std::uint16_t>(item / (head_tiles * a.kv_heads));
+  return share;
+}
+
+/// What one block does of a phase: of a product row tiles of each matrix, all their columns.
 struct alignas(16) block_share {
   const std::byte* data[3] = {};  ///< of its first row tile; of expert 0
   std::uint32_t first_tile[3] = {};
   std::uint32_t tiles[3] = {};
   std::uint32_t item = 0;    ///< which of the chosen experts
   std::uint32_t chunks = 0;  ///< of all its tiles
+  attention_share attention;
 };
 
 /// Shared memory, in this order: program_header_bytes, work_bytes for what a phase needs beside its weights,
-/// and the streams of the warps.
+/// row_bytes for rows that are fetched ahead, and the streams of the warps.
 inline constexpr std::uint32_t program_blocks_max = 160;
 inline constexpr std::uint32_t program_warps = 15;  ///< that multiply; one more loads
 inline constexpr std::uint32_t program_shared_bytes = 227 * 1024;
 inline constexpr std::uint32_t program_header_bytes = 20 * 1024;
 
-/// Bytes of one warp's stream beside so much work.
-[[nodiscard]] ORCD_HD constexpr std::uint32_t stream_bytes(std::uint32_t work_bytes) {
-  const std::uint32_t used = program_header_bytes + work_bytes;
+/// Bytes of one warp's stream beside so much else.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t stream_bytes(std::uint32_t work_and_row_bytes) {
+  const std::uint32_t used = program_header_bytes + work_and_row_bytes;
   return used >= program_shared_bytes ? 0 : (program_shared_bytes - used) / program_warps / 128 * 128;
 }
 /// Outputs of a block whose biases and scales are fetched ahead, and rows of the residual stream that it may
 /// own.
 inline constexpr std::uint32_t terms_ahead = 256;
 
-/// Of a norm: the row and its weights.
-[[nodiscard]] ORCD_HD constexpr std::uint32_t norm_work_bytes(std::uint32_t width) {
-  return 2 * ((width + 3) / 4 * 16);
+/// A row of the residual stream, of a norm's weights or of a router.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t row_bytes(std::uint32_t width) {
+  return (width + 3) / 4 * 16;
 }
 /// Of a product: the padded input as f16, after its norm if it has one; then 16 sums for each chunk of the
 /// block.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t matmul_input_bytes(const packed_matmul_args& args) {
-  return args.w[0].groups() * group_cols * 2;
+  return padded_cols(args.w[0].cols) * 2;
 }
 [[nodiscard]] ORCD_HD constexpr std::uint32_t matmul_work_bytes(const packed_matmul_args& args,
                                                                 std::uint32_t chunks) {
-  return (args.norm_x != nullptr ? norm_work_bytes(args.w[0].cols) : 0) + matmul_input_bytes(args) +
-         chunks * tile_rows * static_cast<std::uint32_t>(sizeof(float));
+  return matmul_input_bytes(args) + chunks * tile_rows * static_cast<std::uint32_t>(sizeof(float));
 }
 /// Of attention over heads of this padded width.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t attention_work_bytes(std::uint32_t padded_width) {
-  return 272 * padded_width + 10880;
+  return 272 * padded_width + 14080;
 }
-/// Of a router: its norm, which is the experts' input too, and one expert's row.
+/// Of a router: the norm, which is the experts' input too, and the same in f32.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t route_work_bytes(std::uint32_t width) {
-  return norm_work_bytes(width) + (width + group_cols - 1) / group_cols * group_cols * 2 +
-         2 * width * static_cast<std::uint32_t>(sizeof(float));
+  return row_bytes(width) + padded_cols(width) * 2;
 }
 
 /// Instants of a phase, as clock values of one block, in ns: begun, input there, multiplied, done.
@@ -103,9 +135,13 @@ struct program_state {
 struct decode_program {
   const decode_phase* phases = nullptr;  ///< device, [count]
   const block_share* shares = nullptr;   ///< device, [count][blocks]
+  const step_column* step = nullptr;     ///< device, of the token
   std::uint32_t count = 0;
   std::uint32_t blocks = 0;
+  std::uint32_t width = 0;    ///< of the residual stream
+  std::uint32_t experts = 0;  ///< of a router
   std::uint32_t work_bytes = 0;
+  std::uint32_t row_bytes = 0;      ///< the norm's weights, then a router's row if there is one
   program_state* state = nullptr;   ///< device; zero at first
   std::uint64_t* stamps = nullptr;  ///< device, [blocks][count][phase_stamps], or null: not taken
 };

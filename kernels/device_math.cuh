@@ -38,13 +38,6 @@ __device__ inline float rms_scale(float squares, std::uint32_t n, float eps) {
   return rsqrtf(squares / static_cast<float>(n) + eps);
 }
 
-/// The scale of a row, by a block of row_threads threads.
-__device__ inline float row_rms_scale(const float* x, std::uint32_t n, float eps, float* scratch) {
-  float squares = 0.0F;
-  for (std::uint32_t i = threadIdx.x; i < n; i += row_threads) squares = fmaf(x[i], x[i], squares);
-  return rms_scale(block_sum(squares, scratch), n, eps);
-}
-
 /// f16 with saturation: an activation past the f16 range must not turn the whole row into NaN.
 __device__ inline __half to_half(float v) {
   return __float2half_rn(fminf(fmaxf(v, -65504.0F), 65504.0F));
@@ -65,6 +58,12 @@ __device__ inline float swiglu_clamped(float gate, float up) {
 __device__ inline void prefetch_l2(const void* p, std::uint64_t bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(static_cast<std::uint32_t>(bytes))
                : "memory");
+}
+
+inline constexpr std::uint32_t l2_sector_bytes = 32;
+/// Asks L2 for one sector; each lane for its own, where a bulk prefetch would be one lane after the other.
+__device__ inline void prefetch_sector(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory");
 }
 
 /// Programmatic dependent launch: what follows waits for the kernels before this one in the stream.

@@ -1,6 +1,7 @@
 #include "kernels/device_math.cuh"
 #include "kernels/embed_norm.hpp"
 #include "kernels/launch.cuh"
+#include "kernels/norm_row.cuh"
 #include "kernels/packed_dispatch.cuh"
 #include "kernels/packed_value.cuh"
 
@@ -21,16 +22,13 @@ __global__ void __launch_bounds__(row_threads) embed_kernel(packed_embed_args a)
 
 __global__ void __launch_bounds__(row_threads) norm_kernel(norm_to_half_args a) {
   __shared__ float scratch[8];
+  const norm_weights weights(a.weight, a.width);
   wait_for_previous_kernel();
   allow_next_kernel();
   const std::uint32_t row = a.rows != nullptr ? static_cast<std::uint32_t>(a.rows[blockIdx.x]) : blockIdx.x;
-  const float* x = a.x + static_cast<std::uint64_t>(row) * a.width;
   __half* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.out_stride;
-  const float scale = row_rms_scale(x, a.width, a.eps, scratch);
-  const std::uint32_t padded = (a.width + group_cols - 1) / group_cols * group_cols;
-  for (std::uint32_t i = threadIdx.x; i < padded; i += row_threads) {
-    out[i] = i < a.width ? to_half(x[i] * scale * a.weight[i]) : __float2half_rn(0.0F);
-  }
+  norm_row(a.x + static_cast<std::uint64_t>(row) * a.width, a.width, padded_cols(a.width), weights, a.eps,
+           scratch, [&](std::uint32_t i, float value) { out[i] = to_half(value); });
 }
 
 }  // namespace
@@ -46,7 +44,7 @@ int launch_packed_embed(const packed_embed_args& a, CUstream_st* stream) {
 
 int launch_norm_to_half(const norm_to_half_args& a, CUstream_st* stream) {
   if (a.x == nullptr || a.weight == nullptr || a.out == nullptr || a.columns == 0 || a.width == 0 ||
-      a.out_stride % 8 != 0 || a.out_stride < (a.width + group_cols - 1) / group_cols * group_cols) {
+      a.out_stride % 8 != 0 || a.out_stride < padded_cols(a.width)) {
     return cudaErrorInvalidValue;
   }
   return launch_dependent(norm_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);

@@ -28,6 +28,10 @@ __device__ __forceinline__ void store_flagged(std::uint64_t* to, std::uint32_t d
 struct flagged_two {
   std::uint64_t word[2];
 
+  /// As if read: zeros with this flag.
+  __device__ __forceinline__ void clear(std::uint32_t flag) {
+    word[0] = word[1] = static_cast<std::uint64_t>(flag) << 32U;
+  }
   __device__ __forceinline__ void load(const std::uint64_t* from) {
     asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
                  : "=l"(word[0]), "=l"(word[1])
@@ -46,6 +50,9 @@ struct flagged_two {
 struct flagged_one {
   std::uint64_t word;
 
+  __device__ __forceinline__ void clear(std::uint32_t flag) {
+    word = static_cast<std::uint64_t>(flag) << 32U;
+  }
   __device__ __forceinline__ void load(const std::uint64_t* from) {
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
   }
@@ -57,12 +64,20 @@ struct flagged_one {
   }
 };
 
-/// Loads until the words carry the flag.
-template <class Words>
-__device__ __forceinline__ void await(Words& words, const std::uint64_t* from, std::uint32_t flag) {
+/// Loads words[k] from `from` + k * stride until all carry the flag.
+template <std::uint32_t Count, class Words>
+__device__ __forceinline__ void await(Words (&words)[Count], const std::uint64_t* from, std::uint32_t stride,
+                                      std::uint32_t flag) {
   std::uint64_t since = 0;
-  for (std::uint32_t polls = 1; !words.has(flag); ++polls) {
-    words.load(from);
+  for (std::uint32_t polls = 1;; ++polls) {
+    bool all = true;
+#pragma unroll
+    for (std::uint32_t k = 0; k < Count; ++k) {
+      if (words[k].has(flag)) continue;
+      words[k].load(from + k * stride);
+      all = false;
+    }
+    if (all) return;
     if (polls % 4096 != 0) continue;
     const std::uint64_t now = clock_ns();
     if (since == 0) since = now;
@@ -72,34 +87,56 @@ __device__ __forceinline__ void await(Words& words, const std::uint64_t* from, s
 
 /// One flagged value.
 __device__ __forceinline__ std::uint32_t read_flagged(const std::uint64_t* from, std::uint32_t flag) {
-  flagged_one v;
-  v.load(from);
-  await(v, from, flag);
-  return v.data();
+  flagged_one v[1];
+  v[0].load(from);
+  await(v, from, 0, flag);
+  return v[0].data();
 }
 
-/// Thread `thread` of `Threads` calls store(i, words) for its part of `count` pairs of words. It asks for the
-/// rest only when its first pair is there: all others are about to come.
-template <std::uint32_t Threads, class Store>
-__device__ __forceinline__ void gather_flagged(const std::uint64_t* from, std::uint32_t count,
-                                               std::uint32_t flag, std::uint32_t thread, Store store) {
-  constexpr std::uint32_t at_once = 4;
+/// words[k] = those at `from` + k * stride for k < inside, cleared ones past them. Many are asked for only
+/// when the first are there: then all others are about to come.
+template <std::uint32_t Count, class Words>
+__device__ __forceinline__ void gather(Words (&words)[Count], const std::uint64_t* from, std::uint32_t stride,
+                                       std::uint32_t inside, std::uint32_t flag) {
+#pragma unroll
+  for (std::uint32_t k = 0; k < Count; ++k) words[k].clear(flag);
+  constexpr bool first_alone = Count > 4;
+  if (inside == 0) return;
+  if constexpr (first_alone) {
+    Words first[1];
+    first[0].load(from);
+    await(first, from, stride, flag);
+    words[0] = first[0];
+  }
+#pragma unroll
+  for (std::uint32_t k = first_alone ? 1 : 0; k < Count; ++k) {
+    if (k < inside) words[k].load(from + k * stride);
+  }
+  await(words, from, stride, flag);
+}
+
+/// v[k] = float thread + k * Threads of `count`, 0 past them.
+template <std::uint32_t Threads, std::uint32_t Values>
+__device__ __forceinline__ void gather_floats(const std::uint64_t* from, std::uint32_t count,
+                                              std::uint32_t flag, std::uint32_t thread, float (&v)[Values]) {
+  flagged_one words[Values];
+  gather(words, from + thread, Threads, thread < count ? (count - thread + Threads - 1) / Threads : 0, flag);
+#pragma unroll
+  for (std::uint32_t k = 0; k < Values; ++k) v[k] = __uint_as_float(words[k].data());
+}
+
+/// Thread `thread` of `Threads` calls store(i, words) for its part of `count` pairs of words, `AtOnce` at a
+/// time.
+template <std::uint32_t Threads, std::uint32_t AtOnce, class Store>
+__device__ __forceinline__ void gather_pairs(const std::uint64_t* from, std::uint32_t count,
+                                             std::uint32_t flag, std::uint32_t thread, Store store) {
 #pragma unroll 1
-  for (std::uint32_t first = thread; first < count; first += at_once * Threads) {
-    flagged_two v[at_once];
-    v[0].load(from + 2 * first);
-    await(v[0], from + 2 * first, flag);
+  for (std::uint32_t first = thread; first < count; first += AtOnce * Threads) {
+    flagged_two words[AtOnce];
+    gather(words, from + 2 * first, 2 * Threads, min(AtOnce, (count - first + Threads - 1) / Threads), flag);
 #pragma unroll
-    for (std::uint32_t k = 1; k < at_once; ++k) {
-      if (first + k * Threads < count) v[k].load(from + 2 * (first + k * Threads));
-    }
-    store(first, v[0]);
-#pragma unroll
-    for (std::uint32_t k = 1; k < at_once; ++k) {
-      const std::uint32_t i = first + k * Threads;
-      if (i >= count) break;
-      await(v[k], from + 2 * i, flag);
-      store(i, v[k]);
+    for (std::uint32_t k = 0; k < AtOnce; ++k) {
+      if (first + k * Threads < count) store(first + k * Threads, words[k]);
     }
   }
 }

@@ -11,6 +11,9 @@
 
 namespace orcd::kernels {
 
+/// Of one kernel's parameters.
+inline constexpr std::size_t parameter_bytes_max = 4096;
+
 template <class... Parameters, class... Arguments>
 cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
                              cudaStream_t stream, Arguments&&... arguments) {

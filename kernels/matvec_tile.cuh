@@ -97,7 +97,7 @@ template <std::uint32_t Threads>
 __device__ __forceinline__ void stage_input(const packed_matmul_args& a, const norm_weights& weights,
                                             std::uint32_t row, __half* x, float* scratch) {
   const std::uint32_t cols = a.w[0].cols;
-  const std::uint32_t padded = a.w[0].groups() * group_cols;
+  const std::uint32_t padded = padded_cols(a.w[0].cols);
   if (a.norm_x != nullptr) {
     norm_row(a.norm_x + static_cast<std::uint64_t>(row) * cols, cols, padded, weights, a.norm_eps, scratch,
              [&](std::uint32_t i, float value) { x[i] = to_half(value); });

@@ -44,6 +44,11 @@ inline constexpr std::uint32_t group_cols = 64;   ///< four mma steps of 16
 inline constexpr std::uint32_t chunk_cols = 256;  ///< columns accumulated before a fold
 inline constexpr std::uint32_t groups_per_chunk = chunk_cols / group_cols;
 
+/// Columns with those that fill the last group.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t padded_cols(std::uint32_t cols) {
+  return (cols + group_cols - 1) / group_cols * group_cols;
+}
+
 /// Bytes of the parts of one (row tile, unit).
 struct unit_layout {
   std::uint32_t cols;         ///< 64 or 256

@@ -219,7 +219,7 @@ matvec_launch launch_of(const packed_matmul_args& a, std::uint32_t multiprocesso
   l.grid = dim3(blocks, items);
 
   const std::uint32_t in_block = (plan.tiles + blocks - 1) / blocks;
-  plan.x_stride = a.w[0].groups() * group_cols + 8;  // columns in different banks
+  plan.x_stride = padded_cols(a.w[0].cols) + 8;  // columns in different banks
   plan.x_at = aligned(sizeof(matvec_shared));
   plan.partial_at = plan.x_at + aligned(columns * plan.x_stride * sizeof(__half));
   const std::uint32_t partial_bytes = aligned(in_block * plan.members * chunks * tile_rows * columns *
@@ -245,7 +245,7 @@ bool valid(const packed_matmul_args& a) {
     return false;
   if (a.experts == nullptr && a.columns > matvec_columns_max) return false;
   if ((a.x == nullptr) == (a.norm_x == nullptr)) return false;
-  if (a.x != nullptr && (a.x_stride % 8 != 0 || a.x_stride < a.w[0].groups() * group_cols)) return false;
+  if (a.x != nullptr && (a.x_stride % 8 != 0 || a.x_stride < padded_cols(a.w[0].cols))) return false;
   if (is_paired(a) ? a.act == nullptr : a.out == nullptr) return false;
   for (std::uint32_t i = 0; i < a.matrices; ++i) {
     if (a.w[i].data == nullptr || a.w[i].cols != a.w[0].cols || a.w[i].rows == 0) return false;

@@ -12,7 +12,6 @@ namespace {
 constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t slice_positions = 32;  ///< a block's
 constexpr std::uint32_t clear_blocks = 8;      ///< a page
-constexpr std::size_t parameter_bytes_max = 4096;
 static_assert(sizeof(write_words_args) <= parameter_bytes_max);
 static_assert(sizeof(clear_pages_args) <= parameter_bytes_max);
 

@@ -10,12 +10,18 @@ using engine::kv_type;
 template <std::uint32_t W, kv_type K, kv_type V>
 __global__ void __launch_bounds__(row_threads, 3)
     decode_kernel(const __grid_constant__ decode_attention_args args) {
-  __shared__ decode_shared<W> shared;
-  const decode_tile tile(args.attend, blockIdx.x, blockIdx.y);
-  prepare_attention<W, K, V>(args, tile, blockIdx.z, shared);
+  __shared__ decode_shared<W, attention_memory::warps> shared;
+  __shared__ float2 turns[head_width_max / 2];
+  const decode_tile tile = tile_of(args.attend, blockIdx.x, blockIdx.y);
+  const step_column step = args.attend.steps[tile.column];
+  prefetch_page<W, K, V>(args.attend, tile, step, blockIdx.z);
+  if (threadIdx.x < args.rope.rope_dims / 2)
+    turns[threadIdx.x] = turn_of(args.rope, step.position, threadIdx.x);
+  __syncthreads();
   wait_for_previous_kernel();
   allow_next_kernel();
-  attend_token<W, K, V>(args, tile, blockIdx.z, gridDim.z, attention_memory{args, tile.column}, shared);
+  attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z,
+                        attention_memory{args, tile.column, turns}, shared);
 }
 
 /// Tiles of 8 query vectors that a prefill block works on at once.

@@ -92,13 +92,17 @@ __device__ void attend_block(const void* keys, const void* values, std::int32_t 
     return;
   }
 
-  // Narrow heads have registers for their values: no second wait for memory.
-  constexpr bool early = W <= 64;
-  kv_fragment early_values[early ? W / 16 : 1];
-  if constexpr (early) {
+  // Narrow heads have registers for keys and values together: no second wait for memory.
+  constexpr std::uint32_t rows = W / 16;
+  constexpr std::uint32_t at_once = rows <= 4 ? rows : rows / 2;
+  constexpr bool early = rows <= 4;
+  kv_fragment some_values[at_once];
+  const auto load_values = [&](std::uint32_t first) {
 #pragma unroll
-    for (std::uint32_t d = 0; d < W / 16; ++d) early_values[d] = value_fragment<V, W>(values, 16 * d, block);
-  }
+    for (std::uint32_t d = 0; d < at_once; ++d)
+      some_values[d] = value_fragment<V, W>(values, 16 * (first + d), block);
+  };
+  if constexpr (early) load_values(0);
 
   float scores[2][4] = {};
 #pragma unroll
@@ -152,15 +156,16 @@ __device__ void attend_block(const void* keys, const void* values, std::int32_t 
 
   const uint4 p = *reinterpret_cast<const uint4*>(&shared.probabilities[warp][g][8 * t]);
 #pragma unroll
-  for (std::uint32_t d = 0; d < W / 16; ++d) {
-    float weighted[4] = {};
-    if constexpr (early)
-      multiply_fragment<V>(weighted, early_values[d], p);
-    else
-      multiply_fragment<V>(weighted, value_fragment<V, W>(values, 16 * d, block), p);
+  for (std::uint32_t first = 0; first < rows; first += at_once) {
+    if constexpr (!early) load_values(first);
 #pragma unroll
-    for (std::uint32_t i = 0; i < 4; ++i)
-      shared.values[warp][2 * t + (i & 1U)][16 * d + g + 8 * (i / 2)] = weighted[i];
+    for (std::uint32_t d = 0; d < at_once; ++d) {
+      float weighted[4] = {};
+      multiply_fragment<V>(weighted, some_values[d], p);
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i)
+        shared.values[warp][2 * t + (i & 1U)][16 * (first + d) + g + 8 * (i / 2)] = weighted[i];
+    }
   }
 }
 

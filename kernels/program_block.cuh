@@ -18,7 +18,11 @@ static_assert(terms_ahead <= worker_threads);
 /// At the start of shared memory; a phase's working memory and the rings follow.
 struct program_header {
   stream_state stream;
-  std::uint64_t row_barrier;  ///< of what a phase reads besides its weights
+  std::uint64_t norm_barrier;    ///< of the next norm's weights
+  std::uint64_t router_barrier;  ///< of the router's row
+  step_column step;
+  const float* turned;  ///< whose turns these are: the table's inverse frequencies
+  float2 turns[head_width_max / 2];
   result_terms terms[terms_ahead];
   float residual[terms_ahead];  ///< the block's own rows
   float scratch[row_threads / 32];
@@ -46,8 +50,9 @@ __device__ __forceinline__ void sync_workers() {
 /// A worker's walk through the phases, the same in all of a block.
 struct walk {
   std::uint32_t phase = 0;
-  std::uint32_t flag;      ///< of what the phase before wrote
-  std::uint32_t rows = 0;  ///< completed rounds of row_barrier
+  std::uint32_t flag;         ///< of what the phase before wrote
+  std::uint32_t norms = 0;    ///< completed rounds of norm_barrier
+  std::uint32_t routers = 0;  ///< of router_barrier
   ring_reader reader;
 };
 
@@ -81,53 +86,92 @@ __device__ __forceinline__ void replace_phase(const decode_program& program, std
   if (lane == 0) fetch_phase(program, phase + phase_slots);
 }
 
-/// One thread: announces rows of `bytes` together, then fetches each. They hold what no kernel writes and go
-/// to working memory that nobody uses.
-__device__ __forceinline__ void expect_rows(std::uint32_t bytes) {
+__device__ __forceinline__ std::byte* ring_memory(const decode_program& program) {
+  return work_memory() + program.work_bytes + program.row_bytes;
+}
+/// Of one worker.
+__device__ __forceinline__ std::uint32_t ring_bytes(const decode_program& program) {
+  return stream_bytes(program.work_bytes + program.row_bytes);
+}
+
+/// Where rows are that were fetched ahead.
+__device__ __forceinline__ float* next_norm(const decode_program& program) {
+  return reinterpret_cast<float*>(work_memory() + program.work_bytes);
+}
+__device__ __forceinline__ float* next_router(const decode_program& program) {
+  return reinterpret_cast<float*>(work_memory() + program.work_bytes + row_bytes(program.width));
+}
+
+/// One thread: fetches a row that no kernel writes to memory that nobody uses any more.
+__device__ __forceinline__ void fetch_row(float* to, const float* from, std::uint32_t width,
+                                          std::uint64_t& barrier) {
+  const std::uint32_t bytes = width * static_cast<std::uint32_t>(sizeof(float));
   fence_shared_for_async();
-  barrier_expect(shared_address_of(&header().row_barrier), bytes);
+  barrier_expect(shared_address_of(&barrier), bytes);
+  bulk_copy(shared_address_of(to), from, bytes, shared_address_of(&barrier));
 }
-__device__ __forceinline__ void fetch_row(void* to, const void* from, std::uint32_t bytes) {
-  bulk_copy(shared_address_of(to), from, bytes, shared_address_of(&header().row_barrier));
-}
-__device__ __forceinline__ void wait_for_rows(walk& w) {
-  barrier_wait(shared_address_of(&header().row_barrier), w.rows & 1U);
-  ++w.rows;
+/// Waits for the next row of this barrier.
+__device__ __forceinline__ void wait_for_row(std::uint64_t& barrier, std::uint32_t& rounds) {
+  barrier_wait(shared_address_of(&barrier), rounds & 1U);
+  ++rounds;
 }
 
-/// Working memory of a phase that begins with a norm: the row, the norm's weights, then what `normed` points
-/// at.
-struct norm_memory {
-  float* row;
-  float* weights;
-  std::byte* rest;
+/// One thread, after a phase but before its slot is given away: the rows of phases to come, into memory of
+/// those that have passed.
+__device__ __forceinline__ void fetch_next_rows(const decode_program& program, const decode_phase& phase) {
+  if (phase.next_norm != nullptr)
+    fetch_row(next_norm(program), phase.next_norm, program.width, header().norm_barrier);
+  if (phase.next_router != nullptr && blockIdx.x < program.experts)
+    fetch_row(next_router(program),
+              phase.next_router + static_cast<std::uint64_t>(blockIdx.x) * program.width, program.width,
+              header().router_barrier);
+}
 
-  __device__ __forceinline__ explicit norm_memory(std::uint32_t n)
-      : row(reinterpret_cast<float*>(work_memory())),
-        weights(row + (n + 3) / 4 * 4),
-        rest(reinterpret_cast<std::byte*>(weights + (n + 3) / 4 * 4)) {}
-};
-
-/// norm_row() of the residual stream by all workers, bit for bit: the sum of squares in its order. Calls
-/// store(i, value) for i < padded. Not synchronized at the end.
-template <class Store>
-__device__ __forceinline__ void norm_of(const std::uint64_t* x, std::uint32_t n, std::uint32_t padded,
-                                        float eps, const norm_memory& memory, walk& w, Store store) {
-  gather_flagged<worker_threads>(x, n / 2, w.flag, threadIdx.x, [&](std::uint32_t i, const flagged_two& v) {
-    reinterpret_cast<float2*>(memory.row)[i] = {__uint_as_float(v.data(0)), __uint_as_float(v.data(1))};
-  });
-  sync_workers();
+/// norm_of with `Values` values of a thread in registers: all of them, or a wider row is read twice.
+template <std::uint32_t Values, bool All, class Store>
+__device__ __forceinline__ void norm_by(const decode_program& program, const std::uint64_t* x, float eps,
+                                        walk& w, Store store) {
+  const std::uint32_t n = program.width;
+  const auto parts = [&](auto part) {
+    if (threadIdx.x >= row_threads) return;
+    if constexpr (All) {
+      part(threadIdx.x);
+    } else {
+#pragma unroll 1
+      for (std::uint32_t first = threadIdx.x; first < n; first += Values * row_threads) part(first);
+    }
+  };
+  float v[Values];
   float squares = 0.0F;
-  if (threadIdx.x < row_threads) {
-#pragma unroll 4
-    for (std::uint32_t i = threadIdx.x; i < n; i += row_threads)
-      squares = fmaf(memory.row[i], memory.row[i], squares);
-  }
+  parts([&](std::uint32_t first) {
+    gather_floats<row_threads>(x, n, w.flag, first, v);
+#pragma unroll
+    for (std::uint32_t k = 0; k < Values; ++k) squares = fmaf(v[k], v[k], squares);
+  });
   const float scale = rms_scale(block_sum(squares, header().scratch, [] { sync_workers(); }), n, eps);
-  wait_for_rows(w);
-#pragma unroll 2
-  for (std::uint32_t i = threadIdx.x; i < padded; i += worker_threads)
-    store(i, i < n ? __fmul_rn(__fmul_rn(memory.row[i], scale), memory.weights[i]) : 0.0F);
+  wait_for_row(header().norm_barrier, w.norms);
+  const float* const weights = next_norm(program);
+  parts([&](std::uint32_t first) {
+    if constexpr (!All) gather_floats<row_threads>(x, n, w.flag, first, v);
+#pragma unroll
+    for (std::uint32_t k = 0; k < Values; ++k) {
+      const std::uint32_t i = first + k * row_threads;
+      if (i < n) store(i, __fmul_rn(__fmul_rn(v[k], scale), weights[i]));
+    }
+  });
+}
+
+/// norm_row() of the residual stream, bit for bit: each of row_threads threads asks for the values that it
+/// sums. Calls store(i, value) for i < n. Not synchronized at the end.
+template <class Store>
+__device__ __forceinline__ void norm_of(const decode_program& program, const std::uint64_t* x, float eps,
+                                        walk& w, Store store) {
+  if (program.width <= 4 * row_threads)
+    norm_by<4, true>(program, x, eps, w, store);
+  else if (program.width <= 12 * row_threads)
+    norm_by<12, true>(program, x, eps, w, store);
+  else
+    norm_by<8, false>(program, x, eps, w, store);
 }
 
 /// f16 values of the phase before, and zeros up to `padded`, which is a multiple of 64. Not synchronized at
@@ -135,9 +179,11 @@ __device__ __forceinline__ void norm_of(const std::uint64_t* x, std::uint32_t n,
 __device__ __forceinline__ void stage_halfs(const std::uint64_t* from, std::uint32_t n, std::uint32_t padded,
                                             std::uint32_t flag, __half* x) {
   auto* const to = reinterpret_cast<uint2*>(x);
-  gather_flagged<worker_threads>(from, n / 4, flag, threadIdx.x, [&](std::uint32_t i, const flagged_two& v) {
-    to[i] = {v.data(0), v.data(1)};
-  });
+  const auto store = [&](std::uint32_t i, const flagged_two& v) { to[i] = {v.data(0), v.data(1)}; };
+  if (n / 4 <= 4 * worker_threads)
+    gather_pairs<worker_threads, 4>(from, n / 4, flag, threadIdx.x, store);
+  else
+    gather_pairs<worker_threads, 5>(from, n / 4, flag, threadIdx.x, store);
   for (std::uint32_t i = n / 4 + threadIdx.x; i < padded / 4; i += worker_threads) to[i] = {0, 0};
 }
 

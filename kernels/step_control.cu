@@ -8,7 +8,6 @@ namespace orcd::kernels {
 namespace {
 
 constexpr std::uint32_t chunk_threads = 256;
-constexpr std::size_t parameter_bytes_max = 4096;
 static_assert(sizeof(begin_decode_args) <= parameter_bytes_max);
 static_assert(sizeof(begin_chunk_args) <= parameter_bytes_max);
 

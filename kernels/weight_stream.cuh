@@ -63,6 +63,11 @@ __device__ __forceinline__ void write_volatile(T& value, T to) {
   *static_cast<volatile T*>(&value) = to;
 }
 
+/// A worker's first chunk of a phase before which the block had so many.
+__device__ __forceinline__ std::uint32_t first_chunk(std::uint32_t worker, std::uint32_t before) {
+  return (worker + program_warps - before % program_warps) % program_warps;
+}
+
 /// One lane of the loader. It keeps what it needs of its phase in registers: a step is to be short.
 class ring_loader {
  public:
@@ -137,7 +142,7 @@ class ring_loader {
   }
   __device__ __forceinline__ void leave(stream_state& state) {
     before_ += chunks_;
-    next_ = (worker_ + program_warps - before_ % program_warps) % program_warps;
+    next_ = first_chunk(worker_, before_);
     ++phase_;
     entered_ = false;
     write_volatile(state.left[worker_], phase_);
@@ -210,7 +215,7 @@ struct ring_reader {
   /// This worker's chunks of a share of so many.
   [[nodiscard]] __device__ __forceinline__ std::uint32_t mine(std::uint32_t chunks,
                                                               std::uint32_t worker) const {
-    const std::uint32_t first = (worker + program_warps - before % program_warps) % program_warps;
+    const std::uint32_t first = first_chunk(worker, before);
     return (chunks + program_warps - 1 - first) / program_warps;
   }
   /// The next chunk, once it has come.

@@ -93,23 +93,14 @@ __device__ __forceinline__ std::uint32_t read_flagged(const std::uint64_t* from,
   return v[0].data();
 }
 
-/// words[k] = those at `from` + k * stride for k < inside, cleared ones past them. Many are asked for only
-/// when the first are there: then all others are about to come.
+/// words[k] = those at `from` + k * stride for k < inside, cleared ones past them.
 template <std::uint32_t Count, class Words>
 __device__ __forceinline__ void gather(Words (&words)[Count], const std::uint64_t* from, std::uint32_t stride,
                                        std::uint32_t inside, std::uint32_t flag) {
 #pragma unroll
   for (std::uint32_t k = 0; k < Count; ++k) words[k].clear(flag);
-  constexpr bool first_alone = Count > 4;
-  if (inside == 0) return;
-  if constexpr (first_alone) {
-    Words first[1];
-    first[0].load(from);
-    await(first, from, stride, flag);
-    words[0] = first[0];
-  }
 #pragma unroll
-  for (std::uint32_t k = first_alone ? 1 : 0; k < Count; ++k) {
+  for (std::uint32_t k = 0; k < Count; ++k) {
     if (k < inside) words[k].load(from + k * stride);
   }
   await(words, from, stride, flag);

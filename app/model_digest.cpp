@@ -11,8 +11,7 @@ namespace {
 /// The options that change what the same prompt is answered with, spelled out.
 std::string arithmetic_of(const options& opts) {
   std::ostringstream out;
-  out << version() << '\n' << to_string(opts.backend) << '\n' << opts.tokenizer.empty() << std::hexfloat;
-  if (!opts.chat_template.empty()) out << '\n' << opts.chat_template;
+  out << version() << '\n' << to_string(opts.backend) << std::hexfloat;
   const auto put = [&out](const auto& value) {
     out << '\n';
     if (value) out << *value;
@@ -49,9 +48,11 @@ std::optional<std::string> model_digest(std::span<const std::span<const std::byt
   return "sha256:" + hash.finish();
 }
 
-std::string system_fingerprint(const options& opts, const engine::gguf_file& file) {
+std::string system_fingerprint(const options& opts, const engine::gguf_file& file,
+                               const text_digests& texts) {
   engine::sha256 hash;
   hash.update(arithmetic_of(opts));
+  hash.update(texts.tokenizer + "\n" + texts.chat_template + "\n");
   const auto parts = file.parts();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     std::uint64_t header = parts[i].size();

@@ -63,7 +63,6 @@ std::optional<start_failure> worker::open() {
     if (auto failure = check_plan(plan, opts_, physical_memory_bytes())) return failure;
   }
   identity_ = make_identity(opts_, *model_);
-  identity_.system_fingerprint = system_fingerprint(opts_, model_->file);
   const auto trained = model_->spec.spec.context_length;
   if (opts_.context > trained && !opts_.rope.scaling) {
     narrator_.narrate(
@@ -72,6 +71,8 @@ std::optional<start_failure> worker::open() {
         {{"context_tokens", std::uint64_t{opts_.context}}, {"trained_tokens", std::uint64_t{trained}}});
   }
   if (const auto read = read_request_files(); !read) return start_failure{read.error(), {}, {}};
+  identity_.system_fingerprint = system_fingerprint(
+      opts_, model_->file, {model_->tokenizer_digest, chat_ ? chat_->digest() : std::string()});
   make_server();
   auto port = server_->bind();
   if (!port) return start_failure{port.error(), {}, {}};
@@ -135,6 +136,7 @@ void worker::make_server() {
   config.page = !opts_.no_page;
   config.logit_bias = device_->takes_logit_bias();
   config.request_template = opts_.allow_request_template;
+  config.system_tokens_min = opts_.cache_min_tokens;
   config.connections.connections_max = opts_.max_connections;
   config.connections.body_bytes_max = opts_.max_body_bytes;
   server_.emplace(

@@ -149,7 +149,7 @@ class accelerator {
   /// Gives a released slot its pages; steps go on at position held.size(). Both spans are read before it
   /// returns. A slot that takes steps without it, from position 0, uses pages of its own, the n-th slot the
   /// n-th context's worth; release() clears them. That needs a pool of slots * context and nobody else in it.
-  /// Throws accelerator_failure.
+  /// Throws accelerator_failure: the slot may then only be released, and no launched step will be collected.
   virtual void begin(const sequence_start&) {}
 
   /// Zeroes pages, so that whoever gets them next finds nothing of what they held; after every launched step

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "engine/sha256.hpp"
 #include "engine/text/utf8_buffer.hpp"
 
 namespace orcd::engine {
@@ -43,8 +44,13 @@ result<std::string> chat_template_text(const gguf_file& file) {
   return std::string(*text);
 }
 
-chat_format::chat_format(chat_template compiled, boost::json::object special_tokens, output_format output)
-    : template_(std::move(compiled)), special_tokens_(std::move(special_tokens)), output_(output) {
+chat_format::chat_format(chat_template compiled, std::string_view text, boost::json::object special_tokens)
+    : template_(std::move(compiled)),
+      special_tokens_(std::move(special_tokens)),
+      output_(detect_output_format(text)) {
+  sha256 hash;
+  hash.update(text);
+  digest_ = hash.finish();
   if (const auto* bos = special_tokens_.if_contains("bos_token")) {
     if (bos->is_string()) bos_ = std::string(bos->get_string());
   }
@@ -53,7 +59,7 @@ chat_format::chat_format(chat_template compiled, boost::json::object special_tok
 result<chat_format> chat_format::make(std::string_view template_text, boost::json::object special_tokens) {
   auto compiled = chat_template::compile(template_text);
   if (!compiled) return compiled.error();
-  return chat_format(std::move(*compiled), std::move(special_tokens), detect_output_format(template_text));
+  return chat_format(std::move(*compiled), template_text, std::move(special_tokens));
 }
 
 result<chat_format> chat_format::with_template(std::string_view template_text) const {

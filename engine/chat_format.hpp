@@ -38,6 +38,9 @@ class chat_format {
     return template_.mentions(variable);
   }
 
+  /// SHA-256 of the template's text, in hexadecimal digits.
+  [[nodiscard]] const std::string& digest() const noexcept { return digest_; }
+
   /// How a model with this template writes calls and reasoning.
   [[nodiscard]] const output_format& output() const noexcept { return output_; }
 
@@ -46,12 +49,13 @@ class chat_format {
   [[nodiscard]] std::vector<token_id> encode(std::string_view prompt, const tokenizer& vocabulary) const;
 
  private:
-  chat_format(chat_template compiled, boost::json::object special_tokens, output_format output);
+  chat_format(chat_template compiled, std::string_view text, boost::json::object special_tokens);
 
   chat_template template_;
   boost::json::object special_tokens_;
   output_format output_;
   std::string bos_;
+  std::string digest_;
 };
 
 }  // namespace orcd::engine

@@ -2,10 +2,18 @@
 
 #include <utility>
 
+#include "engine/sha256.hpp"
+
 namespace orcd::engine {
 namespace {
 
 constexpr std::int64_t gguf_token_unused = 5;
+
+std::string digest_of(std::string_view text) {
+  sha256 hash;
+  hash.update(text);
+  return hash.finish();
+}
 
 result<std::vector<std::int64_t>> token_types_of(const gguf_file& file, const tokenizer& tokenizer) {
   // A tokenizer.json has its own vocabulary; the file's types say nothing about it.
@@ -20,6 +28,8 @@ result<served_model> open_served_model(const model_source& source) {
   if (!file) return file.error();
   auto vocabulary = make_tokenizer(*file, source.location, source.tokenizer);
   if (!vocabulary) return vocabulary.error();
+  const auto text = tokenizer_file_text(*file, source.location, source.tokenizer);
+  if (!text) return text.error();
   auto spec = load_model(*file, source.context, source.rope);
   if (!spec) return spec.error();
   const auto rows = spec->spec.vocab;
@@ -36,7 +46,8 @@ result<served_model> open_served_model(const model_source& source) {
   plan_for.banned_tokens = banned_tokens(**vocabulary, rows, *types);
   const auto ends = (*vocabulary)->end_of_generation();
   plan_for.end_of_generation.assign(ends.begin(), ends.end());
-  return served_model{std::move(*file), std::move(*vocabulary), std::move(*spec), std::move(plan_for)};
+  return served_model{std::move(*file), std::move(*vocabulary), std::move(*spec), std::move(plan_for),
+                      text->empty() ? std::string() : digest_of(*text)};
 }
 
 std::vector<token_id> banned_tokens(const tokenizer& vocabulary, std::uint32_t rows,

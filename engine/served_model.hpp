@@ -29,7 +29,8 @@ struct served_model {
   gguf_file file;
   std::unique_ptr<engine::tokenizer> tokenizer;
   model spec;
-  accelerator_config plan_for;  ///< slots, context and banned tokens
+  accelerator_config plan_for;   ///< slots, context and banned tokens
+  std::string tokenizer_digest;  ///< SHA-256 of a tokenizer that is not in `file`
 };
 
 /// Errors: model_load_failed, with the file's name.

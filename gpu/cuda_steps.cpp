@@ -200,10 +200,15 @@ void cuda_steps::drop() noexcept {
 
 void cuda_steps::begin(const engine::sequence_start& start) {
   ORCD_ENSURE(!start.pages.empty() && start.held.size() <= extents_.context);
-  if (start.copy) forward_.copy(*start.copy);
-  forward_.set_pages(static_cast<std::uint32_t>(start.slot), start.pages);
-  sampler_.set_history(start.slot, start.held);
   tables_[static_cast<std::size_t>(start.slot)] = table_of::begun;
+  try {
+    if (start.copy) forward_.copy(*start.copy);
+    forward_.set_pages(static_cast<std::uint32_t>(start.slot), start.pages);
+    sampler_.set_history(start.slot, start.held);
+  } catch (const engine::accelerator_failure&) {
+    drop();
+    throw;
+  }
 }
 
 /// For a sequence that was not begun.

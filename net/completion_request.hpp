@@ -57,11 +57,12 @@ struct completion_request {
 /// What a request may ask for, beyond execute_limits.
 struct completion_limits {
   const execute_limits& lengths;
-  std::string_view model;         ///< the only one there is
-  std::uint32_t vocab = 0;        ///< token ids are below
-  std::uint32_t choices_max = 1;  ///< slots
-  bool logit_bias = false;        ///< the accelerator takes biases
-  bool request_template = false;  ///< a request may bring its own template
+  std::string_view model;               ///< the only one there is
+  std::uint32_t vocab = 0;              ///< token ids are below
+  std::uint32_t choices_max = 1;        ///< slots
+  bool logit_bias = false;              ///< the accelerator takes biases
+  bool request_template = false;        ///< a request may bring its own template
+  std::uint32_t system_tokens_min = 1;  ///< shorter system prompts are not kept
 };
 
 /// Errors: invalid_request with the field as param, not_found for another model's name. A field that is null

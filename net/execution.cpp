@@ -64,7 +64,7 @@ void execution::fail(const error& failure) {
   failure_ = failure;
   if (failure.code == errc::inference_timeout) failure_->permanent = config_.deadline_is_final;
   if (stream_over_) return;
-  form_->failed(output_, *failure_);
+  form_->failed(failure_frame_, *failure_);
   stream_over_ = true;
 }
 
@@ -90,6 +90,7 @@ void execution::client_gone(steady_time now) {
   if (job_over_) return;
   gone_ = true;
   output_.clear();
+  failure_frame_.clear();
   cancel(cancel_reason::disconnected, now);
 }
 
@@ -116,9 +117,12 @@ std::optional<cancel_reason> execution::take_cancel() noexcept {
   return cancel_;
 }
 
-std::string execution::take_output(steady_time now) {
-  if (!output_.empty()) last_output_ = now;
-  return std::exchange(output_, {});
+std::string execution::take_output(steady_time now, bool tells_failure) {
+  std::string out = std::exchange(output_, {});
+  const std::string failure = std::exchange(failure_frame_, {});
+  if (tells_failure) out += failure;
+  if (!out.empty()) last_output_ = now;
+  return out;
 }
 
 steady_time execution::next_tick() const noexcept {

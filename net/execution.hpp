@@ -55,8 +55,8 @@ class execution {
   // What to do.
   /// The cancel to hand to the job service, once.
   [[nodiscard]] std::optional<engine::cancel_reason> take_cancel() noexcept;
-  /// Frames to write now.
-  [[nodiscard]] std::string take_output(engine::steady_time now);
+  /// Frames to write now; without the one that tells of this job's failure where another's has told.
+  [[nodiscard]] std::string take_output(engine::steady_time now, bool tells_failure = true);
   [[nodiscard]] std::size_t output_bytes() const noexcept { return output_.size(); }
   /// When tick() is next needed, at the latest.
   [[nodiscard]] engine::steady_time next_tick() const noexcept;
@@ -87,6 +87,7 @@ class execution {
   engine::token_stream text_;
   std::unique_ptr<job_output> form_;
   std::string output_;
+  std::string failure_frame_;
   engine::job_stats stats_;
   engine::steady_time last_output_;
   engine::steady_time cancelled_at_{};

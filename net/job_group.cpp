@@ -40,7 +40,7 @@ std::string job_group::take_output(steady_time now) {
   const execution* const failure = failed();
   std::string last;
   for (execution& run : runs_) {
-    std::string frames = run.take_output(now);
+    std::string frames = run.take_output(now, &run == failure);
     if (over_) continue;
     (&run == failure ? last : out) += frames;
   }

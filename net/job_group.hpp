@@ -36,7 +36,7 @@ class job_group {
   /// The clock; and where one job failed, the others are ended, because the answer is lost.
   void tick(engine::steady_time now);
 
-  /// Frames to write now. A job's failure is the last frame of the stream.
+  /// Frames to write now. One job's failure is the last frame of the stream, however many have failed.
   [[nodiscard]] std::string take_output(engine::steady_time now);
   [[nodiscard]] std::size_t output_bytes() const noexcept;
   [[nodiscard]] engine::steady_time next_tick() const noexcept;

@@ -95,7 +95,9 @@ result<encoded_prompt> encode_chat(const completion_request& asked, const comple
   }
   encoded_prompt out{format.encode(*prompt, context.tokenizer), engine::prompt_digest(*prompt),
                      code_points(*prompt)};
-  out.system_tokens = system_tokens_of(format, asked, *variables, out.tokens, context.tokenizer);
+  // Rendered once where nobody would look at the number.
+  if (out.tokens.size() >= context.limits.system_tokens_min)
+    out.system_tokens = system_tokens_of(format, asked, *variables, out.tokens, context.tokenizer);
   out.frame.format = format.output();
   out.frame.in_reasoning = format.output().think && engine::ends_in_reasoning(*prompt);
   out.frame.may_reason = !ends_after_reasoning(*prompt);

@@ -1,8 +1,10 @@
 #include "net/run_jobs.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <exception>
 #include <utility>
 
+#include "engine/base/ensure.hpp"
 #include "net/job_narration.hpp"
 #include "net/job_stream.hpp"
 #include "net/session.hpp"
@@ -20,37 +22,73 @@ using namespace asio::experimental::awaitable_operators;
 constexpr std::size_t batch_bytes = 64 * 1024;          // events written at once
 constexpr std::size_t pipelined_bytes_max = 16 * 1024;  // what may arrive on a connection that streams
 
-/// The request's place in the map of streams and its jobs' in admission, until their terminal events.
+/// The jobs' places in admission and the request's in the map of streams, from enter() until their terminal
+/// events or, where something is thrown, until then: what was submitted is cancelled.
 class place {
  public:
-  place(service& s, job_stream& stream) : service_(s), stream_(stream) {
-    if (service_.streams.empty()) service_.busy_since = steady_clock::now();
-    service_.streams.emplace(stream.group.id(), &stream);
+  place(service& s, const job_batch& batch) : service_(s), id_(batch.id) {
+    for (const auto& job : batch.jobs) jobs_.push_back(job.job_id);
   }
   place(const place&) = delete;
   place& operator=(const place&) = delete;
-  ~place() { service_.streams.erase(stream_.group.id()); }
-  /// Not in the destructor: frames of a server that was never stopped are destroyed with its
-  /// io_context, when the admission object may be gone.
+  ~place() {
+    if (shown_) service_.streams.erase(id_);
+    // Only then: frames of a server that was never stopped are destroyed with its io_context, when the
+    // admission object may be gone.
+    if (std::uncaught_exceptions() > 0) give_up();
+  }
+
+  /// All jobs and the name of their request, or none.
+  result<void> enter() {
+    auto& admission = service_.context.admission;
+    if (jobs_.size() > 1) {
+      if (const auto reserved = admission.reserve(id_); !reserved) return reserved;
+      reserved_ = true;
+    }
+    for (; entered_ < jobs_.size(); ++entered_) {
+      const auto in = admission.enter(jobs_[entered_]);
+      if (in) continue;
+      leave();
+      return in;
+    }
+    return {};
+  }
+  void show(job_stream& stream) {
+    if (service_.streams.empty()) service_.busy_since = steady_clock::now();
+    shown_ = service_.streams.emplace(id_, &stream).second;
+    ORCD_ENSURE(shown_);
+  }
+  /// The jobs in their order.
+  void submit(engine::job_request job, std::shared_ptr<event_channel> events) {
+    service_.context.jobs.submit(std::move(job), std::move(events));
+    ++submitted_;
+  }
   void leave() {
-    for (const execution& run : stream_.group.runs()) service_.context.admission.leave(run.job_id());
+    auto& admission = service_.context.admission;
+    if (std::exchange(reserved_, false)) admission.unreserve(id_);
+    while (entered_ > 0) admission.leave(jobs_[--entered_]);
   }
 
  private:
-  service& service_;
-  job_stream& stream_;
-};
-
-/// All jobs enter or none.
-result<void> enter_all(engine::admission& admission, const std::vector<engine::job_request>& jobs) {
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const auto entered = admission.enter(jobs[i].job_id);
-    if (entered) continue;
-    while (i > 0) admission.leave(jobs[--i].job_id);
-    return entered;
+  /// A job that cannot be cancelled keeps its place, so that no more are submitted than may be.
+  void give_up() noexcept {
+    try {
+      while (submitted_ > 0) {
+        service_.context.jobs.cancel(jobs_[submitted_ - 1], engine::cancel_reason::disconnected);
+        --submitted_;
+      }
+      leave();
+    } catch (const std::exception&) {
+      return;
+    }
   }
-  return {};
-}
+
+  service& service_;
+  std::string id_;
+  std::vector<std::string> jobs_;
+  std::size_t entered_ = 0, submitted_ = 0;
+  bool reserved_ = false, shown_ = false;
+};
 
 /// Notices that the client closed. Bytes of a next request are kept for later, up to a limit: a plain
 /// peek would see them for ever and never the end behind them.
@@ -180,16 +218,17 @@ asio::awaitable<bool> refuse_jobs(service& s, connection& c, const http_request&
 
 asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& request, job_batch batch) {
   narrate_deadline(s, request, batch);
-  if (const auto entered = enter_all(s.context.admission, batch.jobs); !entered) {
+  place held(s, batch);
+  if (const auto entered = held.enter(); !entered) {
     co_return co_await refuse_jobs(s, c, request, entered.error());
   }
   job_group group(batch.id, std::move(batch.runs), batch.form);
   job_stream stream(s, c, std::move(group), batch.jobs);
   stream.chunked = !request.http_1_0;
-  place held(s, stream);
+  held.show(stream);
   narrate_start(s, request, batch);
   for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
-    s.context.jobs.submit(std::move(batch.jobs[i]), stream.events[i]);
+    held.submit(std::move(batch.jobs[i]), stream.events[i]);
   }
 
   stream.keep_alive = request.keep_alive && !s.draining();

@@ -73,6 +73,7 @@ struct server_config {
   bool page = true;                       ///< GET / answers with a page
   bool logit_bias = false;                ///< the accelerator takes biases
   bool request_template = false;          ///< a request may bring its own chat template
+  std::uint32_t system_tokens_min = 1;    ///< the prefix cache keeps no shorter system prompts
 };
 
 /// What the server serves from; all outlive it.

@@ -71,6 +71,10 @@ class harmony_reader final : public output_reader {
   }
 
   bool in_reasoning() const noexcept override { return place_ == place::reasoning; }
+  bool awaits_mark() const noexcept override {
+    if (place_ == place::arguments) return finished_ || (arguments_.started() && !arguments_.in_string());
+    return place_ == place::between;
+  }
 
  private:
   enum class place { header, reasoning, content, arguments, between };

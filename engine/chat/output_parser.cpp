@@ -35,7 +35,9 @@ output_deltas output_parser::push_mark(std::string_view mark) {
 }
 
 output_deltas output_parser::finish() {
-  self_->scanner.finish([&](std::string_view t) { self_->text(t); });
+  self_->scanner.finish([&](std::string_view t) {
+    if (!self_->reader->awaits_mark()) self_->text(t);
+  });
   self_->reader->end();
   self_->reader->out.finish();
   return self_->reader->out.take();

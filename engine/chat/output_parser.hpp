@@ -5,8 +5,10 @@
 // - The fragments of a call's arguments are together one JSON object, also when the output ends too early
 // (what is
 //   missing is closed) or goes wrong after the call began (the call is closed, the rest is content).
-// - What is no call after all is content, marks included. White space next to marks is not content, all other
-//   bytes come out. Nothing is ever an error.
+// - What is no call after all is content, marks included. White space next to marks is not content, nor is
+// the
+//   beginning of the mark behind a call where the output was cut in it; all other bytes come out. Nothing is
+//   ever an error.
 // Text is UTF-8 from a token_stream. One per output; not thread-safe; no I/O.
 // Source: issue 5 item 3, model-facts 6.5 to 6.7, features.md (c) 11, 13 and 14.
 #pragma once

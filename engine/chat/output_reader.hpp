@@ -16,6 +16,8 @@ class output_reader {
   virtual void mark(std::string_view mark) = 0;
   virtual void end() = 0;
   [[nodiscard]] virtual bool in_reasoning() const noexcept = 0;
+  /// Only a mark can come next: where the output ends with the beginning of one, it was cut and is no text.
+  [[nodiscard]] virtual bool awaits_mark() const noexcept = 0;
 
   delta_writer out;
 };

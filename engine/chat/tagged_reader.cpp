@@ -72,6 +72,14 @@ class tagged_reader final : public output_reader {
 
   void end() override { give_up({}); }
   bool in_reasoning() const noexcept override { return place_ == place::reasoning; }
+  bool awaits_mark() const noexcept override {
+    switch (place_) {
+      case place::between: return true;
+      case place::object: return call_.committed() && !call_.in_string();
+      case place::arguments: return arguments_.started() && !arguments_.in_string();
+      default: return false;
+    }
+  }
 
  private:
   enum class place { content, reasoning, object, between, list, name, call_id, arguments };

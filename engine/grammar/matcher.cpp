@@ -96,10 +96,10 @@ void matcher::walk(std::uint32_t below, config_id from, mask_words& out) {
 }
 
 std::shared_ptr<const wide_tokens> matcher::wide_of(state_id state) {
-  return program_->wide->find({tokens_->number(), state}, [&] {
-    charge(tokens_->nodes());
-    return tokens_->find_wide(program_->states, state);
-  });
+  const auto found = program_->wide->find({tokens_->number(), state},
+                                          [&] { return tokens_->find_wide(program_->states, state); });
+  if (wide_seen_.insert(state).second) charge(tokens_->nodes());
+  return found;
 }
 
 // A position that is followed costs about as much as eight nodes.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/grammar/configurations.hpp"
@@ -57,6 +58,9 @@ class matcher final : public token_constraint {
   config_id at_;
   std::vector<kept_mask> masks_;
   std::size_t next_mask_ = 0;
+  /// Wide states this output has come to. Each is charged once, known already or not: whether an output ends
+  /// by its limits must not depend on what others have asked before.
+  std::unordered_set<state_id> wide_seen_;
   std::uint64_t nodes_ = 0;     ///< looked at
   std::uint64_t accepted_ = 0;  ///< tokens
   bool exhausted_ = false;

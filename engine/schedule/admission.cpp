@@ -14,10 +14,7 @@ admission::admission(admission_limits limits) : limits_(limits) {
 
 result<void> admission::enter(const std::string& job_id) {
   if (draining_) return error(errc::draining, "the worker is draining and takes no new jobs");
-  if (jobs_.contains(job_id)) {
-    return error(errc::duplicate_job, "job_id '" + job_id + "' is in use by a job that has not ended",
-                 "job_id");
-  }
+  if (const auto unused = check_unused(job_id); !unused) return unused;
   const std::size_t capacity = std::size_t{limits_.slots} + limits_.max_queue;
   if (jobs_.size() >= capacity) {
     return error(errc::queue_full, "the worker is full: " + std::to_string(running()) + " of " +
@@ -27,6 +24,17 @@ result<void> admission::enter(const std::string& job_id) {
   }
   jobs_.insert(job_id);
   return {};
+}
+
+result<void> admission::reserve(const std::string& name) {
+  if (const auto unused = check_unused(name); !unused) return unused;
+  names_.insert(name);
+  return {};
+}
+
+result<void> admission::check_unused(const std::string& id) const {
+  if (!jobs_.contains(id) && !names_.contains(id)) return {};
+  return error(errc::duplicate_job, "job_id '" + id + "' is in use by a job that has not ended", "job_id");
 }
 
 void admission::leave(const std::string& job_id) {

@@ -24,6 +24,11 @@ class admission {
 
   /// Errors: draining, duplicate_job, queue_full, asked in this order.
   [[nodiscard]] result<void> enter(const std::string& job_id);
+  /// Takes a name that is no job's, so that no job enters under it: what /cancel calls several jobs by. It
+  /// counts for nothing. Errors: duplicate_job.
+  [[nodiscard]] result<void> reserve(const std::string& name);
+  /// Gives back a reserved name. Unknown ones are ignored.
+  void unreserve(const std::string& name) { names_.erase(name); }
   /// After the job's terminal event; calls the idle handler when it was the last. Unknown ids are
   /// ignored.
   void leave(const std::string& job_id);
@@ -38,11 +43,13 @@ class admission {
   [[nodiscard]] bool contains(const std::string& job_id) const { return jobs_.contains(job_id); }
 
  private:
+  [[nodiscard]] result<void> check_unused(const std::string& id) const;
   void call_if_idle();
 
   admission_limits limits_;
   bool draining_ = false;
   std::unordered_set<std::string> jobs_;
+  std::unordered_set<std::string> names_;  ///< reserved
   std::function<void()> idle_;
 };
 

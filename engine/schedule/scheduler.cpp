@@ -261,6 +261,7 @@ void scheduler::handle_failure(const accelerator_failure& failure) {
     return;
   }
   failure_ = what;
+  beginning_ = nullptr;
   launched_.clear();
   if (config_.on_lost) config_.on_lost(what);
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
@@ -270,9 +271,10 @@ void scheduler::handle_failure(const accelerator_failure& failure) {
   if (config_.on_failure) config_.on_failure(what);
 }
 
-// The seam does not say who asked for the memory: the longest part of the steps in progress is the
-// likeliest, and among equals the job that came last; without a step, it is that of the job being admitted.
+// A job that was being begun has asked for the memory. For a step the seam does not say who has: the longest
+// part of those in progress is the likeliest, and among equals the job that came last.
 scheduler::sequence* scheduler::out_of_memory_victim() noexcept {
+  if (beginning_ != nullptr) return std::exchange(beginning_, nullptr);
   sequence* victim = nullptr;
   if (launched_.empty()) {
     for (const auto& job : slots_) {

@@ -140,6 +140,8 @@ class scheduler {
   std::uint64_t blocked_job_ = 0;    ///< key of the job that found too few pages,
   std::uint64_t blocked_at_ = 0;     ///< and the cache's changes() then
 
+  sequence* beginning_ = nullptr;  ///< the device is being told of this job
+
   std::vector<launched_step> launched_;  ///< oldest first; at most the accelerator's launch_depth()
   // Capacity is kept from step to step.
   std::vector<sequence_step> parts_;  ///< being launched

@@ -49,12 +49,18 @@ bool scheduler::reserve(sequence& job) {
   return true;
 }
 
-/// The copy, which is made once, comes right after reserve(): nobody else has had the page since.
+/// The copy, which is made once, comes right after reserve(): nobody else has had the page since. If this
+/// throws, the job cannot go on: what the copy was to bring is not there, and its page may be another's soon.
 void scheduler::begin(sequence& job) {
   if (!cache_ || job.on_device) return;
+  const auto copy = std::exchange(job.lease.copy, std::nullopt);
+  const std::uint32_t copied = copy ? copy->positions : 0;
+  job.computed -= copied;
   job.on_device = true;
-  device_.begin({slot_id{job.slot}, job.lease.pages, std::span(job.tokens).first(job.position),
-                 std::exchange(job.lease.copy, std::nullopt)});
+  beginning_ = &job;
+  device_.begin({slot_id{job.slot}, job.lease.pages, std::span(job.tokens).first(job.position), copy});
+  beginning_ = nullptr;
+  job.computed += copied;
 }
 
 /// Pages that others have published since the job got its own; no step of the job may be under way.

@@ -56,26 +56,44 @@ result<std::unique_ptr<tokenizer>> from_json_file(const gguf_file& file, const f
   return made;
 }
 
+bool has_tokenizer(const gguf_file& file) {
+  const auto model = file.get_string("tokenizer.ggml.model", "none");
+  if (!model || *model != "none") return true;
+  const auto whole = file.get_string("tokenizer.huggingface.json", "");
+  return whole && !whole->empty();
+}
+
+/// The file that is used beside the model's own; empty where there is none.
+fs::path file_beside(const gguf_file& file, std::string_view model_location, std::string_view path) {
+  std::error_code ec;
+  if (!path.empty()) {
+    const fs::path chosen{std::string(path)};
+    return fs::is_directory(chosen, ec) ? chosen / "tokenizer.json" : chosen;
+  }
+  if (has_tokenizer(file)) return {};
+  const auto where = parse_location(model_location);
+  if (!where || where->where != engine::model_location::kind::path) return {};
+  const fs::path beside = fs::path(where->name).parent_path() / "tokenizer.json";
+  return fs::exists(beside, ec) ? beside : fs::path();
+}
+
 }  // namespace
+
+result<std::string> tokenizer_file_text(const gguf_file& file, std::string_view model_location,
+                                        std::string_view path) {
+  const fs::path beside = file_beside(file, model_location, path);
+  return beside.empty() ? std::string() : read_file(beside);
+}
 
 result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file, std::string_view model_location,
                                                   std::string_view path) {
-  std::error_code ec;
-  if (!path.empty()) {
-    fs::path chosen{std::string(path)};
-    if (fs::is_directory(chosen, ec)) chosen /= "tokenizer.json";
-    return from_json_file(file, chosen);
-  }
+  const fs::path beside = file_beside(file, model_location, path);
+  if (!beside.empty()) return from_json_file(file, beside);
   const auto model = file.get_string("tokenizer.ggml.model", "none");
   if (!model) return model.error();
   if (*model != "none") return make_gguf_tokenizer(file);
   const auto whole = file.get_string("tokenizer.huggingface.json", "");
   if (whole && !whole->empty()) return make_json_tokenizer(*whole, ids_of(file));
-  const auto where = parse_location(model_location);
-  if (where && where->where == engine::model_location::kind::path) {
-    const fs::path beside = fs::path(where->name).parent_path() / "tokenizer.json";
-    if (fs::exists(beside, ec)) return from_json_file(file, beside);
-  }
   return refuse(
       "the model file holds no tokenizer (tokenizer.ggml.model is absent) and there is no "
       "tokenizer.json beside it; name one with --tokenizer");

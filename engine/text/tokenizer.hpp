@@ -63,4 +63,9 @@ class tokenizer {
                                                                 std::string_view model_location,
                                                                 std::string_view path);
 
+/// The tokenizer.json that make_tokenizer reads with the same arguments; empty where the model file has its
+/// own tokenizer.
+[[nodiscard]] result<std::string> tokenizer_file_text(const gguf_file& file, std::string_view model_location,
+                                                      std::string_view path);
+
 }  // namespace orcd::engine

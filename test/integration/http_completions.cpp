@@ -1,6 +1,7 @@
 // Completions of several choices over real sockets and a fake device: left alone, abandoned, reset or out of
 // time at a random moment. Whatever happens, an answer is whole or an error, a stream ends with [DONE] or
 // with an error, and in the end nothing is left. A failing seed is printed.
+#include <algorithm>
 #include <atomic>
 #include <boost/json/parse.hpp>
 #include <boost/test/unit_test.hpp>
@@ -161,6 +162,55 @@ BOOST_AUTO_TEST_CASE(a_whole_answer_keeps_its_connection) {
     BOOST_TEST_REQUIRE(client.read_until("reasoning_tokens\":0}}}", response), response);
     BOOST_TEST(status_of(response) == 200);
   }
+}
+
+BOOST_AUTO_TEST_CASE(the_id_of_several_choices_is_no_job_of_another) {
+  http_options options;
+  options.slots = 3;
+  options.step_delay = 1ms;
+  http_fixture worker(options);
+  http_client client(worker.port());
+  client.send(make_post("/v1/completions",
+                        R"({"prompt":"x","n":2,"max_tokens":2000,"ignore_eos":true,"stream":true})",
+                        "Connection: close\r\n"));
+  std::string stream;
+  BOOST_TEST_REQUIRE(client.read_until("\"id\":\"cmpl-", stream));
+  BOOST_TEST_REQUIRE(client.read_until("\n\n", stream));
+  const auto from = stream.find("\"id\":\"") + 6;
+  const std::string id = stream.substr(from, stream.find('"', from) - from);
+  for (const auto* suffix : {"", "-0", "-1"}) {
+    const auto taken = worker.ask(
+        make_post("/execute", "{\"job_id\":\"" + id + suffix + R"(","prompt":"x","max_tokens":1,"seed":1})"));
+    BOOST_TEST(status_of(taken) == 409, taken);
+  }
+  BOOST_TEST(status_of(worker.ask(make_post("/cancel", "{\"job_id\":\"" + id + "\"}"))) == 202);
+  stream += client.drain();
+  const auto events = events_of(stream);
+  const auto errors = std::count_if(events.begin(), events.end(),
+                                    [](const auto& event) { return event.data.starts_with("{\"error\":"); });
+  BOOST_TEST(errors == 1);
+  BOOST_TEST(events.back().data.starts_with("{\"error\":"));
+  BOOST_TEST(worker.idle());
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_cannot_be_handed_over_keeps_no_place) {
+  http_options options;
+  options.slots = 2;
+  options.max_queue = 0;
+  options.submit_without_memory = 2;
+  http_fixture worker(options);
+  const auto request =
+      make_post("/v1/completions", R"({"prompt":"x","n":2,"max_tokens":900,"ignore_eos":true})",
+                "Connection: close\r\n");
+  const auto ask = [&] {
+    http_client client(worker.port());
+    client.send(request);
+    return client.drain();
+  };
+  BOOST_TEST(ask().empty());
+  BOOST_TEST(worker.idle());
+  BOOST_TEST(status_of(ask()) == 200);
+  BOOST_TEST(worker.idle());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -52,7 +52,9 @@ http_fixture::http_fixture(http_options options)
       device_(device_options(options)),
       work_(io_.get_executor()),
       gpu_(device_, scheduler_options(options), state_),
-      context_{gpu_, admission_, state_, identity_, tokenizer_, narrator_, [this] { server_.begin_drain(); }},
+      jobs_(gpu_, options.submit_without_memory),
+      context_{
+          jobs_, admission_, state_, identity_, tokenizer_, narrator_, [this] { server_.begin_drain(); }},
       server_(io_, make_config(options), context_) {
   state_.set(engine::lifecycle::ready);
   port_ = server_.bind().value();

@@ -6,8 +6,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <new>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/narration.hpp"
@@ -34,8 +37,27 @@ struct http_options {
   std::chrono::microseconds step_delay{100};
   bool cheap_tokens = false;  ///< the next token depends on the length alone: for very long outputs
   std::vector<fake_fault> faults{};
+  std::uint32_t submit_without_memory = 0;  ///< the n-th job finds no memory to be handed over; 1-based
   net::connection_limits connections;
   net::execute_limits execute;
+};
+
+/// Hands on what it is told, but throws bad_alloc in place of the n-th submit.
+class failing_jobs final : public engine::job_service {
+ public:
+  failing_jobs(engine::job_service& jobs, std::uint32_t fails_at) : jobs_(jobs), fails_at_(fails_at) {}
+  void submit(engine::job_request request, std::shared_ptr<engine::event_sink> sink) override {
+    if (++submitted_ == fails_at_) throw std::bad_alloc();
+    jobs_.submit(std::move(request), std::move(sink));
+  }
+  void cancel(const std::string& job_id, engine::cancel_reason reason) override {
+    jobs_.cancel(job_id, reason);
+  }
+
+ private:
+  engine::job_service& jobs_;
+  std::uint32_t fails_at_;
+  std::uint32_t submitted_ = 0;
 };
 
 class http_fixture {
@@ -73,6 +95,7 @@ class http_fixture {
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   gpu::gpu_thread gpu_;
+  failing_jobs jobs_;
   net::server_context context_;
   net::server server_;
   std::uint16_t port_ = 0;

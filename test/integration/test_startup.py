@@ -127,6 +127,18 @@ def test_digest_and_fingerprint(tiny_model):
         assert re.fullmatch('fp_[0-9a-f]{16}', health['system_fingerprint']), health
 
 
+def test_fingerprint_follows_what_a_template_says_and_not_where_it_lies(tiny_model, tmp_path):
+    def fingerprint(path, text):
+        path.write_text(text)
+        with Worker('--model', tiny_model, '--chat-template', path) as worker:
+            worker.wait_event('ready')
+            return worker.get('/health').json()['system_fingerprint']
+
+    first = fingerprint(tmp_path / 'a.jinja', '{{ messages[0].content }}')
+    assert fingerprint(tmp_path / 'a.jinja', '{{ messages[0].content }}!') != first
+    assert fingerprint(tmp_path / 'b.jinja', '{{ messages[0].content }}') == first
+
+
 def test_missing_tokenizer(broken, image):
     error = refuse_model(broken(gguf_edit.without_tokenizer(image)))
     assert 'tokenizer' in error['message']

@@ -70,6 +70,12 @@ engine::result<engine::memory_plan> fake_accelerator::load(const engine::model&,
 void fake_accelerator::begin(const engine::sequence_start& start) {
   check_start(start);
   slot_state& state = at(start.slot);
+  if (++begun_ == options_.begin_out_of_memory) {
+    if (!state.held) ++held_;
+    state.held = true;
+    launched_.clear();
+    throw engine::accelerator_failure(engine::errc::vram_oom, "begin: out of memory");
+  }
   if (start.copy) {
     const auto& from = page(start.copy->from);
     std::copy_n(from.begin(), start.copy->positions, page(start.copy->to).begin());

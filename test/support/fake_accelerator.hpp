@@ -54,6 +54,7 @@ struct fake_options {
   std::chrono::microseconds step_delay{0};          ///< slept per collect, cut short by the interrupt flag
   next_token next;                                  ///< hashed_token when empty
   std::vector<fake_fault> faults;
+  std::uint64_t begin_out_of_memory = 0;  ///< the n-th begin() fails so, after half its work; 1-based
   /// Called when a step is collected, before the interrupt flag is read: a test's place to cancel,
   /// interrupt or move its clock while "the device computes".
   std::function<void()> during_step;
@@ -149,6 +150,7 @@ class fake_accelerator final : public engine::accelerator {
   std::atomic<std::uint64_t> releases_{0};
   bool recording_ = false;
   std::vector<fake_record> records_;
+  std::uint64_t begun_ = 0;
   std::deque<launched> launched_;
 };
 

@@ -173,9 +173,23 @@ BOOST_AUTO_TEST_CASE(it_stops_when_told) {
   BOOST_TEST(!app::model_digest(whole, stop.get_token()).has_value());
 }
 
+// Where the files lie does not matter.
+BOOST_AUTO_TEST_CASE(a_fingerprint_changes_with_the_content_of_tokenizer_and_template_alone) {
+  const auto image = test::make_tiny_model({});
+  const auto file = engine::gguf_file::parse(image, "tiny").value();
+  app::options opts;
+  const auto first = app::system_fingerprint(opts, file, {"1", "2"});
+  opts.tokenizer = "/somewhere/else/tokenizer.json";
+  opts.chat_template = "/somewhere/else/template.jinja";
+  BOOST_TEST(app::system_fingerprint(opts, file, {"1", "2"}) == first);
+  BOOST_TEST(app::system_fingerprint(opts, file, {"3", "2"}) != first);
+  BOOST_TEST(app::system_fingerprint(opts, file, {"1", "3"}) != first);
+  BOOST_TEST(app::system_fingerprint(opts, file, {"12", ""}) != first);
+}
+
 BOOST_AUTO_TEST_CASE(a_fingerprint_changes_with_what_decides_the_answers) {
   const auto of = [](const test::bytes& image, const app::options& opts) {
-    return app::system_fingerprint(opts, engine::gguf_file::parse(image, "tiny").value());
+    return app::system_fingerprint(opts, engine::gguf_file::parse(image, "tiny").value(), {});
   };
   const auto image = test::make_tiny_model({});
   app::options opts;

@@ -153,6 +153,20 @@ const std::vector<expectation> damaged_outputs{
      "<tool_call>{\"name\": \"f\"}</tool_call>",
      {"<tool_call>{\"name\": \"f\"}</tool_call>", "", {}},
      {false, false}},
+    // Cut in the mark behind a call.
+    {hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {}}\n</tool", {"", "", {{"f", "{}"}}}},
+    {hermes, "Hi.<tool_call>{\"name\": \"f\", \"arguments\": {}}<", {"Hi.", "", {{"f", "{}"}}}},
+    {hermes,
+     "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}\n</tool_cal",
+     {"", "", {{"f", "{\"a\": 1}"}}}},
+    {hermes,
+     "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"</tool",
+     {"", "", {{"f", "{\"a\": \"</tool\"}"}}}},
+    {mistral, "[TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL", {"", "", {{"f", "{\"a\": 1}"}}}},
+    {harmony,
+     "<|channel|>commentary to=functions.f<|message|>{\"a\": 1}<|cal",
+     {"", "", {{"f", "{\"a\": 1}"}}}},
+    {hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>a <", {"a <", "", {{"f", "{}"}}}},
 };
 
 const std::vector<expectation> llama_outputs{

@@ -60,6 +60,32 @@ BOOST_AUTO_TEST_CASE(a_costly_schema_comes_to_an_end) {
   for (const std::uint32_t word : m.mask()) BOOST_REQUIRE_EQUAL(word, 0U);
 }
 
+// What another output has looked at already is known, but must not be cheaper: the same request would end by
+// its limits once and not another time.
+BOOST_AUTO_TEST_CASE(whether_an_output_is_too_costly_does_not_depend_on_others) {
+  std::vector<std::string> pieces;
+  for (int i = 0; i < 26 * 26 * 26 * 26; ++i) {
+    std::string piece;
+    for (int rest = i, n = 0; n < 4; ++n, rest /= 26) piece += static_cast<char>('a' + rest % 26);
+    pieces.push_back(std::move(piece));
+  }
+  const piece_tokenizer vocabulary(pieces);
+  const auto table = grammar::make_token_table(vocabulary, vocabulary.vocab_size());
+  boost::json::array branches;
+  for (int i = 0; i < 100; ++i) {
+    branches.push_back(
+        boost::json::object{{"type", "string"}, {"pattern", "^[a-z]*" + std::to_string(i) + "$"}});
+  }
+  const auto program = grammar::compile_json_schema(boost::json::object{{"anyOf", branches}});
+  BOOST_REQUIRE(program.has_value());
+  for (int i = 0; i < 2; ++i) {
+    grammar::matcher m(*program, table);
+    BOOST_REQUIRE(m.accept_text("\""));
+    (void)m.mask();
+    BOOST_TEST(m.failure() != "", "output " << i);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(long_ordinary_outputs_stay_within_the_limits) {
   const auto vocabulary = many_pieces();
   const auto table = grammar::make_token_table(vocabulary, vocabulary.vocab_size());

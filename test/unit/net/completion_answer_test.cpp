@@ -1,5 +1,6 @@
 #include "net/completion_answer.hpp"
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/test/unit_test.hpp>
@@ -450,6 +451,22 @@ BOOST_AUTO_TEST_CASE(silence_is_kept_alive_in_a_stream_only) {
   fixture whole({.stream = false});
   whole.group.tick(begin + 16s);
   BOOST_TEST(whole.out().empty());
+}
+
+BOOST_AUTO_TEST_CASE(jobs_that_fail_together_tell_of_one_failure) {
+  fixture f({.choices = 3});
+  f.start();
+  f.tokens("ab", 1);
+  for (const std::uint32_t choice : {2U, 0U, 1U}) f.fail(errc::cancelled, choice);
+  const auto frames = f.frames();
+  const auto errors =
+      std::count_if(frames.begin(), frames.end(), [](const auto& f) { return f.contains("error"); });
+  BOOST_TEST(errors == 1);
+  BOOST_TEST(frames.back().contains("error"));
+  BOOST_TEST(frames.size() == 3U + 2U + 1U);
+  BOOST_TEST(!f.done);
+  BOOST_TEST(f.group.stream_over());
+  BOOST_TEST(f.out().empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -66,10 +66,12 @@ struct fixture {
     limits.vocab = 257;
     limits.choices_max = 4;
     limits.request_template = true;
+    limits.system_tokens_min = system_tokens_min;
     return prepare_completion(request, kind, {limits, tokenizer, format ? &*format : nullptr, tokens}, wall);
   }
 
   execute_limits lengths;
+  std::uint32_t system_tokens_min = 1;
   bos_tokenizer tokenizer;
   std::optional<engine::chat_format> format;
   http_request request;
@@ -161,6 +163,9 @@ BOOST_AUTO_TEST_CASE(what_the_prefix_cache_is_told) {
   request.body = R"({"messages":[{"role":"system","content":"be"},{"role":"user","content":"abc"}]})";
   // BOS, [system] and the text.
   BOOST_TEST(prepare(completion_kind::chat)->jobs[0].cache.system_tokens == 11U);
+  system_tokens_min = 100;
+  BOOST_TEST(prepare(completion_kind::chat)->jobs[0].cache.system_tokens == 0U);
+  system_tokens_min = 1;
   use("{% if messages | length < 2 %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}");
   BOOST_TEST(prepare(completion_kind::chat)->jobs[0].cache.system_tokens == 0U);
   request.imc_id = std::string(300, 'x');

@@ -53,6 +53,19 @@ BOOST_AUTO_TEST_CASE(an_id_is_refused_while_its_job_lives) {
   BOOST_TEST(gate.enter("a").has_value());
 }
 
+BOOST_AUTO_TEST_CASE(a_reserved_name_is_no_job_and_no_job_gets_it) {
+  admission gate({.slots = 1, .max_queue = 0});
+  BOOST_TEST(gate.reserve("group").has_value());
+  BOOST_TEST(gate.running() == 0U);
+  BOOST_TEST((refused(gate, "group") == errc::duplicate_job));
+  BOOST_TEST(gate.reserve("group").has_error());
+  BOOST_TEST(gate.enter("a").has_value());
+  BOOST_TEST(gate.reserve("a").has_error());
+  gate.unreserve("group");
+  gate.leave("a");
+  BOOST_TEST(gate.enter("group").has_value());
+}
+
 BOOST_AUTO_TEST_CASE(a_duplicate_is_named_as_such_even_when_full) {
   admission gate({.slots = 1, .max_queue = 0});
   BOOST_TEST(gate.enter("a").has_value());

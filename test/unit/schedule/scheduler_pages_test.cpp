@@ -210,4 +210,27 @@ BOOST_AUTO_TEST_CASE(no_slot_starves_while_long_prompts_keep_coming) {
   b.finish();
 }
 
+// The page that the copy was to fill must not be taken for one that holds the prompt, by nobody later.
+BOOST_AUTO_TEST_CASE(a_begin_that_runs_out_of_memory_costs_the_job_that_begins_and_leaves_no_false_page) {
+  pages_bench b(24, 2);
+  b.options.launch_depth = 2;
+  b.options.begin_out_of_memory = 3;
+  b.up();
+  b.submit("a", prompt_of(10), 2);
+  b.finish();
+  const auto running = b.submit("long", prompt_of(30, 50), 12);
+  b.steps(8);
+  const auto failed = b.submit("b", prompt_of(10), 20);
+  b.finish();
+  expect_error(*failed, errc::vram_oom);
+  expect_end(*running, finish_reason::length);
+  expect_tokens(*running, b.device->expected(prompt_of(30, 50), 12));
+  BOOST_TEST(b.degraded.size() == 1U);
+  BOOST_TEST(b.free_pages_are_clear());
+  const auto again = b.submit("c", prompt_of(10), 20);
+  b.finish();
+  expect_tokens(*again, b.device->expected(prompt_of(10), 20));
+  BOOST_TEST(again->stats().tokens_cached > 8U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

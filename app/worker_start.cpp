@@ -134,7 +134,6 @@ void worker::make_server() {
   config.keys = std::move(keys_);
   config.cors_origins = opts_.cors_origins;
   config.page = !opts_.no_page;
-  config.logit_bias = device_->takes_logit_bias();
   config.request_template = opts_.allow_request_template;
   config.system_tokens_min = opts_.cache_min_tokens;
   config.connections.connections_max = opts_.max_connections;

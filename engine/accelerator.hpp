@@ -136,9 +136,6 @@ class accelerator {
   /// results do not depend on it.
   [[nodiscard]] virtual std::uint32_t chunk_tokens() const noexcept = 0;
 
-  /// Whether sampling_params::biases have an effect.
-  [[nodiscard]] virtual bool takes_logit_bias() const noexcept { return false; }
-
   /// Steps that may be launched before the first of them is collected; at least one, the same after
   /// load(). More than one lets the device go on while the host looks at the tokens.
   [[nodiscard]] virtual std::uint32_t launch_depth() const noexcept { return 1; }

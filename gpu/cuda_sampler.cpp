@@ -1,8 +1,10 @@
 #include "gpu/cuda_sampler.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
+#include "engine/base/ensure.hpp"
 #include "gpu/step_results.hpp"
 #include "kernels/page_control.hpp"
 
@@ -18,15 +20,18 @@ sampler_layout::sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::ui
   ticket = plan.reserve(sizeof(std::uint32_t));
   ends = plan.reserve((vocab + 31) / 32 * sizeof(std::uint32_t));
   allowed = plan.reserve(std::uint64_t{slots} * ((vocab + 31) / 32) * sizeof(std::uint32_t));
+  biases = plan.reserve(std::uint64_t{slots} * kernels::sample_biases_max * sizeof(kernels::sample_bias));
   results = plan.reserve(result_ring_bytes(slots));
   end = plan.bytes();
 }
 
 cuda_sampler::cuda_sampler(const sampler_layout& layout, const vram_arena& arena,
-                           const forward_buffers& shared, std::uint32_t vocab, std::uint32_t context,
-                           cudaStream_t stream)
+                           const forward_buffers& shared, std::uint32_t vocab, std::uint32_t slots,
+                           std::uint32_t context, cudaStream_t stream)
     : ends_(arena.at<std::uint32_t>(layout.ends)),
       allowed_(arena.at<std::uint32_t>(layout.allowed)),
+      biases_(arena.at<kernels::sample_bias>(layout.biases)),
+      biases_of_(slots),
       device_results_(arena.at<kernels::sample_result>(layout.results)),
       stream_(stream) {
   to_.steps = shared.steps;
@@ -41,6 +46,8 @@ cuda_sampler::cuda_sampler(const sampler_layout& layout, const vram_arena& arena
   args_.asked = to_.asked;
   args_.banned = shared.banned;
   args_.allowed = allowed_;
+  args_.biases = biases_;
+  for (auto& there : biases_of_) there.reserve(kernels::sample_biases_max);
   args_.history = to_.history;
   args_.history_stride = context;
   args_.slots = to_.slots;
@@ -80,6 +87,22 @@ void cuda_sampler::write_mask(engine::slot_id slot, engine::token_mask mask) {
   const std::size_t words = (args_.vocab + 31) / 32;
   write(reinterpret_cast<std::int32_t*>(allowed_ + static_cast<std::size_t>(slot) * words), words,
         [&](std::size_t i) { return i < mask.size() ? static_cast<std::int32_t>(mask[i]) : 0; });
+}
+
+void cuda_sampler::write_biases(engine::slot_id slot, std::span<const engine::token_bias> biases) {
+  static_assert(sizeof(kernels::sample_bias) == 2 * sizeof(std::int32_t));
+  auto& there = biases_of_[static_cast<std::size_t>(slot)];
+  const auto same = [](const auto& a, const auto& b) { return a.token == b.token && a.bias == b.bias; };
+  if (std::equal(biases.begin(), biases.end(), there.begin(), there.end(), same)) return;
+  ORCD_ENSURE(biases.size() <= kernels::sample_biases_max);
+  for (std::size_t i = 1; i < biases.size(); ++i) ORCD_ENSURE(biases[i - 1].token < biases[i].token);
+  there.clear();
+  auto* const to = biases_ + static_cast<std::size_t>(slot) * kernels::sample_biases_max;
+  write(reinterpret_cast<std::int32_t*>(to), 2 * biases.size(), [&](std::size_t i) {
+    const auto& entry = biases[i / 2];
+    return i % 2 == 0 ? entry.token : std::bit_cast<std::int32_t>(entry.bias);
+  });
+  there.assign(biases.begin(), biases.end());
 }
 
 void cuda_sampler::begin_decode(std::span<const decode_part> parts, std::uint32_t ticket) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/accelerator.hpp"
 #include "gpu/arena_plan.hpp"
@@ -18,7 +19,7 @@ namespace orcd::gpu {
 struct sampler_layout {
   sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::uint32_t context, std::uint64_t from);
 
-  std::uint64_t asked, slot_states, history, ticket, ends, allowed, results;
+  std::uint64_t asked, slot_states, history, ticket, ends, allowed, biases, results;
   std::uint64_t end = 0;  ///< of the last buffer
 };
 
@@ -42,7 +43,7 @@ class cuda_sampler {
  public:
   /// `arena` holds layout.end bytes, zeroed. Results go to `results`.
   cuda_sampler(const sampler_layout& layout, const vram_arena& arena, const forward_buffers& shared,
-               std::uint32_t vocab, std::uint32_t context, cudaStream_t stream);
+               std::uint32_t vocab, std::uint32_t slots, std::uint32_t context, cudaStream_t stream);
 
   /// Tokens that end a sequence.
   void set_ends(std::span<const engine::token_id> tokens);
@@ -53,6 +54,8 @@ class cuda_sampler {
   void set_history(engine::slot_id slot, std::span<const engine::token_id> tokens);
   /// Enqueues the writing of what may be chosen in a slot; a mask that is too short allows no more.
   void write_mask(engine::slot_id slot, engine::token_mask mask);
+  /// Enqueues the writing of what is added to logits in a slot, unless that is there already.
+  void write_biases(engine::slot_id slot, std::span<const engine::token_bias> biases);
   /// Enqueues the writing of a decode step's columns.
   void begin_decode(std::span<const decode_part> parts, std::uint32_t ticket);
   /// The same of a prompt chunk; `sample` is null unless its last token asks for the next.
@@ -69,7 +72,9 @@ class cuda_sampler {
   kernels::step_target to_;
   kernels::sample_args args_;
   std::uint32_t* ends_;
-  std::uint32_t* allowed_;  ///< [slots][words]
+  std::uint32_t* allowed_;                                  ///< [slots][words]
+  kernels::sample_bias* biases_;                            ///< [slots][sample_biases_max]
+  std::vector<std::vector<engine::token_bias>> biases_of_;  ///< what was written there, by slot
   kernels::sample_result* device_results_;
   cudaStream_t stream_;
 };

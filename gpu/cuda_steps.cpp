@@ -30,7 +30,7 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
       stream_(stream),
       depth_(launch_depth_for(extents.slots)),
       sampler_(layout, work, {forward.steps(), forward.sample_rows(), forward.logits(), forward.banned()},
-               vocab, extents.context, stream),
+               vocab, extents.slots, extents.context, stream),
       ring_(extents.slots, depth_, options.pinned, sampler_.device_results()),
       sampled_slots_(depth_),
       filled_(extents.slots, 0),
@@ -105,6 +105,9 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
     if (part.sample != nullptr && !part.sample->allowed.empty()) {
       ORCD_ENSURE(!part.tokens.empty());
       sampler_.write_mask(part.slot, part.sample->allowed);
+    }
+    if (part.sample != nullptr && !part.sample->params->biases.empty()) {
+      sampler_.write_biases(part.slot, part.sample->params->biases);
     }
     auto& filled = filled_[static_cast<std::size_t>(part.slot)];
     filled = std::max(filled, part.position + part.count());

@@ -107,7 +107,6 @@ class host_backend final : public engine::accelerator {
   }
   const char* name() const noexcept override { return "host"; }
   bool resident() const noexcept override { return false; }
-  bool takes_logit_bias() const noexcept override { return true; }
   std::uint64_t vram_bytes() const noexcept override { return 0; }
 
  private:

@@ -11,6 +11,7 @@ namespace {
 constexpr std::uint32_t depth_wanted = 2;
 static_assert(kernels::sample_columns_max * sizeof(kernels::sample_result) <= result_ring_bytes_max);
 static_assert(kernels::top_logprobs_max == engine::top_logprobs_max);
+static_assert(kernels::sample_biases_max == engine::logit_biases_max);
 
 }  // namespace
 
@@ -26,7 +27,8 @@ std::uint64_t result_ring_bytes(std::uint32_t slots) noexcept {
 kernels::sample_request device_request(const engine::sample_request& asked, std::uint32_t result) {
   const engine::sampling_params& p = *asked.params;
   ORCD_ENSURE(p.repeat_last_n <= kernels::sample_window_max && asked.draw >= 0.0 && asked.draw < 1.0);
-  ORCD_ENSURE(asked.top_logprobs <= kernels::top_logprobs_max);
+  ORCD_ENSURE(asked.top_logprobs <= kernels::top_logprobs_max &&
+              p.biases.size() <= kernels::sample_biases_max);
   const auto draw = static_cast<std::uint64_t>(asked.draw * 0x1.0p53);
   return {.temperature = p.temperature,
           .top_k = p.top_k,
@@ -42,7 +44,8 @@ kernels::sample_request device_request(const engine::sample_request& asked, std:
           .remaining = asked.remaining,
           .stop_at_end = asked.stop_at_end ? 1U : 0U,
           .result = result,
-          .masked = asked.allowed.empty() ? 0U : 1U};
+          .masked = asked.allowed.empty() ? 0U : 1U,
+          .biases = static_cast<std::uint32_t>(p.biases.size())};
 }
 
 engine::sampled_token sampled_from(engine::slot_id slot, const kernels::sample_result& result) {

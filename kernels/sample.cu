@@ -39,6 +39,7 @@ class column_sampler : private column_scores {
     load(asked);
     if (request().logprobs != 0) measure_raw();
     if (args_.banned != nullptr || is_masked()) ban();
+    if (request().biases != 0 && args_.biases != nullptr) add_biases();
     if (request().window != 0 && args_.history != nullptr) penalise();
     const std::uint64_t best = likeliest();
     std::int32_t token = -1;
@@ -259,8 +260,8 @@ class column_sampler : private column_scores {
 /// What needs no look at the logits: a column that is computed in vain, or one that is plainly greedy.
 __device__ bool answer_at_once(const sample_args& a, std::uint32_t column, const sample_column& asked) {
   const sample_request& r = asked.request;
-  const bool known =
-      a.keys != nullptr && r.temperature == 0.0F && r.window == 0 && r.logprobs == 0 && r.masked == 0;
+  const bool known = a.keys != nullptr && r.temperature == 0.0F && r.window == 0 && r.logprobs == 0 &&
+                     r.masked == 0 && r.biases == 0;
   if (asked.active != 0 && !known) return false;
   if (blockIdx.x % sample_blocks != 0 || threadIdx.x != 0) return true;
   sample_result& out = a.results[r.result];

@@ -1,6 +1,6 @@
-// The next token of each column, chosen on the device: penalties, temperature, top_k, top_p, min_p and the
-// draw of engine/sampling/sampling.hpp, bit for bit, and the numbers that log probabilities are made of.
-// Sums are integers (units of 2^-40 of the likeliest token's weight) and every f32 operation is a single
+// The next token of each column, chosen on the device: biases, penalties, temperature, top_k, top_p, min_p
+// and the draw of engine/sampling/sampling.hpp, bit for bit, and the numbers that log probabilities are made
+// of. Sums are integers (units of 2^-40 of the likeliest token's weight) and every f32 operation is a single
 // IEEE one, so that nothing depends on the launch shape.
 //
 // The kernel also keeps each slot's state, so that the next step can be enqueued before the host knows
@@ -20,6 +20,7 @@ inline constexpr std::uint32_t sample_vocab_max = 344'064;  ///< whose scores fi
 inline constexpr std::uint32_t sample_window_max = 4'096;   ///< look-back tokens
 inline constexpr std::uint32_t sample_columns_max = 256;
 inline constexpr std::uint32_t top_logprobs_max = 20;
+inline constexpr std::uint32_t sample_biases_max = 1'024;  ///< of a slot
 
 /// What one column asks for. The fields of engine::sampling_params, and what becomes of the token.
 struct sample_request {
@@ -38,6 +39,13 @@ struct sample_request {
   std::uint32_t stop_at_end = 1;  ///< end-of-generation tokens end the sequence
   std::uint32_t result = 0;       ///< index into sample_args::results
   std::uint32_t masked = 0;       ///< 1: only what sample_args::allowed has for the slot may be chosen
+  std::uint32_t biases = 0;       ///< entries of the slot in sample_args::biases that are added
+};
+
+/// Added to a token's logit; ids outside the vocabulary are ignored.
+struct sample_bias {
+  std::int32_t token = -1;
+  float bias = 0.0F;
 };
 
 /// One column of a step that samples, as the device holds it.
@@ -81,6 +89,7 @@ struct sample_args {
   const std::uint32_t* banned = nullptr;  ///< bit per id, [(vocab + 31) / 32]; or null
   /// [slots][(vocab + 31) / 32] bit per id that may be chosen; or null
   const std::uint32_t* allowed = nullptr;
+  const sample_bias* biases = nullptr;    ///< [slots][sample_biases_max], a slot's tokens distinct; or null
   const std::uint32_t* ends = nullptr;    ///< like `banned`, tokens that end a sequence; or null
   const std::int32_t* history = nullptr;  ///< [slots][history_stride], token by position; null: no windows
   std::uint32_t history_stride = 0;

@@ -1,5 +1,5 @@
 // One column's scores: the logits in shared memory, banned tokens and those of the look-back window changed.
-// Source: engine/sampling/sampling.cpp (copy_choosable, apply_penalties).
+// Source: engine/sampling/sampling.cpp (copy_choosable, add_biases, apply_penalties).
 #pragma once
 
 #include <cmath>
@@ -68,6 +68,18 @@ class column_scores {
         const std::uint32_t i = w * 32 + __ffs(static_cast<int>(bits)) - 1;
         if (i < slice_.count) slice_.scores[i] = -INFINITY;
       }
+    }
+    __syncthreads();
+  }
+
+  /// Each token is one thread's.
+  __device__ void add_biases() {
+    __syncthreads();
+    const sample_bias* biases =
+        args_.biases + static_cast<std::uint64_t>(own_.asked.slot) * sample_biases_max;
+    for (std::uint32_t i = threadIdx.x; i < request().biases; i += sample_threads) {
+      const std::uint32_t id = static_cast<std::uint32_t>(biases[i].token) - slice_.first;
+      if (id < slice_.count) slice_.scores[id] = __fadd_rn(slice_.scores[id], biases[i].bias);
     }
     __syncthreads();
   }

@@ -232,11 +232,10 @@ result<void> completion_fields::take_count(value_ref value) {
 result<void> completion_fields::take_logit_bias(value_ref value) {
   if (!value.is_object()) return wrong_kind("an object", value);
   const auto& biases = value.get_object();
-  if (biases.size() > logit_biases_max) {
-    return refuse("may have " + std::to_string(logit_biases_max) + " tokens, it has " +
+  if (biases.size() > engine::logit_biases_max) {
+    return refuse("may have " + std::to_string(engine::logit_biases_max) + " tokens, it has " +
                   std::to_string(biases.size()));
   }
-  if (!biases.empty() && !limits_.logit_bias) return refuse("is not supported by this worker's backend");
   for (const auto& bias : biases) {
     const std::string_view key = bias.key();
     std::uint32_t id = 0;
@@ -251,6 +250,11 @@ result<void> completion_fields::take_logit_bias(value_ref value) {
     if (!amount) return amount.error();
     request_.sampling.biases.push_back({static_cast<engine::token_id>(id), *amount});
   }
+  auto& list = request_.sampling.biases;
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
+  const auto twice = std::adjacent_find(list.begin(), list.end(),
+                                        [](const auto& a, const auto& b) { return a.token == b.token; });
+  if (twice != list.end()) return refuse("names token " + std::to_string(twice->token) + " twice");
   return {};
 }
 

@@ -23,7 +23,6 @@
 namespace orcd::net {
 
 constexpr std::size_t completion_stops_max = 4;
-constexpr std::size_t logit_biases_max = 1'024;
 constexpr std::size_t messages_max = 4'096;
 constexpr float logit_bias_max = 100.0F;
 
@@ -60,7 +59,6 @@ struct completion_limits {
   std::string_view model;               ///< the only one there is
   std::uint32_t vocab = 0;              ///< token ids are below
   std::uint32_t choices_max = 1;        ///< slots
-  bool logit_bias = false;              ///< the accelerator takes biases
   bool request_template = false;        ///< a request may bring its own template
   std::uint32_t system_tokens_min = 1;  ///< shorter system prompts are not kept
 };

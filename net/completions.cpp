@@ -56,7 +56,6 @@ completion_context completion_context_of(const service& s) {
   completion_limits limits{s.config.execute, identity.model_name};
   limits.vocab = s.context.tokenizer.vocab_size();
   limits.choices_max = identity.slots;
-  limits.logit_bias = s.config.logit_bias;
   limits.request_template = s.config.request_template;
   limits.system_tokens_min = s.config.system_tokens_min;
   return {limits, s.context.tokenizer, s.context.chat, s.context.tokens};

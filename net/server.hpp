@@ -71,7 +71,6 @@ struct server_config {
   api_keys keys;                          ///< none: every request is served
   std::vector<std::string> cors_origins;  ///< see cors.hpp; empty: no page of another origin
   bool page = true;                       ///< GET / answers with a page
-  bool logit_bias = false;                ///< the accelerator takes biases
   bool request_template = false;          ///< a request may bring its own chat template
   std::uint32_t system_tokens_min = 1;    ///< the prefix cache keeps no shorter system prompts
 };

@@ -23,6 +23,9 @@
 
 namespace orcd::engine {
 
+/// Tokens of one request that may have a bias.
+inline constexpr std::size_t logit_biases_max = 1'024;
+
 /// Added to a token's logit before anything else looks at it.
 struct token_bias {
   token_id token = -1;
@@ -39,7 +42,7 @@ struct sampling_params {
   float presence_penalty = 0.0F;     ///< subtracted once per token in the window
   float frequency_penalty = 0.0F;    ///< subtracted per occurrence in the window
   std::uint32_t repeat_last_n = 64;  ///< look-back window in tokens of prompt + output; 0 = off
-  /// Only where the accelerator takes them; ids outside the vocabulary are ignored.
+  /// At most logit_biases_max, ids ascending and each once; those outside the vocabulary are ignored.
   std::vector<token_bias> biases{};
 
   [[nodiscard]] bool penalises() const noexcept {

@@ -47,7 +47,6 @@ void check_completion(std::string_view body, net::completion_kind kind) {
   net::completion_limits limits{lengths, "m"};
   limits.vocab = 1'000;
   limits.choices_max = 4;
-  limits.logit_bias = true;
   const auto request = net::parse_completion(body, kind, limits);
   if (!request) {
     ORCD_ENSURE(!request.error().message.empty());
@@ -58,7 +57,7 @@ void check_completion(std::string_view body, net::completion_kind kind) {
               request->max_tokens.value_or(1) <= lengths.tokens_out_max);
   ORCD_ENSURE(request->top_logprobs <= engine::top_logprobs_max && !request->chat_template);
   ORCD_ENSURE(request->stop.size() <= net::completion_stops_max);
-  ORCD_ENSURE(request->sampling.biases.size() <= net::logit_biases_max);
+  ORCD_ENSURE(request->sampling.biases.size() <= engine::logit_biases_max);
   for (const auto& bias : request->sampling.biases) ORCD_ENSURE(bias.token >= 0 && bias.token < 1'000);
   for (const auto id : request->prompt_tokens) ORCD_ENSURE(id >= 0 && id < 1'000);
   ORCD_ENSURE(kind == net::completion_kind::text || !request->messages.empty());

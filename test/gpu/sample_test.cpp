@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -124,6 +125,10 @@ class sample_bench {
       asked_[c].request.result = columns_ - 1 - c;
       asked_[c].request.masked = random_.one_in(3) ? 1 : 0;
     }
+    biases_.assign(std::size_t{columns_} * kernels::sample_biases_max, {0, 1e30F});
+    for (std::uint32_t c = 0; c < columns_; ++c) {
+      if (random_.one_in(2)) add_biases(c);
+    }
     // From a few tokens to almost all.
     masks_.assign(std::size_t{columns_} * words(), 0);
     const std::uint64_t sparsity = random_.pick({1ULL, 2ULL, 20ULL, 2000ULL});
@@ -149,12 +154,30 @@ class sample_bench {
         BOOST_ERROR(what << ": token " << got.token << ", not " << expected << "; vocab " << vocab_
                          << " column " << c << " T " << p.temperature << " k " << p.top_k << " p " << p.top_p
                          << " min " << p.min_p << " window " << window << " rep " << p.repetition_penalty
-                         << " banned " << banned_.size() << " masked " << asked_[c].request.masked << " draw "
-                         << draws_[c]);
+                         << " banned " << banned_.size() << " biases " << p.biases.size() << " masked "
+                         << asked_[c].request.masked << " draw " << draws_[c]);
       }
       if (asked_[c].request.logprobs != 0 && expected >= 0) check_logprobs(row, got, c);
       ++checked;
     }
+  }
+
+  /// Up to the most that a slot may have, ids ascending; one of them is outside the vocabulary.
+  void add_biases(std::uint32_t column) {
+    const auto most = random_.pick({1U, 7U, 300U, kernels::sample_biases_max});
+    std::vector<token_id> ids(vocab_);
+    std::iota(ids.begin(), ids.end(), 0);
+    std::shuffle(ids.begin(), ids.end(), random_.engine);
+    ids.resize(std::min(vocab_, most - 1));
+    ids.push_back(static_cast<token_id>(vocab_));
+    std::sort(ids.begin(), ids.end());
+    auto& list = params_[column].biases;
+    for (const token_id id : ids) {
+      const float bias = random_.one_in(3) ? random_.pick({-100.0F, 100.0F, 0.0F}) : random_.uniform(-3, 3);
+      biases_[std::size_t{column} * kernels::sample_biases_max + list.size()] = {id, bias};
+      list.push_back({id, bias});
+    }
+    asked_[column].request.biases = static_cast<std::uint32_t>(list.size());
   }
 
   /// Column 0 is plainly greedy, 1 too but nothing can be chosen, 2 is not active; others look for
@@ -163,6 +186,9 @@ class sample_bench {
     for (std::uint32_t c = 0; c < columns_; ++c) {
       params_[c] = {.temperature = c < 4 ? 0.0F : 0.7F};
       asked_[c].request = request_of(params_[c], draws_[c], c == 3 ? 5 : 0);
+      // Greedy, but its key knows nothing of biases.
+      if (c == 4) params_[c].temperature = asked_[c].request.temperature = 0.0F;
+      if (c == 4) add_biases(c);
       asked_[c].request.result = columns_ - 1 - c;
     }
     asked_[2].active = 0;
@@ -251,6 +277,8 @@ class sample_bench {
     if (!banned_.empty()) args.banned = banned.data();
     const device_array<std::uint32_t> masks{std::span<const std::uint32_t>(masks_)};
     args.allowed = masks.data();
+    const device_array<kernels::sample_bias> biases{std::span<const kernels::sample_bias>(biases_)};
+    args.biases = biases.data();
     args.keys = keys;
     BOOST_REQUIRE_EQUAL(kernels::launch_sample(args, nullptr), cudaSuccess);
     return results.read();
@@ -275,7 +303,8 @@ class sample_bench {
   std::vector<engine::sampling_params> params_;
   std::vector<double> draws_;
   std::vector<kernels::sample_column> asked_;
-  std::vector<std::uint32_t> masks_;  ///< [columns][words]
+  std::vector<std::uint32_t> masks_;          ///< [columns][words]
+  std::vector<kernels::sample_bias> biases_;  ///< [columns][sample_biases_max]
 };
 
 }  // namespace

@@ -75,6 +75,11 @@ struct scheduled_limits {
     job.sampling.frequency_penalty = 0.4F;
     job.sampling.repeat_last_n = 1 + number * 3 % 40;
   }
+  if (number % 7 >= 5) {
+    for (std::uint32_t id = number; id < limits.vocab; id += 13) {
+      job.sampling.biases.push_back({static_cast<engine::token_id>(id), id % 2 == 0 ? 2.5F : -1.0F});
+    }
+  }
   return job;
 }
 

@@ -26,7 +26,8 @@ BOOST_AUTO_TEST_CASE(a_request_keeps_every_field) {
                                        .repetition_penalty = 1.5F,
                                        .presence_penalty = 0.25F,
                                        .frequency_penalty = -0.5F,
-                                       .repeat_last_n = 33};
+                                       .repeat_last_n = 33,
+                                       .biases = {{1, 2.0F}, {5, -1.0F}}};
   const auto got = gpu::device_request({.params = &params,
                                         .draw = 0.75,
                                         .remaining = 9,
@@ -48,6 +49,7 @@ BOOST_AUTO_TEST_CASE(a_request_keeps_every_field) {
   BOOST_TEST(got.remaining == 9U);
   BOOST_TEST(got.stop_at_end == 0U);
   BOOST_TEST(got.result == 3U);
+  BOOST_TEST(got.biases == 2U);
 }
 
 BOOST_AUTO_TEST_CASE(no_penalties_mean_no_window_and_the_last_draw_fits) {

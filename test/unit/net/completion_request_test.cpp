@@ -14,7 +14,6 @@ struct parser {
     completion_limits out{lengths, "served"};
     out.vocab = 300;
     out.choices_max = 4;
-    out.logit_bias = biases;
     out.request_template = templates;
     return out;
   }
@@ -38,7 +37,6 @@ struct parser {
   std::string refused(const std::string& more) const { return refused(completion_kind::chat, more); }
 
   execute_limits lengths;
-  bool biases = true;
   bool templates = false;
 };
 
@@ -185,9 +183,14 @@ BOOST_AUTO_TEST_CASE(contradictions_are_refused) {
              "chat_template_kwargs");
 }
 
-BOOST_AUTO_TEST_CASE(a_backend_without_biases_refuses_them) {
-  biases = false;
-  BOOST_TEST(refused(R"(,"logit_bias":{"1":1})") == "logit_bias");
+BOOST_AUTO_TEST_CASE(biases_are_sorted_and_a_token_has_one) {
+  const auto r = chat(R"(,"logit_bias":{"30":1,"4":-1,"007":2})");
+  BOOST_TEST_REQUIRE(r.sampling.biases.size() == 3U);
+  BOOST_TEST(r.sampling.biases[0].token == 4);
+  BOOST_TEST(r.sampling.biases[1].token == 7);
+  BOOST_TEST(r.sampling.biases[1].bias == 2.0F);
+  BOOST_TEST(r.sampling.biases[2].token == 30);
+  BOOST_TEST(refused(R"(,"logit_bias":{"7":1,"8":1,"07":2})") == "logit_bias");
   chat(R"(,"logit_bias":{})");
 }
 

@@ -22,9 +22,11 @@ std::vector<engine::callable> callables_of(const output_demand& demand) {
     one.name = std::string(function.at("name").as_string());
     if (!demand.function.empty() && one.name != demand.function) continue;
     const auto* parameters = function.if_contains("parameters");
-    if (parameters != nullptr && !parameters->is_null()) one.parameters = parameters;
     const auto* strict = function.if_contains("strict");
     one.strict = strict != nullptr && *strict == json::value(true);
+    // Where nothing is demanded, the other functions' parameters are for the model to follow.
+    const bool binds = one.strict || demand.rule != output_rule::open;
+    if (binds && parameters != nullptr && !parameters->is_null()) one.parameters = parameters;
     out.push_back(std::move(one));
   }
   return out;
@@ -39,6 +41,8 @@ result<grammar_program> compile_demand(const grammar_order& order) {
   if (demand.rule == output_rule::calls) {
     return engine::make_call_grammar(order.frame, offered, *order.tokens);
   }
+  if (demand.rule == output_rule::open)
+    return engine::make_open_grammar(order.frame, callables, *order.tokens);
   engine::grammar::schema_options options;
   options.strict = demand.strict;
   return engine::make_response_grammar(order.frame, demand.schema.is_null() ? nullptr : &demand.schema,
@@ -54,6 +58,7 @@ std::string key_of(const grammar_order& order) {
   add(frame.format.think);
   add(frame.in_reasoning);
   add(frame.may_reason);
+  if (demand.rule == output_rule::open) key += 'o';
   if (demand.rule == output_rule::json) {
     key += 'r';
     add(demand.strict);

@@ -75,6 +75,11 @@ result<void> check_type(const json::object& object, const std::string& place, st
   return refuse_field(place + ".type", "must be '" + std::string(type) + "'");
 }
 
+bool is_strict(const json::value& tool) {
+  const auto* strict = tool.at("function").as_object().if_contains("strict");
+  return strict != nullptr && *strict == json::value(true);
+}
+
 /// One tool; returns its name.
 result<std::string> check_tool(const json::value& tool, const std::string& place) {
   constexpr std::array<std::string_view, 2> known = {"type", "function"};
@@ -117,7 +122,10 @@ result<void> read_choice(const json::value& choice, const std::set<std::string>&
     out.tools.clear();
     return {};
   }
-  if (choice.is_null() || choice == json::value("auto")) return {};
+  if (choice.is_null() || choice == json::value("auto")) {
+    if (std::any_of(out.tools.begin(), out.tools.end(), is_strict)) out.rule = output_rule::open;
+    return {};
+  }
   if (names.empty()) return refuse_field(place, "must be 'none' or 'auto' where there are no tools");
   out.rule = output_rule::calls;
   if (choice == json::value("required")) return {};

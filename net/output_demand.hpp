@@ -26,6 +26,7 @@ struct output_constraints {
 enum class output_rule {
   none,   ///< any text
   calls,  ///< calls of tools
+  open,   ///< any text, in which the calls of strict functions are valid
   json,   ///< an object, or what a schema describes; where there are tools, that or calls
 };
 

@@ -114,6 +114,15 @@ result<encoded_prompt> encode(completion_request& asked, const completion_contex
                         code_points(*asked.prompt)};
 }
 
+/// The field that asks for a rule.
+const char* field_of(output_rule rule) {
+  switch (rule) {
+    case output_rule::calls: return "tool_choice";
+    case output_rule::open: return "tools";
+    default: return "response_format";
+  }
+}
+
 /// Calls are read only where there are tools; Harmony's frame is read always.
 message_form form_of(const completion_request& asked, const engine::output_frame& frame) {
   message_form out;
@@ -163,11 +172,14 @@ result<prepared_completion> prepare_completion(const http_request& request, comp
   const auto session = read_session(request);
   if (!session) return session.error();
   if (asked->demand.rule != output_rule::none && context.tokens == nullptr) {
-    const bool calls = asked->demand.rule == output_rule::calls;
-    return refuse_field(calls ? "tool_choice" : "response_format", "cannot be enforced by this worker");
+    return refuse_field(field_of(asked->demand.rule), "cannot be enforced by this worker");
   }
   auto prompt = encode(*asked, context);
   if (!prompt) return prompt.error();
+  // Without a format of calls there is none that could have other arguments.
+  if (asked->demand.rule == output_rule::open && prompt->frame.format.calls == engine::call_format::none) {
+    asked->demand.rule = output_rule::none;
+  }
   const bool chat = kind == completion_kind::chat;
   const auto max_tokens = fit_to_context(asked->max_tokens, prompt->tokens.size(), lengths,
                                          {chat ? "messages" : "prompt", asked->max_tokens_field});

@@ -1,6 +1,6 @@
 // Grammars of whole outputs: the frame that a format puts around tool calls or a structured answer, with the
-// schemas inside. For tool_choice "required" or named, and for response_format; what output_parser then reads
-// always has the calls or the content that was promised.
+// schemas inside. For tool_choice "required" or named, for strict functions, and for response_format; what
+// output_parser then reads always has the calls or the content that was promised.
 //
 // Reasoning may come first where the format has it (<think>, Harmony's analysis) and is free text without a
 // limit of its own. Any thread. Errors: invalid_request, with the schema's path (grammar.hpp).
@@ -44,6 +44,13 @@ struct offered_calls {
 /// One call of one of the tools, or several.
 [[nodiscard]] result<std::shared_ptr<const grammar::program>> make_call_grammar(
     const output_frame& frame, const offered_calls& offered, const grammar::token_table& tokens);
+
+/// Any output, in which no call of a strict tool has other than valid arguments: what opens a call is
+/// followed by the rest of one. Calls of the other tools are kept to objects only where the format needs it
+/// to find the end of a call (hermes, mistral, and llama3 for a call with a known name). An object that
+/// llama3 would take for a call of an unknown function cannot come.
+[[nodiscard]] result<std::shared_ptr<const grammar::program>> make_open_grammar(
+    const output_frame& frame, std::span<const callable> tools, const grammar::token_table& tokens);
 
 /// An answer that is valid under `schema`, or any JSON object when it is null; where tools are offered, that
 /// or calls.

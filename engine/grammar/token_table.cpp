@@ -81,8 +81,10 @@ token_table::token_table(const tokenizer& vocabulary, std::uint32_t rows) {
     std::string& text = texts_[row];
     const bool control = vocabulary.is_control(id);
     vocabulary.append_bytes(id, text, true);
-    // Bytes that spell the mark are in no text, and must not spell a mark.
-    if (text.empty() || text.find(token_mark) != std::string::npos) continue;
+    // The byte of the mark must not spell one; another that is in no text either stands for it, so that only
+    // text that is free has the token.
+    std::replace(text.begin(), text.end(), token_mark, '\xFE');
+    if (text.empty()) continue;
     if (vocabulary.is_end_of_generation(id)) continue;
     const bool special = control || is_framed(text, "<|", "|>");
     const bool is_marked = special || looks_like_tag(text);

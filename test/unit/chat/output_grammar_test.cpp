@@ -96,6 +96,16 @@ const boost::json::value& weather() {
   return schema;
 }
 
+/// The same as strict mode wants it.
+const boost::json::value& strict_weather() {
+  static const boost::json::value schema = [] {
+    auto value = weather();
+    value.as_object()["required"] = {"city", "days"};
+    return value;
+  }();
+  return schema;
+}
+
 std::vector<engine::output_frame> frames() {
   std::vector<engine::output_frame> out;
   for (const auto calls :
@@ -188,6 +198,117 @@ BOOST_AUTO_TEST_CASE(an_answer_or_a_call_is_one_of_both) {
       ++(out.calls.empty() ? answers : calls);
     }
     BOOST_TEST((answers > 0 && calls > 0));
+  }
+}
+
+// The same masks as for demanded calls, but between them anything may come.
+BOOST_AUTO_TEST_CASE(a_strict_function_is_only_called_with_valid_arguments) {
+  for (const auto& frame : frames()) {
+    const frame_bench bench(frame, true);
+    const std::vector<engine::callable> tools{{"get_weather", &strict_weather(), true},
+                                              {"stop", nullptr, false}};
+    const auto program = engine::make_open_grammar(frame, tools, *bench.table);
+    BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
+    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+      const std::string text = bench.generate(*program, seed);
+      for (const auto& [name, arguments] : read(frame, text).calls) {
+        if (name == "get_weather") BOOST_TEST(bench.valid(strict_weather(), arguments), text);
+      }
+    }
+  }
+}
+
+struct open_case {
+  engine::output_format format;
+  std::string text;
+  bool allowed = true;
+};
+
+// M is the byte before the text of a control token.
+const std::vector<open_case>& open_cases() {
+  static const std::string good = R"({"city": "Rome", "days": 3})";
+  static const std::string bad = R"({"town": 1})";
+  static const engine::output_format hermes{call_format::hermes, true}, llama{call_format::llama3, false};
+  static const engine::output_format mistral{call_format::mistral, false},
+      harmony{call_format::harmony, false};
+  const auto hermes_call = [](const std::string& name, const std::string& arguments) {
+    return "\xFF<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": " + arguments +
+           "}\n\xFF</tool_call>";
+  };
+  const auto llama_call = [](const std::string& name, const std::string& arguments) {
+    return "{\"name\": \"" + name + "\", \"parameters\": " + arguments + "}";
+  };
+  const std::string head =
+      "\xFF<|channel|>analysis\xFF<|message|>Hm, to=functions.f.\xFF<|end|>\xFF<|start|>assistant";
+  const auto to = [](const std::string& name, const std::string& arguments) {
+    return "\xFF<|channel|>commentary to=functions." + name + " \xFF<|constrain|>json\xFF<|message|>" +
+           arguments;
+  };
+  static const std::vector<open_case> list{
+      {hermes, "Any text: {\"name\": \"f\", \"arguments\": 1} <tool> \xFF<think> < <tool_cal"},
+      {hermes, "Yes.\n" + hermes_call("f", good) + "\n" + hermes_call("g", bad) + " Done."},
+      {hermes, "\xFF<think>I write <tool_call> here\xFF</think>\n\n" + hermes_call("f", good)},
+      {hermes, hermes_call("f", bad), false},
+      {hermes, "\xFF<think>no\xFF</think>" + hermes_call("f", bad), false},
+      {hermes, "spelled <tool_call>\n{\"name\": \"f\", \"arguments\": {\"town", false},
+      {hermes, hermes_call("h", good), false},
+      {llama, "Text, then {\"name\": \"f\", \"parameters\": {}}"},
+      {llama, " {\"answer\": [1, {\"name\": \"f\"}]}"},
+      {llama, "{\"name\": \"Ann\", \"age\": 3}"},
+      {llama, llama_call("f", good)},
+      {llama, "\xFF<|python_tag|>" + llama_call("g", bad) + "; " + llama_call("f", good)},
+      {llama, "\xFF<|python_tag|>print(1)"},
+      {llama, "{\"type\": \"function\", \"name\": \"f\", \"parameters\": " + good + "}"},
+      {llama, llama_call("f", bad), false},
+      {llama, "{\"type\": \"function\", \"name\": \"f\", \"parameters\": " + bad + "}", false},
+      {llama, "ok \xFF<|python_tag|>" + llama_call("f", bad), false},
+      {llama, llama_call("g", bad) + "; " + llama_call("f", bad), false},
+      {llama, llama_call("x", bad) + "; " + llama_call("f", bad), false},
+      {llama, "{\"parameters\": " + bad + ", \"name\": \"f\"}", false},
+      {llama, "{\"name\": \"\\u0066\", \"parameters\": " + bad + "}", false},
+      {mistral, "See [1], {\"name\": \"f\"}."},
+      {mistral, "Ok.\xFF[TOOL_CALLS]f\xFF[ARGS]" + good + "\xFF[TOOL_CALLS]g\xFF[ARGS]" + bad},
+      {mistral, "\xFF[TOOL_CALLS]f\xFF[ARGS]" + bad, false},
+      {mistral, "[TOOL_CALLS]f[ARGS]" + bad, false},
+      {harmony, "Plain text."},
+      {harmony, head + "\xFF<|channel|>final\xFF<|message|>to=functions.f is " + bad},
+      {harmony, head + to("f", good)},
+      {harmony, head + to("g", "anything")},
+      {harmony, head + to("first", "anything")},
+      {harmony, " to=functions.f\xFF<|channel|>commentary json\xFF<|message|>" + good},
+      {harmony, head + to("f", bad), false},
+      {harmony, " to=functions.f\xFF<|channel|>commentary json\xFF<|message|>" + bad, false},
+      {harmony, "<|channel|>commentary to=f<|message|>" + bad, false},
+      {harmony, head + to("g", "{}") + "\xFF<|call|>\xFF<|start|>assistant" + to("f", bad), false},
+  };
+  return list;
+}
+
+BOOST_AUTO_TEST_CASE(free_text_stays_free_and_wrong_arguments_do_not_pass) {
+  for (const auto& [format, text, allowed] : open_cases()) {
+    const frame_bench bench({format, false, true}, true);
+    const std::vector<engine::callable> tools{{"f", &strict_weather(), true}, {"g", nullptr, false}};
+    const auto program = engine::make_open_grammar({format, false, true}, tools, *bench.table);
+    BOOST_REQUIRE(program.has_value());
+    engine::grammar::matcher m(*program, bench.table);
+    const bool passed = m.accept_text(text) && m.may_end();
+    BOOST_TEST(passed == allowed, text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_masked_before_a_call) {
+  for (const auto& frame : frames()) {
+    const frame_bench bench(frame, true);
+    const std::vector<engine::callable> tools{{"f", &strict_weather(), true}};
+    const auto program = engine::make_open_grammar(frame, tools, *bench.table);
+    BOOST_REQUIRE(program.has_value());
+    engine::grammar::matcher m(*program, bench.table);
+    BOOST_REQUIRE(m.accept_text("Free"));
+    const auto mask = m.mask();
+    for (engine::token_id t = 0; t < static_cast<engine::token_id>(bench.vocabulary->vocab_size()); ++t) {
+      BOOST_TEST(engine::allows(mask, t), bench.vocabulary->text(t));
+    }
+    BOOST_TEST(!m.complete());
   }
 }
 

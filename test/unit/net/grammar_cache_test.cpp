@@ -53,6 +53,23 @@ BOOST_AUTO_TEST_CASE(strict_is_passed_on) {
   BOOST_TEST(!compile_demand(order).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(without_a_demand_strict_functions_alone_are_held_to_their_schemas) {
+  const auto order_with = [](const std::string& more) {
+    grammar_order out = call_of("null");
+    out.demand.rule = output_rule::open;
+    out.demand.tools = json::parse(R"([{"type":"function","function":{"name":"f","parameters":{"not":{}})" +
+                                   more + R"(}},{"type":"function","function":{"name":"g"}}])")
+                           .as_array();
+    return out;
+  };
+  BOOST_TEST(compile_demand(order_with("")).has_value());
+  const auto strict = compile_demand(order_with(R"(,"strict":true)"));
+  BOOST_TEST_REQUIRE(!strict.has_value());
+  BOOST_TEST(strict.error().param == "tools");
+  BOOST_TEST(strict.error().message.starts_with("tool \"f\": #"));
+  BOOST_TEST(key_of(order_with("")) != key_of(call_of(R"({"not":{}})")));
+}
+
 BOOST_AUTO_TEST_CASE(a_named_function_is_the_only_one) {
   auto order = call_of(R"({"not":{}})");
   BOOST_TEST(!compile_demand(order).has_value());

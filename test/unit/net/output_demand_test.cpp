@@ -34,7 +34,10 @@ BOOST_AUTO_TEST_SUITE(output_demands)
 
 BOOST_AUTO_TEST_CASE(what_each_choice_means) {
   const std::string two = "[" + weather + R"(,{"type":"function","function":{"name":"time"}}])";
-  BOOST_TEST((check(two)->rule == output_rule::none));
+  BOOST_TEST((check(two)->rule == output_rule::open));
+  BOOST_TEST((check(R"([{"type":"function","function":{"name":"time"}}])")->rule == output_rule::none));
+  BOOST_TEST((check(two, "\"none\"")->rule == output_rule::none));
+  BOOST_TEST((check(two, "\"auto\"", R"({"type":"json_object"})")->rule == output_rule::json));
   BOOST_TEST(check(two, "\"auto\"")->tools.size() == 2U);
   BOOST_TEST(check(two, "\"none\"")->tools.empty());
   BOOST_TEST((check(two, "\"required\"")->rule == output_rule::calls));

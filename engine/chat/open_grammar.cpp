@@ -1,0 +1,222 @@
+// Outputs that are free but for the calls in them. Each format is a regular text around the calls: what opens
+// one is taken out of the free text, and only the grammar of a call goes on from there. Sigma is every byte,
+// the one that stands before a control token's text included, so that free text has every token.
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/chat/frame_builder.hpp"
+
+namespace orcd::engine {
+
+namespace {
+
+using grammar::choice;
+using grammar::expr;
+using grammar::literal;
+using grammar::optional;
+using grammar::sequence;
+
+expr many(expr part) {
+  return grammar::repeat(std::move(part), 0, grammar::unbounded);
+}
+expr any_byte() {
+  return grammar::byte_range(0, 255);
+}
+expr bytes_of(std::string_view list) {
+  grammar::byte_set set;
+  for (const char c : list) set.set(static_cast<unsigned char>(c));
+  return grammar::one_of(set);
+}
+expr bytes_but(std::string_view list) {
+  grammar::byte_set set;
+  for (const char c : list) set.set(static_cast<unsigned char>(c));
+  return grammar::one_of(~set);
+}
+expr any() {
+  return many(any_byte());
+}
+expr space() {
+  return many(bytes_of(" \n\t\r"));
+}
+expr holds(expr part) {
+  return sequence({any(), std::move(part), any()});
+}
+expr begins(expr part) {
+  return sequence({std::move(part), any()});
+}
+expr words(std::initializer_list<std::string_view> list) {
+  std::vector<expr> out;
+  for (const auto word : list) out.push_back(literal(word));
+  return choice(std::move(out));
+}
+
+class open_builder {
+ public:
+  /// `about` says which tool's schema was looked at when something is thrown.
+  open_builder(frame_builder& pieces, std::span<const callable> tools, std::string& about) : pieces_(pieces) {
+    for (const callable& tool : tools) {
+      about = "tool \"" + tool.name + "\": ";
+      tools_.push_back({tool, pieces.as_rule(pieces.valid(tool.parameters, tool.strict))});
+    }
+    about.clear();
+  }
+
+  [[nodiscard]] expr output() {
+    switch (pieces_.frame().format.calls) {
+      case call_format::hermes: return after_reasoning(between_calls("<tool_call>", hermes_call()));
+      case call_format::llama3: return after_reasoning(llama3());
+      case call_format::mistral: return after_reasoning(between_calls("[TOOL_CALLS]", mistral_call()));
+      case call_format::harmony: return harmony();
+      case call_format::none: break;
+    }
+    return any();
+  }
+
+ private:
+  struct tool {
+    callable what;
+    expr arguments;
+  };
+
+  [[nodiscard]] expr without(const expr& part) { return pieces_.difference(any(), part); }
+  /// The mark as a token or spelled, where no free text is before it that could take the token's first byte.
+  [[nodiscard]] expr either(std::string_view text) const {
+    return choice({pieces_.mark(text), literal(text)});
+  }
+
+  /// Reasoning is free, whatever it holds, and is looked for until there is content.
+  [[nodiscard]] expr after_reasoning(const expr& text) {
+    if (!pieces_.frame().format.think) return text;
+    auto& rules = pieces_.rules();
+    const expr inside = without(holds(literal("</think>")));
+    const grammar::rule_id whole = rules.declare("#");
+    const expr reasoned = sequence({inside, optional(sequence({literal("</think>"), grammar::call(whole)}))});
+    rules.define(whole, choice({text, sequence({space(), either("<think>"), reasoned})}));
+    return pieces_.frame().in_reasoning ? reasoned : grammar::call(whole);
+  }
+
+  [[nodiscard]] expr between_calls(std::string_view mark, const expr& call) {
+    const expr free = without(holds(literal(mark)));
+    return pieces_.as_rule(sequence({free, many(sequence({literal(mark), call, free}))}));
+  }
+
+  [[nodiscard]] expr any_object(std::string_view key) const {
+    std::vector<expr> out;
+    for (const auto& t : tools_) out.push_back(frame_builder::object_of(t.what, key, t.arguments));
+    return pieces_.as_rule(choice(std::move(out)));
+  }
+
+  [[nodiscard]] expr hermes_call() const {
+    const expr line = optional(literal("\n"));
+    return sequence({line, any_object("arguments"), line, either("</tool_call>")});
+  }
+
+  [[nodiscard]] expr mistral_call() const {
+    const expr gap = optional(literal(" "));
+    if (pieces_.has_arguments_mark()) {
+      std::vector<expr> out;
+      for (const auto& t : tools_)
+        out.push_back(sequence({literal(t.what.name), either("[ARGS]"), t.arguments}));
+      return pieces_.as_rule(choice(std::move(out)));
+    }
+    const expr one = any_object("arguments");
+    const expr more = sequence({literal(", "), one});
+    return sequence({gap, literal("["), one, grammar::repeat(more, 0, parallel_calls_max - 1), literal("]")});
+  }
+
+  // A call is an object where an output, or what follows a mark, begins. An object with other members is an
+  // answer, and free. What output_parser would take for a call without such a beginning (a name that no tool
+  // has or that is escaped, arguments before the name) may not come.
+  [[nodiscard]] expr llama3() {
+    constexpr std::string_view mark = "<|python_tag|>";
+    const expr name = words({"\"name\"", "\"function\""});
+    const expr colon = sequence({space(), literal(":"), space()});
+    const expr text =
+        sequence({literal("\""), many(choice({bytes_but("\"\\"), sequence({literal("\\"), any_byte()})})),
+                  literal("\"")});
+    const expr type = sequence({literal("\"type\""), colon, text, space(), literal(","), space()});
+    const expr head = sequence({space(), literal("{"), space(), many(type)});
+    const expr second = words({"\"parameters\"", "\"arguments\"", "\"type\"", "\"id\""});
+    const expr plain_name = sequence({literal("\""), many(bytes_but("\"\\"))});
+    const expr ends = choice(
+        {literal("\\"), sequence({literal("\""), space(),
+                                  choice({literal("}"), sequence({literal(","), space(), second})})})});
+    const expr wrong = sequence({head, choice({words({"\"parameters\"", "\"arguments\"", "\"id\""}),
+                                               sequence({literal("\"type\""), colon, bytes_but("\" \n\t\r")}),
+                                               sequence({name, colon, plain_name, ends})})});
+    std::vector<expr> openings{wrong}, calls;
+    for (const auto& t : tools_) {
+      const expr opening = sequence({head, name, colon, literal("\"" + t.what.name + "\"")});
+      openings.push_back(opening);
+      const expr gap = optional(literal(" "));
+      calls.push_back(
+          sequence({opening, literal(","), gap, literal("\"parameters\":"), gap, t.arguments, literal("}")}));
+    }
+    const expr call = pieces_.as_rule(choice(std::move(calls)));
+    const expr next = sequence({space(), optional(literal(";")), space()});
+    const expr after = without(choice({begins(sequence({next, literal("{")})), holds(literal(mark))}));
+    const expr chain =
+        sequence({call, many(sequence({optional(sequence({space(), literal(";")})), call})), after});
+    const expr opened = choice(std::move(openings));
+    const expr rest = choice({without(choice({begins(opened), holds(literal(mark))})), chain});
+    expr first = rest;
+    if (pieces_.frame().format.think) {
+      const expr think =
+          sequence({space(), optional(bytes_of({&grammar::token_mark, 1})), literal("<think>")});
+      first = choice({without(choice({begins(opened), begins(think), holds(literal(mark))})), chain});
+    }
+    return pieces_.as_rule(sequence({first, many(sequence({literal(mark), rest}))}));
+  }
+
+  // Headers and bodies in turn. A header that names a strict function is followed by its arguments.
+  [[nodiscard]] expr harmony() {
+    std::vector<expr> recipients, calls;
+    std::vector<std::pair<expr, expr>> strict;
+    for (const auto& t : tools_) {
+      if (!t.what.strict) continue;
+      const expr to =
+          sequence({literal("to="), space(), optional(literal("functions.")), literal(t.what.name)});
+      recipients.push_back(to);
+      strict.emplace_back(to, t.arguments);
+    }
+    const std::string edge = std::string(" \n\t\r<") + grammar::token_mark;
+    const expr to = choice(std::move(recipients));
+    const expr message = literal("<|message|>");
+    const expr header =
+        without(choice({holds(choice({message, sequence({to, bytes_of(edge)})})), sequence({any(), to})}));
+    const expr rest = without(
+        choice({begins(bytes_but(edge)),
+                holds(words({"<|message|>", "to=", "<|start|>", "<|end|>", "<|call|>", "<|return|>"}))}));
+    const expr next = words({"<|start|>", "<|channel|>"});
+    const expr body = without(holds(next));
+    for (const auto& [recipient, arguments] : strict) {
+      calls.push_back(sequence({recipient, rest, message, arguments}));
+    }
+    const expr call = pieces_.as_rule(choice(std::move(calls)));
+    const expr part = pieces_.as_rule(
+        sequence({header, optional(choice({sequence({message, body}), sequence({call, body})}))}));
+    return sequence({part, many(sequence({next, part}))});
+  }
+
+  frame_builder& pieces_;
+  std::vector<tool> tools_;
+};
+
+}  // namespace
+
+result<std::shared_ptr<const grammar::program>> make_open_grammar(const output_frame& frame,
+                                                                  std::span<const callable> tools,
+                                                                  const grammar::token_table& tokens) {
+  std::string about;
+  try {
+    frame_builder pieces(frame, tokens);
+    open_builder builder(pieces, tools, about);
+    return pieces.finish(builder.output());
+  } catch (const grammar::grammar_failure& failure) {
+    return error(errc::invalid_request, about + failure.where + ": " + failure.what, "tools");
+  }
+}
+
+}  // namespace orcd::engine

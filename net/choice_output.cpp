@@ -42,6 +42,7 @@ class choice_output final : public job_output {
   }
 
   bool token(std::string& out, const output_token& token) override {
+    tokens_ = token.index + 1;
     text_bytes_ += token.text.size();
     if (!token.logprobs.empty()) keep(token);
     if (!reader_) {
@@ -67,6 +68,7 @@ class choice_output final : public job_output {
     }
     choice_.reason = over_ ? engine::finish_reason::stop : reason;
     choice_.stats = stats;
+    tokens_ = stats.tokens_out;
     if (!identity_.stream) {
       if (identity_.logprobs) choice_.logprobs = render_logprobs(identity_.kind, entries_, vocabulary_);
       return;
@@ -176,7 +178,7 @@ class choice_output final : public job_output {
     out += ",\"finish_reason\":";
     out += finish;
     out += '}';
-    out += answer_->chunk_tail();
+    out += answer_->chunk_tail(tokens_);
     out += "\n\n";
   }
 
@@ -187,6 +189,7 @@ class choice_output final : public job_output {
   const engine::tokenizer& vocabulary_;
   engine::call_format format_;
   std::optional<message_reader> reader_;  ///< where there is anything to part
+  std::uint32_t tokens_ = 0;              ///< so far
   bool over_ = false;                     ///< the reader has ended the output
   std::vector<logprob_entry> entries_;    ///< of a stream: those whose text was not sent yet
   std::size_t text_bytes_ = 0;            ///< of the text that was set free

@@ -63,8 +63,16 @@ std::string_view completion_answer::choice::finish_reason() const noexcept {
   return called ? std::string_view("tool_calls") : std::string_view(to_string(reason));
 }
 
-std::string_view completion_answer::chunk_tail() const noexcept {
-  return identity_.include_usage ? "],\"usage\":null}" : "]}";
+std::string completion_answer::chunk_tail(std::uint32_t tokens) const {
+  if (!identity_.include_usage) return "]}";
+  if (!identity_.usage_in_chunks) return "],\"usage\":null}";
+  std::string out = "],\"usage\":";
+  json_object json(out);
+  json.integer("prompt_tokens", identity_.prompt_tokens)
+      .integer("completion_tokens", tokens)
+      .integer("total_tokens", std::uint64_t{identity_.prompt_tokens} + tokens);
+  json.close();
+  return out + "}";
 }
 
 std::string completion_answer::usage() const {

@@ -24,6 +24,8 @@ struct completion_identity {
   std::string system_fingerprint;
   bool stream = false;
   bool include_usage = false;
+  bool usage_in_chunks = false;     ///< with include_usage
+  std::uint32_t prompt_tokens = 0;  ///< for usage_in_chunks
   bool logprobs = false;
   std::uint32_t choices = 1;
 };
@@ -53,8 +55,8 @@ class completion_answer {
 
   /// The opening of a chunk, up to and with "choices":[.
   [[nodiscard]] const std::string& chunk_head() const noexcept { return chunk_head_; }
-  /// What stands between the choices of a chunk and its end.
-  [[nodiscard]] std::string_view chunk_tail() const noexcept;
+  /// What stands between the choices of a chunk and its end; `tokens` are those of its choice so far.
+  [[nodiscard]] std::string chunk_tail(std::uint32_t tokens) const;
 
   /// The last frames of a stream: the usage, if asked for, and [DONE].
   [[nodiscard]] std::string closing() const;

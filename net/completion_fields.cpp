@@ -287,11 +287,14 @@ result<void> completion_fields::take_stream_options(value_ref value) {
       if (const auto off = take_only_false(option.value()); !off) return off;
       continue;
     }
-    if (option.key() != "include_usage") return refuse("is not supported");
+    const bool running = option.key() == "continuous_usage_stats";
+    if (!running && option.key() != "include_usage") return refuse("is not supported");
     const auto truth = flag(option.value());
     if (!truth) return truth.error();
-    request_.include_usage = *truth;
+    (running ? request_.usage_in_chunks : request_.include_usage) = *truth;
   }
+  field_ = "stream_options.continuous_usage_stats";
+  if (request_.usage_in_chunks && !request_.include_usage) return refuse("needs 'include_usage': true");
   return {};
 }
 

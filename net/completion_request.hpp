@@ -45,7 +45,8 @@ struct completion_request {
   std::vector<std::string> stop;
   std::uint32_t choices = 1;
   bool stream = false;
-  bool include_usage = false;  ///< a last chunk with the usage; streams only
+  bool include_usage = false;    ///< a last chunk with the usage; streams only
+  bool usage_in_chunks = false;  ///< and in each chunk that of its choice so far
   bool logprobs = false;
   std::uint32_t top_logprobs = 0;
   bool ignore_eos = false;

@@ -22,6 +22,8 @@ completion_identity identity_of(const service& s, const prepared_completion& pre
   out.system_fingerprint = s.context.identity.system_fingerprint;
   out.stream = prepared.asked.stream;
   out.include_usage = prepared.asked.include_usage;
+  out.usage_in_chunks = prepared.asked.usage_in_chunks;
+  out.prompt_tokens = static_cast<std::uint32_t>(prepared.jobs.front().prompt.size());
   out.logprobs = prepared.asked.logprobs;
   out.choices = prepared.asked.choices;
   return out;

@@ -27,6 +27,7 @@ struct options {
   completion_kind kind = completion_kind::chat;
   bool stream = true;
   bool usage = false;
+  bool running_usage = false;
   bool logprobs = false;
   std::uint32_t choices = 1;
   std::vector<std::string> stop{};
@@ -45,6 +46,8 @@ struct fixture {
     identity.system_fingerprint = "fp";
     identity.stream = o.stream;
     identity.include_usage = o.usage;
+    identity.usage_in_chunks = o.running_usage;
+    identity.prompt_tokens = 3;
     identity.logprobs = o.logprobs;
     identity.choices = o.choices;
     answer = std::make_shared<completion_answer>(identity);
@@ -134,6 +137,24 @@ BOOST_AUTO_TEST_CASE(a_chat_stream_from_role_to_done) {
       json::serialize(frames[4].at("usage")) ==
       R"({"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,)"
       R"("prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}})");
+}
+
+BOOST_AUTO_TEST_CASE(usage_in_every_chunk_is_that_of_its_choice_so_far) {
+  fixture f({.usage = true, .running_usage = true, .choices = 2});
+  f.start();
+  f.tokens("hi");
+  f.tokens("x", 1);
+  f.end(2, 0);
+  f.end(1, 1);
+  std::vector<std::int64_t> told;
+  for (const auto& frame : f.frames()) {
+    const auto& usage = frame.at("usage").as_object();
+    BOOST_TEST(usage.at("prompt_tokens").as_int64() == 3);
+    BOOST_TEST(usage.at("total_tokens").as_int64() == 3 + usage.at("completion_tokens").as_int64());
+    told.push_back(usage.at("completion_tokens").as_int64());
+  }
+  // Role, two tokens and the end of choice 0; role, token and end of choice 1; both together.
+  BOOST_TEST(told == (std::vector<std::int64_t>{0, 1, 2, 2, 0, 1, 1, 3}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(without_usage_no_chunk_speaks_of_it) {

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(every_field_that_is_honoured) {
   BOOST_TEST(r.seed.value() == 5U);
   BOOST_TEST(r.stop.size() == 4U);
   BOOST_TEST(r.choices == 4U);
-  BOOST_TEST((r.stream && r.include_usage && r.ignore_eos));
+  BOOST_TEST((r.stream && r.include_usage && r.ignore_eos && !r.usage_in_chunks));
   BOOST_TEST((r.timeout == std::chrono::milliseconds(1234)));
   BOOST_TEST(r.template_variables.size() == 2U);
 }
@@ -125,6 +125,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_served_is_refused_by_name) {
       {R"(,"chat_template":"{{ x }}")", "chat_template"},
       {R"(,"chat_template_kwargs":{"messages":[]})", "chat_template_kwargs"},
       {R"(,"stream":true,"stream_options":{"other":1})", "stream_options.other"},
+      {R"(,"stream":true,"stream_options":{"continuous_usage_stats":true})",
+       "stream_options.continuous_usage_stats"},
       {R"(,"stream":true,"stream_options":{"include_obfuscation":true})",
        "stream_options.include_obfuscation"},
   };

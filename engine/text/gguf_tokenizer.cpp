@@ -7,6 +7,7 @@
 #include "engine/text/bpe_tokenizer.hpp"
 #include "engine/text/end_of_generation.hpp"
 #include "engine/text/spm_tokenizer.hpp"
+#include "engine/text/wordpiece_tokenizer.hpp"
 
 namespace orcd::engine {
 
@@ -207,17 +208,62 @@ result<std::unique_ptr<tokenizer>> make_spm(const gguf_file& file, std::vector<t
       std::make_unique<spm_tokenizer>(std::move(*vocab), std::move(settings), std::move(*rules)));
 }
 
+// A special id under the first of two names that the file has.
+result<token_id> read_either_id(const gguf_file& file, const char* name, const char* other,
+                                std::uint32_t vocab, token_id fallback) {
+  const bool given = file.find(key(name)) != nullptr;
+  return read_id(file, given ? name : other, vocab, fallback);
+}
+
+// No key says whether a vocabulary is cased; one whose ordinary tokens have no capital letter is not.
+bool is_uncased(std::span<const token_entry> tokens) {
+  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+  return std::none_of(tokens.begin(), tokens.end(), [&](const token_entry& t) {
+    return t.kind == token_kind::normal && std::any_of(t.piece.begin(), t.piece.end(), is_capital);
+  });
+}
+
+// BOS is [CLS], and [SEP] ends every text; keys that are absent have the values of BERT's own vocabulary.
+result<std::unique_ptr<tokenizer>> make_wordpiece(const gguf_file& file, std::vector<token_entry> tokens) {
+  const auto size = static_cast<std::uint32_t>(tokens.size());
+  const auto bos = read_either_id(file, "bos_token_id", "cls_token_id", size, 101);
+  if (!bos) return bos.error();
+  const auto separator = read_either_id(file, "seperator_token_id", "eos_token_id", size, 102);
+  if (!separator) return separator.error();
+  const auto unknown = settle_unknown(file, tokens, 100);
+  if (!unknown) return unknown.error();
+  if (*unknown < 0) return refuse("tokenizer.ggml.unknown_token_id names no token of the vocabulary");
+  const auto add_bos = file.get_bool(key("add_bos_token"), true);
+  if (!add_bos) return add_bos.error();
+  const auto add_separator = file.get_bool(key("add_sep_token"), true);
+  if (!add_separator) return add_separator.error();
+  const wordpiece_settings settings{*unknown, is_uncased(tokens)};
+  auto vocab = vocabulary::make(tokens, spelling::sentencepiece);
+  if (!vocab) return vocab.error();
+  vocab_rules rules;
+  rules.bos = *bos;
+  rules.eos = *separator;
+  if (*add_bos && rules.bos >= 0) rules.prefix.push_back(rules.bos);
+  if (*add_separator && rules.eos >= 0) rules.suffix.push_back(rules.eos);
+  add_specials(*vocab, false, rules.specials);
+  rules.strip_leading_space = true;
+  rules.kind = "gguf-wordpiece";
+  return std::unique_ptr<tokenizer>(
+      std::make_unique<wordpiece_tokenizer>(std::move(*vocab), settings, std::move(rules)));
+}
+
 }  // namespace
 
 result<std::unique_ptr<tokenizer>> make_gguf_tokenizer(const gguf_file& file) {
   const auto model = file.require_string(key("model"));
   if (!model) return model.error();
-  if (*model != "gpt2" && *model != "llama") {
+  if (*model != "gpt2" && *model != "llama" && *model != "bert") {
     return refuse("tokenizer.ggml.model is '" + std::string(model->substr(0, 64)) +
-                  "'; supported are gpt2 (byte-level BPE) and llama (SentencePiece)");
+                  "'; supported are gpt2 (byte-level BPE), llama (SentencePiece) and bert (WordPiece)");
   }
   auto tokens = read_tokens(file);
   if (!tokens) return tokens.error();
+  if (*model == "bert") return make_wordpiece(file, std::move(*tokens));
   return *model == "gpt2" ? make_bpe(file, std::move(*tokens)) : make_spm(file, std::move(*tokens));
 }
 

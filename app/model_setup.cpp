@@ -67,7 +67,8 @@ result<engine::served_model> open_model(const options& opts) {
                                           .tokenizer = opts.tokenizer,
                                           .context = opts.context,
                                           .slots = opts.slots,
-                                          .rope = opts.rope});
+                                          .rope = opts.rope,
+                                          .pooling = opts.pooling});
   if (model) {
     model->plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
     constexpr std::uint32_t page = engine::kv_block_tokens;
@@ -166,6 +167,9 @@ engine::worker_identity make_identity(const options& opts, const engine::served_
   out.context_tokens = model.plan_for.context_tokens;
   out.kv = model.plan_for.kv;
   out.active_experts = spec.experts_used;
+  out.embedding_length = spec.embedding;
+  out.pooling = spec.pooling;
+  out.relevant_class = spec.relevant_class;
   return out;
 }
 

@@ -242,6 +242,12 @@ std::vector<option_row> device_rows() {
   };
 }
 
+requirement assign_pooling(text_view value, options& out) {
+  out.pooling = engine::pooling_named(value);
+  if (!out.pooling) return "must be none, mean, cls, last or rank";
+  return std::nullopt;
+}
+
 std::vector<option_row> cache_rows() {
   return {
       integer("kv-tokens", &options::kv_tokens, 16, 268'435'456,
@@ -293,6 +299,11 @@ std::vector<option_row> request_rows() {
               "the context"),
       integer("max-tokens-out", &options::max_tokens_out, 1, 1'048'576, "Output tokens of a request",
               "tokens"),
+      {"", "pooling", "none|mean|cls|last|rank",
+       "Serve embeddings, or with rank scores, made in this way, and generate nothing (default: the model's)",
+       assign_pooling},
+      flag("matryoshka", &options::matryoshka,
+           "The first numbers of an embedding are one themselves: 'dimensions' may be less than all"),
       integer("max-queue", &options::max_queue, 0, 4'096, "Requests that may wait for a slot", "requests"),
       integer("inference-timeout-sec", &options::inference_timeout_sec, 1, 86'400, "Longest request", "s"),
       flag("allow-request-template", &options::allow_request_template,

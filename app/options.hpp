@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -69,6 +70,8 @@ struct options {
   engine::kv_type kv_type_k = engine::kv_type::f16;
   engine::kv_type kv_type_v = engine::kv_type::f16;
   engine::rope_overrides rope;
+  std::optional<engine::pooling_kind> pooling;  ///< none: the model's own
+  bool matryoshka = false;                      ///< `dimensions` may be less than the model's
 
   log_format format = log_format::json;
   engine::severity log_level = engine::severity::info;

@@ -136,6 +136,7 @@ void worker::make_server() {
   config.page = !opts_.no_page;
   config.request_template = opts_.allow_request_template;
   config.system_tokens_min = opts_.cache_min_tokens;
+  config.matryoshka = opts_.matryoshka;
   config.connections.connections_max = opts_.max_connections;
   config.connections.body_bytes_max = opts_.max_body_bytes;
   server_.emplace(
@@ -147,7 +148,8 @@ void worker::make_server() {
                             return engine::memory_counts{counts.pinned_bytes, counts.after_seal};
                           },
                           chat_ ? &*chat_ : nullptr, chat_ ? make_table(*model_) : nullptr,
-                          [this](std::function<void()> work) { asio::post(aside_, std::move(work)); }});
+                          [this](std::function<void()> work) { asio::post(aside_, std::move(work)); },
+                          model_->pairs ? &*model_->pairs : nullptr});
 }
 
 void worker::on_loaded(const result<engine::memory_plan>& plan) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -16,6 +17,7 @@
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
 #include "engine/model/kv_type.hpp"
+#include "engine/model/pooling.hpp"
 #include "engine/sampling/logprobs.hpp"
 #include "engine/sampling/sampling.hpp"
 
@@ -97,6 +99,14 @@ struct sample_request {
   token_mask allowed = {};
 };
 
+/// Asks for the pooled states of a sequence instead of a token, where the model's spec says how to pool. It
+/// comes with every step of the sequence, which begins at position 0; the step of the last token gives the
+/// result. A sequence whose tokens see each other comes in one step.
+struct pool_request {
+  std::uint32_t tokens = 0;          ///< of the whole sequence
+  std::uint32_t second_segment = 0;  ///< where the second of two texts begins; 0 = there is one
+};
+
 /// One sequence's part of a step: `tokens` are appended at positions position, position+1, ...
 struct sequence_step {
   slot_id slot{};
@@ -106,10 +116,15 @@ struct sequence_step {
   /// the token sampled is -1.
   std::span<const token_id> tokens;
   const sample_request* sample = nullptr;  ///< null while a prompt is still being prefilled
+  const pool_request* pool = nullptr;      ///< of a pooled sequence; then there is no sample
 
   /// Positions that the step fills.
   [[nodiscard]] std::uint32_t count() const noexcept {
     return tokens.empty() ? 1 : static_cast<std::uint32_t>(tokens.size());
+  }
+  /// It gives something to collect.
+  [[nodiscard]] bool ends_with_result() const noexcept {
+    return sample != nullptr || (pool != nullptr && position + count() == pool->tokens);
   }
 };
 
@@ -117,6 +132,7 @@ struct sampled_token {
   slot_id slot{};
   token_id token = -1;
   token_logprobs logprobs = {};  ///< if asked for
+  pooled_values pooled = {};     ///< of a pooled sequence, in place of a token
 };
 
 /// Set to make a running step return early; its sequences may then only be released.
@@ -133,7 +149,8 @@ class accelerator {
                                                  const std::function<void(unsigned percent)>& progress) = 0;
 
   /// Tokens of one sequence that a step may take at most; longer prompts go in chunks of this. The
-  /// results do not depend on it.
+  /// results do not depend on it. After load(), of a model whose tokens see each other the context: its
+  /// sequences are not cut. The pooled sequences of a step have at most so many tokens together.
   [[nodiscard]] virtual std::uint32_t chunk_tokens() const noexcept = 0;
 
   /// Steps that may be launched before the first of them is collected; at least one, the same after
@@ -158,7 +175,7 @@ class accelerator {
   /// else is in the step and however many steps are under way. Throws accelerator_failure.
   virtual void launch(std::span<const sequence_step> sequences, const interrupt_flag& interrupt) = 0;
 
-  /// Waits for the oldest launched step. One sampled token per sequence that asked, in the order given, is
+  /// Waits for the oldest launched step. One result per sequence that asked, in the order given, is
   /// appended to `sampled`. Returns false when `interrupt` made a step stop early: then no launched step
   /// will be collected, and the sequences of all of them may only be released. So it is after an
   /// accelerator_failure, which launch() and this may throw.

@@ -30,7 +30,7 @@ result<served_model> open_served_model(const model_source& source) {
   if (!vocabulary) return vocabulary.error();
   const auto text = tokenizer_file_text(*file, source.location, source.tokenizer);
   if (!text) return text.error();
-  auto spec = load_model(*file, source.context, source.rope);
+  auto spec = load_model(*file, source.context, source.rope, source.pooling);
   if (!spec) return spec.error();
   const auto rows = spec->spec.vocab;
   if ((*vocabulary)->vocab_size() > rows) {
@@ -46,8 +46,18 @@ result<served_model> open_served_model(const model_source& source) {
   plan_for.banned_tokens = banned_tokens(**vocabulary, rows, *types);
   const auto ends = (*vocabulary)->end_of_generation();
   plan_for.end_of_generation.assign(ends.begin(), ends.end());
-  return served_model{std::move(*file), std::move(*vocabulary), std::move(*spec), std::move(plan_for),
-                      text->empty() ? std::string() : digest_of(*text)};
+  std::optional<pair_format> pairs;
+  if (spec->spec.pooling == pooling_kind::rank) {
+    auto made = pair_format::make(*file, spec->spec);
+    if (!made) return made.error();
+    pairs.emplace(std::move(*made));
+  }
+  return served_model{std::move(*file),
+                      std::move(*vocabulary),
+                      std::move(*spec),
+                      std::move(plan_for),
+                      text->empty() ? std::string() : digest_of(*text),
+                      std::move(pairs)};
 }
 
 std::vector<token_id> banned_tokens(const tokenizer& vocabulary, std::uint32_t rows,

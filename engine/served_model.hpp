@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "engine/accelerator.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
+#include "engine/pair_format.hpp"
 #include "engine/text/tokenizer.hpp"
 
 namespace orcd::engine {
@@ -22,6 +24,7 @@ struct model_source {
   std::uint32_t context = 0;  ///< tokens per slot; 0 = the model's
   std::uint32_t slots = 1;
   rope_overrides rope{};
+  std::optional<pooling_kind> pooling{};  ///< instead of the file's
 };
 
 /// Views in `spec` point into `file`; moving the struct keeps them valid.
@@ -29,8 +32,9 @@ struct served_model {
   gguf_file file;
   std::unique_ptr<engine::tokenizer> tokenizer;
   model spec;
-  accelerator_config plan_for;   ///< slots, context and banned tokens
-  std::string tokenizer_digest;  ///< SHA-256 of a tokenizer that is not in `file`
+  accelerator_config plan_for;         ///< slots, context and banned tokens
+  std::string tokenizer_digest;        ///< SHA-256 of a tokenizer that is not in `file`
+  std::optional<pair_format> pairs{};  ///< of a model that ranks
 };
 
 /// Errors: model_load_failed, with the file's name.

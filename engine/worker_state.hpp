@@ -5,11 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "engine/base/error.hpp"
 #include "engine/model/kv_type.hpp"
+#include "engine/model/pooling.hpp"
 
 namespace orcd::engine {
 
@@ -43,6 +45,9 @@ struct worker_identity {
   std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = whole ones for every slot
   kv_types kv{};
   std::uint32_t active_experts = 0;  ///< experts_used of a MoE model, else 0
+  std::uint32_t embedding_length = 0;
+  std::optional<pooling_kind> pooling{};  ///< set: the model embeds or ranks and generates nothing
+  std::uint32_t relevant_class = 0;       ///< of a ranking model's two outputs
 
   /// Pages of the KV cache.
   [[nodiscard]] std::uint64_t kv_blocks() const noexcept {

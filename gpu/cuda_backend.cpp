@@ -134,6 +134,11 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
   if (forward_)
     return error(errc::model_load_failed, "a model is loaded already; a worker serves one for its lifetime");
   ORCD_ENSURE(config.slots > 0 && config.context_tokens > 0);
+  if (m.spec.pooling) {
+    return error(errc::model_load_failed, "the CUDA backend computes no embeddings and scores (pooling " +
+                                              std::string(to_string(*m.spec.pooling)) +
+                                              "); --backend host does");
+  }
   auto planned = plan(m, config);
   if (!planned) return planned.error();
   try {

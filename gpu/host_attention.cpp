@@ -84,7 +84,9 @@ void host_forward::rotate(std::uint32_t layer) {
 void host_forward::store_kv(std::uint32_t layer) {
   const layer_widths width = widths(layer);
   for (std::uint32_t c = 0; c < columns_; ++c) {
-    work_.attention[c] = {.pages = pages_of(work_.column_slots[c]).data(), .position = work_.positions[c]};
+    const std::uint32_t slot = work_.column_slots[c];
+    work_.attention[c] = {
+        .pages = pages_of(slot).data(), .position = work_.positions[c], .end = forms_[slot].end};
   }
   host::store_kv({.k = work_.qkv + width.q,
                   .v = work_.qkv + width.q + width.k,

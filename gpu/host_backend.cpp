@@ -11,6 +11,7 @@
 #include "engine/sampling/sampling.hpp"
 #include "gpu/host_forward.hpp"
 #include "gpu/host_memory.hpp"
+#include "gpu/host_pooling.hpp"
 #include "gpu/host_tensors.hpp"
 #include "kernels/host/kernel_table.hpp"
 
@@ -27,11 +28,17 @@ std::uint32_t context_of(const engine::model& m, const engine::accelerator_confi
   return config.context_tokens == 0 ? m.spec.context_length : config.context_tokens;
 }
 
+/// Tokens that see each other are computed in one step.
+std::uint32_t chunk_of(const engine::model& m, const engine::accelerator_config& config,
+                       std::uint32_t usual) {
+  return m.spec.causal ? usual : context_of(m, config);
+}
+
 engine::memory_plan plan_memory(const engine::model& m, const engine::accelerator_config& config,
                                 std::uint32_t chunk_tokens) {
   const std::uint32_t context = context_of(m, config);
-  const host_extents extents =
-      host_extents::of(m.spec, config.slots, context, chunk_tokens, config.kv, config.kv_pages);
+  const host_extents extents = host_extents::of(
+      m.spec, config.slots, context, chunk_of(m, config, chunk_tokens), config.kv, config.kv_pages);
   return {.weights_bytes = weights_bytes(m.weights),
           .kv_bytes = host_kv_cache::bytes(m.spec, config.kv, extents.pages),
           .workspace_bytes = host_workspace::bytes(m.spec, extents),
@@ -115,6 +122,8 @@ class host_backend final : public engine::accelerator {
   bool add_sequence(const engine::sequence_step& sequence);
   void add_tokens(std::uint32_t slot, std::uint32_t position, std::span<const engine::token_id> tokens);
   [[nodiscard]] engine::sampled_token choose(const engine::sequence_step& sequence);
+  /// Gathers the states that the step has computed for pooled sequences, and finishes those that end with it.
+  void pool(std::span<const engine::sequence_step> sequences, std::vector<engine::sampled_token>& done);
 
   /// What a slot's KV holds, and the token that may follow.
   struct held_sequence {
@@ -136,6 +145,7 @@ class host_backend final : public engine::accelerator {
   std::uint32_t uncollected_ = 0;                             ///< of launched_
   bool interrupted_ = false;                                  ///< a launched step stopped early
   engine::sampling_workspace sampling_;
+  std::optional<host_pooling> pooling_;
 };
 
 engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
@@ -150,6 +160,7 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
   progress(0);
   model_ = m;
   config_ = config;
+  options_.chunk_tokens = chunk_of(m, config, options_.chunk_tokens);
   try {
     allocate(context_of(m, config));
   } catch (const std::bad_alloc&) {
@@ -176,6 +187,7 @@ void host_backend::allocate(std::uint32_t context) {
   launched_.resize(options_.launch_depth);
   for (auto& sampled : launched_) sampled.reserve(config_.slots);
   sampling_.reserve(model_.spec.vocab, context);
+  if (model_.spec.pooling) pooling_.emplace(model_.spec, config_.slots);
 }
 
 void host_backend::begin(const engine::sequence_start& start) {
@@ -215,6 +227,12 @@ bool host_backend::add_sequence(const engine::sequence_step& part) {
   ORCD_ENSURE(!fed_back || (sequence.next && part.sample && part.sample->allowed.empty()));
   if (fed_back && sequence.ended) return false;
   ORCD_ENSURE(part.position <= sequence.tokens.size());
+  ORCD_ENSURE((part.pool != nullptr) == pooling_.has_value());
+  if (part.pool != nullptr) {
+    ORCD_ENSURE(part.position + part.count() <= part.pool->tokens);
+    ORCD_ENSURE(model_.spec.causal || part.count() == part.pool->tokens);
+    forward_->set_form(slot, {model_.spec.causal ? 0 : part.pool->tokens, part.pool->second_segment});
+  }
   add_tokens(slot, part.position, fed_back ? std::span(&*sequence.next, 1) : part.tokens);
   if (part.sample) requests_.push_back({forward_->columns() - 1, slot});
   return true;
@@ -249,9 +267,32 @@ void host_backend::launch(std::span<const engine::sequence_step> sequences,
     interrupted_ = true;
     return;
   }
+  if (pooling_) return pool(sequences, sampled);
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     if (sequences[i].sample == nullptr) continue;
     sampled.push_back(computed_[i] ? choose(sequences[i]) : engine::sampled_token{sequences[i].slot});
+  }
+}
+
+void host_backend::pool(std::span<const engine::sequence_step> sequences,
+                        std::vector<engine::sampled_token>& done) {
+  std::uint32_t columns = 0;
+  for (const auto& part : sequences) columns += part.count();
+  const std::uint32_t width = model_.spec.embedding;
+  const float* states = forward_->final_states(columns);
+  for (const auto& part : sequences) {
+    const auto slot = static_cast<std::uint32_t>(part.slot);
+    const std::size_t values = std::size_t{part.count()} * width;
+    pooling_->add(slot, part.position, {states, values});
+    states += values;
+    if (!part.ends_with_result()) continue;
+    auto pooled = std::make_shared<std::vector<float>>(pooling_->take(slot, part.pool->tokens));
+    if (model_.spec.pooling == engine::pooling_kind::rank) {
+      std::vector<float> outputs(model_.spec.classes);
+      classify_state(model_, *pooled, outputs);
+      *pooled = std::move(outputs);
+    }
+    done.push_back({.slot = part.slot, .pooled = std::move(pooled)});
   }
 }
 

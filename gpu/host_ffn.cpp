@@ -1,6 +1,7 @@
 // The feed-forward half of a layer: dense, or a mixture of experts.
 #include "gpu/host_forward.hpp"
 #include "gpu/host_tensors.hpp"
+#include "kernels/gelu.hpp"
 #include "kernels/moe.hpp"
 #include "kernels/swiglu.hpp"
 
@@ -11,18 +12,21 @@ namespace host = kernels::host;
 void host_forward::dense_ffn(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;
+  const bool gated = spec_.activation != engine::ffn_activation::gelu;
   const auto add = [&](const engine::tensor_view& matrix, const engine::tensor_view& bias,
                        std::uint32_t offset) {
     work_.products.push_back({.weights = matrix_of(matrix),
                               .x = work_.normed,
                               .y = work_.gate_up + offset,
                               .x_stride = spec_.embedding,
-                              .y_stride = 2 * std::size_t{ffn},
+                              .y_stride = (gated ? 2 : 1) * std::size_t{ffn},
                               .columns = columns_,
                               .bias = floats_of(bias)});
   };
   work_.products.clear();
-  if (weights.ffn_gate_up) {
+  if (!gated) {
+    add(weights.ffn_up, weights.ffn_up_bias, 0);
+  } else if (weights.ffn_gate_up) {
     add(weights.ffn_gate_up, {}, 0);
   } else {
     add(weights.ffn_gate, weights.ffn_gate_bias, 0);
@@ -44,6 +48,11 @@ void host_forward::dense_ffn(std::uint32_t layer) {
 /// gate_up -> activated, `rows` rows of them.
 void host_forward::activate(std::uint32_t layer, std::uint32_t rows) {
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;
+  if (spec_.activation == engine::ffn_activation::gelu) {
+    host::gelu({.x = work_.gate_up, .out = work_.activated, .rows = rows, .width = ffn}, pool_);
+    tap("activated", layer, work_.activated, std::uint64_t{rows} * ffn);
+    return;
+  }
   host::swiglu({.gate = work_.gate_up,
                 .up = work_.gate_up + ffn,
                 .out = work_.activated,

@@ -1,5 +1,6 @@
 // Taps, in order: embedding; per layer attn_norm, qkv (with biases), q_rot | k_rot | v as qkv_rot, attended,
-// attn_residual, ffn_norm, router_logits (MoE), activated, layer_out; then output_norm and logits.
+// attn_residual, ffn_norm, router_logits (MoE), activated, layer_out; then output_norm and logits. Models
+// with norms after each half have no attn_norm and ffn_norm.
 #include "gpu/host_forward.hpp"
 
 #include <utility>
@@ -36,6 +37,7 @@ host_forward::host_forward(const engine::model& m, const host_extents& extents, 
     rope_of_layer_.push_back(index);
   }
   groups_.reserve(spec_.experts);
+  forms_.resize(extents.slots);
   for (std::uint32_t slot = 0; slot < extents.slots; ++slot) set_pages(slot, {});
 }
 
@@ -70,7 +72,12 @@ bool host_forward::run(std::span<const logits_request> requests, float* logits,
   bool complete = true;
   for (std::uint32_t layer = 0; layer < spec_.layers.size() && complete; ++layer) {
     complete = !interrupt.load(std::memory_order_relaxed);
-    if (complete) run_layer(layer);
+    if (!complete) break;
+    if (spec_.norms == engine::norm_placement::after) {
+      run_settled_layer(layer);
+    } else {
+      run_layer(layer);
+    }
   }
   complete = complete && !interrupt.load(std::memory_order_relaxed);
   if (complete && !requests.empty()) compute_logits(requests, logits);
@@ -107,6 +114,10 @@ void host_forward::embed() {
                .out = work_.residual,
                .columns = columns_},
               pool_);
+  if (spec_.learned_positions) add_positions();
+  if (spec_.norms == engine::norm_placement::after) {
+    settle(model_.weights.token_embd_norm, model_.weights.token_embd_norm_bias);
+  }
   tap("embedding", 0, work_.residual, std::uint64_t{columns_} * spec_.embedding);
 }
 

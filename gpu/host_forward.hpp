@@ -37,6 +37,13 @@ class host_forward {
   void copy(const engine::page_copy& what) noexcept { cache_.copy(what); }
   void clear(engine::kv_page page) noexcept { cache_.clear(page); }
 
+  /// How the sequence in a slot is read. Kept until it is set again.
+  struct sequence_form {
+    std::uint32_t end = 0;             ///< tokens of a sequence whose tokens see each other; 0 = causal
+    std::uint32_t second_segment = 0;  ///< the position where it begins; 0 = there is none
+  };
+  void set_form(std::uint32_t slot, const sequence_form& form) noexcept { forms_[slot] = form; }
+
   /// Places one more token of the step that run() will compute; the step has room for extents.columns.
   void add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token);
   [[nodiscard]] std::uint32_t columns() const noexcept { return columns_; }
@@ -44,13 +51,19 @@ class host_forward {
   /// Runs the tokens added since the last run. `logits` is [rows][vocab]. False when interrupted.
   [[nodiscard]] bool run(std::span<const logits_request> requests, float* logits,
                          const engine::interrupt_flag& interrupt);
+  /// The states after the last layer of the `columns` tokens of the last run, in the order they were added:
+  /// [columns][embedding], until the next run.
+  [[nodiscard]] const float* final_states(std::uint32_t columns);
   /// Forgets the tokens added since the last run.
   void discard_tokens() noexcept { columns_ = 0; }
 
  private:
   void embed();
   void rope_angles();
+  void add_positions();
   void run_layer(std::uint32_t layer);
+  void run_settled_layer(std::uint32_t layer);
+  void settle(const engine::tensor_view& weight, const engine::tensor_view& bias);
   void normalise(const engine::tensor_view& weight);
   void project_qkv(std::uint32_t layer);
   void normalise_heads(std::uint32_t layer);
@@ -84,6 +97,7 @@ class host_forward {
   std::vector<engine::rope_table> rope_tables_;  ///< distinct ones
   std::vector<std::uint32_t> rope_of_layer_;     ///< index of each layer's table
   std::vector<expert_group> groups_;
+  std::vector<sequence_form> forms_;  ///< [slots]
   static constexpr engine::kv_page no_page = -1;
 
   layer_tap tap_;

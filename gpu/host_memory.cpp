@@ -12,7 +12,8 @@ host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slot
   e.slots = slots;
   e.context = context;
   e.pages = kv_pages == 0 ? slots * e.pages_per_slot() : kv_pages;
-  e.columns = slots * chunk_tokens;
+  // Steps of pooled sequences have chunk_tokens tokens together (engine/accelerator.hpp).
+  e.columns = spec.pooling ? chunk_tokens : slots * chunk_tokens;
   e.ffn_rows = e.columns * std::max(1U, spec.experts_used);
   // One table per layer is the most there can be; layers that share a table leave the rest unused.
   e.rope_tables = static_cast<std::uint32_t>(spec.layers.size());

@@ -22,12 +22,40 @@ constexpr layer_tensor matrices[] = {
 };
 
 constexpr layer_tensor vectors[] = {
-    &layer_weights::attn_norm,      &layer_weights::attn_qkv_bias,    &layer_weights::attn_q_bias,
-    &layer_weights::attn_k_bias,    &layer_weights::attn_v_bias,      &layer_weights::attn_q_norm,
-    &layer_weights::attn_k_norm,    &layer_weights::attn_output_bias, &layer_weights::attn_sinks,
-    &layer_weights::ffn_norm,       &layer_weights::ffn_gate_bias,    &layer_weights::ffn_up_bias,
-    &layer_weights::ffn_down_bias,  &layer_weights::router_bias,      &layer_weights::expert_gate_bias,
-    &layer_weights::expert_up_bias, &layer_weights::expert_down_bias,
+    &layer_weights::attn_norm,
+    &layer_weights::attn_qkv_bias,
+    &layer_weights::attn_q_bias,
+    &layer_weights::attn_k_bias,
+    &layer_weights::attn_v_bias,
+    &layer_weights::attn_q_norm,
+    &layer_weights::attn_k_norm,
+    &layer_weights::attn_output_bias,
+    &layer_weights::attn_sinks,
+    &layer_weights::ffn_norm,
+    &layer_weights::ffn_gate_bias,
+    &layer_weights::ffn_up_bias,
+    &layer_weights::ffn_down_bias,
+    &layer_weights::router_bias,
+    &layer_weights::expert_gate_bias,
+    &layer_weights::expert_up_bias,
+    &layer_weights::expert_down_bias,
+    &layer_weights::attn_output_norm,
+    &layer_weights::attn_output_norm_bias,
+    &layer_weights::layer_output_norm,
+    &layer_weights::layer_output_norm_bias,
+};
+
+using model_tensor = tensor_view engine::model_weights::*;
+
+constexpr model_tensor encoder_tensors[] = {
+    &engine::model_weights::position_embd,
+    &engine::model_weights::token_types,
+    &engine::model_weights::token_embd_norm,
+    &engine::model_weights::token_embd_norm_bias,
+    &engine::model_weights::cls,
+    &engine::model_weights::cls_bias,
+    &engine::model_weights::cls_output,
+    &engine::model_weights::cls_output_bias,
 };
 
 engine::result<void> check_vector(const tensor_view& tensor) {
@@ -57,6 +85,7 @@ void for_each_tensor(const engine::model_weights& weights,
   visit_present(weights.rope_freqs);
   visit_present(weights.rope_factors_long);
   visit_present(weights.rope_factors_short);
+  for (const model_tensor tensor : encoder_tensors) visit_present(weights.*tensor);
   for (const layer_weights& layer : weights.layers) {
     for (const layer_tensor tensor : matrices) visit_present(layer.*tensor);
     for (const layer_tensor tensor : vectors) visit_present(layer.*tensor);

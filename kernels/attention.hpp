@@ -1,4 +1,5 @@
-// Causal attention of new tokens over a KV cache of any kv_type: grouped heads, sliding window, sinks.
+// Attention of new tokens over a KV cache of any kv_type: grouped heads, sliding window, sinks;
+// causal, or of all tokens to all.
 //
 // A layer's cache is pages of attention_chunk positions, so that a chunk lies in one page; a sequence's table
 // says which page holds which positions. The cache holds rows of kv_row_bytes: f16 and bf16 values, or blocks
@@ -18,10 +19,11 @@ namespace orcd::kernels {
 inline constexpr std::uint32_t attention_chunk = 256;
 inline constexpr std::uint32_t attention_head_width_max = 512;
 
-/// One new token: the pages of its sequence, and its position.
+/// One new token: the pages of its sequence, its position, and how many positions it attends to.
 struct attention_column {
   const std::int32_t* pages = nullptr;  ///< [position / attention_chunk]
   std::uint32_t position = 0;
+  std::uint32_t end = 0;  ///< attends to [0, end); 0 = position + 1
 };
 
 /// One layer's keys and values: [page][kv_heads][attention_chunk] rows of key_width and of value_width.

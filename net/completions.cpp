@@ -8,6 +8,7 @@
 #include "net/prepare_completion.hpp"
 #include "net/run_jobs.hpp"
 #include "net/session.hpp"
+#include "net/tasks.hpp"
 
 namespace orcd::net {
 namespace {
@@ -69,6 +70,9 @@ asio::awaitable<bool> handle_completion(service& s, connection& c, const http_re
                                         completion_kind kind) {
   if (const auto open = check_open(s); !open) {
     co_return co_await refuse_jobs(s, c, request, open.error());
+  }
+  if (const auto served = check_task(s.context.identity, task::generate); !served) {
+    co_return co_await refuse_jobs(s, c, request, served.error());
   }
   const auto now = std::chrono::system_clock::now();
   const auto context = completion_context_of(s);

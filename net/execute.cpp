@@ -5,6 +5,7 @@
 #include "net/prepare.hpp"
 #include "net/run_jobs.hpp"
 #include "net/session.hpp"
+#include "net/tasks.hpp"
 
 namespace orcd::net {
 namespace {
@@ -26,6 +27,9 @@ job_batch make_batch(const service& s, prepared_job prepared) {
 
 asio::awaitable<bool> handle_execute(service& s, connection& c, const http_request& request) {
   if (const auto open = check_open(s); !open) co_return co_await refuse_jobs(s, c, request, open.error());
+  if (const auto served = check_task(s.context.identity, task::generate); !served) {
+    co_return co_await refuse_jobs(s, c, request, served.error());
+  }
   auto prepared =
       prepare_job(request, s.context.tokenizer, s.config.execute, std::chrono::system_clock::now());
   if (!prepared) co_return co_await refuse_jobs(s, c, request, prepared.error());

@@ -81,6 +81,7 @@ void execution::ended(const terminal_event& event, steady_time now) {
   // the index after it, so that no two events have the same.
   const std::string tail = !stopped_ && tokens_ > 0 ? text_.finish() : std::string();
   if (!tail.empty()) form_->tail(output_, tail, std::max(tokens_ - 1, next_index_));
+  if (const auto* end = std::get_if<engine::end_event>(&event)) form_->pooled(end->pooled);
   form_->ended(output_, *finished_, stats_);
   stream_over_ = true;
 }

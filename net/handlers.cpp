@@ -63,7 +63,9 @@ reply answer(service& s, endpoint target, const http_request& request) {
     case endpoint::page: return make_page_reply(request.if_none_match);
     case endpoint::execute:
     case endpoint::chat_completions:
-    case endpoint::completions: break;
+    case endpoint::completions:
+    case endpoint::embeddings:
+    case endpoint::rerank: break;
   }
   return make_error_reply(engine::error(engine::errc::internal, "no handler"));
 }

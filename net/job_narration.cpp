@@ -50,7 +50,7 @@ void narrate_start(service& s, const http_request& request, const job_batch& bat
                                 {"request_id", request.request_id},
                                 {"prompt_digest", batch.prompt_digest},
                                 {"prompt_chars", std::uint64_t{batch.prompt_chars}},
-                                {"tokens_in", std::uint64_t{job.prompt.size()}},
+                                {"tokens_in", std::uint64_t{job.tokens_in()}},
                                 {"max_tokens", std::uint64_t{job.max_tokens}},
                                 {"seed", job.seed},
                                 {"waiting", std::uint64_t{s.context.admission.waiting()}}});

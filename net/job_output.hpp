@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/error.hpp"
 #include "engine/sampling/logprobs.hpp"
@@ -33,6 +34,8 @@ class job_output {
   [[nodiscard]] virtual bool token(std::string& out, const output_token& token) = 0;
   /// Text that only the end of the output set free; `index` is above that of every token with text.
   virtual void tail(std::string& out, std::string_view text, std::uint32_t index) = 0;
+  /// The results of a pooled job, right before ended().
+  virtual void pooled(const std::vector<engine::pooled_values>& /*values*/) {}
   virtual void ended(std::string& out, engine::finish_reason reason, const engine::job_stats& stats) = 0;
   virtual void failed(std::string& out, const engine::error& failure) = 0;
   /// Something that a client skips.

@@ -4,6 +4,7 @@
 
 #include "net/json_reader.hpp"
 #include "net/json_text.hpp"
+#include "net/tasks.hpp"
 
 namespace orcd::net {
 namespace {
@@ -19,7 +20,14 @@ std::string model_object(const engine::worker_identity& identity, std::int64_t c
   meta.text("architecture", identity.architecture)
       .text("quant_kind", identity.quant_kind)
       .integer("context_tokens", identity.context_tokens)
-      .integer("slots", identity.slots);
+      .integer("slots", identity.slots)
+      .integer("embedding_length", identity.embedding_length)
+      .text("task", to_string(task_of(identity)));
+  if (identity.pooling) {
+    meta.text("pooling", engine::to_string(*identity.pooling));
+  } else {
+    meta.null("pooling");
+  }
   // Hashing a large file takes longer than loading it.
   if (identity.digest.empty()) {
     meta.null("digest");

@@ -11,7 +11,7 @@ struct route {
   endpoint target;
 };
 
-constexpr std::array<route, 13> routes = {{
+constexpr std::array<route, 16> routes = {{
     {"/execute", false, endpoint::execute},
     {"/cancel", false, endpoint::cancel},
     {"/health", true, endpoint::health},
@@ -21,6 +21,9 @@ constexpr std::array<route, 13> routes = {{
     {"/shutdown", false, endpoint::shutdown},
     {"/v1/chat/completions", false, endpoint::chat_completions},
     {"/v1/completions", false, endpoint::completions},
+    {"/v1/embeddings", false, endpoint::embeddings},
+    {"/v1/rerank", false, endpoint::rerank},
+    {"/rerank", false, endpoint::rerank},
     {"/v1/models", true, endpoint::models},
     {"/tokenize", false, endpoint::tokenize},
     {"/detokenize", false, endpoint::detokenize},

@@ -18,6 +18,8 @@ enum class endpoint {
   shutdown,
   chat_completions,
   completions,
+  embeddings,
+  rerank,
   models,
   model,
   tokenize,

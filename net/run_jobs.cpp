@@ -199,7 +199,7 @@ execution_config execution_config_of(const service& s, const engine::job_request
   config.job_id = job.job_id;
   config.model = s.context.identity.model_name;
   config.seed = job.seed;
-  config.tokens_in = static_cast<std::uint32_t>(job.prompt.size());
+  config.tokens_in = job.tokens_in();
   config.max_tokens = job.max_tokens;
   config.received_at = job.received_at;
   config.deadline = job.deadline;

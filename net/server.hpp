@@ -21,6 +21,7 @@ namespace orcd::engine {
 class admission;
 class chat_format;
 class job_service;
+class pair_format;
 class narrator;
 class tokenizer;
 class worker_state;
@@ -73,6 +74,7 @@ struct server_config {
   bool page = true;                       ///< GET / answers with a page
   bool request_template = false;          ///< a request may bring its own chat template
   std::uint32_t system_tokens_min = 1;    ///< the prefix cache keeps no shorter system prompts
+  bool matryoshka = false;                ///< an embedding's first numbers are an embedding too
 };
 
 /// What the server serves from; all outlive it.
@@ -91,6 +93,7 @@ struct server_context {
   /// Runs something that may take a second on another thread; it posts its result to the io thread, so that
   /// thread must end before the io_context does. Unset: it runs where it stands.
   std::function<void(std::function<void()>)> run_aside{};
+  const engine::pair_format* pairs = nullptr;  ///< of a model that ranks
 };
 
 class server {

@@ -155,6 +155,8 @@ asio::awaitable<bool> route_request(service& s, connection& c, const http_reques
   if (target == endpoint::completions) {
     co_return co_await handle_completion(s, c, request, completion_kind::text);
   }
+  if (target == endpoint::embeddings) co_return co_await handle_pooled(s, c, request, task::embed);
+  if (target == endpoint::rerank) co_return co_await handle_pooled(s, c, request, task::rank);
   reply response = answer(s, target, request);
   co_return co_await write_reply(s, c, request, std::move(response));
 }

@@ -8,6 +8,7 @@
 #include "net/completion_request.hpp"
 #include "net/http_request.hpp"
 #include "net/service.hpp"
+#include "net/tasks.hpp"
 
 namespace orcd::net {
 
@@ -26,5 +27,8 @@ asio::awaitable<bool> handle_execute(service& s, connection& c, const http_reque
 /// POST /v1/chat/completions and /v1/completions (completions.cpp). Returns as write_reply does.
 asio::awaitable<bool> handle_completion(service& s, connection& c, const http_request& request,
                                         completion_kind kind);
+
+/// POST /v1/embeddings and /v1/rerank (pooled.cpp). Returns as write_reply does.
+asio::awaitable<bool> handle_pooled(service& s, connection& c, const http_request& request, task wanted);
 
 }  // namespace orcd::net

@@ -63,10 +63,6 @@ void read_feed_forward(hparam_reader& from, model_spec& spec) {
 
 /// Keys that change the forward pass in ways that no family here implements.
 void refuse_unsupported(hparam_reader& from) {
-  if (!from.flag("attention.causal", true)) {
-    from.problems().add("key '" + from.full("attention.causal") +
-                        "' is false; only causal models are supported");
-  }
   for (const char* key : {"final_logit_softcapping", "attn_logit_softcapping", "logit_scale"}) {
     if (from.number(key, -1e9, 1e9, 0.0) == 0.0) continue;
     from.problems().add("key '" + from.full(key) + "' is set; it is not supported for this architecture");
@@ -83,6 +79,7 @@ void read_common_spec(hparam_reader& from, model_spec& spec) {
   spec.context_length = from.count("context_length", 1, limits::context);
   spec.embedding = from.count("embedding_length", 1, limits::embedding);
   spec.rms_eps = from.number("attention.layer_norm_rms_epsilon", 1e-15, 1.0, 1e-5);
+  spec.causal = from.flag("attention.causal", true);
   read_heads(from, spec);
   read_head_sizes(from, spec);
   read_feed_forward(from, spec);

@@ -31,6 +31,10 @@ struct family {
 /// pairing. The layer count must be known to be sane before: see load_model.
 void read_common_spec(hparam_reader& from, model_spec& spec);
 
+/// Pooling (`chosen`, or else the file's) and the sizes of the tensors that only such models have. After
+/// family::read_spec.
+void read_pooling(hparam_reader& from, std::optional<pooling_kind> chosen, model_spec& spec);
+
 /// Layers [0, n) attend within `window` where the file's pattern says so; without one, within each
 /// `period` layers all but the last are windowed.
 void set_windows(hparam_reader& from, model_spec& spec, std::uint32_t window, std::uint32_t period);
@@ -42,5 +46,6 @@ extern const family qwen2_family;
 extern const family qwen3_family;
 extern const family phi3_family;
 extern const family gpt_oss_family;
+extern const family bert_family;
 
 }  // namespace orcd::engine

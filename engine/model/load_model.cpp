@@ -111,9 +111,17 @@ void read_names(const gguf_file& file, const family& of, model_spec& spec, probl
   spec.name = name && !name->empty() ? std::string(*name) : file_stem(file.location());
 }
 
+/// Learned positions end somewhere, whatever the operator asks for.
+void check_positions(std::uint32_t context, const model_spec& spec, problem_list& problems) {
+  if (!spec.learned_positions || context <= spec.positions) return;
+  problems.add("the model has learned " + std::to_string(spec.positions) + " positions; a context of " +
+               std::to_string(context) + " tokens is too long for it");
+}
+
 }  // namespace
 
-result<model> load_model(const gguf_file& file, std::uint32_t context, const rope_overrides& rope) {
+result<model> load_model(const gguf_file& file, std::uint32_t context, const rope_overrides& rope,
+                         std::optional<pooling_kind> pooling) {
   const auto chosen = choose_family(file);
   if (!chosen) return chosen.error();
   const family& of = **chosen;
@@ -128,8 +136,10 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   read_common_spec(from, out.spec);
   check_experts(from, of, out.spec);
   of.read_spec(from, out.spec);
+  read_pooling(from, pooling, out.spec);
   read_vocabulary(from, out.spec);
   apply_rope_overrides(rope, context != 0 ? context : out.spec.context_length, out.spec, problems);
+  check_positions(context, out.spec, problems);
   // Shapes follow from the hyperparameters: with wrong ones, every tensor would be reported too.
   if (problems.empty()) {
     bind_tensors(file, out.spec, of.layer_tables(), out.weights, problems);

@@ -2,14 +2,15 @@
 // passes branch on these fields and never on a family's name. Source: design 3, style "families as data".
 #pragma once
 
-#include "engine/base/error.hpp"
-#include "engine/gguf/gguf_file.hpp"
-#include "engine/model/kv_type.hpp"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "engine/base/error.hpp"
+#include "engine/gguf/gguf_file.hpp"
+#include "engine/model/kv_type.hpp"
+#include "engine/model/pooling.hpp"
 
 namespace orcd::engine {
 
@@ -35,8 +36,12 @@ struct rope_spec {
 };
 
 enum class ffn_kind { dense, moe };
-/// swiglu: silu(g)*u. swiglu_clamped: gpt-oss, min(g,7)*sigmoid(1.702 g)*(clamp(u,-7,7)+1).
-enum class ffn_activation { swiglu, swiglu_clamped };
+/// swiglu: silu(g)*u. swiglu_clamped: gpt-oss, min(g,7)*sigmoid(1.702 g)*(clamp(u,-7,7)+1). gelu: no gate,
+/// u/2 * (1 + erf(u/sqrt 2)).
+enum class ffn_activation { swiglu, swiglu_clamped, gelu };
+/// before: RMS norms before each half of a layer and one after the last layer. after: LayerNorm with bias
+/// after the embedding and after each half, on the residual stream itself.
+enum class norm_placement { before, after };
 /// How router logits become weights: softmax over all experts then renormalise the chosen ones, or
 /// softmax over the chosen logits only.
 enum class router_weighting { softmax_all_renormalised, softmax_selected };
@@ -58,6 +63,8 @@ struct layer_weights {
   tensor_view attn_q_bias, attn_k_bias, attn_v_bias;
   tensor_view attn_q_norm, attn_k_norm;  ///< per-head RMS before RoPE
   tensor_view attn_output, attn_output_bias;
+  tensor_view attn_output_norm, attn_output_norm_bias;    ///< norm_placement::after
+  tensor_view layer_output_norm, layer_output_norm_bias;  ///< likewise
   tensor_view attn_sinks;
   tensor_view ffn_norm;
   tensor_view ffn_gate_up;  ///< fused, rows gate|up; else the two below
@@ -71,10 +78,15 @@ struct layer_weights {
 struct model_weights {
   tensor_view token_embd;
   tensor_view output_norm;
-  tensor_view output;              ///< token_embd when the file ties them
-  tensor_view rope_freqs;          ///< llama3 factors, F32 [dims/2]
-  tensor_view rope_factors_long;   ///< longrope
+  tensor_view output;             ///< token_embd when the file ties them
+  tensor_view rope_freqs;         ///< llama3 factors, F32 [dims/2]
+  tensor_view rope_factors_long;  ///< longrope
   tensor_view rope_factors_short;
+  tensor_view position_embd;  ///< added to the embedding: [positions]
+  tensor_view token_types;    ///< likewise: [segments]
+  tensor_view token_embd_norm, token_embd_norm_bias;
+  tensor_view cls, cls_bias;                ///< of pooling rank: tanh(cls x + bias), if there
+  tensor_view cls_output, cls_output_bias;  ///< of pooling rank: [classes]
   std::vector<layer_weights> layers;
 };
 
@@ -84,14 +96,22 @@ struct model_spec {
   std::string quant_kind;
   std::uint32_t context_length = 0;  ///< trained context, tokens
   std::uint32_t embedding = 0;
-  std::uint32_t vocab = 0;  ///< rows of the output matrix
+  std::uint32_t vocab = 0;         ///< rows of the output matrix
   std::uint32_t key_length = 0;    ///< head dimension of Q and K
   std::uint32_t value_length = 0;  ///< head dimension of V
-  double rms_eps = 1e-5;
-  double attention_scale = 0.0;  ///< multiplies q.k
+  double rms_eps = 1e-5;           ///< of all norms
+  norm_placement norms = norm_placement::before;
+  bool causal = true;                   ///< false: a token attends to the tokens behind it too
+  bool learned_positions = false;       ///< and token types, instead of a rotation
+  std::uint32_t positions = 0;          ///< rows of position_embd
+  std::uint32_t token_types = 0;        ///< rows of token_types
+  std::optional<pooling_kind> pooling;  ///< set: served for embeddings or scores, generates nothing
+  std::uint32_t classes = 0;            ///< pooling rank: outputs of the classifier, 1 or 2
+  std::uint32_t relevant_class = 0;     ///< of two, the one that says yes
+  double attention_scale = 0.0;         ///< multiplies q.k
   ffn_activation activation = ffn_activation::swiglu;
   router_weighting routing = router_weighting::softmax_all_renormalised;
-  std::uint32_t experts = 0;       ///< 0 = no MoE layer
+  std::uint32_t experts = 0;  ///< 0 = no MoE layer
   std::uint32_t experts_used = 0;
   std::vector<layer_spec> layers;
 
@@ -121,8 +141,9 @@ struct model {
 /// Reads the hyperparameters of a supported family and checks every tensor's shape and type against
 /// them; all problems are reported in one message (model_load_failed). `context` is the context the
 /// worker will serve, 0 for the model's own; YaRN or linear scaling without a factor takes
-/// context / original_context. Views in the result point into `file`.
+/// context / original_context. `pooling` replaces the file's. Views in the result point into `file`.
 [[nodiscard]] result<model> load_model(const gguf_file& file, std::uint32_t context = 0,
-                                       const rope_overrides& rope = {});
+                                       const rope_overrides& rope = {},
+                                       std::optional<pooling_kind> pooling = {});
 
 }  // namespace orcd::engine

@@ -5,7 +5,8 @@
 namespace orcd::engine {
 namespace {
 
-constexpr std::array families{&llama_family, &qwen2_family, &qwen3_family, &phi3_family, &gpt_oss_family};
+constexpr std::array families{&llama_family, &qwen2_family,   &qwen3_family,
+                              &phi3_family,  &gpt_oss_family, &bert_family};
 
 }  // namespace
 

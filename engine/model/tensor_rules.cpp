@@ -12,7 +12,8 @@ using m = model_weights;
 
 constexpr std::array globals{
     global_rule{&m::token_embd, "token_embd.weight", {extent::embedding, extent::vocab}},
-    global_rule{&m::output_norm, "output_norm.weight", {extent::embedding}, presence::required, types::f32},
+    global_rule{
+        &m::output_norm, "output_norm.weight", {extent::embedding}, presence::norm_before, types::f32},
     global_rule{&m::output, "output.weight", {extent::embedding, extent::vocab}, presence::optional},
     global_rule{&m::rope_freqs, "rope_freqs.weight", {extent::rope_pairs}, presence::optional, types::f32},
     global_rule{&m::rope_factors_long,
@@ -25,6 +26,26 @@ constexpr std::array globals{
                 {extent::rope_pairs},
                 presence::longrope,
                 types::f32},
+    global_rule{&m::position_embd,
+                "position_embd.weight",
+                {extent::embedding, extent::positions},
+                presence::learned_positions},
+    global_rule{&m::token_types,
+                "token_types.weight",
+                {extent::embedding, extent::token_types},
+                presence::learned_positions},
+    global_rule{
+        &m::token_embd_norm, "token_embd_norm.weight", {extent::embedding}, presence::norm_after, types::f32},
+    global_rule{&m::token_embd_norm_bias,
+                "token_embd_norm.bias",
+                {extent::embedding},
+                presence::norm_after,
+                types::f32},
+    global_rule{&m::cls, "cls.weight", {extent::embedding, extent::embedding}, presence::rank_optional},
+    global_rule{&m::cls_bias, "cls.bias", {extent::embedding}, presence::rank_optional, types::f32},
+    global_rule{&m::cls_output, "cls.output.weight", {extent::embedding, extent::classes}, presence::rank},
+    global_rule{
+        &m::cls_output_bias, "cls.output.bias", {extent::classes}, presence::rank_optional, types::f32},
 };
 
 /// Tensors that some files carry and that no forward pass here uses.
@@ -73,7 +94,7 @@ class binder {
   }
 
  private:
-  static bool applies(presence when, const layer_spec& layer, bool fused) {
+  bool applies(presence when, const layer_spec& layer, bool fused) const {
     switch (when) {
       case presence::split_qkv:
       case presence::split_qkv_optional: return !fused;
@@ -81,6 +102,11 @@ class binder {
       case presence::dense:
       case presence::dense_optional: return layer.ffn == ffn_kind::dense;
       case presence::moe: return layer.ffn == ffn_kind::moe;
+      case presence::norm_before: return spec_.norms == norm_placement::before;
+      case presence::norm_after: return spec_.norms == norm_placement::after;
+      case presence::learned_positions: return spec_.learned_positions;
+      case presence::rank:
+      case presence::rank_optional: return spec_.pooling == pooling_kind::rank;
       default: return true;
     }
   }
@@ -89,7 +115,8 @@ class binder {
     switch (when) {
       case presence::optional:
       case presence::split_qkv_optional:
-      case presence::dense_optional: return false;
+      case presence::dense_optional:
+      case presence::rank_optional: return false;
       case presence::longrope: return layer.rope.scaling == rope_scaling::longrope;
       default: return true;
     }
@@ -115,6 +142,9 @@ class binder {
       case extent::ffn_twice: return 2ULL * layer.ffn_size;
       case extent::experts: return spec_.experts;
       case extent::rope_pairs: return layer.rope.dims / 2;
+      case extent::positions: return spec_.positions;
+      case extent::token_types: return spec_.token_types;
+      case extent::classes: return spec_.classes;
     }
     return 1;
   }

@@ -27,6 +27,9 @@ enum class extent {
   ffn_twice,
   experts,
   rope_pairs,  ///< rotated dimensions / 2
+  positions,
+  token_types,
+  classes,
 };
 
 enum class presence {
@@ -39,6 +42,11 @@ enum class presence {
   dense_optional,
   moe,  ///< required if the layer has experts
   longrope,
+  norm_before,        ///< required where norms come before
+  norm_after,         ///< required where they come after
+  learned_positions,  ///< required where positions are learned
+  rank,               ///< required where the model ranks
+  rank_optional,
 };
 
 /// `f32`: norms, biases and tables, which no quantizer touches. `any`: every supported type.
@@ -67,7 +75,8 @@ void bind_tensors(const gguf_file& file, const model_spec& spec,
                   problem_list& problems);
 
 // Tables that families combine.
-[[nodiscard]] std::span<const layer_rule> attention_rules() noexcept;  ///< norm, q, k, v (or qkv), output
+[[nodiscard]] std::span<const layer_rule> attention_rules() noexcept;   ///< norm, q, k, v (or qkv), output
+[[nodiscard]] std::span<const layer_rule> projection_rules() noexcept;  ///< the same without the norm
 [[nodiscard]] std::span<const layer_rule> qkv_bias_optional() noexcept;
 [[nodiscard]] std::span<const layer_rule> qkv_bias_required() noexcept;
 [[nodiscard]] std::span<const layer_rule> gated_ffn_rules() noexcept;  ///< ffn_norm, dense gate, up, down

@@ -49,6 +49,9 @@ constexpr std::array moe{
 std::span<const layer_rule> attention_rules() noexcept {
   return attention;
 }
+std::span<const layer_rule> projection_rules() noexcept {
+  return std::span(attention).subspan(1);
+}
 std::span<const layer_rule> qkv_bias_optional() noexcept {
   return bias_optional;
 }

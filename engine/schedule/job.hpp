@@ -11,6 +11,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
+#include "engine/model/pooling.hpp"
 #include "engine/sampling/logprobs.hpp"
 #include "engine/sampling/sampling.hpp"
 #include "engine/sampling/token_constraint.hpp"
@@ -30,6 +31,12 @@ struct cache_request {
   std::uint32_t system_tokens = 0;  ///< the prompt's first tokens that other conversations share; 0 = unknown
 };
 
+/// One text, or two of which the second one's tokens are of the second segment.
+struct pooled_input {
+  std::vector<token_id> tokens;      ///< at least one; all fit the context
+  std::uint32_t second_segment = 0;  ///< where it begins; 0 = there is none
+};
+
 /// Everything the scheduler needs to know; validated and tokenized before it gets here.
 struct job_request {
   std::string job_id;
@@ -46,6 +53,16 @@ struct job_request {
   /// What the output must look like, or null. The job's own from here on: it is asked and told on the gpu
   /// thread. Its end-of-generation tokens end the job whatever ignore_eos says.
   std::shared_ptr<token_constraint> constraint = {};
+  /// Not empty: these are pooled and nothing is generated. There is no prompt then; of the other members, the
+  /// id and the times count.
+  std::vector<pooled_input> inputs = {};
+
+  /// Of the prompt or of all inputs.
+  [[nodiscard]] std::uint32_t tokens_in() const noexcept {
+    std::size_t count = prompt.size();
+    for (const pooled_input& input : inputs) count += input.tokens.size();
+    return static_cast<std::uint32_t>(count);
+  }
 };
 
 enum class finish_reason { stop, length };
@@ -83,6 +100,7 @@ struct token_event {
 struct end_event {
   finish_reason reason = finish_reason::stop;
   job_stats stats;
+  std::vector<pooled_values> pooled = {};  ///< of each input, in their order
 };
 /// Terminal: the job was ended. `code` is cancelled, inference_timeout, draining, vram_oom, ...
 struct error_event {

@@ -1,9 +1,11 @@
 #include "engine/schedule/scheduler.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "engine/schedule/pooled_job.hpp"
 #include "engine/schedule/sequence.hpp"
 
 namespace orcd::engine {
@@ -23,14 +25,24 @@ scheduler::scheduler(accelerator& device, scheduler_config config)
 scheduler::~scheduler() = default;
 
 void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
-  ORCD_ENSURE(waiting_.size() + running_ < jobs_max);
-  auto job = std::make_unique<sequence>(std::move(request), std::move(sink));
-  if (failure_) {
-    job->finish(outcome::of(*failure_), config_.now());
+  ORCD_ENSURE(waiting_.size() + pooled_.size() + running_ < jobs_max);
+  chunk_tokens_ = device_.chunk_tokens();
+  const bool pooled = !request.inputs.empty();
+  if (pooled && failure_) {
+    std::make_shared<pooled_job>(std::move(request), std::move(sink))->end(*failure_, 0.0);
     return;
   }
   if (const kv_geometry pages = device_.kv_pages(); !cache_ && pages.pages > 0) {
     cache_ = std::make_unique<kv_cache>(pages, config_.cache, [this](auto freed) { device_.clear(freed); });
+  }
+  if (pooled) {
+    pooled_.push_back(std::make_shared<pooled_job>(std::move(request), std::move(sink)));
+    return;
+  }
+  auto job = std::make_unique<sequence>(std::move(request), std::move(sink));
+  if (failure_) {
+    job->finish(outcome::of(*failure_), config_.now());
+    return;
   }
   waiting_.push_back(std::move(job));
 }
@@ -38,20 +50,25 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
 void scheduler::cancel(const std::string& job_id, cancel_reason reason) {
   const auto has_id = [&](const auto& job) { return job && job->request.job_id == job_id; };
   const steady_time now = config_.now();
-  if (const auto it = std::find_if(slots_.begin(), slots_.end(), has_id); it != slots_.end()) {
-    const auto& job = **it;
-    finish(job.slot, outcome::of(reason, ms_between(job.request.received_at, now)), now);
-    return;
+  const auto why = [&](const sequence& job) {
+    return outcome::of(reason, ms_between(job.request.received_at, now));
+  };
+  end_pooled([&](const pooled_job& job) { return job.id() == job_id; }, reason, now);
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (has_id(slots_[slot])) finish(slot, why(*slots_[slot]), now);
   }
-  if (const auto it = std::find_if(waiting_.begin(), waiting_.end(), has_id); it != waiting_.end()) {
+  while (true) {
+    const auto it = std::find_if(waiting_.begin(), waiting_.end(), has_id);
+    if (it == waiting_.end()) return;
     const auto job = std::move(*it);
     waiting_.erase(it);
-    job->finish(outcome::of(reason, ms_between(job->request.received_at, now)), now);
+    job->finish(why(*job), now);
   }
 }
 
 void scheduler::cancel_all(cancel_reason reason) {
   const steady_time now = config_.now();
+  end_pooled([](const pooled_job&) { return true; }, reason, now);
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (!slots_[slot]) continue;
     finish(slot, outcome::of(reason, ms_between(slots_[slot]->request.received_at, now)), now);
@@ -106,6 +123,7 @@ std::uint64_t scheduler::kv_positions() const noexcept {
 }
 
 void scheduler::expire(steady_time now) {
+  end_pooled([&](const pooled_job& job) { return job.overdue(now); }, cancel_reason::timeout, now);
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     const auto& job = slots_[slot];
     if (!job || !job->overdue(now)) continue;
@@ -121,22 +139,32 @@ void scheduler::expire(steady_time now) {
 bool scheduler::plan() {
   parts_.clear();
   spare_.clear();
-  const auto count = static_cast<std::uint32_t>(slots_.size());
   for (const auto& job : slots_) {
     if (job && job->missing() > 1) catch_up(*job);
   }
   for (const auto& job : slots_) {
     if (job && job->can_decode()) add_part(*job, 1);
   }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t slot = (prefill_turn_ + i) % count;
-    const auto& job = slots_[slot];
-    if (!job || job->missing() <= 1 || waits_for_page(*job)) continue;
-    add_part(*job, std::min(job->missing(), chunk_tokens_));
-    prefill_turn_ = (slot + 1) % count;
-    break;
-  }
+  plan_prefill();
   return !parts_.empty();
+}
+
+// A job whose turn it is; pooled ones go on together as far as they fit into the step.
+void scheduler::plan_prefill() {
+  const auto count = static_cast<std::uint32_t>(slots_.size());
+  const std::uint32_t first = prefill_turn_;
+  std::uint32_t left = chunk_tokens_;
+  for (std::uint32_t i = 0; i < count && left > 0; ++i) {
+    const std::uint32_t slot = (first + i) % count;
+    const auto& job = slots_[slot];
+    if (!job || !job->can_prefill() || waits_for_page(*job)) continue;
+    const bool begins = left == chunk_tokens_;
+    if (!begins && (!job->pool || job->missing() > left)) continue;
+    const std::uint32_t tokens = std::min(job->missing(), left);
+    add_part(*job, tokens);
+    left = job->pool ? left - tokens : 0;
+    if (begins) prefill_turn_ = (slot + 1) % count;
+  }
 }
 
 // A token that is still under way has no value here: the device feeds it back.
@@ -147,7 +175,7 @@ void scheduler::add_part(sequence& job, std::uint32_t tokens) {
   const bool last = !known || tokens == job.missing();
   parts_.push_back({slot_id{job.slot}, job.position,
                     known ? all.subspan(job.position, tokens) : std::span<const token_id>{},
-                    last ? job.ask() : nullptr});
+                    last && !job.pool ? job.ask() : nullptr, job.pool ? &*job.pool : nullptr});
   job.on_device = true;
   job.position += tokens;
   job.lease.written = std::max(job.lease.written, job.position);
@@ -200,7 +228,7 @@ void scheduler::accept_results(const launched_step& step, steady_time now) {
     const sampled_token& chosen = sampled_[next++];
     if (job == nullptr) continue;
     --job->pending;
-    accept_token(*job, chosen, now);
+    accept_result(*job, chosen, now);
   }
   ORCD_ENSURE(next == sampled_.size());
 }
@@ -209,6 +237,16 @@ void scheduler::accept_results(const launched_step& step, steady_time now) {
 scheduler::sequence* scheduler::job_of(const launched_part& part) noexcept {
   const auto& job = slots_[part.slot];
   return job && job->admission == part.admission ? job.get() : nullptr;
+}
+
+void scheduler::accept_result(sequence& job, const sampled_token& chosen, steady_time now) {
+  if (!job.pool) return accept_token(job, chosen, now);
+  ORCD_ENSURE(chosen.pooled != nullptr);
+  job.pooled = chosen.pooled;
+  if (!std::all_of(job.pooled->begin(), job.pooled->end(), [](float v) { return std::isfinite(v); })) {
+    return finish(job.slot, outcome::of(error(errc::internal, "the model's states are not all finite")), now);
+  }
+  finish(job.slot, outcome::of(finish_reason::stop), now);
 }
 
 // The end-of-generation token itself is neither sent nor counted.
@@ -268,6 +306,7 @@ void scheduler::handle_failure(const accelerator_failure& failure) {
     if (slots_[slot]) finish(slot, outcome::of(what), now);
   }
   for (auto& job : std::exchange(waiting_, {})) job->finish(outcome::of(what), now);
+  for (const auto& job : std::exchange(pooled_, {})) job->end(what, job->elapsed_ms(now));
   if (config_.on_failure) config_.on_failure(what);
 }
 

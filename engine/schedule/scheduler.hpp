@@ -12,6 +12,9 @@
 // the order they came: one that waits for pages is not overtaken, so that it gets them when those before it
 // end.
 //
+// A pooled job (engine/schedule/pooled_job.hpp) becomes sequences as slots get free, one input after the
+// other; those of several such jobs take turns. As many as fit into a step's tokens are computed together.
+//
 // Fairness: a step carries one token of every decoding sequence and one prefill chunk of at most one
 // sequence, taken in turn, so that no slot starves and the time of a step is bounded. A sequence whose turn
 // it is lets others go first while an earlier one computes the very page that it would compute, and takes it
@@ -50,6 +53,8 @@ struct scheduler_config {
   kv_cache_config cache = {};  ///< where the accelerator has pages
 };
 
+class pooled_job;
+
 class scheduler {
  public:
   scheduler(accelerator& device, scheduler_config config);
@@ -76,9 +81,13 @@ class scheduler {
   /// one and emits its events. Returns whether there is more to do.
   bool run_step();
 
-  [[nodiscard]] bool idle() const noexcept { return running_ == 0 && waiting_.empty() && launched_.empty(); }
+  [[nodiscard]] bool idle() const noexcept {
+    return running_ == 0 && waiting_.empty() && pooled_.empty() && launched_.empty();
+  }
   [[nodiscard]] std::uint32_t running() const noexcept { return running_; }
-  [[nodiscard]] std::uint32_t waiting() const noexcept { return static_cast<std::uint32_t>(waiting_.size()); }
+  [[nodiscard]] std::uint32_t waiting() const noexcept {
+    return static_cast<std::uint32_t>(waiting_.size() + pooled_.size());
+  }
   /// Positions that the device holds, or will after the steps in progress, for the running jobs.
   [[nodiscard]] std::uint64_t kv_positions() const noexcept;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< completed
@@ -88,6 +97,7 @@ class scheduler {
   }
 
  private:
+  friend class pooled_job;
   struct sequence;
   struct outcome;
   /// One job's part of a launched step. The job may have ended since, and its slot be another's.
@@ -105,6 +115,9 @@ class scheduler {
   bool attempt(Work&& work);
   void expire(steady_time now);
   void admit(steady_time now);
+  void feed_pooled();
+  void end_pooled(const std::function<bool(const pooled_job&)>& which, cancel_reason reason, steady_time now);
+  void plan_prefill();
   [[nodiscard]] bool reserve(sequence& job);
   void begin(sequence& job);
   void catch_up(sequence& job);
@@ -117,6 +130,7 @@ class scheduler {
   [[nodiscard]] std::uint64_t only_key() const noexcept;
   void collect_step();
   void accept_results(const launched_step& step, steady_time now);
+  void accept_result(sequence& job, const sampled_token& chosen, steady_time now);
   void accept_token(sequence& job, const sampled_token& chosen, steady_time now);
   [[nodiscard]] sequence* job_of(const launched_part& part) noexcept;
   void forget_launched() noexcept;
@@ -128,11 +142,12 @@ class scheduler {
 
   accelerator& device_;
   scheduler_config config_;
-  const std::uint32_t chunk_tokens_;
+  std::uint32_t chunk_tokens_;
   std::deque<std::unique_ptr<sequence>> waiting_;
-  std::vector<std::unique_ptr<sequence>> slots_;  ///< by slot id; null where the slot is free
-  std::uint32_t running_ = 0;                     ///< slots in use
-  std::uint32_t prefill_turn_ = 0;                ///< slot from which the next prefill chunk is sought
+  std::deque<std::shared_ptr<pooled_job>> pooled_;  ///< with inputs that no sequence was made for
+  std::vector<std::unique_ptr<sequence>> slots_;    ///< by slot id; null where the slot is free
+  std::uint32_t running_ = 0;                       ///< slots in use
+  std::uint32_t prefill_turn_ = 0;                  ///< slot from which the next prefill chunk is sought
   std::uint64_t steps_ = 0;
   std::uint64_t admissions_ = 0;
   std::optional<error> failure_;     ///< the accelerator is lost

@@ -10,6 +10,7 @@ namespace orcd::engine {
 
 // Waiting jobs first in, first out; each takes the lowest free slot.
 void scheduler::admit(steady_time now) {
+  feed_pooled();
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot]) continue;
     while (!waiting_.empty() && cache_ && !cache_->can_hold(waiting_.front()->positions_max())) {
@@ -90,7 +91,8 @@ bool scheduler::waits_for_page(const sequence& job) const noexcept {
 }
 
 void scheduler::note_computed(sequence& job, std::uint32_t end) {
-  if (!cache_) return;
+  // What was gathered of a pooled sequence is lost with its step: it begins again from its first token.
+  if (!cache_ || job.pool) return;
   job.computed = std::max(job.computed, end);
   cache_->publish(job.lease, job.request.cache, job.tokens, job.computed);
 }

@@ -91,7 +91,9 @@ void scheduler::sequence::finish(const outcome& how, steady_time now) {
   if (const auto* failure = std::get_if<error>(&how.value)) {
     sink->offer(error_event{*failure, stats(now)});
   } else {
-    sink->offer(end_event{std::get<finish_reason>(how.value), stats(now)});
+    end_event end{std::get<finish_reason>(how.value), stats(now)};
+    if (pool) end.pooled.push_back(std::move(pooled));
+    sink->offer(end);
   }
 }
 

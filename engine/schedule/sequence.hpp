@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -46,9 +47,13 @@ struct scheduler::sequence {
   /// A step for one token can be launched: a known one, or the one that the step before it will choose. A
   /// constraint must know a token before it can say what may follow, so that nothing is launched ahead of it.
   [[nodiscard]] bool can_decode() const noexcept {
+    if (pool) return false;
     if (pending == 0) return missing() == 1;
     return !request.constraint && tokens_out() + pending < request.max_tokens;
   }
+  /// A chunk of its prompt can be launched. The last token of a prompt goes with what decodes, but a pooled
+  /// sequence never does.
+  [[nodiscard]] bool can_prefill() const noexcept { return missing() > (pool ? 0U : 1U); }
   /// Positions that the job needs at most: the last token needs none.
   [[nodiscard]] std::uint32_t positions_max() const noexcept {
     return prompt_tokens + request.max_tokens - 1;
@@ -86,6 +91,8 @@ struct scheduler::sequence {
   draw_source draws;
   std::vector<double> draws_ahead;  ///< of the next tokens, each kept until its token is accepted
   sample_request sample;
+  std::optional<pool_request> pool;  ///< set: the sequence is pooled
+  pooled_values pooled;              ///< its result
   bool started = false;
   bool finished = false;
   steady_time slot_at{}, first_token_at{}, last_token_at{};

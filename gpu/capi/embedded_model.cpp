@@ -50,6 +50,9 @@ result<std::shared_ptr<embedded_model>> embedded_model::load(const std::string& 
                                                              std::uint32_t context_max) {
   auto opened = engine::open_served_model({.location = location, .tokenizer = {}});
   if (!opened) return opened.error();
+  if (opened->spec.spec.pooling) {
+    return error(errc::model_load_failed, "the model makes embeddings or scores; this API generates text");
+  }
   auto& context = opened->plan_for.context_tokens;
   context = std::min(context, context_max);
   std::shared_ptr<embedded_model> model(new embedded_model(std::move(*opened), std::move(device)));

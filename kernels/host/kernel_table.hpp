@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "kernels/attention.hpp"
+#include "kernels/gelu.hpp"
+#include "kernels/layer_norm.hpp"
 #include "kernels/matmul.hpp"
 #include "kernels/moe.hpp"
 #include "kernels/rms_norm.hpp"
@@ -25,6 +27,8 @@ struct kernel_table {
   void (*swiglu_row)(const swiglu_args& args, std::uint32_t row);
   void (*moe_route_column)(const moe_route_args& args, std::uint32_t column);
   void (*moe_combine_column)(const moe_combine_args& args, std::uint32_t column);
+  void (*layer_norm_row)(const layer_norm_args& args, std::uint32_t row);
+  void (*gelu_row)(const gelu_args& args, std::uint32_t row);
 };
 
 /// The table in use: the highest level that the processor has, or the one that the environment variable
@@ -48,6 +52,8 @@ void rms_norm_row(const rms_norm_args& args, std::uint32_t row);
 void swiglu_row(const swiglu_args& args, std::uint32_t row);
 void moe_route_column(const moe_route_args& args, std::uint32_t column);
 void moe_combine_column(const moe_combine_args& args, std::uint32_t column);
+void layer_norm_row(const layer_norm_args& args, std::uint32_t row);
+void gelu_row(const gelu_args& args, std::uint32_t row);
 }  // namespace ORCD_ISA
 #endif
 

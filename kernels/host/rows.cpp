@@ -27,6 +27,14 @@ void swiglu(const swiglu_args& args, thread_pool& pool) {
   each_row(pool, args, args.rows, args.width, kernels().swiglu_row);
 }
 
+void layer_norm(const layer_norm_args& args, thread_pool& pool) {
+  each_row(pool, args, args.rows, args.width, kernels().layer_norm_row);
+}
+
+void gelu(const gelu_args& args, thread_pool& pool) {
+  each_row(pool, args, args.rows, args.width, kernels().gelu_row);
+}
+
 void moe_route(const moe_route_args& args, thread_pool& pool) {
   each_row(pool, args, args.columns, args.experts * args.used, kernels().moe_route_column);
 }

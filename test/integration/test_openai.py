@@ -116,6 +116,47 @@ def test_text_completions(client):
     assert ''.join(c.choices[0].text for c in streamed) == answer.choices[0].text
 
 
+@pytest.fixture(scope='module')
+def embedder(models) -> Iterator['openai.OpenAI']:
+    """A client of a worker with a small random BERT."""
+    with Worker('--model', models('bert', '--family', 'bert'), '--slots', '2', '--matryoshka') as running:
+        running.wait_event('ready')
+        with openai.OpenAI(base_url=f'http://127.0.0.1:{running.port}/v1', api_key='none', max_retries=0,
+                           timeout=PATIENCE) as made:
+            yield made
+
+
+def test_embeddings_as_numbers_and_as_the_package_asks_for_them(embedder):
+    texts = ['hello world', 'the GPU']
+    # Without a format the package asks for base64 and decodes it.
+    packed = embedder.embeddings.create(model='bert', input=texts)
+    plain = embedder.embeddings.create(model='bert', input=texts, encoding_format='float')
+    for one, other in zip(packed.data, plain.data):
+        assert list(one.embedding) == pytest.approx(other.embedding, abs=1e-7)
+    assert [e.index for e in plain.data] == [0, 1] and len(plain.data[0].embedding) == 64
+    assert packed.usage == plain.usage and plain.usage.total_tokens == plain.usage.prompt_tokens > 4
+    short = embedder.embeddings.create(model='bert', input='hello world', dimensions=16, user='u')
+    assert len(short.data[0].embedding) == 16
+    assert embedder.embeddings.create(model='bert', input=[[5, 6], [7]]).data[1].index == 1
+
+
+def test_embedding_errors_have_their_own_exceptions(embedder, client):
+    with pytest.raises(openai.BadRequestError) as refused:
+        embedder.embeddings.create(model='bert', input='')
+    assert (refused.value.param, refused.value.code) == ('input', 'INVALID_REQUEST')
+    with pytest.raises(openai.BadRequestError) as too_long:
+        embedder.embeddings.create(model='bert', input='a ' * 400)
+    assert too_long.value.code == 'CONTEXT_LENGTH_EXCEEDED'
+    with pytest.raises(openai.NotFoundError):
+        embedder.embeddings.create(model='text-embedding-3-small', input='a')
+    with pytest.raises(openai.BadRequestError) as generating:
+        client.embeddings.create(model='slow', input='a')
+    assert '--pooling' in str(generating.value)
+    with pytest.raises(openai.BadRequestError) as embedding:
+        complete(embedder, model='bert')
+    assert '/v1/embeddings' in str(embedding.value)
+
+
 def test_models(client):
     assert [m.id for m in client.models.list()] == ['slow']
     assert client.models.retrieve('slow').owned_by == 'worker-orcd'

@@ -23,11 +23,14 @@ enabled = false  # the description cannot say which token ids, lengths and n fit
 
 @pytest.mark.skipif(not (PACKAGES / 'schemathesis').exists(),
                     reason='schemathesis is not here: set ORCD_SCHEMATHESIS (tools/python_packages.sh)')
-@pytest.mark.parametrize('seed', ['1', '2'])
-def test_the_description_is_true(tiny_model, tmp_path, seed):
+@pytest.mark.parametrize('family, pooling, seed', [('llama', None, '1'), ('llama', None, '2'),
+                                                   ('bert', '1', '3'), ('bert', '4', '4')])
+def test_the_description_is_true(models, tmp_path, family, pooling, seed):
+    shape = ['--family', family, '--context', '1024', *(['--pooling', pooling] if pooling else [])]
+    model = models(f'{family}-{pooling}', *shape)
     config = tmp_path / 'schemathesis.toml'
     config.write_text(CONFIG)
-    with start(tiny_model, tmp_path, '--slots', '4', '--max-tokens-out', '16',
+    with start(model, tmp_path, '--slots', '4', '--max-tokens-out', '16',
                '--allow-request-template') as worker:
         run = subprocess.run(
             [sys.executable, '-c', 'from schemathesis.cli import schemathesis; schemathesis()',

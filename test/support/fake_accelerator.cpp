@@ -51,6 +51,11 @@ token_id hashed_token(std::span<const token_id> sequence, token_id first, std::u
   return first + static_cast<token_id>((hash >> 32U) % count);
 }
 
+engine::pooled_values pooled_of(std::span<const token_id> sequence) {
+  return std::make_shared<std::vector<float>>(std::vector<float>{
+      static_cast<float>(hashed_token(sequence, 0, 65'536)), static_cast<float>(sequence.size())});
+}
+
 fake_accelerator::fake_accelerator(fake_options options)
     : options_(std::move(options)), slots_(options_.slots), logits_(options_.vocab, 0.0F) {
   ORCD_ENSURE(options_.slots > 0 && options_.chunk_tokens > 0);
@@ -208,6 +213,10 @@ void fake_accelerator::check(std::span<const sequence_step> sequences) const {
     seen[index] = true;
     check_part(part);
   }
+  std::size_t pooled = 0;
+  for (const auto& part : sequences) pooled += part.pool != nullptr ? part.tokens.size() : 0;
+  require(pooled <= options_.chunk_tokens, "too many pooled tokens in a step", slot_id{}, pooled,
+          options_.chunk_tokens);
 }
 
 void fake_accelerator::check_part(const sequence_step& part) const {
@@ -218,6 +227,11 @@ void fake_accelerator::check_part(const sequence_step& part) const {
           part.position, state.tokens.size());
   require(!part.tokens.empty() || state.last.has_value(), "no token to feed back", part.slot, 0, 1);
   require(!part.tokens.empty() || part.sample != nullptr, "fed back without a request", part.slot, 0, 1);
+  if (part.pool != nullptr) {
+    require(part.sample == nullptr, "a pooled sequence that samples", part.slot, 1, 0);
+    require(part.position + part.count() <= part.pool->tokens, "more tokens than to pool", part.slot,
+            part.position + part.count(), part.pool->tokens);
+  }
   require(part.tokens.size() <= options_.chunk_tokens, "chunk too long", part.slot, part.tokens.size(),
           options_.chunk_tokens);
   require(part.position + part.count() <= options_.context_tokens, "context overrun", part.slot,
@@ -275,6 +289,9 @@ void fake_accelerator::compute(const sequence_step& part, launched& step) {
   state.tokens.insert(state.tokens.end(), part.tokens.begin(), part.tokens.end());
   store(state, part.slot, before);
   state.ended = false;
+  if (part.pool != nullptr && part.ends_with_result()) {
+    step.sampled.push_back({.slot = part.slot, .pooled = pooled_of(state.tokens)});
+  }
   if (!seen.sampled) return;
   const token_id token = sample(state, *part.sample);
   step.sampled.push_back({part.slot, token, logprobs_of(token, *part.sample)});

@@ -36,6 +36,9 @@ using next_token = std::function<engine::token_id(std::span<const engine::token_
 [[nodiscard]] engine::token_id hashed_token(std::span<const engine::token_id> sequence,
                                             engine::token_id first = 10, std::uint32_t count = 90);
 
+/// What it gathers of a pooled sequence: two numbers that its tokens alone decide.
+[[nodiscard]] engine::pooled_values pooled_of(std::span<const engine::token_id> sequence);
+
 /// Thrown as accelerator_failure in place of the n-th step (1-based, counted over the object's life).
 struct fake_fault {
   std::uint64_t step = 0;

@@ -34,14 +34,22 @@ class builder {
     }
     if (o_.experts_used == 0) o_.experts_used = 2;
     o_.fused_qkv |= o_.family == "phi3";
+    if (o_.family == "bert") {
+      o_.kv_heads = o_.heads;
+      o_.biases = true;
+      if (!o_.pooling) o_.pooling = 1;
+    }
   }
 
   gguf_writer build() {
-    vocabulary_ = o_.sentencepiece ? make_spm_vocabulary() : make_bpe_vocabulary();
+    vocabulary_ = o_.family == "bert" ? make_wordpiece_vocabulary()
+                  : o_.sentencepiece  ? make_spm_vocabulary()
+                                      : make_bpe_vocabulary();
     pad_vocabulary(vocabulary_, o_.vocab);
     add_hyperparameters();
     add_vocabulary(writer_, vocabulary_, splitter());
     add_globals();
+    if (o_.pooling) add_pooling();
     for (std::uint32_t layer = 0; layer < o_.layers; ++layer) add_layer(layer);
     return std::move(writer_);
   }
@@ -95,6 +103,12 @@ class builder {
     const std::uint64_t vocab = vocabulary_.tokens.size();
     const ggml_type type = o_.embedding_type.value_or(o_.matrix_type);
     matrix("token_embd.weight", {o_.embedding, vocab}, type, 1.0F);
+    if (o_.family == "bert") {
+      matrix("position_embd.weight", {o_.embedding, o_.context}, ggml_type::f32, 1.0F);
+      matrix("token_types.weight", {o_.embedding, 2}, ggml_type::f32, 1.0F);
+      norm_with_bias("token_embd_norm");
+      return;
+    }
     vector("output_norm.weight", {o_.embedding}, 1.0F, 0.1F);
     if (!o_.tied_output)
       matrix("output.weight", {o_.embedding, vocab}, type, 2.0F / std::sqrt(float(o_.embedding)));
@@ -105,8 +119,37 @@ class builder {
     }
   }
 
+  void add_pooling() {
+    writer_.add(o_.family + ".pooling_type", *o_.pooling);
+    if (*o_.pooling != 4) return;
+    const bool bert = o_.family == "bert";
+    const float spread = 1.0F / std::sqrt(float(o_.embedding));
+    matrix("cls.output.weight", {o_.embedding, bert ? 1ULL : 2ULL}, ggml_type::f32, spread);
+    if (bert) {
+      matrix("cls.weight", {o_.embedding, o_.embedding}, ggml_type::f32, spread);
+      vector("cls.bias", {o_.embedding}, 0.0F, 0.1F);
+      vector("cls.output.bias", {1}, 0.0F, 0.1F);
+      return;
+    }
+    writer_.add(o_.family + ".classifier.output_labels", std::vector<std::string>{"yes", "no"});
+    writer_.add("tokenizer.chat_template.rerank", "Does it fit?\n{query}\n{document}\n");
+  }
+
+  void norm_with_bias(const std::string& name) {
+    vector(name + ".weight", {o_.embedding}, 1.0F, 0.1F);
+    vector(name + ".bias", {o_.embedding}, 0.0F, 0.1F);
+  }
+
   void add_layer(std::uint32_t layer) {
     prefix_ = "blk." + std::to_string(layer) + ".";
+    if (o_.family == "bert") {
+      add_attention();
+      norm_with_bias(prefix_ + "attn_output_norm");
+      linear("ffn_up", o_.embedding, o_.ffn, true);
+      linear("ffn_down", o_.ffn, o_.embedding, true);
+      norm_with_bias(prefix_ + "layer_output_norm");
+      return;
+    }
     vector(prefix_ + "attn_norm.weight", {o_.embedding}, 1.0F, 0.1F);
     add_attention();
     const bool gpt_oss = o_.family == "gpt-oss";

@@ -12,7 +12,7 @@
 namespace orcd::test {
 
 struct tiny_model_options {
-  std::string family = "llama";  ///< llama, qwen2, qwen3, phi3, gpt-oss
+  std::string family = "llama";  ///< llama, qwen2, qwen3, phi3, gpt-oss, bert
   std::uint32_t layers = 2;
   std::uint32_t embedding = 64;
   std::uint32_t heads = 4;
@@ -35,11 +35,14 @@ struct tiny_model_options {
   bool mixture_f32 = true;  ///< f32 among them
 
   bool tied_output = false;
-  bool fused_qkv = false;      ///< phi3 always is
-  bool biases = false;         ///< llama: biases on q, k, v, o, gate, up, down
-  bool rope_freqs = false;     ///< llama: llama3 frequency factors
-  bool longrope = false;       ///< phi3: long and short factors, original context = context / 4
-  bool yarn = false;           ///< YaRN keys, factor 4 (gpt-oss always has them, factor 32)
+  bool fused_qkv = false;   ///< phi3 always is
+  bool biases = false;      ///< llama: biases on q, k, v, o, gate, up, down
+  bool rope_freqs = false;  ///< llama: llama3 frequency factors
+  bool longrope = false;    ///< phi3: long and short factors, original context = context / 4
+  bool yarn = false;        ///< YaRN keys, factor 4 (gpt-oss always has them, factor 32)
+  /// The key pooling_type (engine/model/pooling.hpp); 4 comes with a classifier and, but for bert, a template
+  /// and two classes. bert without it: mean.
+  std::optional<std::uint32_t> pooling;
   bool sentencepiece = false;  ///< a SentencePiece vocabulary instead of byte-level BPE
   std::uint64_t seed = 1;
 };

@@ -60,6 +60,15 @@ void add_merge(tiny_vocabulary& v, const std::string& piece, std::size_t first_c
   add_merge(v, piece, first_char);
 }
 
+void add_wordpiece(gguf_writer& writer, const tiny_vocabulary& vocabulary) {
+  writer.add("tokenizer.ggml.model", "bert");
+  writer.add("tokenizer.ggml.tokens", vocabulary.tokens);
+  writer.add("tokenizer.ggml.token_type", vocabulary.types);
+  writer.add("tokenizer.ggml.unknown_token_id", std::uint32_t{1});
+  writer.add("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(vocabulary.bos));
+  writer.add("tokenizer.ggml.seperator_token_id", static_cast<std::uint32_t>(vocabulary.eos));
+}
+
 }  // namespace
 
 tiny_vocabulary make_bpe_vocabulary() {
@@ -107,6 +116,28 @@ tiny_vocabulary make_spm_vocabulary() {
   return v;
 }
 
+tiny_vocabulary make_wordpiece_vocabulary() {
+  const std::string mark = "\xE2\x96\x81";
+  tiny_vocabulary v;
+  v.wordpiece = true;
+  for (const char* special : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) add(v, special, 3);
+  v.types[1] = 2;
+  for (char c = '!'; c <= '~'; ++c) {
+    if (c >= 'A' && c <= 'Z') continue;
+    add(v, mark + c, 1);
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) add(v, std::string(1, c), 1);
+  }
+  for (const char* piece : pieces) {
+    const std::string text = piece;
+    if (text.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos)
+      add(v, with_space(text, mark), 1);
+  }
+  v.scores.clear();
+  v.bos = id_of(v, "[CLS]");
+  v.eos = id_of(v, "[SEP]");
+  return v;
+}
+
 void pad_vocabulary(tiny_vocabulary& vocabulary, std::uint32_t size) {
   const bool scored = !vocabulary.scores.empty();
   while (vocabulary.tokens.size() < size) {
@@ -117,6 +148,7 @@ void pad_vocabulary(tiny_vocabulary& vocabulary, std::uint32_t size) {
 }
 
 void add_vocabulary(gguf_writer& writer, const tiny_vocabulary& vocabulary, const std::string& pre) {
+  if (vocabulary.wordpiece) return add_wordpiece(writer, vocabulary);
   const bool spm = !vocabulary.scores.empty();
   writer.add("tokenizer.ggml.model", spm ? "llama" : "gpt2");
   if (!spm) writer.add("tokenizer.ggml.pre", pre);

@@ -14,6 +14,7 @@ struct tiny_vocabulary {
   std::vector<std::int32_t> types;  ///< 1 normal, 2 unknown, 3 control, 5 unused, 6 byte
   std::vector<float> scores;        ///< SentencePiece only
   std::vector<std::string> merges;  ///< byte-level BPE only
+  bool wordpiece = false;
   std::int32_t bos = -1;
   std::int32_t eos = -1;
 };
@@ -24,6 +25,10 @@ struct tiny_vocabulary {
 
 /// <unk>, <s>, </s>, <0x00>..<0xFF>, single characters and pieces with scores, then the ChatML tokens.
 [[nodiscard]] tiny_vocabulary make_spm_vocabulary();
+
+/// [PAD], [UNK], [CLS], [SEP], [MASK], then letters, digits, punctuation and pieces, at the beginning of a
+/// word and inside it.
+[[nodiscard]] tiny_vocabulary make_wordpiece_vocabulary();
 
 /// Appends unused tokens until there are `size`; smaller sizes change nothing.
 void pad_vocabulary(tiny_vocabulary& vocabulary, std::uint32_t size);

@@ -14,13 +14,13 @@ using orcd::engine::ggml_type;
 using orcd::test::tiny_model_options;
 
 constexpr const char* usage =
-    "usage: write_tiny_model --out FILE [--family llama|qwen2|qwen3|phi3|gpt-oss] [--layers N] [--embedding "
-    "N]\n"
+    "usage: write_tiny_model --out FILE [--family llama|qwen2|qwen3|phi3|gpt-oss|bert] [--layers N]\n"
+    "  [--embedding N]\n"
     "  [--heads N] [--kv-heads N] [--head-dim N] [--rope-dims N] [--ffn N] [--vocab N] [--context N]\n"
     "  [--experts N] [--experts-used N] [--window N] [--seed N] [--type NAME] [--embedding-type NAME]\n"
     "  [--expert-type NAME] [--mixture] [--tied] [--fused-qkv] [--biases] [--rope-freqs] [--longrope] "
     "[--yarn]\n"
-    "  [--sentencepiece]\n";
+    "  [--sentencepiece] [--pooling 0..4]\n";
 
 template <class T>
 T number(const std::string& text) {
@@ -74,6 +74,8 @@ command parse(int argc, char** argv) {
       *at->second = number<std::uint32_t>(value);
     else if (name == "--seed")
       o.seed = number<std::uint64_t>(value);
+    else if (name == "--pooling")
+      o.pooling = number<std::uint32_t>(value);
     else if (name == "--family")
       o.family = value;
     else if (name == "--out")

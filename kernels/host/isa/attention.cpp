@@ -136,7 +136,7 @@ void finish(const attention_args& a, scratch& s, std::uint32_t column, std::uint
 void attend_heads(const attention_args& a, scratch& s, std::uint32_t column, std::uint32_t kv_head,
                   std::uint32_t first_head, std::uint32_t heads) {
   const attention_column& at = a.columns[column];
-  const std::uint32_t end = at.position + 1;
+  const std::uint32_t end = at.end == 0 ? at.position + 1 : at.end;
   const std::uint32_t begin = a.window != 0 && end > a.window ? end - a.window : 0;
   start(a, s, column, first_head, heads);
   for (std::uint32_t base = begin / attention_chunk * attention_chunk; base < end; base += attention_chunk) {

@@ -101,7 +101,8 @@ BOOST_AUTO_TEST_CASE(the_one_model) {
   BOOST_TEST(
       list ==
       R"({"object":"list","data":[{"id":"m","object":"model","created":5,"owned_by":"worker-orcd","meta":)"
-      R"({"architecture":"","quant_kind":"","context_tokens":7,"slots":1,"digest":null}}]})");
+      R"({"architecture":"","quant_kind":"","context_tokens":7,"slots":1,"embedding_length":0,)"
+      R"("task":"completion","pooling":null,"digest":null}}]})");
   const auto route = find_route("GET", "/v1/models/m?x");
   BOOST_TEST((std::get<endpoint>(route) == endpoint::model));
   BOOST_TEST(model_of("/v1/models/m?x") == "m");

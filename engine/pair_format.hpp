@@ -1,0 +1,31 @@
+// How a ranking model is given a query and a document: as two texts with separators (the second with a token
+// type of its own, where the model has one), or written into the template named "rerank". Immutable; any
+// thread. Source: model-facts 3.11.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/base/error.hpp"
+#include "engine/gguf/gguf_file.hpp"
+#include "engine/model/model_spec.hpp"
+#include "engine/schedule/job.hpp"
+#include "engine/text/tokenizer.hpp"
+
+namespace orcd::engine {
+
+class pair_format {
+ public:
+  /// Error: model_load_failed where a causal model has no template for it.
+  [[nodiscard]] static result<pair_format> make(const gguf_file& file, const model_spec& spec);
+
+  [[nodiscard]] pooled_input encode(std::string_view query, std::string_view document,
+                                    const tokenizer& vocabulary) const;
+  /// Bytes that are tokenized for a pair beside the two texts.
+  [[nodiscard]] std::size_t frame_bytes() const noexcept { return template_.size(); }
+
+ private:
+  std::string template_;  ///< with {query} and {document}; empty: two texts
+};
+
+}  // namespace orcd::engine

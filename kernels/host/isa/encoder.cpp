@@ -1,0 +1,56 @@
+// What models without a mask need of one x86 level; definitions in kernels/{layer_norm,gelu}.hpp.
+#include "kernels/gelu.hpp"
+#include "kernels/host/isa/exponential.hpp"
+#include "kernels/host/isa/sixteens.hpp"
+#include "kernels/host/kernel_table.hpp"
+#include "kernels/layer_norm.hpp"
+
+namespace orcd::kernels::host::ORCD_ISA {
+namespace {
+
+alignas(64) constexpr float ones[lane_count] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+/// x - mean, 0 in the lanes that the row does not have.
+ORCD_INLINE float_lanes centred(const float* x, float mean, std::uint32_t count) {
+  return load_some(x, count) - mean * load_some(ones, count);
+}
+
+ORCD_INLINE float_lanes erfc(float_lanes z) {
+  const float_lanes t = splat(1.0F) / (erfc_p * z + 1.0F);
+  float_lanes sum = erfc_a[4] * t + erfc_a[3];
+  for (int i = 2; i >= 0; --i) sum = sum * t + erfc_a[i];
+  return sum * t * exponential(-1.0F * z * z);
+}
+
+}  // namespace
+
+void layer_norm_row(const layer_norm_args& a, std::uint32_t row) {
+  const float* x = a.x + std::size_t{row} * a.width;
+  float* out = a.out + std::size_t{row} * a.width;
+  float_lanes sum = splat(0.0F);
+  each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) { sum = sum + load_some(x + i, count); });
+  const float mean = fold(sum) / static_cast<float>(a.width);
+  float_lanes squares = splat(0.0F);
+  each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
+    const float_lanes d = centred(x + i, mean, count);
+    squares = squares + d * d;
+  });
+  const float scale = 1.0F / __builtin_sqrtf(fold(squares) / static_cast<float>(a.width) + a.eps);
+  each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
+    const float_lanes scaled = scale * centred(x + i, mean, count);
+    store_some(out + i, scaled * load_some(a.weight + i, count) + load_some(a.bias + i, count), count);
+  });
+}
+
+void gelu_row(const gelu_args& a, std::uint32_t row) {
+  const float* x = a.x + std::size_t{row} * a.width;
+  float* out = a.out + std::size_t{row} * a.width;
+  each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
+    const float_lanes v = load_some(x + i, count);
+    const float_lanes tail = 0.5F * erfc(inverse_root_two * larger(v, -1.0F * v));
+    const float_lanes positive = larger(v, splat(0.0F)) * (splat(1.0F) - tail);
+    store_some(out + i, positive + smaller(v, splat(0.0F)) * tail, count);
+  });
+}
+
+}  // namespace orcd::kernels::host::ORCD_ISA

@@ -16,20 +16,30 @@ using engine::errc;
 using engine::error;
 using engine::result;
 
-/// Time limits, and what the log says of the texts; the inputs come after.
-result<prepared_pooled> begin(const http_request& request, std::string_view id_prefix,
-                              std::optional<std::chrono::milliseconds> timeout,
-                              std::optional<std::chrono::milliseconds> deadline_left,
-                              const pooled_context& context) {
-  const auto limit = fix_time_limit(request, timeout, deadline_left, context.limits.lengths);
+template <class Request>
+struct begun {
+  Request asked;
+  prepared_pooled work;
+};
+
+/// The request and its time limits; the inputs come after.
+template <class Request>
+result<begun<Request>> begin(const http_request& request, std::string_view id_prefix,
+                             result<Request> (*parse)(std::string_view, const pooled_limits&),
+                             const pooled_context& context, std::chrono::system_clock::time_point wall) {
+  const auto deadline_left = read_deadline(request, wall);
+  if (!deadline_left) return deadline_left.error();
+  auto asked = parse(request.body, context.limits);
+  if (!asked) return asked.error();
+  const auto limit = fix_time_limit(request, asked->timeout, *deadline_left, context.limits.lengths);
   if (!limit) return limit.error();
-  prepared_pooled out;
-  out.job.job_id = std::string(id_prefix) + make_request_id();
-  out.job.deadline = limit->at;
-  out.job.received_at = request.received_at;
-  out.deadline_left = deadline_left;
-  out.deadline_is_final = limit->is_final;
-  return out;
+  prepared_pooled work;
+  work.job.job_id = std::string(id_prefix) + make_request_id();
+  work.job.deadline = limit->at;
+  work.job.received_at = request.received_at;
+  work.deadline_left = *deadline_left;
+  work.deadline_is_final = limit->is_final;
+  return begun<Request>{std::move(*asked), std::move(work)};
 }
 
 /// Takes an input whose length is right.
@@ -80,48 +90,42 @@ std::string text_of(const embedding_input& input) {
 
 result<prepared_embedding> prepare_embedding(const http_request& request, const pooled_context& context,
                                              std::chrono::system_clock::time_point wall) {
-  const auto deadline_left = read_deadline(request, wall);
-  if (!deadline_left) return deadline_left.error();
-  auto asked = parse_embedding(request.body, context.limits);
-  if (!asked) return asked.error();
-  auto work = begin(request, "embd-", asked->timeout, *deadline_left, context);
-  if (!work) return work.error();
+  auto begun = begin<embedding_request>(request, "embd-", parse_embedding, context, wall);
+  if (!begun) return begun.error();
+  auto& [asked, work] = *begun;
   std::string all;
-  for (auto& input : asked->inputs) {
+  for (auto& input : asked.inputs) {
     const auto* text = std::get_if<std::string>(&input);
-    if (text != nullptr) work->prompt_chars += code_points(*text);
+    if (text != nullptr) work.prompt_chars += code_points(*text);
     all += text_of(input);
     engine::pooled_input one;
     one.tokens = text != nullptr ? context.tokenizer.encode(*text)
                                  : std::move(std::get<std::vector<engine::token_id>>(input));
-    if (const auto added = add(*work, std::move(one), "input", context); !added) return added.error();
+    if (const auto added = add(work, std::move(one), "input", context); !added) return added.error();
   }
-  if (const auto fits = check_values(*work, context); !fits) return fits.error();
-  work->prompt_digest = engine::prompt_digest(all);
-  asked->inputs.clear();
-  return prepared_embedding{std::move(*asked), std::move(*work)};
+  if (const auto fits = check_values(work, context); !fits) return fits.error();
+  work.prompt_digest = engine::prompt_digest(all);
+  asked.inputs.clear();
+  return prepared_embedding{std::move(asked), std::move(work)};
 }
 
 result<prepared_rerank> prepare_rerank(const http_request& request, const pooled_context& context,
                                        std::chrono::system_clock::time_point wall) {
-  const auto deadline_left = read_deadline(request, wall);
-  if (!deadline_left) return deadline_left.error();
-  auto asked = parse_rerank(request.body, context.limits);
-  if (!asked) return asked.error();
-  auto work = begin(request, "rank-", asked->timeout, *deadline_left, context);
-  if (!work) return work.error();
-  std::string all = asked->query;
-  std::size_t bytes = asked->documents.size() * (asked->query.size() + context.pairs->frame_bytes());
-  for (const std::string& document : asked->documents) bytes += document.size();
+  auto begun = begin<rerank_request>(request, "rank-", parse_rerank, context, wall);
+  if (!begun) return begun.error();
+  auto& [asked, work] = *begun;
+  std::string all = asked.query;
+  std::size_t bytes = asked.documents.size() * (asked.query.size() + context.pairs->frame_bytes());
+  for (const std::string& document : asked.documents) bytes += document.size();
   if (const auto fits = check_text("documents", bytes); !fits) return fits.error();
-  for (const std::string& document : asked->documents) {
+  for (const std::string& document : asked.documents) {
     all += document;
-    auto pair = context.pairs->encode(asked->query, document, context.tokenizer);
-    if (const auto added = add(*work, std::move(pair), "documents", context); !added) return added.error();
+    auto pair = context.pairs->encode(asked.query, document, context.tokenizer);
+    if (const auto added = add(work, std::move(pair), "documents", context); !added) return added.error();
   }
-  work->prompt_chars = code_points(all);
-  work->prompt_digest = engine::prompt_digest(all);
-  return prepared_rerank{std::move(*asked), std::move(*work)};
+  work.prompt_chars = code_points(all);
+  work.prompt_digest = engine::prompt_digest(all);
+  return prepared_rerank{std::move(asked), std::move(work)};
 }
 
 }  // namespace orcd::net

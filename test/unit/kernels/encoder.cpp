@@ -1,24 +1,17 @@
 // LayerNorm and GELU against double precision, on every x86 level with the same bits.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "kernels/gelu.hpp"
 #include "kernels/host/kernel_table.hpp"
 #include "kernels/layer_norm.hpp"
+#include "test/support/encoder_reference.hpp"
 
 using namespace orcd::kernels;
+using namespace orcd::test;
 
 namespace {
-
-std::vector<float> random_values(std::size_t count, float centre, float spread, unsigned seed) {
-  std::mt19937 bits(seed);
-  std::normal_distribution<float> normal(centre, spread);
-  std::vector<float> out(count);
-  for (float& v : out) v = normal(bits);
-  return out;
-}
 
 template <class Run>
 void on_every_level(Run run) {
@@ -37,24 +30,18 @@ BOOST_AUTO_TEST_SUITE(encoder_kernels)
 BOOST_AUTO_TEST_CASE(layer_norm_is_that_of_double_precision) {
   for (const std::uint32_t width : {1U, 15U, 16U, 96U, 387U, 1024U}) {
     constexpr std::uint32_t rows = 3;
-    const auto x = random_values(std::size_t{rows} * width, 5.0F, 2.0F, width);
-    const auto weight = random_values(width, 1.0F, 0.3F, width + 1);
-    const auto bias = random_values(width, 0.0F, 0.5F, width + 2);
+    const auto x = normal_values(std::size_t{rows} * width, 5.0F, 2.0F, width);
+    const auto weight = normal_values(width, 1.0F, 0.3F, width + 1);
+    const auto bias = normal_values(width, 0.0F, 0.5F, width + 2);
     on_every_level([&](const host::kernel_table& table) {
       std::vector<float> out(x.size());
       const layer_norm_args args{x.data(), out.data(), weight.data(), bias.data(), rows, width, 1e-5F};
       for (std::uint32_t row = 0; row < rows; ++row) table.layer_norm_row(args, row);
       for (std::uint32_t row = 0; row < rows; ++row) {
-        const float* in = x.data() + std::size_t{row} * width;
-        double mean = 0.0, squares = 0.0;
-        for (std::uint32_t i = 0; i < width; ++i) mean += in[i];
-        mean /= width;
-        for (std::uint32_t i = 0; i < width; ++i) squares += (in[i] - mean) * (in[i] - mean);
-        const double scale = 1.0 / std::sqrt(squares / width + 1e-5);
-        for (std::uint32_t i = 0; i < width; ++i) {
-          const double expected = (in[i] - mean) * scale * weight[i] + bias[i];
-          BOOST_TEST(std::fabs(out[std::size_t{row} * width + i] - expected) < 1e-5);
-        }
+        const auto expected =
+            layer_norm_reference(std::span(x).subspan(std::size_t{row} * width, width), weight, bias, 1e-5);
+        for (std::uint32_t i = 0; i < width; ++i)
+          BOOST_TEST(std::fabs(out[std::size_t{row} * width + i] - expected[i]) < 1e-5);
       }
       return out;
     });
@@ -62,7 +49,7 @@ BOOST_AUTO_TEST_CASE(layer_norm_is_that_of_double_precision) {
 }
 
 BOOST_AUTO_TEST_CASE(gelu_is_the_exact_form) {
-  std::vector<float> x = random_values(1003, 0.0F, 3.0F, 1);
+  std::vector<float> x = normal_values(1003, 0.0F, 3.0F, 1);
   for (const float v : {0.0F, -0.0F, 1e-30F, -1e-6F, 5.0F, -5.0F, 40.0F, -40.0F, 1e30F, -1e30F})
     x.push_back(v);
   double worst = 0.0;
@@ -71,8 +58,7 @@ BOOST_AUTO_TEST_CASE(gelu_is_the_exact_form) {
     table.gelu_row({x.data(), out.data(), 1, static_cast<std::uint32_t>(x.size())}, 0);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double v = x[i];
-      const double expected = 0.5 * v * std::erfc(-v / std::sqrt(2.0));
-      worst = std::max(worst, std::fabs(out[i] - expected) / std::max(1.0, std::fabs(v)));
+      worst = std::max(worst, std::fabs(out[i] - gelu_reference(v)) / std::max(1.0, std::fabs(v)));
     }
     return out;
   });

@@ -48,16 +48,6 @@ const golden_file& golden() {
   return file;
 }
 
-std::uint32_t fnv(const std::vector<token_id>& values) {
-  std::uint32_t h = 0x811C9DC5;
-  for (const token_id v : values) {
-    for (int shift = 0; shift < 32; shift += 8) {
-      h = (h ^ (static_cast<std::uint32_t>(v) >> shift & 0xFF)) * 0x01000193;
-    }
-  }
-  return h;
-}
-
 // Runs `encode` over every line and compares with one column.
 void compare(std::string_view column,
              const std::function<std::vector<token_id>(const std::string&)>& encode) {
@@ -68,7 +58,7 @@ void compare(std::string_view column,
   const auto index = static_cast<std::size_t>(at - g.columns.begin());
   int failures = 0;
   for (const golden_line& line : g.lines) {
-    if (fnv(encode(line.text)) == line.hashes.at(index)) continue;
+    if (orcd::test::fnv(encode(line.text)) == line.hashes.at(index)) continue;
     if (++failures <= shown_failures) BOOST_TEST_MESSAGE(column << " differs for: " << line.text);
   }
   BOOST_TEST(failures == 0, column << ": " << failures << " of " << g.lines.size() << " strings differ");

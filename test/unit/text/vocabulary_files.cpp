@@ -33,6 +33,16 @@ std::string read_vocabulary_file(std::string_view name) {
   return text.str();
 }
 
+std::uint32_t fnv(const std::vector<engine::token_id>& values) {
+  std::uint32_t h = 0x811C9DC5;
+  for (const engine::token_id v : values) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      h = (h ^ (static_cast<std::uint32_t>(v) >> shift & 0xFF)) * 0x01000193;
+    }
+  }
+  return h;
+}
+
 const engine::tokenizer& real_tokenizer(std::string_view name) {
   static std::map<std::string, std::unique_ptr<engine::tokenizer>, std::less<>> loaded;
   const auto at = loaded.find(name);

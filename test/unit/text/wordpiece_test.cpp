@@ -72,16 +72,6 @@ std::vector<std::string> strings_of(const json::value& list) {
   return out;
 }
 
-std::uint32_t fnv(const std::vector<token_id>& values) {
-  std::uint32_t h = 0x811C9DC5;
-  for (const token_id v : values) {
-    for (int shift = 0; shift < 32; shift += 8) {
-      h = (h ^ (static_cast<std::uint32_t>(v) >> shift & 0xFF)) * 0x01000193;
-    }
-  }
-  return h;
-}
-
 std::vector<std::string> golden_strings() {
   const std::string all = orcd::test::read_vocabulary_file("golden.jsonl");
   std::vector<std::string> out;
@@ -112,7 +102,7 @@ BOOST_AUTO_TEST_CASE(ids_are_those_of_the_tokenizers_package) {
       if (hashes[8 * i] == '-') continue;
       ++compared;
       const auto expected = std::stoul(hashes.substr(8 * i, 8), nullptr, 16);
-      if (fnv(t->encode(texts[i])) == expected) continue;
+      if (orcd::test::fnv(t->encode(texts[i])) == expected) continue;
       if (++failures <= 5) BOOST_TEST_MESSAGE(name << " differs for: " << texts[i]);
     }
     BOOST_TEST(compared > 11'000);

@@ -135,9 +135,9 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
     return error(errc::model_load_failed, "a model is loaded already; a worker serves one for its lifetime");
   ORCD_ENSURE(config.slots > 0 && config.context_tokens > 0);
   if (m.spec.pooling) {
-    return error(errc::model_load_failed, "the CUDA backend computes no embeddings and scores (pooling " +
-                                              std::string(to_string(*m.spec.pooling)) +
-                                              "); --backend host does");
+    // What is one kernel or a graph ends with a token.
+    options_.one_kernel = options_.graphs = false;
+    if (!m.spec.causal) options_.chunk_tokens = config.context_tokens;
   }
   auto planned = plan(m, config);
   if (!planned) return planned.error();
@@ -181,6 +181,7 @@ void cuda_backend::allocate(const engine::model& m, const engine::accelerator_co
   const cuda_steps_options options{options_.pinned, options_.graphs && !options_.tap, options_.keep_logits};
   steps_.emplace(*forward_, sampler, work_arena_, extents_, m.spec.vocab, config.end_of_generation, options,
                  stream_.get());
+  if (m.spec.pooling) steps_->pool(m);
 }
 
 void cuda_backend::watch_residency() {

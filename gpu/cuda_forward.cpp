@@ -52,6 +52,8 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   qkv = plan.reserve(columns * w.qkv * sizeof(float));
   q = plan.reserve(columns * w.q * 2);
   attended = plan.reserve(columns * w.attended * 2);
+  const bool ungated = spec.activation == engine::ffn_activation::gelu;
+  hidden = plan.reserve(ungated ? columns * w.ffn * sizeof(float) : 0);
   activated = plan.reserve(pairs * w.ffn * 2);
   parts = plan.reserve(spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0);
   arrivals = plan.reserve(columns * std::max(w.heads, 1U) * sizeof(std::uint32_t));
@@ -168,11 +170,13 @@ void cuda_forward::embed(std::uint32_t columns) {
 }
 
 void cuda_forward::run(std::uint32_t columns, bool prefill) {
+  if (spec_.norms == engine::norm_placement::after) return run_settled(columns);
   const auto* residual = at<float>(layout_.residual);
   embed(columns);
   tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
-    attention(layer, columns, prefill);
+    kernels::packed_matmul_args qkv = qkv_of(layer);
+    attention(layer, columns, prefill, qkv, weights_.layers[layer].attn_norm);
     if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
       expert_ffn(layer, columns);
     } else {
@@ -214,9 +218,10 @@ void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm
   }
 }
 
-void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool prefill) {
-  kernels::packed_matmul_args qkv = qkv_of(layer);
-  multiply(qkv, weights_.layers[layer].attn_norm, columns);
+/// `norm` as multiply() takes it for `qkv`.
+void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool prefill,
+                             kernels::packed_matmul_args& qkv, const float* norm) {
+  multiply(qkv, norm, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
 
   const kernels::decode_attention_args decode = attention_of(layer, columns);

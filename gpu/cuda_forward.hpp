@@ -44,7 +44,7 @@ struct work_layout {
   explicit work_layout(const engine::model_spec& spec, const cuda_extents& extents);
 
   std::uint64_t steps, sample_rows, page_table, inv_freq;
-  std::uint64_t residual, normed, qkv, q, attended, activated, parts, arrivals;
+  std::uint64_t residual, normed, qkv, q, attended, hidden, activated, parts, arrivals;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
   std::uint64_t partial, logits, banned;
   std::uint64_t program, program_state, program_stamps;
@@ -67,6 +67,15 @@ class cuda_forward {
   /// Enqueues a chunk of one sequence: `columns` consecutive positions, described in steps(). With
   /// `sample`, the last one's logits become row 0.
   void prefill(std::uint32_t columns, bool sample);
+  /// How the sequence of the next chunk is read, until it is set again.
+  struct sequence_form {
+    std::uint32_t end = 0;             ///< tokens of a sequence whose tokens see each other; 0 = causal
+    std::uint32_t second_segment = 0;  ///< the position where it begins; 0 = there is none
+  };
+  void set_form(const sequence_form& form) noexcept { form_ = form; }
+  /// The states after the last layer of the last chunk's columns from `first` on, without the norm that may
+  /// follow: [to.size() / embedding][embedding]. Waits for the chunk.
+  void copy_states(std::uint32_t first, std::span<float> to) const;
   /// Enqueues one token of each of `columns` sequences; row i of the logits is column i's.
   void decode(std::uint32_t columns);
   /// Enqueues the writing of a slot's page table from position 0 on, and what accelerator::begin() and
@@ -114,7 +123,12 @@ class cuda_forward {
   [[nodiscard]] kernels::packed_matmul_args expert_down_of(std::uint32_t layer, std::uint32_t pairs) const;
   [[nodiscard]] kernels::combine_experts_args combine_of(std::uint32_t columns) const;
   void norm_inside(kernels::packed_matmul_args& args, const float* norm) const;
-  void attention(std::uint32_t layer, std::uint32_t columns, bool prefill);
+  void attention(std::uint32_t layer, std::uint32_t columns, bool prefill, kernels::packed_matmul_args& qkv,
+                 const float* norm);
+  void add_positions(std::uint32_t columns);
+  void settle(const float* weight, const float* bias, std::uint32_t columns);
+  void ungated_ffn(std::uint32_t layer, std::uint32_t columns);
+  void run_settled(std::uint32_t columns);
   [[nodiscard]] kernels::next_weights after_layer(std::uint32_t layer) const;
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
   void expert_ffn(std::uint32_t layer, std::uint32_t columns);
@@ -142,6 +156,7 @@ class cuda_forward {
   std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
   std::vector<float> magnitudes_;             ///< of each table
   kernels::decode_program program_;
+  sequence_form form_;
   bool bans_ = false;
   layer_tap tap_;
 };

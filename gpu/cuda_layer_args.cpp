@@ -85,6 +85,7 @@ kernels::decode_attention_args cuda_forward::attention_of(std::uint32_t layer, s
   attend.width = spec_.value_length;
   attend.padded_width = padded_width_;
   attend.window = spec.window;
+  attend.end = form_.end;
   attend.scale = static_cast<float>(spec_.attention_scale);
   attend.sinks = weights_.layers[layer].sinks;
   attend.out = at<__half>(layout_.attended);
@@ -118,7 +119,7 @@ kernels::packed_matmul_args cuda_forward::o_of(std::uint32_t layer) const {
   o.x = at<__half>(layout_.attended);
   o.x_stride = kernels::padded_cols(spec.heads * spec_.value_length);
   add_to_residual(o);
-  if (spec.ffn != engine::ffn_kind::moe) o.next = weights_of(w.gate);
+  if (spec.ffn != engine::ffn_kind::moe) o.next = weights_of(w.gate.data != nullptr ? w.gate : w.up);
   return o;
 }
 

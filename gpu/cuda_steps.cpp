@@ -34,7 +34,8 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
       ring_(extents.slots, depth_, options.pinned, sampler_.device_results()),
       sampled_slots_(depth_),
       filled_(extents.slots, 0),
-      tables_(extents.slots, table_of::own) {
+      tables_(extents.slots, table_of::own),
+      pooled_(depth_) {
   ORCD_ENSURE(work.bytes() >= layout.end && extents.slots <= kernels::sample_columns_max);
   sampler_.set_ends(end_of_generation);
   sampler_.set_results(ring_.target());
@@ -89,11 +90,13 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
   const auto turn = static_cast<std::uint32_t>(launches_ % depth_);
   auto& slots = sampled_slots_[turn];
   slots.clear();
+  pooled_[turn].clear();
   decodes_.clear();
   ++launches_;
   ++uncollected_;
   for (const auto& part : sequences) {
-    ORCD_ENSURE(part.tokens.size() <= extents_.chunk_tokens && (!part.tokens.empty() || part.sample));
+    ORCD_ENSURE(part.tokens.size() <= extents_.chunk_tokens && (!part.tokens.empty() || part.sample) &&
+                (part.pool != nullptr) == pooling_.has_value());
     ORCD_ENSURE(part.position + part.count() <= extents_.context);
     if (interrupt.load(std::memory_order_relaxed)) {
       interrupted_ = true;
@@ -111,7 +114,9 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
     }
     auto& filled = filled_[static_cast<std::size_t>(part.slot)];
     filled = std::max(filled, part.position + part.count());
-    if (part.count() == 1 && part.sample != nullptr) {
+    if (part.pool != nullptr) {
+      enqueue_pooled(part, turn);
+    } else if (part.count() == 1 && part.sample != nullptr) {
       decodes_.push_back({part.slot, part.tokens.empty() ? -1 : part.tokens.front(), part.position,
                           device_request(*part.sample, result)});
     } else {
@@ -131,6 +136,16 @@ void cuda_steps::enqueue_chunk(const engine::sequence_step& part, std::uint32_t 
   if (!samples) return;
   sampler_.sample(1);
   keep_logits(0, part.slot);
+}
+
+void cuda_steps::enqueue_pooled(const engine::sequence_step& part, std::uint32_t turn) {
+  ORCD_ENSURE(part.position + part.count() <= part.pool->tokens);
+  ORCD_ENSURE(causal_ || part.count() == part.pool->tokens);
+  sampler_.begin_chunk(part, nullptr, ticket_of(launches_));
+  forward_.set_form({causal_ ? 0 : part.pool->tokens, part.pool->second_segment});
+  forward_.prefill(part.count(), false);
+  auto pooled = pooling_->take(forward_, part);
+  if (pooled != nullptr) pooled_[turn].push_back({.slot = part.slot, .pooled = std::move(pooled)});
 }
 
 void cuda_steps::enqueue_decodes() {
@@ -165,6 +180,7 @@ bool cuda_steps::collect(const engine::interrupt_flag& interrupt,
     for (std::size_t i = 0; i < results.size(); ++i) {
       sampled.push_back(sampled_from(sampled_slots_[turn][i], results[i]));
     }
+    sampled.insert(sampled.end(), pooled_[turn].begin(), pooled_[turn].end());
   } catch (const engine::accelerator_failure&) {
     drop();
     throw;

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/accelerator.hpp"
 #include "gpu/cuda_forward.hpp"
+#include "gpu/cuda_pooling.hpp"
 #include "gpu/cuda_resources.hpp"
 #include "gpu/cuda_result_ring.hpp"
 #include "gpu/cuda_sampler.hpp"
@@ -29,6 +31,11 @@ class cuda_steps {
              const cuda_extents& extents, std::uint32_t vocab,
              std::span<const engine::token_id> end_of_generation, const cuda_steps_options& options,
              cudaStream_t stream);
+  /// From now on every sequence is pooled. `m` outlives the object.
+  void pool(const engine::model& m) {
+    pooling_.emplace(m, extents_);
+    causal_ = m.spec.causal;
+  }
 
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
   // As engine::accelerator's.
@@ -53,6 +60,7 @@ class cuda_steps {
   void use_own_pages(engine::slot_id slot);
   void enqueue(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
   void enqueue_chunk(const engine::sequence_step& part, std::uint32_t result);
+  void enqueue_pooled(const engine::sequence_step& part, std::uint32_t turn);
   void enqueue_decodes();
   void run_decode(std::uint32_t columns);
   void keep_logits(std::uint32_t row, engine::slot_id slot);
@@ -73,6 +81,9 @@ class cuda_steps {
   std::vector<std::uint32_t> filled_;                        ///< positions written, by slot
   std::vector<table_of> tables_;                             ///< by slot
   std::vector<std::vector<float>> host_logits_;              ///< by slot
+  std::optional<cuda_pooling> pooling_;
+  bool causal_ = true;
+  std::vector<std::vector<engine::sampled_token>> pooled_;  ///< results of each entry of the ring
   std::uint64_t launches_ = 0;
   std::uint32_t uncollected_ = 0;
   bool interrupted_ = false;  ///< a launched step is incomplete

@@ -145,7 +145,8 @@ const float* layout_builder::vector(const tensor_view& tensor, std::uint64_t fir
   return address<float>(offset);
 }
 
-/// The router stays in f32 whatever its type in the file: which weights are read depends on it.
+/// In f32 whatever its type in the file: the router, because which weights are read depends on it, and tables
+/// of which a step adds rows.
 const float* layout_builder::float_rows(const tensor_view& tensor) {
   if (!tensor || problem_) return nullptr;
   const packed_matrix shape = shape_of(tensor, tensor.rows());
@@ -223,6 +224,10 @@ engine::result<weight_layout> layout_builder::build() {
     const engine::layer_spec& spec = model_.spec.layers[i];
     attention(from.layers[i], spec, to.layers[i]);
     to.layers[i].ffn_norm = vector(from.layers[i].ffn_norm);
+    to.layers[i].attn_output_norm = vector(from.layers[i].attn_output_norm);
+    to.layers[i].attn_output_norm_bias = vector(from.layers[i].attn_output_norm_bias);
+    to.layers[i].layer_output_norm = vector(from.layers[i].layer_output_norm);
+    to.layers[i].layer_output_norm_bias = vector(from.layers[i].layer_output_norm_bias);
     if (spec.ffn == engine::ffn_kind::dense) {
       dense_ffn(from.layers[i], spec, to.layers[i]);
     } else {
@@ -230,6 +235,10 @@ engine::result<weight_layout> layout_builder::build() {
     }
   }
   to.output_norm = vector(from.output_norm);
+  to.positions = float_rows(from.position_embd);
+  to.token_types = float_rows(from.token_types);
+  to.embedding_norm = vector(from.token_embd_norm);
+  to.embedding_norm_bias = vector(from.token_embd_norm_bias);
   to.output = from.output.data == from.token_embd.data ? to.embedding : matrix(from.output);
   if (problem_) return engine::error(engine::errc::model_load_failed, *problem_);
   layout_.bytes = plan_.bytes();

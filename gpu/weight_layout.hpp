@@ -27,6 +27,10 @@ struct cuda_layer_weights {
   const float* o_bias = nullptr;
   const float* sinks = nullptr;
   const float* ffn_norm = nullptr;
+  const float* attn_output_norm = nullptr;  ///< norms after each half
+  const float* attn_output_norm_bias = nullptr;
+  const float* layer_output_norm = nullptr;
+  const float* layer_output_norm_bias = nullptr;
   const float* gate_bias = nullptr;
   const float* up_bias = nullptr;
   const float* down_bias = nullptr;
@@ -41,6 +45,10 @@ struct cuda_weights {
   kernels::packed_matrix embedding;
   kernels::packed_matrix output;  ///< equal to embedding when tied
   const float* output_norm = nullptr;
+  const float* positions = nullptr;    ///< [positions][embedding], f32 rows
+  const float* token_types = nullptr;  ///< [token types][embedding], f32 rows
+  const float* embedding_norm = nullptr;
+  const float* embedding_norm_bias = nullptr;
   std::vector<cuda_layer_weights> layers;
 };
 

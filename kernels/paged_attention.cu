@@ -27,6 +27,11 @@ __global__ void __launch_bounds__(row_threads, 3)
 /// Tiles of 8 query vectors that a prefill block works on at once.
 constexpr std::uint32_t prefill_tiles = 4;
 
+/// The last position that a token sees.
+__device__ inline std::int32_t last_seen(const attention_args_paged& a, std::int32_t position) {
+  return a.end == 0 ? position : static_cast<std::int32_t>(a.end) - 1;
+}
+
 /// grid: (groups of prefill_tiles tiles over columns * group, kv heads). A query index is token-major.
 template <std::uint32_t W, kv_type K, kv_type V>
 __global__ void __launch_bounds__(row_threads) prefill_kernel(attention_args_paged a) {
@@ -45,7 +50,7 @@ __global__ void __launch_bounds__(row_threads) prefill_kernel(attention_args_pag
       static_cast<std::uint32_t>(first_seen(a.steps[first_query / group].position, a.window)) /
       page_positions;
   const std::uint32_t last_page =
-      static_cast<std::uint32_t>(a.steps[last_query / group].position) / page_positions;
+      static_cast<std::uint32_t>(last_seen(a, a.steps[last_query / group].position)) / page_positions;
   softmax_state state[prefill_tiles][own_values];
   float value[prefill_tiles][own_values];
 #pragma unroll
@@ -71,7 +76,7 @@ __global__ void __launch_bounds__(row_threads) prefill_kernel(attention_args_pag
 #pragma unroll
       for (std::uint32_t c = 0; c < 2; ++c) {
         const std::uint32_t query = tile_query + 2 * (lane % 4) + c;
-        mine.position[c] = query < queries ? a.steps[query / group].position : -1;
+        mine.position[c] = query < queries ? last_seen(a, a.steps[query / group].position) : -1;
         mine.first_seen[c] = first_seen(max(mine.position[c], 0), a.window);
       }
       attend_block<W, K, V>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions),
@@ -176,7 +181,7 @@ int launch_attention_decode(const decode_attention_args& a, CUstream_st* stream)
 }
 
 int launch_attention_prefill(const attention_args_paged& a, CUstream_st* stream) {
-  if (!valid(a) || a.q == nullptr) return cudaErrorInvalidValue;
+  if (!valid(a) || a.q == nullptr || (a.end != 0 && a.window != 0)) return cudaErrorInvalidValue;
   return with_shape(
       a, [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch_prefill<W, K, V>(a, stream); });
 }

@@ -1,5 +1,5 @@
-// Causal attention over a paged KV cache of any kv_type: grouped heads, sliding window, sinks; decode and
-// prefill.
+// Attention over a paged KV cache of any kv_type: grouped heads, sliding window, sinks; decode and
+// prefill. Causal, or in prefill without a mask.
 //
 // One numeric definition for both. Positions are cut at absolute multiples of 32 (blocks) and 256
 // (pages, also called chunks). A block's scores come from mma.m16n8k16 (keys as operand A), its
@@ -80,6 +80,7 @@ struct attention_args_paged {
   std::uint32_t width = 0;
   std::uint32_t padded_width = 0;
   std::uint32_t window = 0;  ///< positions seen, the token's own included; 0 = all
+  std::uint32_t end = 0;     ///< prefill without a mask: every token sees [0, end); 0 = causal
   float scale = 0.0F;
   const float* sinks = nullptr;  ///< [heads] or null
   __half* out = nullptr;         ///< [columns][out_stride]: heads * width halfs, head-major
@@ -117,7 +118,8 @@ inline constexpr std::uint32_t decode_heads = 8;
 [[nodiscard]] std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads,
                                                   std::uint32_t pages, std::uint32_t padded_width);
 
-/// Prefill: columns are consecutive positions of ONE sequence.
+/// Prefill: columns are consecutive positions of ONE sequence; with `end`, which takes no window, all of
+/// them.
 [[nodiscard]] int launch_attention_prefill(const attention_args_paged& args, CUstream_st* stream);
 
 }  // namespace orcd::kernels

@@ -70,6 +70,26 @@ BOOST_AUTO_TEST_CASE(pieces_of_every_family_are_aligned_disjoint_and_inside) {
   }
 }
 
+// The classifier of a ranking model stays on the host.
+BOOST_AUTO_TEST_CASE(an_encoder_has_its_tables_and_norms) {
+  tiny_model_options options;
+  options.family = "bert";
+  const loaded_model m(options);
+  const auto layout = gpu::lay_out_weights(m.model, base).value();
+  std::uint64_t read = 0;
+  for (const auto& piece : layout.pieces) read += piece.rows * piece.row_bytes;
+  BOOST_TEST(read == gpu::weights_bytes(m.model.weights));
+  const auto& w = layout.weights;
+  for (const float* vector :
+       {w.positions, w.token_types, w.embedding_norm, w.embedding_norm_bias, w.layers[1].attn_output_norm,
+        w.layers[1].attn_output_norm_bias, w.layers[1].layer_output_norm, w.layers[1].layer_output_norm_bias,
+        w.layers[1].o_bias, w.layers[1].up_bias, w.layers[1].down_bias})
+    BOOST_TEST(vector != nullptr);
+  BOOST_TEST(w.output_norm == nullptr);
+  BOOST_TEST(w.layers[0].gate.data == nullptr);
+  BOOST_TEST(w.layers[0].up.data != nullptr);
+}
+
 BOOST_AUTO_TEST_CASE(every_byte_of_every_tensor_is_read_once) {
   for (const tiny_case& c : every_tiny_model()) {
     const loaded_model m(c.options);

@@ -1,0 +1,46 @@
+#include "gpu/cuda_pooling.hpp"
+
+#include "gpu/host_tensors.hpp"
+#include "kernels/rms_norm.hpp"
+
+namespace orcd::gpu {
+
+cuda_pooling::cuda_pooling(const engine::model& m, const cuda_extents& extents)
+    : model_(m), gathered_(m.spec, extents.slots) {
+  states_.reserve(std::size_t{extents.chunk_tokens} * m.spec.embedding);
+  if (m.spec.norms == engine::norm_placement::after) return;
+  const float* weights = floats_of(m.weights.output_norm);
+  norm_.assign(weights, weights + m.spec.embedding);
+}
+
+void cuda_pooling::normalise(std::span<float> states) {
+  if (norm_.empty()) return;
+  const std::uint32_t width = model_.spec.embedding;
+  kernels::host::rms_norm({.x = states.data(),
+                           .out = states.data(),
+                           .weight = norm_.data(),
+                           .x_stride = width,
+                           .out_stride = width,
+                           .rows = static_cast<std::uint32_t>(states.size() / width),
+                           .width = width,
+                           .eps = static_cast<float>(model_.spec.rms_eps)},
+                          pool_);
+}
+
+engine::pooled_values cuda_pooling::take(const cuda_forward& forward, const engine::sequence_step& part) {
+  const auto slot = static_cast<std::uint32_t>(part.slot);
+  states_.resize(std::size_t{part.count()} * model_.spec.embedding);
+  forward.copy_states(0, states_);
+  normalise(states_);
+  gathered_.add(slot, part.position, states_);
+  if (!part.ends_with_result()) return nullptr;
+  auto pooled = gathered_.take(slot, part.pool->tokens);
+  if (model_.spec.pooling == engine::pooling_kind::rank) {
+    std::vector<float> outputs(model_.spec.classes);
+    classify_state(model_, pooled, outputs);
+    pooled = std::move(outputs);
+  }
+  return std::make_shared<const std::vector<float>>(std::move(pooled));
+}
+
+}  // namespace orcd::gpu

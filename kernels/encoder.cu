@@ -6,10 +6,6 @@
 namespace orcd::kernels {
 namespace {
 
-ORCD_HD constexpr std::uint32_t padded_to_group(std::uint32_t width) {
-  return (width + group_cols - 1) / group_cols * group_cols;
-}
-
 __global__ void __launch_bounds__(row_threads) add_positions_kernel(add_positions_args a) {
   wait_for_previous_kernel();
   allow_next_kernel();
@@ -37,7 +33,7 @@ __global__ void __launch_bounds__(row_threads) settle_kernel(settle_args a) {
     squares = fmaf(d, d, squares);
   }
   const float scale = rms_scale(block_sum(squares, scratch), a.width, a.eps);
-  const std::uint32_t padded = padded_to_group(a.width);
+  const std::uint32_t padded = padded_cols(a.width);
   for (std::uint32_t i = threadIdx.x; i < padded; i += row_threads) {
     if (i >= a.width) {
       out[i] = __float2half_rn(0.0F);
@@ -54,7 +50,7 @@ __global__ void __launch_bounds__(row_threads) gelu_kernel(gelu_to_half_args a) 
   allow_next_kernel();
   const float* x = a.x + static_cast<std::uint64_t>(blockIdx.x) * a.width;
   __half* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.out_stride;
-  const std::uint32_t padded = padded_to_group(a.width);
+  const std::uint32_t padded = padded_cols(a.width);
   for (std::uint32_t i = threadIdx.x; i < padded; i += row_threads) {
     const float v = i < a.width ? x[i] : 0.0F;
     out[i] = to_half(0.5F * v * erfcf(-inverse_root_two * v));
@@ -62,7 +58,7 @@ __global__ void __launch_bounds__(row_threads) gelu_kernel(gelu_to_half_args a) 
 }
 
 bool fits(const __half* out, std::uint32_t stride, std::uint32_t width, std::uint32_t columns) {
-  return out != nullptr && columns > 0 && width > 0 && stride % 8 == 0 && stride >= padded_to_group(width);
+  return out != nullptr && columns > 0 && width > 0 && stride % 8 == 0 && stride >= padded_cols(width);
 }
 
 }  // namespace

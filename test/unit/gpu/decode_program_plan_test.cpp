@@ -142,6 +142,71 @@ BOOST_AUTO_TEST_CASE(chosen_experts_share_the_blocks_and_wait_for_the_choice) {
   for (const std::uint32_t of_expert : tiles) BOOST_TEST(of_expert == 180U);
 }
 
+BOOST_DATA_TEST_CASE(every_head_of_every_part_of_the_pages_is_one_item_s, data::make({6U, 132U}), blocks) {
+  decode_program_plan plan(blocks);
+  plan.add_begin(output_product(), nullptr);
+  kernels::decode_attention_args args;
+  args.attend.heads = 40;
+  args.attend.kv_heads = 4;  // ten query heads each: a tile of eight and one of two
+  args.attend.columns = 1;
+  args.attend.width = args.attend.padded_width = 64;
+  args.attend.cache.pages_per_slot = 9;
+  plan.add_attention(args, nullptr, nullptr);
+  const kernels::decode_phase& phase = plan.phases()[1];
+  BOOST_TEST(phase.page_workers == (blocks == 6 ? 1U : 9U));
+  BOOST_TEST(phase.attention_items == 8 * phase.page_workers);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
+  const auto shares = shares_of(plan, 1, blocks);
+  for (std::uint32_t item = 0; item < phase.attention_items; ++item) {
+    const auto share = kernels::attention_share_of(args.attend, item);
+    if (item < blocks) {
+      BOOST_TEST(shares[item].attention.first_head == share.first_head);
+      BOOST_TEST(shares[item].attention.heads == share.heads);
+      BOOST_TEST(shares[item].attention.worker == share.worker);
+    }
+    for (std::uint32_t h = share.first_head; h < share.first_head + std::uint32_t{share.heads}; ++h) {
+      BOOST_TEST(h / 10 == share.kv_head);
+      BOOST_TEST(seen.emplace(h, share.worker).second);
+    }
+  }
+  BOOST_TEST(seen.size() == 40 * phase.page_workers);
+  for (std::uint32_t b = phase.attention_items; b < blocks; ++b) BOOST_TEST(shares[b].attention.heads == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(weights_of_a_norm_are_fetched_when_those_before_have_been_used) {
+  const float weights[3] = {};
+  const float router[1] = {};
+  const float x[1] = {};
+  const auto normed = [&](packed_matmul_args args, const float* weight) {
+    args.norm_x = x;
+    args.norm_weight = weight;
+    return args;
+  };
+  decode_program_plan plan(132);
+  plan.add_begin(output_product(2880), nullptr);
+  plan.add_matmul(normed(product({matrix(5120, 2880)}), weights), nullptr, nullptr);
+  plan.add_matmul(output_product(2880), nullptr, nullptr);
+  plan.add_route({.norm_weight = weights + 1, .router = router, .width = 2880, .experts = 32, .used = 4},
+                 nullptr, nullptr);
+  const std::int32_t chosen[4] = {};
+  packed_matmul_args up = normed(gate_up(2880, 2880), weights + 1);
+  up.experts = chosen;
+  up.columns = 4;
+  plan.add_matmul(up, nullptr, nullptr);  // has the router's norm
+  plan.add_matmul(normed(product({matrix(5120, 2880)}), weights + 2), nullptr, nullptr);
+  const std::vector<const float*> norms = {weights, weights + 1, nullptr, weights + 2, nullptr, nullptr};
+  for (std::size_t i = 0; i < norms.size(); ++i) BOOST_TEST(plan.phases()[i].next_norm == norms[i]);
+  const std::vector<bool> has_one = {false, true, false, true, false, true};
+  for (std::size_t i = 0; i < has_one.size(); ++i) BOOST_TEST(plan.phases()[i].norms == has_one[i]);
+  BOOST_TEST(plan.phases()[0].next_router == router);
+  BOOST_TEST(plan.phases()[3].next_router == nullptr);
+  BOOST_TEST(plan.row_bytes() >= 2 * 2880 * sizeof(float));
+  BOOST_TEST(plan.fits());
+  // A norm of another width than the residual stream's has no place.
+  plan.add_matmul(normed(product({matrix(64, 1440)}), weights), nullptr, nullptr);
+  BOOST_TEST(!plan.fits());
+}
+
 BOOST_AUTO_TEST_CASE(what_the_kernel_does_not_take_is_found) {
   const auto fits = [](auto add) {
     decode_program_plan plan(132);

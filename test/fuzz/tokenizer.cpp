@@ -1,6 +1,6 @@
 // Arbitrary bytes through a GGUF byte-level BPE and a GGUF SentencePiece model with merges among all
-// short ASCII words: decoding gives the bytes back, ids stay in range, and streaming in any order of
-// tokens never fails. The first byte chooses the pre-tokenizer.
+// short ASCII words, and through WordPiece: the first two give the bytes back, ids stay in range, and
+// streaming in any order of tokens never fails. The first byte chooses the pre-tokenizer.
 #include "engine/text/tokenizer.hpp"
 
 #include <cstddef>
@@ -90,6 +90,21 @@ std::unique_ptr<tokenizer> make_spm() {
   return load(w);
 }
 
+std::unique_ptr<tokenizer> make_wordpiece(bool cased) {
+  const std::string mark = "\xE2\x96\x81";
+  std::vector<std::string> tokens{"[UNK]", "[CLS]", "[SEP]", mark + "a", mark + "ab",
+                                  "a",     "b",     "ba",    mark,       ","};
+  if (cased) tokens.push_back(mark + "A");
+  std::vector<std::int32_t> types(tokens.size(), 1);
+  types[0] = 2;
+  types[1] = types[2] = 3;
+  orcd::test::gguf_writer w;
+  w.add("general.architecture", "bert").add("tokenizer.ggml.model", "bert");
+  w.add("tokenizer.ggml.tokens", tokens).add("tokenizer.ggml.token_type", types);
+  w.add("tokenizer.ggml.unknown_token_id", std::uint32_t{0});
+  return load(w);
+}
+
 void check(const tokenizer& t, std::string_view bytes, bool exact) {
   const auto tokens = t.encode(bytes, {false, false});
   if (exact) ORCD_ENSURE(t.decode(tokens, true) == bytes);
@@ -116,11 +131,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return all;
   }();
   static const auto spm = make_spm();
+  static const auto uncased = make_wordpiece(false);
+  static const auto cased = make_wordpiece(true);
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::size_t which = data[0] % std::size(names);
   check(*bpe[which], bytes, std::string_view(names[which]) != "qwen35");  // which normalizes
   // A literal U+2581 is SentencePiece's own spelling of a space.
+  for (const auto* wordpiece : {&uncased, &cased}) check(**wordpiece, bytes, false);
   check(*spm, bytes, bytes.find("\xE2\x96\x81") == std::string_view::npos);
   return 0;
 }

@@ -72,6 +72,18 @@ std::string answer(gpu::embedded_model& model, const gpu::inference_request& req
 
 BOOST_AUTO_TEST_SUITE(embedded_model)
 
+BOOST_AUTO_TEST_CASE(a_model_that_makes_embeddings_is_refused) {
+  tiny_model_options options;
+  options.family = "bert";
+  const temporary_directory folder;
+  const std::string path = folder.path() / "bert.gguf";
+  write_file(path, make_tiny_model(options));
+  const auto model = gpu::embedded_model::load(path, host(), std::numeric_limits<std::uint32_t>::max());
+  BOOST_TEST_REQUIRE(model.has_error());
+  BOOST_TEST((model.error().code == errc::model_load_failed));
+  BOOST_TEST(model.error().message.find("embeddings") != std::string::npos);
+}
+
 BOOST_FIXTURE_TEST_CASE(the_same_request_gives_the_same_text_in_any_pieces, loaded) {
   const auto text = answer(*model, ask());
   BOOST_TEST(!text.empty());

@@ -12,19 +12,19 @@
 
 namespace orcd::engine {
 
-namespace {
-
-int combining_class(utf8proc_int32_t code) {
-  return utf8proc_get_property(code)->combining_class;
-}
-
-void decompose(char32_t code, std::vector<utf8proc_int32_t>& out) {
+void append_decomposed(char32_t code, std::vector<std::int32_t>& out) {
   std::array<utf8proc_int32_t, 8> parts;  // no canonical decomposition has more than 4
   int last_boundary = 0;
   const utf8proc_ssize_t n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts.data(),
                                                      parts.size(), UTF8PROC_DECOMPOSE, &last_boundary);
   ORCD_ENSURE(n >= 0 && static_cast<std::size_t>(n) <= parts.size());
   out.insert(out.end(), parts.begin(), parts.begin() + n);
+}
+
+namespace {
+
+int combining_class(utf8proc_int32_t code) {
+  return utf8proc_get_property(code)->combining_class;
 }
 
 struct segment {
@@ -90,7 +90,7 @@ std::string to_nfc(std::string_view text) {
       out.push_back(*p);
     } else {
       if (s.codes.empty()) s.movable = touched ? 0 : 1;
-      decompose(d.code, s.codes);
+      append_decomposed(d.code, s.codes);
     }
     p += d.size;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "engine/text/nfc.hpp"
 #include "engine/text/unicode_tables.hpp"
 #include "engine/text/utf8.hpp"
 
@@ -79,13 +80,9 @@ class wordpiece_tokenizer::wordpiece_run final : public run {
  private:
   /// Without accents, in lower case.
   void take_folded(char32_t code, std::vector<token_id>& out) {
-    std::array<utf8proc_int32_t, 8> parts;  // no canonical decomposition has more than 4
-    int last_boundary = 0;
-    const utf8proc_ssize_t n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts.data(),
-                                                       parts.size(), UTF8PROC_DECOMPOSE, &last_boundary);
-    ORCD_ENSURE(n >= 0 && static_cast<std::size_t>(n) <= parts.size());
-    for (utf8proc_ssize_t i = 0; i < n; ++i) {
-      const utf8proc_int32_t part = parts[static_cast<std::size_t>(i)];
+    parts_.clear();
+    append_decomposed(code, parts_);
+    for (const std::int32_t part : parts_) {
       if (utf8proc_category(part) == UTF8PROC_CATEGORY_MN) continue;
       take(static_cast<char32_t>(utf8proc_tolower(part)), out);
     }
@@ -137,6 +134,7 @@ class wordpiece_tokenizer::wordpiece_run final : public run {
   const wordpiece_tokenizer& t_;
   std::string word_;  // with the mark in front
   std::size_t characters_ = 0;
+  std::vector<std::int32_t> parts_;  // of one character
 };
 
 wordpiece_tokenizer::wordpiece_tokenizer(vocabulary vocab, wordpiece_settings settings, vocab_rules rules)

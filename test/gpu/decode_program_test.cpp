@@ -61,18 +61,33 @@ BOOST_DATA_TEST_CASE(every_family_is_taken, data::make(shape_names), name) {
   BOOST_TEST(planned_forward(generated.path(), many).program().count == 0U);
 }
 
-BOOST_DATA_TEST_CASE(one_kernel_and_many_give_the_same_bits, data::make(shape_names), name) {
+namespace {
+
+void compare_one_kernel_with_many(const std::string& name, std::uint32_t positions) {
   const generated_model generated(name);
   auto one = generated.load({}, 1);
   auto many = generated.load({.one_kernel = false}, 1);
   std::minstd_rand random(7);
-  for (std::uint32_t position = 0; position < 600; ++position) {
+  for (std::uint32_t position = 0; position < positions; ++position) {
     const auto token = static_cast<engine::token_id>(random() % one.vocab());
     const auto seen = one.run(0, {&token, 1});
     const auto expected = many.run(0, {&token, 1});
     BOOST_REQUIRE_MESSAGE(seen == expected, name << ": other bits at position " << position);
     BOOST_REQUIRE(std::all_of(seen.begin(), seen.end(), [](float v) { return v == v; }));
   }
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(one_kernel_and_many_give_the_same_bits, data::make(shape_names), name) {
+  compare_one_kernel_with_many(name, 600);
+}
+
+// How a norm is gathered depends on the width.
+BOOST_DATA_TEST_CASE(wide_residual_streams_have_the_same_bits, data::make(wide_shape_names), name) {
+  const generated_model generated(name);
+  BOOST_TEST(planned_forward(generated.path(), {1, generated_context, 512, {}}).program().count > 0U);
+  compare_one_kernel_with_many(name, 40);
 }
 
 // The second launch begins where the first has left its counters.

@@ -46,9 +46,15 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["gpt-oss"].window = 128;
   all["mixtral"].matrix_type = engine::ggml_type::q4_k;
   all["mixtral"].experts = 4;
+  // Residual streams of the widths of Phi-3-mini and of an 8B model.
+  all["phi3-wide"] = all["phi3"];
+  all["phi3-wide"].embedding = 3072;
+  all["llama-wide"] = all["llama-no-f32"];
+  all["llama-wide"].embedding = 4096;
   return all;
 }
 
+inline const std::vector<std::string> wide_shape_names{"phi3-wide", "llama-wide"};
 inline const std::vector<std::string> shape_names{"llama", "llama-no-f32", "qwen2",
                                                   "phi3",  "gpt-oss",      "mixtral"};
 

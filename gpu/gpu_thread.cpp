@@ -42,9 +42,17 @@ engine::scheduler_config with_health(engine::scheduler_config config, engine::wo
 struct gpu_thread::impl {
   impl(engine::accelerator& device, engine::scheduler_config config, engine::worker_state& s)
       : state(s),
-        loop(device, with_health(std::move(config), s)),
+        loop(device, with_use(with_health(std::move(config), s))),
         work(io.get_executor()),
         thread([this] { run(); }) {}
+
+  engine::scheduler_config with_use(engine::scheduler_config config) {
+    config.on_released = [this, next = std::move(config.on_released)] {
+      publish_use();
+      if (next) next();
+    };
+    return config;
+  }
 
   void run() {
     pthread_setname_np(pthread_self(), "gpu");

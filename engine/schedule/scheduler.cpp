@@ -343,6 +343,7 @@ void scheduler::finish(std::uint32_t slot, const outcome& how, steady_time now) 
   --running_;
   release(*job);
   give_back_pages(*job);
+  if (config_.on_released) config_.on_released();
   job->finish(how, now);
 }
 

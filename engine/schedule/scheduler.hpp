@@ -50,6 +50,9 @@ struct scheduler_config {
   /// Told first when the accelerator fails for good, before any event: health must not look good to
   /// a client that has just seen the failure.
   std::function<void(const error&)> on_lost = {};
+  /// Told when a running job's slot and pages are free again, before the job gets its terminal event: nobody
+  /// who has seen that may find them in use.
+  std::function<void()> on_released = {};
   kv_cache_config cache = {};  ///< where the accelerator has pages
 };
 

@@ -78,6 +78,27 @@ BOOST_AUTO_TEST_CASE(a_job_is_served_and_the_state_is_published) {
   BOOST_TEST((b.state.health == health_status::healthy));
 }
 
+// A client that asks /health when it has its answer must not find its own job there.
+BOOST_AUTO_TEST_CASE(the_state_is_published_before_a_job_is_told_of_its_end) {
+  struct use_at_end final : event_sink {
+    explicit use_at_end(const worker_state& s) : state(s) {}
+    void offer(const job_event& event) noexcept override {
+      if (std::holds_alternative<end_event>(event)) running.set_value(state.running);
+    }
+    const worker_state& state;
+    std::promise<std::uint32_t> running;
+  };
+  thread_bench b;
+  job_request request;
+  request.job_id = "a";
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 5;
+  request.received_at = std::chrono::steady_clock::now();
+  const auto sink = std::make_shared<use_at_end>(b.state);
+  b.thread->submit(std::move(request), sink);
+  BOOST_TEST(sink->running.get_future().get() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(the_state_shows_a_step_in_progress) {
   fake_options options;
   options.step_delay = endless;

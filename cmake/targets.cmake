@@ -31,7 +31,8 @@ function(orcd_unit_test name)
     target_compile_options(unit_${name} PRIVATE ${orcd_test_options})
     target_compile_definitions(unit_${name} PRIVATE ORCD_TEST_DATA="${CMAKE_SOURCE_DIR}/test/data")
     add_test(NAME unit_${name} COMMAND unit_${name} --log_level=test_suite --report_level=short)
-    set_tests_properties(unit_${name} PROPERTIES TIMEOUT 300)
+    # Seconds in a release build; minutes under a sanitizer on two busy cores.
+    set_tests_properties(unit_${name} PROPERTIES TIMEOUT 900)
   endif()
 endfunction()
 

@@ -104,7 +104,7 @@ struct sample_request {
 /// result. A sequence whose tokens see each other comes in one step.
 struct pool_request {
   std::uint32_t tokens = 0;          ///< of the whole sequence
-  std::uint32_t second_segment = 0;  ///< where the second of two texts begins; 0 = there is one
+  std::uint32_t second_segment = 0;  ///< where the second of two texts begins; 0 = there is none
 };
 
 /// One sequence's part of a step: `tokens` are appended at positions position, position+1, ...

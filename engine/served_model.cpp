@@ -26,10 +26,10 @@ result<std::vector<std::int64_t>> token_types_of(const gguf_file& file, const to
 result<served_model> open_served_model(const model_source& source) {
   auto file = gguf_file::open(source.location);
   if (!file) return file.error();
-  auto vocabulary = make_tokenizer(*file, source.location, source.tokenizer);
+  const auto beside = find_tokenizer_file(*file, source.location, source.tokenizer);
+  if (!beside) return beside.error();
+  auto vocabulary = make_tokenizer(*file, *beside);
   if (!vocabulary) return vocabulary.error();
-  const auto text = tokenizer_file_text(*file, source.location, source.tokenizer);
-  if (!text) return text.error();
   auto spec = load_model(*file, source.context, source.rope, source.pooling);
   if (!spec) return spec.error();
   const auto rows = spec->spec.vocab;
@@ -56,7 +56,7 @@ result<served_model> open_served_model(const model_source& source) {
                       std::move(*vocabulary),
                       std::move(*spec),
                       std::move(plan_for),
-                      text->empty() ? std::string() : digest_of(*text),
+                      *beside ? digest_of((*beside)->text) : std::string(),
                       std::move(pairs)};
 }
 

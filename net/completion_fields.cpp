@@ -51,10 +51,7 @@ result<void> completion_fields::take_model(value_ref value) {
   if (!value.is_string()) return wrong_kind("a string", value);
   const std::string_view name = value.get_string();
   if (name == limits_.model) return {};
-  return error(
-      errc::not_found,
-      "there is no model '" + shown_name(name) + "', this worker serves '" + std::string(limits_.model) + "'",
-      "model");
+  return unknown_model(name, limits_.model);
 }
 
 result<void> completion_fields::take_messages(value_ref value) {

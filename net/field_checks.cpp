@@ -42,6 +42,12 @@ error refuse_field(std::string_view field, const std::string& what) {
   return {errc::invalid_request, "'" + std::string(field) + "' " + what, std::string(field)};
 }
 
+error unknown_model(std::string_view name, std::string_view served) {
+  return {errc::not_found,
+          "there is no model '" + shown_name(name) + "', this worker serves '" + std::string(served) + "'",
+          "model"};
+}
+
 result<std::uint64_t> check_integer(std::string_view field, const json_scalar& value, std::uint64_t low,
                                     std::uint64_t high) {
   const auto refuse = [&] {

@@ -14,6 +14,9 @@ namespace orcd::net {
 /// invalid_request: "'FIELD' WHAT", with the field as param.
 [[nodiscard]] engine::error refuse_field(std::string_view field, const std::string& what);
 
+/// not_found: this worker serves another model than the one that is named.
+[[nodiscard]] engine::error unknown_model(std::string_view name, std::string_view served);
+
 /// The values a real field may have.
 struct real_range {
   double low;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "net/json_reader.hpp"
+#include "net/field_checks.hpp"
 #include "net/json_text.hpp"
 #include "net/tasks.hpp"
 
@@ -47,10 +47,7 @@ reply answer_models(const engine::worker_identity& identity, std::int64_t create
 
 reply answer_model(const engine::worker_identity& identity, std::int64_t created, std::string_view id) {
   if (id == identity.model_name) return make_json_reply(200, model_object(identity, created));
-  return make_error_reply(
-      {engine::errc::not_found,
-       "there is no model '" + shown_name(id) + "', this worker serves '" + identity.model_name + "'",
-       "model"});
+  return make_error_reply(unknown_model(id, identity.model_name));
 }
 
 }  // namespace orcd::net

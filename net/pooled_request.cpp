@@ -53,10 +53,7 @@ result<bool> take_common(std::string_view field, const json::value& value, const
   if (field == "model") {
     if (!value.is_string()) return wrong_kind(field, "a string", value);
     if (value.get_string() == limits.model) return true;
-    return engine::error(engine::errc::not_found,
-                         "there is no model '" + shown_name(value.get_string()) + "', this worker serves '" +
-                             std::string(limits.model) + "'",
-                         "model");
+    return unknown_model(value.get_string(), limits.model);
   }
   if (field == "user") {
     if (!value.is_string()) return wrong_kind(field, "a string", value);

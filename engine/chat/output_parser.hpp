@@ -1,14 +1,11 @@
 // A model's output as it comes, parted into content, reasoning and tool calls.
 //
-// - The result does not depend on how the text was cut into pieces (deltas of a kind just come in other
-// sizes).
+// - The result does not depend on how the text was cut into pieces: only the sizes of the deltas do.
 // - The fragments of a call's arguments are together one JSON object, also when the output ends too early
-// (what is
-//   missing is closed) or goes wrong after the call began (the call is closed, the rest is content).
+//   (what is missing is closed) or goes wrong after the call began (the call is closed, the rest is content).
 // - What is no call after all is content, marks included. White space next to marks is not content, nor is
-// the
-//   beginning of the mark behind a call where the output was cut in it; all other bytes come out. Nothing is
-//   ever an error.
+//   the beginning of the mark behind a call where the output was cut in it; all other bytes come out.
+//   Nothing is ever an error.
 // Text is UTF-8 from a token_stream. One per output; not thread-safe; no I/O.
 // Source: issue 5 item 3, model-facts 6.5 to 6.7, features.md (c) 11, 13 and 14.
 #pragma once

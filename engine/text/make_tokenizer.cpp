@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "engine/gguf/location.hpp"
 #include "engine/text/json_tokenizer.hpp"
@@ -48,14 +49,6 @@ special_ids ids_of(const gguf_file& file) {
           gguf_id(file, "tokenizer.ggml.eot_token_id"), gguf_id(file, "tokenizer.ggml.eom_token_id")};
 }
 
-result<std::unique_ptr<tokenizer>> from_json_file(const gguf_file& file, const fs::path& path) {
-  const auto text = read_file(path);
-  if (!text) return text.error();
-  auto made = make_json_tokenizer(*text, ids_of(file));
-  if (!made) return refuse(path.string() + ": " + made.error().message);
-  return made;
-}
-
 bool has_tokenizer(const gguf_file& file) {
   const auto model = file.get_string("tokenizer.ggml.model", "none");
   if (!model || *model != "none") return true;
@@ -79,16 +72,23 @@ fs::path file_beside(const gguf_file& file, std::string_view model_location, std
 
 }  // namespace
 
-result<std::string> tokenizer_file_text(const gguf_file& file, std::string_view model_location,
-                                        std::string_view path) {
+result<std::optional<tokenizer_file>> find_tokenizer_file(const gguf_file& file,
+                                                          std::string_view model_location,
+                                                          std::string_view path) {
   const fs::path beside = file_beside(file, model_location, path);
-  return beside.empty() ? std::string() : read_file(beside);
+  if (beside.empty()) return std::optional<tokenizer_file>{};
+  auto text = read_file(beside);
+  if (!text) return text.error();
+  return std::optional(tokenizer_file{beside.string(), std::move(*text)});
 }
 
-result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file, std::string_view model_location,
-                                                  std::string_view path) {
-  const fs::path beside = file_beside(file, model_location, path);
-  if (!beside.empty()) return from_json_file(file, beside);
+result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file,
+                                                  const std::optional<tokenizer_file>& beside) {
+  if (beside) {
+    auto made = make_json_tokenizer(beside->text, ids_of(file));
+    if (!made) return refuse(beside->path + ": " + made.error().message);
+    return made;
+  }
   const auto model = file.get_string("tokenizer.ggml.model", "none");
   if (!model) return model.error();
   if (*model != "none") return make_gguf_tokenizer(file);

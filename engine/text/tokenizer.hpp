@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,15 +58,20 @@ class tokenizer {
 /// A Hugging Face tokenizer.json (BPE models), given its whole text; at most 64 MiB.
 [[nodiscard]] result<std::unique_ptr<tokenizer>> make_json_tokenizer(std::string_view json);
 
-/// The worker's rule: `path` when given; else the GGUF's own; else tokenizer.json beside the model.
-/// `model_location` is as gguf_file::open takes it.
-[[nodiscard]] result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file,
-                                                                std::string_view model_location,
-                                                                std::string_view path);
+/// A tokenizer.json that is used beside the model file.
+struct tokenizer_file {
+  std::string path;
+  std::string text;
+};
 
-/// The tokenizer.json that make_tokenizer reads with the same arguments; empty where the model file has its
-/// own tokenizer.
-[[nodiscard]] result<std::string> tokenizer_file_text(const gguf_file& file, std::string_view model_location,
-                                                      std::string_view path);
+/// The worker's rule: `path` when given; else none where the GGUF has its own tokenizer; else the
+/// tokenizer.json beside the model, where there is one. `model_location` is as gguf_file::open takes it.
+[[nodiscard]] result<std::optional<tokenizer_file>> find_tokenizer_file(const gguf_file& file,
+                                                                        std::string_view model_location,
+                                                                        std::string_view path);
+
+/// The tokenizer of that file, or without one the GGUF's own.
+[[nodiscard]] result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file,
+                                                                const std::optional<tokenizer_file>& beside);
 
 }  // namespace orcd::engine

@@ -10,7 +10,7 @@ from typing import Iterator, List
 
 import pytest
 
-from worker_process import PATIENCE, Worker, run_to_exit, wait_until
+from worker_process import PATIENCE, SANITIZER, Worker, run_to_exit, wait_until
 
 TEXTS = ['hello world', 'a', 'The quick brown fox, and 12 more!', 'ing the GPU', 'x ' * 60]
 
@@ -31,9 +31,11 @@ def ranker(models) -> Iterator[Worker]:
 
 @pytest.fixture
 def slow_bert(models) -> Iterator[Worker]:
-    """Tens of milliseconds an input."""
-    path = models('slow-bert', '--family', 'bert', '--layers', '6', '--embedding', '384', '--heads', '6',
-                  '--ffn', '1536', '--context', '512')
+    """Tens of milliseconds an input, in every build."""
+    shape = {'': '--layers 6 --embedding 384 --heads 6 --ffn 1536',
+             'address': '--layers 3 --embedding 192 --heads 3 --ffn 512',
+             'thread': '--layers 1 --embedding 128 --heads 2 --ffn 256'}[SANITIZER]
+    path = models('slow-bert', '--family', 'bert', *shape.split(), '--context', '512')
     with Worker('--model', path, '--slots', '1', '--max-queue', '1', '--threads', '1') as worker:
         worker.wait_event('ready')
         yield worker

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from http_client import Connection, Stream, check_stream, text_of
-from worker_process import SANITIZED, SANITIZER, request_body
+from worker_process import SANITIZED, request_body
 
 
 def test_order_and_fields(tiny):
@@ -210,7 +210,6 @@ def test_head_and_probes(tiny):
         assert connection.read_response(head_only=True).status in (200, 405)
 
 
-@pytest.mark.skipif(SANITIZER == 'thread', reason='some seconds a token; tiny models take the same path')
 def test_the_real_model_answers_and_repeats_itself(demo):
     prompt = '<|im_start|>user\nWrite a haiku about GPU computing<|im_end|>\n<|im_start|>assistant\n'
     body = dict(prompt=prompt, max_tokens=16 if SANITIZED else 50, temperature=0.7, seed=42)

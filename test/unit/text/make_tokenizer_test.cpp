@@ -37,7 +37,10 @@ struct place {
     const auto image = writer.build();
     const auto file = gguf_file::parse(image, "model");
     BOOST_TEST_REQUIRE(file.has_value());
-    return make_tokenizer(*file, location.empty() ? (dir / "model.gguf").string() : location, path);
+    const auto beside =
+        find_tokenizer_file(*file, location.empty() ? (dir / "model.gguf").string() : location, path);
+    if (!beside) return beside.error();
+    return make_tokenizer(*file, *beside);
   }
 };
 

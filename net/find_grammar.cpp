@@ -1,11 +1,8 @@
 #include "net/find_grammar.hpp"
 
-#include <atomic>
-#include <boost/asio/post.hpp>
-#include <exception>
 #include <utility>
 
-#include "net/signal.hpp"
+#include "net/errand.hpp"
 
 namespace orcd::net {
 namespace {
@@ -14,33 +11,6 @@ using engine::errc;
 using engine::error;
 using engine::result;
 using std::chrono::steady_clock;
-
-/// One compilation, owned by both threads. `made` is the other thread's until it has posted.
-struct errand {
-  errand(const grammar_order& o, const asio::any_io_executor& executor)
-      : order(o), home(executor), wake(executor) {}
-
-  grammar_order order;
-  asio::any_io_executor home;
-  signal wake;
-  bool done = false;
-  std::atomic<bool> abandoned = false;  ///< nobody waits any more
-  std::optional<result<grammar_program>> made;
-};
-
-void compile(const std::shared_ptr<errand>& work) {
-  if (work->abandoned) return;
-  try {
-    work->made.emplace(compile_demand(work->order));
-  } catch (const std::exception&) {
-    // Memory, most likely; the message may hold parts of the schema.
-    work->made.emplace(error(errc::internal, "the schema could not be compiled"));
-  }
-  asio::post(work->home, [work] {
-    work->done = true;
-    work->wake.raise();
-  });
-}
 
 /// Counts while it lives.
 class counted {
@@ -63,21 +33,15 @@ asio::awaitable<result<grammar_program>> find_grammar(service& s, connection& c,
     co_return error(errc::queue_full, std::to_string(grammars_in_work_max) + " schemas are being compiled");
   }
   const counted busy(s.grammars_in_work);
-  const auto work = std::make_shared<errand>(order, c.stream.get_executor());
-  if (s.context.run_aside) {
-    s.context.run_aside([work] { compile(work); });
-  } else {
-    compile(work);
-  }
-  const auto until = steady_clock::now() + grammar_patience;
-  while (!work->done && steady_clock::now() < until) co_await work->wake.wait_until(until);
-  if (!work->done) {
-    work->abandoned = true;
+  const auto work = start_errand<grammar_program>(
+      s.context.run_aside, c.stream.get_executor(), [order] { return compile_demand(order); },
+      "the schema could not be compiled");
+  if (!co_await work->done_by(steady_clock::now() + grammar_patience)) {
     co_return error(errc::inference_timeout,
                     "the schema was not compiled within " + std::to_string(grammar_patience.count()) + " s");
   }
-  if (*work->made) s.grammars.keep(std::move(key), **work->made);
-  co_return *work->made;
+  if (work->made()) s.grammars.keep(std::move(key), *work->made());
+  co_return work->made();
 }
 
 }  // namespace orcd::net

@@ -76,6 +76,10 @@ reply job_group::whole() const {
   return make_json_reply(200, form_.whole());
 }
 
+std::function<std::string()> job_group::whole_beside() const {
+  return form_.whole_beside && failed() == nullptr && job_over() ? form_.whole : nullptr;
+}
+
 bool job_group::completed() const noexcept {
   return std::all_of(runs_.begin(), runs_.end(), [](const execution& run) {
     return !run.closes_connection() && run.result() == outcome::completed;

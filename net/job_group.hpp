@@ -18,6 +18,8 @@ struct answer_form {
   std::function<std::string()> closing{};
   /// The body of an answer that is no stream, when every job has run to its end.
   std::function<std::string()> whole{};
+  /// `whole` takes long and needs nothing of the io thread: it is called on another one.
+  bool whole_beside = false;
 };
 
 class job_group {
@@ -48,6 +50,9 @@ class job_group {
   [[nodiscard]] bool gave_up() const noexcept { return all_told() && !job_over(); }
   /// The answer of a request that does not stream; once stream_over().
   [[nodiscard]] reply whole() const;
+  /// What writes the body of whole() on another thread; empty where whole() is to be called. Once
+  /// stream_over().
+  [[nodiscard]] std::function<std::string()> whole_beside() const;
 
   [[nodiscard]] bool completed() const noexcept;
   /// Where the job is that got farthest.

@@ -2,6 +2,7 @@
 // requests a model answers at all. Source: issue 5, features.md (d).
 #include <utility>
 
+#include "net/errand.hpp"
 #include "net/pooled_answer.hpp"
 #include "net/prepare_pooled.hpp"
 #include "net/run_jobs.hpp"
@@ -12,6 +13,14 @@ namespace orcd::net {
 namespace {
 
 using engine::pooling_kind;
+using std::chrono::steady_clock;
+
+/// A longer body of texts is made tokens on another thread: a mebibyte takes some 50 ms.
+constexpr std::size_t texts_at_once_max = 32 * 1024;
+/// More numbers are written on another thread: some 60 ns each.
+constexpr std::size_t numbers_at_once_max = 16 * 1024;
+/// For what waits its turn there.
+constexpr std::chrono::seconds prepare_patience{30};
 
 pooled_context pooled_context_of(const service& s) {
   const auto& identity = s.context.identity;
@@ -33,6 +42,7 @@ job_batch make_batch(const service& s, prepared_pooled work, std::shared_ptr<poo
                           make_pooled_output(std::move(outcome)));
   batch.form.streams = false;
   batch.form.whole = std::move(whole);
+  batch.form.whole_beside = work.numbers > numbers_at_once_max;
   batch.jobs.push_back(std::move(work.job));
   batch.prompt_chars = work.prompt_chars;
   batch.prompt_digest = std::move(work.prompt_digest);
@@ -55,6 +65,27 @@ job_batch make_rerank_batch(const service& s, prepared_rerank prepared) {
                    std::move(prepared.asked)};
   return make_batch(s, std::move(prepared.work), outcome,
                     [form = std::move(form), outcome] { return write_ranking(form, *outcome); });
+}
+
+/// What `prepare` makes of the request; on another thread where its body is longer than that.
+template <class Prepared>
+asio::awaitable<engine::result<Prepared>> prepare_beside(
+    service& s, connection& c, const http_request& request, std::size_t at_once_max,
+    engine::result<Prepared> (*prepare)(const http_request&, const pooled_context&,
+                                        std::chrono::system_clock::time_point)) {
+  const auto now = std::chrono::system_clock::now();
+  const auto context = pooled_context_of(s);
+  if (request.body.size() <= at_once_max) co_return prepare(request, context, now);
+  const auto work = start_errand<Prepared>(
+      s.context.run_aside, c.stream.get_executor(),
+      [prepare, request, context, now] { return prepare(request, context, now); },
+      "the request could not be prepared");
+  if (!co_await work->done_by(steady_clock::now() + prepare_patience)) {
+    co_return engine::error(
+        engine::errc::inference_timeout,
+        "the request was not made tokens within " + std::to_string(prepare_patience.count()) + " s");
+  }
+  co_return std::move(work->made());
 }
 
 }  // namespace
@@ -81,15 +112,14 @@ asio::awaitable<bool> handle_pooled(service& s, connection& c, const http_reques
   if (const auto served = check_task(s.context.identity, wanted); !served) {
     co_return co_await refuse_jobs(s, c, request, served.error());
   }
-  const auto now = std::chrono::system_clock::now();
-  const auto context = pooled_context_of(s);
   if (wanted == task::embed) {
-    auto prepared = prepare_embedding(request, context, now);
+    auto prepared = co_await prepare_beside(s, c, request, texts_at_once_max, &prepare_embedding);
     if (!prepared) co_return co_await refuse_jobs(s, c, request, prepared.error());
     job_batch batch = make_embedding_batch(s, std::move(*prepared));
     co_return co_await run_jobs(s, c, request, std::move(batch));
   }
-  auto prepared = prepare_rerank(request, context, now);
+  // A short body may be many texts: the query is in every pair.
+  auto prepared = co_await prepare_beside(s, c, request, 0, &prepare_rerank);
   if (!prepared) co_return co_await refuse_jobs(s, c, request, prepared.error());
   job_batch batch = make_rerank_batch(s, std::move(*prepared));
   co_return co_await run_jobs(s, c, request, std::move(batch));

@@ -69,12 +69,12 @@ result<void> check_text(std::string_view field, std::size_t bytes) {
                                  std::to_string(pooled_text_bytes_max));
 }
 
-result<void> check_values(const prepared_pooled& work, const pooled_context& context) {
+result<void> count_numbers(prepared_pooled& work, const pooled_context& context) {
   const std::size_t rows =
       context.pooling == engine::pooling_kind::none ? work.job.tokens_in() : work.job.inputs.size();
-  const std::size_t values = rows * context.limits.dimensions;
-  if (values <= pooled_values_max) return {};
-  return refuse_field("input", "would be answered with " + std::to_string(values) +
+  work.numbers = rows * context.limits.dimensions;
+  if (work.numbers <= pooled_values_max) return {};
+  return refuse_field("input", "would be answered with " + std::to_string(work.numbers) +
                                    " numbers; the limit of one request is " +
                                    std::to_string(pooled_values_max));
 }
@@ -103,7 +103,7 @@ result<prepared_embedding> prepare_embedding(const http_request& request, const 
                                  : std::move(std::get<std::vector<engine::token_id>>(input));
     if (const auto added = add(work, std::move(one), "input", context); !added) return added.error();
   }
-  if (const auto fits = check_values(work, context); !fits) return fits.error();
+  if (const auto fits = count_numbers(work, context); !fits) return fits.error();
   work.prompt_digest = engine::prompt_digest(all);
   asked.inputs.clear();
   return prepared_embedding{std::move(asked), std::move(work)};

@@ -22,6 +22,7 @@ struct pooled_context {
 
 struct prepared_pooled {
   engine::job_request job;
+  std::size_t numbers = 0;  ///< of the answer
   std::size_t prompt_chars = 0;
   std::string prompt_digest;
   std::optional<std::chrono::milliseconds> deadline_left;  ///< of X-Deadline, when given

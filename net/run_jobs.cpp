@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "net/errand.hpp"
 #include "net/job_narration.hpp"
 #include "net/job_stream.hpp"
 #include "net/session.hpp"
@@ -21,6 +22,7 @@ using namespace asio::experimental::awaitable_operators;
 
 constexpr std::size_t batch_bytes = 64 * 1024;          // events written at once
 constexpr std::size_t pipelined_bytes_max = 16 * 1024;  // what may arrive on a connection that streams
+constexpr std::chrono::seconds answer_patience{30};     // for what is written on another thread
 
 /// The jobs' places in admission and the request's in the map of streams, from enter() until their terminal
 /// events or, where something is thrown, until then: what was submitted is cancelled.
@@ -136,21 +138,40 @@ bool take_all_events(job_stream& stream) {
   return more;
 }
 
+/// The answer of jobs that are over, as it is sent; a long one is written on another thread.
+asio::awaitable<std::string> whole_answer(job_stream& stream, const http_request& request) {
+  const auto render = [&](const reply& answer) {
+    stream.owner.count_response(answer.status);
+    stream.keep_alive = stream.keep_alive && !answer.close && stream.group.job_over();
+    return render_reply(answer, request, stream.keep_alive);
+  };
+  auto body = stream.group.whole_beside();
+  if (!body) co_return render(stream.group.whole());
+  const auto work = start_errand<std::string>(
+      stream.owner.context.run_aside, stream.link.stream.get_executor(),
+      [body = std::move(body), request, keep_alive = stream.keep_alive] {
+        return engine::result<std::string>(render_reply(make_json_reply(200, body()), request, keep_alive));
+      },
+      "the answer could not be written");
+  if (!co_await work->done_by(steady_clock::now() + answer_patience))
+    co_return render(make_error_reply(error(errc::inference_timeout, "the answer was not written in time")));
+  if (!work->made()) co_return render(make_error_reply(work->made().error()));
+  stream.owner.count_response(200);
+  co_return std::move(*work->made());
+}
+
 /// The bytes to write now: a chunk of the stream, or the whole answer at its end, or nothing.
-std::string next_bytes(job_stream& stream, const http_request& request) {
+asio::awaitable<std::string> next_bytes(job_stream& stream, const http_request& request) {
   std::string frames = stream.group.take_output(steady_clock::now());
   const bool last = stream.group.stream_over();
-  if (!stream.writable || (frames.empty() && !last)) return {};
-  if (stream.group.streams()) return stream.chunked ? chunk_of(frames, last) : std::move(frames);
-  const reply answer = stream.group.whole();
-  stream.owner.count_response(answer.status);
-  stream.keep_alive = stream.keep_alive && !answer.close && stream.group.job_over();
-  return render_reply(answer, request, stream.keep_alive);
+  if (!stream.writable || (frames.empty() && !last)) co_return std::string();
+  if (stream.group.streams()) co_return stream.chunked ? chunk_of(frames, last) : std::move(frames);
+  co_return co_await whole_answer(stream, request);
 }
 
 /// Writes what the jobs have to say. A write that fails or takes too long ends them.
 asio::awaitable<void> flush(job_stream& stream, const http_request& request) {
-  std::string bytes = next_bytes(stream, request);
+  std::string bytes = co_await next_bytes(stream, request);
   const bool last = stream.group.stream_over();
   if (bytes.empty()) {
     if (last) stream.writable = false;

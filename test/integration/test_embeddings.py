@@ -10,7 +10,7 @@ from typing import Iterator, List
 
 import pytest
 
-from worker_process import PATIENCE, SANITIZER, Worker, run_to_exit, wait_until
+from worker_process import PATIENCE, SANITIZED, SANITIZER, Worker, fastest, run_to_exit, wait_until
 
 TEXTS = ['hello world', 'a', 'The quick brown fox, and 12 more!', 'ing the GPU', 'x ' * 60]
 
@@ -18,6 +18,16 @@ TEXTS = ['hello world', 'a', 'The quick brown fox, and 12 more!', 'ing the GPU',
 @pytest.fixture(scope='module')
 def bert(models) -> Iterator[Worker]:
     with Worker('--model', models('bert', '--family', 'bert'), '--slots', '4', '--max-queue', '64') as worker:
+        worker.wait_event('ready')
+        yield worker
+
+
+@pytest.fixture
+def bert_of_many(models) -> Iterator[Worker]:
+    """Microseconds an input, of up to 2,048 tokens, whose every token is answered with 64 numbers."""
+    path = models('bert-of-many', '--family', 'bert', '--layers', '1', '--embedding', '64', '--pooling', '0',
+                  '--context', '2048')
+    with Worker('--model', path, '--slots', '2') as worker:
         worker.wait_event('ready')
         yield worker
 
@@ -240,6 +250,36 @@ def test_a_time_limit_ends_a_request_and_a_small_one_overtakes_a_big_one(slow_be
     assert embed(slow_bert, 'a').status == 200
     assert slow_bert.running() == 1  # the big one still does
     big.close()
+
+
+def longest_health_beside(worker: Worker, body: dict, status: int) -> float:
+    """The longest wait for /health while that request for embeddings is under way."""
+    with worker.connect() as connection, worker.connect() as probe:
+        connection.request('POST', '/v1/embeddings', json.dumps(body).encode())
+        answered: List[int] = []
+        longest = 0.0
+        reader = threading.Thread(target=lambda: answered.append(connection.read_response().status))
+        reader.start()
+        while not answered and reader.is_alive():
+            asked = time.monotonic()
+            probe.request('GET', '/health')
+            assert probe.read_response().status == 200
+            longest = max(longest, time.monotonic() - asked)
+        reader.join(PATIENCE)
+    assert answered == [status]
+    return longest
+
+
+SENTENCE = 'the world is a quick brown fox '
+LONG = {  # made tokens, some 100 ms, and then refused for the last one; answered with a million numbers
+    'texts': ({'input': [SENTENCE * 110] * 270 + [SENTENCE * 500]}, 400),
+    'numbers': ({'input': [[7, 8, 9, 10, 11, 12, 13, 14] * 4] * 512}, 200)}
+
+
+@pytest.mark.skipif(SANITIZED, reason='a sanitizer has a pace of its own')
+@pytest.mark.parametrize('body, status', LONG.values(), ids=LONG)
+def test_nobody_waits_for_what_is_long(bert_of_many, body, status):
+    fastest(lambda: longest_health_beside(bert_of_many, body, status), 0.02)
 
 
 def test_a_drain_finishes_what_runs(slow_bert):

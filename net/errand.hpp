@@ -11,21 +11,36 @@
 #include <utility>
 
 #include "engine/base/error.hpp"
+#include "net/server.hpp"
 #include "net/signal.hpp"
 
 namespace orcd::net {
 
-/// How server_context::run_aside runs something; empty: where it stands.
-using aside = std::function<void(std::function<void()>)>;
+/// How something is run on another thread; empty: it runs where it stands.
+using aside = decltype(server_context::run_aside);
 
-/// Owned by both threads; made by start_errand(). What is not said otherwise is for the io thread.
+/// Owned by both threads; for the io thread.
 template <class T>
 class errand {
  public:
   using work = std::function<engine::result<T>()>;
 
-  errand(const asio::any_io_executor& home, work what, std::string failure)
-      : home_(home), wake_(home), what_(std::move(what)), failure_(std::move(failure)) {}
+  /// `what` owns all that it needs: the coroutine may be gone before it ends. What it throws is an internal
+  /// error with the message `failure`: its own may hold parts of a request.
+  [[nodiscard]] static std::shared_ptr<errand> start(const aside& run, const asio::any_io_executor& home,
+                                                     work what, std::string failure) {
+    const std::shared_ptr<errand> made(new errand(home, std::move(what), std::move(failure)));
+    if (!run) {
+      made->run();
+      made->finish();
+      return made;
+    }
+    run([made] {
+      made->run();
+      asio::post(made->home_, [made] { made->finish(); });
+    });
+    return made;
+  }
 
   /// Whether it is done at `until`; waits no longer. What is not done then is not wanted any more.
   asio::awaitable<bool> done_by(engine::steady_time until) {
@@ -36,7 +51,11 @@ class errand {
   /// Once it is done.
   [[nodiscard]] engine::result<T>& made() { return *made_; }
 
-  /// Any thread, once. What the work throws is an internal error: its message may hold parts of a request.
+ private:
+  errand(const asio::any_io_executor& home, work what, std::string failure)
+      : home_(home), wake_(home), what_(std::move(what)), failure_(std::move(failure)) {}
+
+  /// Any thread, once.
   void run() {
     if (abandoned_) return;
     try {
@@ -49,9 +68,7 @@ class errand {
     done_ = made_.has_value();
     wake_.raise();
   }
-  [[nodiscard]] const asio::any_io_executor& home() const noexcept { return home_; }
 
- private:
   asio::any_io_executor home_;
   signal wake_;
   work what_;
@@ -60,23 +77,5 @@ class errand {
   std::atomic<bool> abandoned_ = false;
   std::optional<engine::result<T>> made_;  ///< the other thread's until it has posted
 };
-
-/// `what` owns all that it needs: the coroutine may be gone before it ends. `failure` says what could not be
-/// done when it throws.
-template <class T>
-[[nodiscard]] std::shared_ptr<errand<T>> start_errand(const aside& run, const asio::any_io_executor& home,
-                                                      typename errand<T>::work what, std::string failure) {
-  const auto made = std::make_shared<errand<T>>(home, std::move(what), std::move(failure));
-  if (!run) {
-    made->run();
-    made->finish();
-    return made;
-  }
-  run([made] {
-    made->run();
-    asio::post(made->home(), [made] { made->finish(); });
-  });
-  return made;
-}
 
 }  // namespace orcd::net

@@ -33,7 +33,7 @@ asio::awaitable<result<grammar_program>> find_grammar(service& s, connection& c,
     co_return error(errc::queue_full, std::to_string(grammars_in_work_max) + " schemas are being compiled");
   }
   const counted busy(s.grammars_in_work);
-  const auto work = start_errand<grammar_program>(
+  const auto work = errand<grammar_program>::start(
       s.context.run_aside, c.stream.get_executor(), [order] { return compile_demand(order); },
       "the schema could not be compiled");
   if (!co_await work->done_by(steady_clock::now() + grammar_patience)) {

@@ -147,7 +147,7 @@ asio::awaitable<std::string> whole_answer(job_stream& stream, const http_request
   };
   auto body = stream.group.whole_beside();
   if (!body) co_return render(stream.group.whole());
-  const auto work = start_errand<std::string>(
+  const auto work = errand<std::string>::start(
       stream.owner.context.run_aside, stream.link.stream.get_executor(),
       [body = std::move(body), request, keep_alive = stream.keep_alive] {
         return engine::result<std::string>(render_reply(make_json_reply(200, body()), request, keep_alive));
@@ -160,19 +160,19 @@ asio::awaitable<std::string> whole_answer(job_stream& stream, const http_request
   co_return std::move(*work->made());
 }
 
-/// The bytes to write now: a chunk of the stream, or the whole answer at its end, or nothing.
-asio::awaitable<std::string> next_bytes(job_stream& stream, const http_request& request) {
+/// A chunk of the stream to write now, or nothing. What is no stream has nothing before its end.
+std::string next_chunk(job_stream& stream) {
   std::string frames = stream.group.take_output(steady_clock::now());
   const bool last = stream.group.stream_over();
-  if (!stream.writable || (frames.empty() && !last)) co_return std::string();
-  if (stream.group.streams()) co_return stream.chunked ? chunk_of(frames, last) : std::move(frames);
-  co_return co_await whole_answer(stream, request);
+  if (!stream.writable || !stream.group.streams() || (frames.empty() && !last)) return {};
+  return stream.chunked ? chunk_of(frames, last) : std::move(frames);
 }
 
 /// Writes what the jobs have to say. A write that fails or takes too long ends them.
 asio::awaitable<void> flush(job_stream& stream, const http_request& request) {
-  std::string bytes = co_await next_bytes(stream, request);
+  std::string bytes = next_chunk(stream);
   const bool last = stream.group.stream_over();
+  if (last && stream.writable && !stream.group.streams()) bytes = co_await whole_answer(stream, request);
   if (bytes.empty()) {
     if (last) stream.writable = false;
     co_return;

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from completion_worker import CHAT, chat, contents, send, start
-from worker_process import PATIENCE, SANITIZED, STRETCH
+from worker_process import PATIENCE, SANITIZER, STRETCH
 
 TOOL = {'type': 'function', 'function': {'name': 'f', 'parameters': {'type': 'object'}}}
 CALL = {'id': 'c1', 'type': 'function', 'function': {'name': 'f', 'arguments': '{}'}}
@@ -177,8 +177,8 @@ def p99(gaps) -> float:
 
 def test_a_canary_beside_all_of_them_keeps_its_pace(worker):
     """The p99 of its gaps: at most half as much again, or a few milliseconds, which are one parse of a
-    megabyte on the thread of the sockets. Some attempt must show it: what else runs here only adds. A
-    sanitizer has a pace of its own: there the bytes alone count."""
+    megabyte on the thread of the sockets. Some attempt must show it: what else runs here only adds. The
+    thread sanitizer takes a quarter of a second a parse: there the bytes alone count."""
     ask = dict(stream=True, max_tokens=400, temperature=0.9, seed=3)
     shown = []
     for _ in range(5):
@@ -206,7 +206,7 @@ def test_a_canary_beside_all_of_them_keeps_its_pace(worker):
         assert not failures, failures
         assert text == expected, 'the canary got other bytes'
         shown.append((p99(alone), p99(beside), max(beside)))
-        if SANITIZED or p99(beside) < 1.5 * p99(alone) + 0.010:
+        if SANITIZER == 'thread' or p99(beside) < 1.5 * p99(alone) + 0.010 * STRETCH:
             return
     raise AssertionError(f'p99 alone, beside, longest: {shown}')
 

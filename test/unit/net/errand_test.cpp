@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_SUITE(errands)
 
 BOOST_AUTO_TEST_CASE(without_another_thread_it_is_done_at_once) {
   asio::io_context io;
-  const auto work = start_errand<int>(
+  const auto work = errand<int>::start(
       {}, io.get_executor(), [] { return result<int>(7); }, "no");
   BOOST_TEST((wait_for(io, *work, std::chrono::milliseconds(0)) == true));
   BOOST_TEST(work->made().value() == 7);
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(another_thread_does_it_and_the_result_comes_back) {
   asio::io_context io;
   held_back other;
   std::thread::id worked_on;
-  const auto work = start_errand<int>(
+  const auto work = errand<int>::start(
       other.run, io.get_executor(),
       [&] {
         worked_on = std::this_thread::get_id();
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(what_comes_too_late_is_not_begun) {
   asio::io_context io;
   held_back other;
   bool begun = false;
-  const auto work = start_errand<int>(
+  const auto work = errand<int>::start(
       other.run, io.get_executor(),
       [&] {
         begun = true;
@@ -83,12 +83,12 @@ BOOST_AUTO_TEST_CASE(what_comes_too_late_is_not_begun) {
 
 BOOST_AUTO_TEST_CASE(an_error_and_an_exception_come_back_too) {
   asio::io_context io;
-  const auto refused = start_errand<int>(
+  const auto refused = errand<int>::start(
       {}, io.get_executor(),
       [] { return result<int>(engine::error(engine::errc::invalid_request, "bad", "input")); }, "no");
   BOOST_TEST((wait_for(io, *refused, std::chrono::seconds(1)) == true));
   BOOST_TEST(refused->made().error().param == "input");
-  const auto thrown = start_errand<int>(
+  const auto thrown = errand<int>::start(
       {}, io.get_executor(), []() -> result<int> { throw std::runtime_error("secret"); },
       "could not be done");
   BOOST_TEST((wait_for(io, *thrown, std::chrono::seconds(1)) == true));

@@ -152,7 +152,7 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
       a.w[m].rows = s.rows;
       a.w[m].cols = s.cols;
       a.w[m].format = s.format;
-      a.w[m].row_scale = s.format == packed_format::mxfp4 ? b.scales : nullptr;
+      a.w[m].row_scale = packed_row_scales(s.format, s.rows) > 0 ? b.scales : nullptr;
       a.w[m].expert_stride = s.experts > 0 ? one : 0;
       a.w[m].row_scale_stride = s.rows;
     }

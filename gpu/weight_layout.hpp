@@ -66,7 +66,7 @@ struct weight_piece {
   bool packed = false;  ///< else stored as f32 rows without padding
   kernels::packed_format format = kernels::packed_format::f32;
   std::uint64_t offset = 0;            ///< from the start of the arena
-  std::uint64_t row_scale_offset = 0;  ///< MXFP4 only
+  std::uint64_t row_scale_offset = 0;  ///< integer formats and MXFP4
 
   /// Bytes of a row when it is sent to the device: the file's own, or f32 values.
   [[nodiscard]] std::uint64_t staged_row_bytes() const noexcept {

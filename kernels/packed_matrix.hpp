@@ -1,6 +1,12 @@
 // The layout of a weight matrix in VRAM: the file's own quanta and scales, moved into the order in
-// which the tensor-core kernels read them. The values are those of the file, never dequantized; the
-// bytes are the same too, except for the padding of odd shapes and 4 bytes a row for MXFP4.
+// which the tensor-core kernels read them. The values are those of the file, never dequantized; they take
+// the same bytes too, except for the padding of odd shapes and 4 bytes a row.
+//
+// Integers become operands without a conversion: masked out of a word they are the low bits of a half, which
+// is then a subnormal, n * 2^-24, and multiplied by a scale in one instruction. So that the product is a
+// normal half again, scales are stored multiplied by a power of two of their row, and a product's sums are
+// multiplied by the row scale that undoes both. MXFP4's block scales are stored relative to the row's largest
+// for the same reason.
 //
 // A matrix is cut into row tiles of 16 rows and units of 64 columns (32-value blocks) or 256 columns
 // (K formats). One (row tile, unit) is contiguous: quanta, high bits, scales. Tiles follow each other
@@ -76,6 +82,47 @@ ORCD_HD constexpr unit_layout layout_of(packed_format f) {
   return {0, 0, 0, 0};
 }
 
+[[nodiscard]] ORCD_HD constexpr bool is_k_format(packed_format f) {
+  return f == packed_format::q4_k || f == packed_format::q5_k || f == packed_format::q6_k;
+}
+[[nodiscard]] ORCD_HD constexpr bool is_float_format(packed_format f) {
+  return f == packed_format::f16 || f == packed_format::bf16 || f == packed_format::f32;
+}
+[[nodiscard]] ORCD_HD constexpr bool has_minimum(packed_format f) {
+  return f == packed_format::q4_1 || f == packed_format::q5_1 || f == packed_format::q4_k ||
+         f == packed_format::q5_k;
+}
+/// Bits of a quantum; of an integer unless it is MXFP4.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t quantum_bits(packed_format f) {
+  switch (f) {
+    case packed_format::q5_0:
+    case packed_format::q5_1:
+    case packed_format::q5_k: return 5;
+    case packed_format::q6_k: return 6;
+    case packed_format::q8_0: return 8;
+    default: return 4;
+  }
+}
+/// What is subtracted from a quantum.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t quantum_bias(packed_format f) {
+  return has_minimum(f) || f == packed_format::mxfp4 ? 0 : 1U << (quantum_bits(f) - 1);
+}
+/// The integers of rows 8 to 15 of a tile are so many bits higher in their halves, where a mask finds them
+/// without a shift, and their scales are as many powers of two smaller.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t upper_shift(packed_format f) {
+  return quantum_bits(f) == 5 ? 5 : quantum_bits(f) == 8 || f == packed_format::mxfp4 ? 0 : 4;
+}
+/// Powers of two between a stored minimum of the block formats and what belongs to its stored scale.
+inline constexpr std::uint32_t minimum_shift = 8;
+
+/// Words that a lane has of a group of 64 columns: of the quanta, and of the high bits.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t quant_words(packed_format f) {
+  return f == packed_format::f32 ? 32 : is_float_format(f) ? 16 : f == packed_format::q8_0 ? 8 : 4;
+}
+[[nodiscard]] ORCD_HD constexpr std::uint32_t high_words(packed_format f) {
+  return quantum_bits(f) == 5 ? 1 : quantum_bits(f) == 6 ? 2 : 0;
+}
+
 /// MXFP4 values have bits scattered over a 16-bit half so that most come to a half's exponent and sign, bits
 /// 9 to 11 and 15, with one shift or none: pair i's three low bits start here,
 ORCD_HD constexpr std::uint32_t fp4_magnitude_bit(std::uint32_t i) {
@@ -86,10 +133,44 @@ ORCD_HD constexpr std::uint32_t fp4_sign_bit(std::uint32_t i) {
   return i == 0 ? 15 : i == 1 ? 12 : i == 2 ? 14 : 13;
 }
 
+/// Where a bit of a quantum is: in which of a lane's words (first the quanta, then the high bits), and where
+/// in the half of its element.
+struct quantum_place {
+  std::uint32_t word;
+  std::uint32_t bit;
+};
+/// Of bit b of pair i of mma step s, except float formats. Pairs 0 and 2 are of row g, 1 and 3 of row g + 8.
+[[nodiscard]] ORCD_HD constexpr quantum_place place_of_bit(packed_format f, std::uint32_t s, std::uint32_t i,
+                                                           std::uint32_t b) {
+  if (f == packed_format::mxfp4) return {s, b < 3 ? fp4_magnitude_bit(i) + b : fp4_sign_bit(i)};
+  if (f == packed_format::q8_0) return {2 * s + i / 2, 8 * (i % 2) + b};
+  const bool upper = i % 2 == 1;
+  const std::uint32_t nth = 2 * s + i / 2;  // of the pairs of these rows
+  if (quantum_bits(f) == 5) {
+    // A half has three: at 0 of row g, at 5 of row g + 8, at 10 of either. Bit 15 of all words is the last.
+    if (upper && nth == 7) return {b, 15};
+    if (nth < 5) return {nth, (upper ? 5 : 0) + b};
+    return {nth - (upper ? 2 : 5), 10 + b};
+  }
+  if (quantum_bits(f) == 6) {
+    // A half has two: at 4 of row g + 8, at 10 of row g. Bits 0 to 3 of all words are the last four.
+    if (nth < 6) return {nth, (upper ? 4 : 10) + b};
+    return b < 4 ? quantum_place{(upper ? 2 : 0) + nth - 6, b}
+                 : quantum_place{4 + nth - 6, (upper ? 2 : 0) + b - 4};
+  }
+  return {s, 4 * i + b};
+}
+/// Bits of that pair that lie together, from the lowest on.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t bits_together(packed_format f, std::uint32_t s,
+                                                            std::uint32_t i) {
+  if (quantum_bits(f) == 5 && s == 3 && i == 3) return 1;
+  return quantum_bits(f) == 6 && s == 3 ? 4 : quantum_bits(f);
+}
+
 /// A packed matrix, or one expert of a stack: y[r] = sum_c W[r][c] * x[c].
 struct packed_matrix {
   const std::byte* data = nullptr;   ///< device; 256-byte aligned
-  const float* row_scale = nullptr;  ///< device, [padded rows]; MXFP4 only, a power of two
+  const float* row_scale = nullptr;  ///< device, [padded rows]; powers of two; null for float formats
   std::uint32_t rows = 0;            ///< logical
   std::uint32_t cols = 0;            ///< logical
   packed_format format = packed_format::f16;
@@ -116,7 +197,7 @@ ORCD_HD constexpr std::uint64_t packed_bytes(packed_format f, std::uint64_t rows
 
 /// Floats of the row-scale plane; 0 for formats without one.
 ORCD_HD constexpr std::uint64_t packed_row_scales(packed_format f, std::uint64_t rows) {
-  return f == packed_format::mxfp4 ? (rows + tile_rows - 1) / tile_rows * tile_rows : 0;
+  return is_float_format(f) ? 0 : (rows + tile_rows - 1) / tile_rows * tile_rows;
 }
 
 }  // namespace orcd::kernels

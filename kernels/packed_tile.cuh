@@ -1,8 +1,9 @@
 // Reading packed tiles: what one lane loads for a stage of a row tile, and how it becomes the f16
 // operand A of mma.m16n8k16. Every path that multiplies by packed weights uses these functions, so a
-// weight has one f16 value everywhere. Rounding: K formats round d*scale and dmin*min to f16 and the
-// value once more; block formats round the value once; F16 is exact, BF16 and F32 round once; MXFP4
-// is exact within 2^23 of its row's largest block scale. Determinism: exact, no order involved.
+// weight has one f16 value everywhere, which its row scale makes the weight. Rounding: K formats round
+// d*scale and dmin*min to f16 and the value once more; block formats round the value once; F16 is exact, BF16
+// and F32 round once; MXFP4 is exact within 2^23 of its row's largest block scale. Of integer formats a value
+// that is 2^-10 of its row's largest or less rounds to 2^-20 of that. Determinism: exact, no order involved.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -63,22 +64,6 @@ __device__ inline __half half_of(std::uint32_t bits) {
   return __ushort_as_half(static_cast<unsigned short>(bits));
 }
 
-ORCD_HD constexpr bool is_k_format(packed_format f) {
-  return f == packed_format::q4_k || f == packed_format::q5_k || f == packed_format::q6_k;
-}
-ORCD_HD constexpr bool has_minimum(packed_format f) {
-  return f == packed_format::q4_1 || f == packed_format::q5_1 || f == packed_format::q4_k ||
-         f == packed_format::q5_k;
-}
-ORCD_HD constexpr bool is_float_format(packed_format f) {
-  return f == packed_format::f16 || f == packed_format::bf16 || f == packed_format::f32;
-}
-ORCD_HD constexpr std::uint32_t fifth_bit_words(packed_format f) {
-  return f == packed_format::q5_0 || f == packed_format::q5_1 || f == packed_format::q5_k ? 1
-         : f == packed_format::q6_k                                                       ? 2
-                                                                                          : 0;
-}
-
 /// Groups a stage holds unless a kernel asks for another number: as many as keep two stages in registers.
 ORCD_HD constexpr std::uint32_t default_stage_groups(packed_format f) {
   return is_float_format(f) ? 1 : f == packed_format::q8_0 ? 2 : 4;
@@ -88,16 +73,11 @@ ORCD_HD constexpr std::uint32_t default_stage_groups(packed_format f) {
 template <packed_format F, std::uint32_t G = default_stage_groups(F)>
 struct tile_stage {
   static constexpr std::uint32_t groups = G;
-  static constexpr std::uint32_t words = F == packed_format::f32    ? 32
-                                         : is_float_format(F)       ? 16
-                                         : F == packed_format::q8_0 ? 8
-                                                                    : 4;
-  static constexpr std::uint32_t high_words = fifth_bit_words(F);
+  static constexpr std::uint32_t words = quant_words(F);
 
-  std::uint32_t quants[G][words];
-  std::uint32_t high[G][high_words == 0 ? 1 : high_words];
-  std::uint32_t scale[G][2];  ///< block formats: d | m << 16 of rows g and g + 8
-  uint4 super[2];             ///< K formats: the 16 scale bytes of rows g and g + 8
+  std::uint32_t quants[G][words + high_words(F)];  ///< the high bits last
+  std::uint32_t scale[G][2];                       ///< block formats: d | m << 16 of rows g and g + 8
+  uint4 super[2];                                  ///< K formats: the 16 scale bytes of rows g and g + 8
 
   /// Loads groups first .. first + G - 1 (first a multiple of G); those at or past `end` become zero.
   /// `super` must hold the current unit's scales when first is not a multiple of 4.
@@ -147,7 +127,7 @@ struct tile_stage {
     }
   }
 
-  /// Scales and negated minimums of rows g (low half) and g + 8 (high half), where the format has them.
+  /// Scales of rows g (low half) and g + 8 (high half), and what is added to their multiples.
   struct scales {
     __half2 d, m;
   };
@@ -177,11 +157,11 @@ struct tile_stage {
   }
   template <class Source>
   __device__ void load_high(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t lane) {
-    if constexpr (high_words == 1) high[u][0] = inside ? Source::load_4(p + lane * 4) : 0;
-    if constexpr (high_words == 2) {
+    if constexpr (high_words(F) == 1) quants[u][words] = inside ? Source::load_4(p + lane * 4) : 0;
+    if constexpr (high_words(F) == 2) {
       const uint2 v = inside ? Source::load_8(p + lane * 8) : uint2{0, 0};
-      high[u][0] = v.x;
-      high[u][1] = v.y;
+      quants[u][words] = v.x;
+      quants[u][words + 1] = v.y;
     }
   }
   template <class Source>
@@ -215,7 +195,14 @@ struct tile_stage {
   }
 };
 
-/// Small integers become halves by the bits of 1024 + n.
+/// Minus the bias of the quanta, as a multiple of the scales of rows g and g + 8.
+template <packed_format F>
+__device__ inline __half2 centre() {
+  constexpr std::uint32_t bias = quantum_bias(F);
+  return as_half2(0x80008000U | bias | bias << (16 + upper_shift(F)));
+}
+
+/// The scales of K formats become halves by the bits of 1024 + n, their minimums as subnormals.
 template <packed_format F, std::uint32_t G>
 __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(std::uint32_t u,
                                                                                 std::uint32_t in_unit,
@@ -226,6 +213,7 @@ __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(
     const std::uint32_t both = __byte_perm(super[0].x, super[1].x, 0x0400 + in_unit * 0x0101) & 0x00FF00FFU;
     const __half2 sc = __hsub2(as_half2((both ^ 0x00800080U) | 0x64006400U), __float2half2_rn(1152.0F));
     d = __hmul2(as_half2(__byte_perm(super[0].y, super[1].y, 0x5410)), sc);
+    m = __hmul2(d, centre<F>());
   } else if constexpr (is_k_format(F)) {
     // Byte of this lane's block in rows g and g + 8, one in each half.
     const std::uint32_t pick = 0x0400U + (2 * (in_unit & 1U) + t / 2) * 0x0101U;
@@ -238,17 +226,21 @@ __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(
       sc = (w & 0x000F000FU) | (y >> 2 & 0x00300030U);
       mn = (w >> 4 & 0x000F000FU) | (z >> 2 & 0x00300030U);
     }
-    const __half2 bias = __float2half2_rn(1024.0F);
     d = __hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x5410)),
-                __hsub2(as_half2(sc | 0x64006400U), bias));
-    m = __hneg2(__hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x7632)),
-                        __hsub2(as_half2(mn | 0x64006400U), bias)));
+                __hsub2(as_half2(sc | 0x64006400U), __float2half2_rn(1024.0F)));
+    m = __hneg2(__hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x7632)), as_half2(mn)));
   } else if constexpr (F == packed_format::mxfp4) {
     // E2M1 bits moved into a half's exponent read 2^14 too small; the stored byte is 29 + e - top.
     d = as_half2((scale[u][0] | scale[u][1] << 16) << 10);
   } else {
     d = as_half2(__byte_perm(scale[u][0], scale[u][1], 0x5410));
-    if constexpr (has_minimum(F)) m = as_half2(__byte_perm(scale[u][0], scale[u][1], 0x7632));
+    if constexpr (has_minimum(F)) {
+      // 2^-16 is what a subnormal's 2^-24 leaves of the minimum's own power.
+      static_assert(minimum_shift == 8);
+      m = __hmul2(as_half2(__byte_perm(scale[u][0], scale[u][1], 0x7632)), as_half2(0x01000100U));
+    } else {
+      m = __hmul2(d, centre<F>());
+    }
   }
   return {d, m};
 }
@@ -272,19 +264,33 @@ __device__ inline std::uint32_t fp4_pair(std::uint32_t word, std::uint32_t i) {
   return and_or(word << (15 - fp4_sign_bit(i)), 0x80008000U, magnitude & 0x0E000E00U);
 }
 
-/// The integers of pair i of a nibble word minus `bias`, exact in both halves. Even pairs are read as the
-/// low mantissa bits of 1024 + n, odd ones stay where they are, as the bits of 64 + n. `high` holds the
-/// pair's fifth (and sixth) bit from bit `high_bit` of each half on.
-template <packed_format F>
-__device__ inline __half2 centred_pair(std::uint32_t word, std::uint32_t high, std::uint32_t high_bit,
-                                       std::uint32_t i, float bias) {
-  constexpr std::uint32_t high_mask = fifth_bit_words(F) == 2 ? 0x00030003U : 0x00010001U;
-  const std::uint32_t nibbles = i < 2 ? word : word >> 8;
-  const std::uint32_t low_bit = 4 * (i & 1U);
-  std::uint32_t bits = and_or(nibbles, 0x000F000FU << low_bit, (i & 1U) == 0 ? 0x64006400U : 0x54005400U);
-  if constexpr (fifth_bit_words(F) != 0)
-    bits = and_or(bring(high, high_bit, low_bit + 4), high_mask << (low_bit + 4), bits);
-  return __hsub2(as_half2(bits), __float2half2_rn(((i & 1U) == 0 ? 1024.0F : 64.0F) + bias));
+/// `count` bits of both elements of a pair, moved to bit `to` of their halves.
+template <std::uint32_t Words>
+__device__ inline std::uint32_t take_bits(const std::uint32_t (&words)[Words], quantum_place from,
+                                          std::uint32_t count, std::uint32_t to) {
+  return bring(words[from.word], from.bit, to) & ((1U << count) - 1U) * 0x00010001U << to;
+}
+
+/// The integers of pair i of mma step s as subnormal halves, those of rows g + 8 higher by upper_shift().
+template <packed_format F, std::uint32_t Words>
+__device__ inline __half2 integer_pair(const std::uint32_t (&words)[Words], std::uint32_t s,
+                                       std::uint32_t i) {
+  const quantum_place place = place_of_bit(F, s, i, 0);
+  const std::uint32_t to = i % 2 * upper_shift(F);
+  std::uint32_t bits = 0;
+  if constexpr (F == packed_format::q8_0) {
+    bits = __byte_perm(words[place.word], 0, i % 2 == 0 ? 0x4240 : 0x4341);
+  } else if (bits_together(F, s, i) == 1) {
+#pragma unroll
+    for (std::uint32_t b = 0; b < quantum_bits(F); ++b)
+      bits |= take_bits(words, place_of_bit(F, s, i, b), 1, to + b);
+  } else {
+    const std::uint32_t first = bits_together(F, s, i);
+    bits = take_bits(words, place, first, to);
+    if (first < quantum_bits(F))
+      bits |= take_bits(words, place_of_bit(F, s, i, first), quantum_bits(F) - first, to + first);
+  }
+  return as_half2(bits);
 }
 
 template <packed_format F, std::uint32_t G>
@@ -312,25 +318,9 @@ __device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t s, con
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const __half2 d = (i & 1U) == 0 ? __low2half2(both.d) : __high2half2(both.d);
-      if constexpr (F == packed_format::q8_0) {
-        // Bytes lo, hi of a pair become 1024 + byte in both halves; the bias of 128 comes off too.
-        const std::uint32_t w = quants[u][s * 2 + i / 2];
-        const std::uint32_t bits = __byte_perm(w, 0x64646464U, (i & 1U) == 0 ? 0x4140 : 0x4342);
-        a[i] = as_bits(__hmul2(__hsub2(as_half2(bits), __float2half2_rn(1152.0F)), d));
-      } else if constexpr (F == packed_format::mxfp4) {
-        a[i] = as_bits(__hmul2(as_half2(fp4_pair(quants[u][s], i)), d));
-      } else {
-        constexpr std::uint32_t words_high = high_words == 2 ? 2 : 1;
-        const std::uint32_t h = high_words == 0 ? 0 : high[u][high_words == 2 ? (s / 2) % words_high : 0];
-        const std::uint32_t high_bit = high_words == 2 ? 8 * (s & 1U) + 2 * i : 4 * s + i;
-        if constexpr (has_minimum(F)) {
-          const __half2 m = (i & 1U) == 0 ? __low2half2(both.m) : __high2half2(both.m);
-          a[i] = as_bits(__hfma2(centred_pair<F>(quants[u][s], h, high_bit, i, 0.0F), d, m));
-        } else {
-          constexpr float bias = F == packed_format::q4_0 ? 8.0F : F == packed_format::q5_0 ? 16.0F : 32.0F;
-          a[i] = as_bits(__hmul2(centred_pair<F>(quants[u][s], h, high_bit, i, bias), d));
-        }
-      }
+      const __half2 m = (i & 1U) == 0 ? __low2half2(both.m) : __high2half2(both.m);
+      a[i] = F == packed_format::mxfp4 ? as_bits(__hmul2(as_half2(fp4_pair(quants[u][s], i)), d))
+                                       : as_bits(__hfma2(integer_pair<F>(quants[u], s, i), d, m));
     }
   }
 }

@@ -25,6 +25,30 @@ __device__ inline float half_at(const std::byte* p) {
   return __half2float(*reinterpret_cast<const __half*>(p));
 }
 
+/// The quantum there, from the words of its group.
+template <packed_format F>
+__device__ std::uint32_t quantum_of(const std::byte* quants, const std::byte* high, const element_place& e) {
+  std::uint32_t n = 0;
+  for (std::uint32_t b = 0; b < quantum_bits(F); ++b) {
+    const quantum_place place = place_of_bit(F, e.step, e.pair, b);
+    const std::uint32_t word = place.word < quant_words(F)
+                                   ? quant_word(quants, e.lane, place.word)
+                                   : reinterpret_cast<const std::uint32_t*>(
+                                         high)[e.lane * high_words(F) + place.word - quant_words(F)];
+    n |= (word >> (place.bit + 16 * e.high_half) & 1U) << b;
+  }
+  return n;
+}
+
+/// An E2M1 number.
+__device__ inline float fp4_value(std::uint32_t bits) {
+  const std::uint32_t magnitude = bits & 7U;
+  const float value = magnitude < 2 ? 0.5F * static_cast<float>(magnitude)
+                                    : ldexpf(1.0F + 0.5F * static_cast<float>(magnitude & 1U),
+                                             static_cast<int>(magnitude >> 1U) - 1);
+  return (bits & 8U) != 0 ? -value : value;
+}
+
 template <packed_format F>
 __device__ float packed_value(const packed_matrix& m, std::uint32_t row, std::uint32_t col) {
   constexpr unit_layout layout = layout_of(F);
@@ -39,44 +63,23 @@ __device__ float packed_value(const packed_matrix& m, std::uint32_t row, std::ui
   const element_place e = place_of_element(r, col % group_cols);
   if constexpr (F == packed_format::f32)
     return __uint_as_float(quant_word(quants, e.lane, e.step * 8 + 2 * e.pair + e.high_half));
-  if constexpr (F == packed_format::f16) {
-    return __half2float(
-        half_of(quant_word(quants, e.lane, e.step * 4 + e.pair) >> 16 * e.high_half & 0xFFFFU));
+  if constexpr (F == packed_format::f16 || F == packed_format::bf16) {
+    const std::uint32_t bits = quant_word(quants, e.lane, e.step * 4 + e.pair) >> 16 * e.high_half;
+    return F == packed_format::bf16 ? __uint_as_float(bits << 16) : __half2float(half_of(bits & 0xFFFFU));
   }
-  if constexpr (F == packed_format::bf16) {
-    return __uint_as_float(quant_word(quants, e.lane, e.step * 4 + e.pair) >> 16 * e.high_half << 16);
-  }
+  const std::uint32_t n = quantum_of<F>(quants, high, e);
   const std::uint32_t block = col % group_cols / 32;
-  if constexpr (F == packed_format::q8_0) {
-    const std::uint32_t word = quant_word(quants, e.lane, e.step * 2 + e.pair / 2);
-    const int q = static_cast<int>(word >> (16 * (e.pair % 2) + 8 * e.high_half) & 0xFFU) - 128;
-    return half_at(scales + (r * 2 + block) * 2) * static_cast<float>(q);
-  }
-  const std::uint32_t half = quant_word(quants, e.lane, e.step) >> 16 * e.high_half;
-  std::uint32_t n = half >> 4 * e.pair & 15U;
-  if constexpr (fifth_bit_words(F) == 1) {
-    n |= (reinterpret_cast<const std::uint32_t*>(high)[e.lane] >> (4 * e.step + e.pair + 16 * e.high_half) &
-          1U)
-         << 4;
-  }
-  if constexpr (fifth_bit_words(F) == 2) {
-    const std::uint32_t word = reinterpret_cast<const std::uint32_t*>(high)[e.lane * 2 + e.step / 2];
-    n |= (word >> (2 * (e.step % 2 * 4 + e.pair) + 16 * e.high_half) & 3U) << 4;
-  }
-  const auto q = static_cast<float>(n);
-  if constexpr (F == packed_format::mxfp4) {
-    const std::uint32_t bits = half >> fp4_magnitude_bit(e.pair) & 7U;
-    const float magnitude =
-        bits < 2 ? 0.5F * static_cast<float>(bits)
-                 : ldexpf(1.0F + 0.5F * static_cast<float>(bits & 1U), static_cast<int>(bits >> 1U) - 1);
-    const int exponent = static_cast<int>(scales[r * 2 + block]) - 29;
-    const bool negative = (half >> fp4_sign_bit(e.pair) & 1U) != 0;
-    return (negative ? -magnitude : magnitude) * ldexpf(m.row_scale[row], exponent);
-  }
+  const float row_scale = m.row_scale[row];
+  if constexpr (F == packed_format::mxfp4)
+    return fp4_value(n) * ldexpf(row_scale, static_cast<int>(scales[r * 2 + block]) - 29);
+  // The powers of two of stored minimums and scales.
+  const float back = row_scale * (1.0F / 16777216.0F);
+  const float scale_back = r < tile_rows / 2 ? back : back * static_cast<float>(1U << upper_shift(F));
+  const float q = static_cast<float>(n) - static_cast<float>(quantum_bias(F));
   if constexpr (F == packed_format::q6_k) {
     const std::uint32_t s = col % 256 / 16;
     const auto sc = static_cast<std::int8_t>(scales[r * 16 + s % 4 * 4 + s / 4]);
-    return half_at(scales + 256 + r * 2) * static_cast<float>(sc) * (q - 32.0F);
+    return half_at(scales + 256 + r * 2) * scale_back * static_cast<float>(sc) * q;
   }
   if constexpr (F == packed_format::q4_k || F == packed_format::q5_k) {
     const std::byte* s = scales + r * 16;
@@ -84,14 +87,15 @@ __device__ float packed_value(const packed_matrix& m, std::uint32_t row, std::ui
     const auto at = [&](std::uint32_t i) { return static_cast<std::uint32_t>(s[4 + i]); };
     const std::uint32_t sc = j < 4 ? at(j) & 63U : (at(j + 4) & 15U) | at(j - 4) >> 6 << 4;
     const std::uint32_t mn = j < 4 ? at(j + 4) & 63U : at(j + 4) >> 4 | at(j) >> 6 << 4;
-    return __fsub_rn(__fmul_rn(half_at(s) * static_cast<float>(sc), q),
-                     half_at(s + 2) * static_cast<float>(mn));
+    return __fsub_rn(__fmul_rn(half_at(s) * scale_back * static_cast<float>(sc), q),
+                     half_at(s + 2) * back * static_cast<float>(mn));
   }
-  if constexpr (F == packed_format::q4_1 || F == packed_format::q5_1) {
+  if constexpr (has_minimum(F)) {
     const std::byte* s = scales + (r * 2 + block) * 4;
-    return __fadd_rn(__fmul_rn(half_at(s), q), half_at(s + 2));
+    return __fadd_rn(__fmul_rn(half_at(s) * scale_back, q),
+                     half_at(s + 2) * back * static_cast<float>(1U << minimum_shift));
   }
-  return half_at(scales + (r * 2 + block) * 2) * (q - (F == packed_format::q4_0 ? 8.0F : 16.0F));
+  return half_at(scales + (r * 2 + block) * 2) * scale_back * q;
 }
 
 }  // namespace orcd::kernels

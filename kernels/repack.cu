@@ -42,59 +42,51 @@ __device__ void store_word(std::byte* quants, std::uint32_t lane, std::uint32_t 
   reinterpret_cast<std::uint32_t*>(quants)[w / 4 * 128 + lane * 4 + w % 4] = value;
 }
 
-/// An MXFP4 value as pair i of a half.
-__device__ std::uint32_t fp4_bits(std::uint32_t q, std::uint32_t i) {
-  return (q & 7U) << fp4_magnitude_bit(i) | (q >> 3 & 1U) << fp4_sign_bit(i);
-}
-
 /// Packs the quanta that one lane owns in one group of 64 columns.
 template <packed_format F>
 __device__ void pack_group(const repack_args& a, std::uint32_t tile, std::uint32_t group, std::uint32_t lane,
                            std::byte* quants, std::byte* high) {
   const std::uint32_t g = lane / 4;
   const std::uint32_t t = lane % 4;
-  std::uint32_t high_words[2] = {0, 0};
+  std::uint32_t words[quant_words(F) + high_words(F)] = {};
+#pragma unroll
   for (std::uint32_t s = 0; s < 4; ++s) {
-    std::uint32_t nibbles = 0;
-    std::uint32_t bytes[2] = {0, 0};
+#pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint32_t row = tile * tile_rows + pair_row(g, i);
       const std::uint32_t col = group * group_cols + pair_col(t, s, i);
       const std::uint32_t q0 = quantum_at<F>(a, row, col);
       const std::uint32_t q1 = quantum_at<F>(a, row, col + 1);
       if constexpr (F == packed_format::f32) {
-        store_word(quants, lane, s * 8 + 2 * i, q0);
-        store_word(quants, lane, s * 8 + 2 * i + 1, q1);
-      } else if constexpr (F == packed_format::f16 || F == packed_format::bf16) {
-        store_word(quants, lane, s * 4 + i, q0 | q1 << 16);
-      } else if constexpr (F == packed_format::q8_0) {
-        bytes[i / 2] |= (q0 | q1 << 8) << 16 * (i & 1U);
+        words[s * 8 + 2 * i] = q0;
+        words[s * 8 + 2 * i + 1] = q1;
+      } else if constexpr (is_float_format(F)) {
+        words[s * 4 + i] = q0 | q1 << 16;
       } else {
-        nibbles |= F == packed_format::mxfp4 ? fp4_bits(q0, i) | fp4_bits(q1, i) << 16
-                                             : (q0 & 15U) << 4 * i | (q1 & 15U) << (16 + 4 * i);
-        if constexpr (F == packed_format::q5_0 || F == packed_format::q5_1 || F == packed_format::q5_k) {
-          high_words[0] |= (q0 >> 4) << (4 * s + i) | (q1 >> 4) << (16 + 4 * s + i);
-        }
-        if constexpr (F == packed_format::q6_k) {
-          const std::uint32_t place = 2 * ((s & 1U) * 4 + i);
-          high_words[s / 2] |= (q0 >> 4) << place | (q1 >> 4) << (16 + place);
+#pragma unroll
+        for (std::uint32_t b = 0; b < quantum_bits(F); ++b) {
+          const quantum_place place = place_of_bit(F, s, i, b);
+          words[place.word] |= ((q0 >> b & 1U) | (q1 >> b & 1U) << 16) << place.bit;
         }
       }
     }
-    if constexpr (F == packed_format::q8_0) {
-      store_word(quants, lane, s * 2, bytes[0]);
-      store_word(quants, lane, s * 2 + 1, bytes[1]);
-    } else if constexpr (F != packed_format::f32 && F != packed_format::f16 && F != packed_format::bf16) {
-      store_word(quants, lane, s, nibbles);
-    }
   }
-  if constexpr (F == packed_format::q5_0 || F == packed_format::q5_1 || F == packed_format::q5_k) {
-    reinterpret_cast<std::uint32_t*>(high)[lane] = high_words[0];
+#pragma unroll
+  for (std::uint32_t w = 0; w < quant_words(F); ++w) store_word(quants, lane, w, words[w]);
+  if constexpr (high_words(F) != 0) {
+#pragma unroll
+    for (std::uint32_t w = 0; w < high_words(F); ++w)
+      reinterpret_cast<std::uint32_t*>(high)[lane * high_words(F) + w] = words[quant_words(F) + w];
   }
-  if constexpr (F == packed_format::q6_k) {
-    reinterpret_cast<std::uint32_t*>(high)[lane * 2] = high_words[0];
-    reinterpret_cast<std::uint32_t*>(high)[lane * 2 + 1] = high_words[1];
-  }
+}
+
+/// 2^e.
+__device__ float power_of_two(int e) {
+  return __uint_as_float(static_cast<std::uint32_t>(127 + e) << 23);
+}
+/// The least e for which |x| < 2^e, below 2^17; -126 for zero.
+__device__ int exponent_above(std::uint32_t magnitude_bits) {
+  return min(static_cast<int>(magnitude_bits >> 23) - 126, 17);
 }
 
 /// The row scale of MXFP4, 2^(e - 127) for the row's largest block exponent e, and back. Block scales are
@@ -106,18 +98,61 @@ __device__ std::uint32_t exponent_of_scale(float scale) {
   return __float_as_uint(scale) >> 23;
 }
 
-/// One warp per row, padded rows included: the largest block exponent, found once for all units.
+/// Where a file block has its scale; a minimum follows it.
+template <packed_format F>
+constexpr std::uint32_t scale_at = F == packed_format::q6_k ? 208 : 0;
+
+__device__ float half_value(const std::byte* b, std::uint32_t at) {
+  return __half2float(__ushort_as_half(static_cast<unsigned short>(u16_at(b, at))));
+}
+
+/// Scales times 2^e fit f16, with the integers that they are multiplied with, for the largest e of the row.
+template <packed_format F>
+__device__ int scale_exponent(std::uint32_t scale_bits, std::uint32_t minimum_bits) {
+  constexpr int scale_top = F == packed_format::q6_k ? 8 : is_k_format(F) ? 10 : 15;
+  constexpr int minimum_top = is_k_format(F) ? 15 : 15 + static_cast<int>(minimum_shift);
+  constexpr int most = 60;  // of a row of zeros
+  return min(min(scale_top - exponent_above(scale_bits), minimum_top - exponent_above(minimum_bits)), most);
+}
+/// What a row's scales are multiplied with, from its row scale.
+__device__ float scale_factor(float row_scale) {
+  return 16777216.0F / row_scale;
+}
+
+/// One warp per row, padded rows included: what its products are multiplied with, found once for all units.
+template <packed_format F>
 __global__ void row_scale_kernel(repack_args a, std::uint32_t padded_rows) {
+  constexpr std::uint32_t elems = raw_block_of(F).elems;
   const std::uint32_t row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   const std::uint32_t lane = threadIdx.x % 32;
   if (row >= padded_rows) return;
   std::uint32_t top = 0;
-  for (std::uint32_t col = lane * 32; col < a.cols; col += 32 * 32) {
-    const std::byte* b = block_at<packed_format::mxfp4>(a, row, col);
-    if (b != nullptr) top = max(top, byte_at(b, 0));
+  std::uint32_t top_minimum = 0;
+  for (std::uint32_t col = lane * elems; col < a.cols; col += 32 * elems) {
+    const std::byte* b = block_at<F>(a, row, col);
+    if (b == nullptr) break;
+    if constexpr (F == packed_format::mxfp4) {
+      top = max(top, byte_at(b, 0));
+    } else {
+      top = max(top, __float_as_uint(fabsf(half_value(b, scale_at<F>))));
+      if constexpr (has_minimum(F))
+        top_minimum = max(top_minimum, __float_as_uint(fabsf(half_value(b, scale_at<F> + 2))));
+    }
   }
   top = __reduce_max_sync(0xFFFFFFFFU, top);
-  if (lane == 0) a.row_scale[row] = row < a.rows ? scale_of_exponent(top) : 0.0F;
+  top_minimum = __reduce_max_sync(0xFFFFFFFFU, top_minimum);
+  if (lane != 0) return;
+  const float scale = F == packed_format::mxfp4 ? scale_of_exponent(top)
+                                                : power_of_two(24 - scale_exponent<F>(top, top_minimum));
+  a.row_scale[row] = row < a.rows ? scale : 0.0F;
+}
+
+/// Stores a scale of the file times a power of two.
+__device__ void store_scaled(std::byte* to, const std::byte* b, std::uint32_t at, float factor) {
+  const std::uint32_t bits =
+      b == nullptr ? 0U : __half_as_ushort(__float2half_rn(half_value(b, at) * factor));
+  to[0] = static_cast<std::byte>(bits & 0xFFU);
+  to[1] = static_cast<std::byte>(bits >> 8);
 }
 
 /// Packs the scales of one row of one unit; `row` is within the tile.
@@ -125,30 +160,37 @@ template <packed_format F>
 __device__ void pack_scales(const repack_args& a, std::uint32_t tile, std::uint32_t unit, std::uint32_t row,
                             std::byte* scales) {
   const std::uint32_t matrix_row = tile * tile_rows + row;
-  if constexpr (F == packed_format::q4_k || F == packed_format::q5_k || F == packed_format::q6_k) {
+  const float row_scale = a.row_scale[matrix_row];
+  // Of minimums; scales of the upper rows are as much smaller as their integers are larger.
+  const float factor = scale_factor(row_scale);
+  const float scale = row < tile_rows / 2 ? factor : factor * power_of_two(-static_cast<int>(upper_shift(F)));
+  if constexpr (is_k_format(F)) {
     const std::byte* b = block_at<F>(a, matrix_row, unit * 256);
     if constexpr (F == packed_format::q6_k) {
       // Lane t needs scales t, 4 + t, 8 + t, 12 + t: together they are one 32-bit load.
       for (std::uint32_t i = 0; i < 16; ++i)
         scales[row * 16 + i % 4 * 4 + i / 4] = b ? b[192 + i] : std::byte{0};
-      for (std::uint32_t i = 0; i < 2; ++i) scales[256 + row * 2 + i] = b ? b[208 + i] : std::byte{0};
+      store_scaled(scales + 256 + row * 2, b, scale_at<F>, scale);
     } else {
-      for (std::uint32_t i = 0; i < 16; ++i) scales[row * 16 + i] = b ? b[i] : std::byte{0};
+      store_scaled(scales + row * 16, b, scale_at<F>, scale);
+      store_scaled(scales + row * 16 + 2, b, scale_at<F> + 2, factor);
+      for (std::uint32_t i = 4; i < 16; ++i) scales[row * 16 + i] = b ? b[i] : std::byte{0};
     }
   } else if constexpr (F == packed_format::mxfp4) {
-    const std::uint32_t top = exponent_of_scale(a.row_scale[matrix_row]);
+    const std::uint32_t top = exponent_of_scale(row_scale);
     for (std::uint32_t block = 0; block < 2; ++block) {
       const std::byte* b = block_at<F>(a, matrix_row, unit * 64 + block * 32);
       const int biased = b ? 29 + static_cast<int>(byte_at(b, 0)) - static_cast<int>(top) : 0;
       scales[row * 2 + block] = static_cast<std::byte>(max(biased, 0));
     }
-  } else if constexpr (F != packed_format::f16 && F != packed_format::bf16 && F != packed_format::f32) {
-    constexpr std::uint32_t width = F == packed_format::q4_1 || F == packed_format::q5_1 ? 4 : 2;
+  } else {
+    constexpr std::uint32_t width = has_minimum(F) ? 4 : 2;
     for (std::uint32_t block = 0; block < 2; ++block) {
       const std::byte* b = block_at<F>(a, matrix_row, unit * 64 + block * 32);
-      for (std::uint32_t i = 0; i < width; ++i) {
-        scales[(row * 2 + block) * width + i] = b ? b[i] : std::byte{0};
-      }
+      std::byte* const to = scales + (row * 2 + block) * width;
+      store_scaled(to, b, scale_at<F>, scale);
+      if constexpr (has_minimum(F))
+        store_scaled(to + 2, b, scale_at<F> + 2, factor * power_of_two(-static_cast<int>(minimum_shift)));
     }
   }
 }
@@ -168,7 +210,9 @@ __global__ void repack_kernel(repack_args a, std::uint32_t units) {
     pack_group<F>(a, tile, unit * groups + u, lane, out + u * (layout.quant_bytes / groups),
                   out + layout.quant_bytes + u * (layout.high_bytes / groups));
   }
-  if (lane < tile_rows) pack_scales<F>(a, tile, unit, lane, out + layout.quant_bytes + layout.high_bytes);
+  if constexpr (!is_float_format(F)) {
+    if (lane < tile_rows) pack_scales<F>(a, tile, unit, lane, out + layout.quant_bytes + layout.high_bytes);
+  }
 }
 
 template <packed_format F>
@@ -178,9 +222,9 @@ int launch(const repack_args& a, cudaStream_t stream) {
   const std::uint64_t warps = static_cast<std::uint64_t>((a.rows + tile_rows - 1) / tile_rows) * units;
   const std::uint64_t blocks = (warps + 7) / 8;
   if (blocks == 0 || blocks > 0x7FFFFFFF) return cudaErrorInvalidValue;
-  if constexpr (F == packed_format::mxfp4) {
+  if constexpr (!is_float_format(F)) {
     const std::uint32_t padded_rows = (a.rows + tile_rows - 1) / tile_rows * tile_rows;
-    row_scale_kernel<<<(padded_rows + 7) / 8, 256, 0, stream>>>(a, padded_rows);
+    row_scale_kernel<F><<<(padded_rows + 7) / 8, 256, 0, stream>>>(a, padded_rows);
     if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return status;
   }
   repack_kernel<F><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(a, units);
@@ -191,8 +235,7 @@ int launch(const repack_args& a, cudaStream_t stream) {
 
 int launch_repack(const repack_args& a, CUstream_st* stream) {
   if (a.raw == nullptr || a.packed == nullptr || a.rows == 0 || a.cols == 0 ||
-      a.cols % raw_block_of(a.format).elems != 0 ||
-      (a.format == packed_format::mxfp4 && a.row_scale == nullptr)) {
+      a.cols % raw_block_of(a.format).elems != 0 || (!is_float_format(a.format) && a.row_scale == nullptr)) {
     return cudaErrorInvalidValue;
   }
   return with_format(a.format, static_cast<int>(cudaErrorInvalidValue),

@@ -50,7 +50,7 @@ class phase_times {
 
   /// When the last block came to each instant, counted from the end of the phase before in its last block.
   void print() const {
-    const std::uint32_t a_layer = (count_ - 1) / layers_;
+    const std::uint32_t a_layer = next_attention(next_attention(0) + 1) - next_attention(0);
     std::printf("%-10s %8s %8s %8s %8s  (us; last block after the last of the phase before; median layer)\n",
                 "phase", "begun", "input", "product", "done");
     double sum = 0.0;
@@ -72,11 +72,19 @@ class phase_times {
       std::printf("\n");
       sum += median(of[kernels::phase_stamps - 1]) / 1000.0;
     }
-    std::printf("a layer: %.2f us; all phases: %.1f us\n", sum,
-                (last(count_ - 1, kernels::phase_stamps - 1) - at(0, 0, 0)) / 1000.0);
+    const double end = last(count_ - 1, kernels::phase_stamps - 1);
+    std::printf("a layer: %.2f us; output head: %.1f us; all phases: %.1f us\n", sum,
+                (end - last(layers_ * a_layer, kernels::phase_stamps - 1)) / 1000.0,
+                (end - at(0, 0, 0)) / 1000.0);
   }
 
  private:
+  /// Of the phases from this one on.
+  [[nodiscard]] std::uint32_t next_attention(std::uint32_t phase) const {
+    while (phases_.at(phase).kind != kernels::phase_kind::attention) ++phase;
+    return phase;
+  }
+
   [[nodiscard]] double at(std::uint32_t block, std::uint32_t phase, std::uint32_t instant) const {
     const std::uint64_t first = ns_[0];
     const std::uint64_t ns = ns_[(std::size_t{block} * count_ + phase) * kernels::phase_stamps + instant];

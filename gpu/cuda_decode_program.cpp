@@ -43,6 +43,10 @@ void cuda_forward::write_program() {
     }
   }
   if (!plan.fits()) return;
+  kernels::packed_matmul_args logits = head_of();
+  logits.columns = 1;
+  norm_inside(logits, weights_.output_norm);
+  program_has_head_ = plan.add_head(logits, residual);
   const auto& phases = plan.phases();
   const auto& shares = plan.shares();
   ORCD_ENSURE(phases.size() <= phases_max(spec_));

@@ -153,6 +153,7 @@ void cuda_forward::decode(std::uint32_t columns) {
   if (columns == 1 && program_.count > 0) {
     embed(1);
     ORCD_CUDA(kernels::launch_decode_program(program_, stream_));
+    if (program_has_head_) return;
   } else {
     run(columns, false);
   }
@@ -296,12 +297,9 @@ void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
       kernels::launch_norm_to_half({at<float>(layout_.residual), weights_.output_norm, spec_.embedding, rows,
                                     residual_rows, static_cast<float>(spec_.rms_eps), normed, stride},
                                    stream_));
-  kernels::packed_matmul_args logits;
-  logits.w[0] = weights_.output;
+  kernels::packed_matmul_args logits = head_of();
   logits.x = normed;
   logits.x_stride = stride;
-  logits.out = at<float>(layout_.logits);
-  logits.out_stride = spec_.vocab;
   multiply(logits, nullptr, rows);
   tap("logits", static_cast<std::uint32_t>(spec_.layers.size()), logits.out,
       std::uint64_t{rows} * spec_.vocab);

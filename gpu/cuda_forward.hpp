@@ -122,6 +122,7 @@ class cuda_forward {
   [[nodiscard]] kernels::packed_matmul_args expert_gate_up_of(std::uint32_t layer, std::uint32_t pairs) const;
   [[nodiscard]] kernels::packed_matmul_args expert_down_of(std::uint32_t layer, std::uint32_t pairs) const;
   [[nodiscard]] kernels::combine_experts_args combine_of(std::uint32_t columns) const;
+  [[nodiscard]] kernels::packed_matmul_args head_of() const;
   void norm_inside(kernels::packed_matmul_args& args, const float* norm) const;
   void attention(std::uint32_t layer, std::uint32_t columns, bool prefill, kernels::packed_matmul_args& qkv,
                  const float* norm);
@@ -156,6 +157,7 @@ class cuda_forward {
   std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
   std::vector<float> magnitudes_;             ///< of each table
   kernels::decode_program program_;
+  bool program_has_head_ = false;
   sequence_form form_;
   bool bans_ = false;
   layer_tap tap_;

@@ -30,6 +30,14 @@ void cuda_forward::norm_inside(kernels::packed_matmul_args& args, const float* n
   args.norm_eps = static_cast<float>(spec_.rms_eps);
 }
 
+kernels::packed_matmul_args cuda_forward::head_of() const {
+  kernels::packed_matmul_args logits;
+  logits.w[0] = weights_.output;
+  logits.out = at<float>(layout_.logits);
+  logits.out_stride = spec_.vocab;
+  return logits;
+}
+
 kernels::packed_matmul_args cuda_forward::qkv_of(std::uint32_t layer) const {
   const cuda_layer_weights& w = weights_.layers[layer];
   const engine::layer_spec& spec = spec_.layers[layer];

@@ -1,6 +1,7 @@
 #include "gpu/decode_program_plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace orcd::gpu {
 namespace {
@@ -141,6 +142,34 @@ void decode_program_plan::add_combine(const kernels::combine_experts_args& args,
                                       std::uint64_t* out) {
   add(kernels::phase_kind::combine, in, out).combine = args;
   give_rows(static_cast<std::uint32_t>(phases_.size()) - 1);
+}
+
+bool decode_program_plan::add_head(const packed_matmul_args& args, const std::uint64_t* in) {
+  const kernels::packed_matrix& w = args.w[0];
+  const std::uint32_t tiles = w.row_tiles();
+  const std::uint32_t sums =
+      (tiles + blocks_ - 1) / blocks_ * w.chunks() * kernels::tile_rows * sizeof(float);
+  const std::uint32_t parts = (sums + head_sums_max - 1) / head_sums_max;
+  const auto part_of = [&](std::uint32_t part) {
+    const std::uint32_t first = tiles * part / parts;
+    const std::uint32_t end = tiles * (part + 1) / parts;
+    packed_matmul_args out = args;
+    kernels::packed_matrix& rows = out.w[0];
+    rows.data += first * w.tile_bytes();
+    rows.rows = std::min(w.rows, end * kernels::tile_rows) - first * kernels::tile_rows;
+    if (rows.row_scale != nullptr) rows.row_scale += first * kernels::tile_rows;
+    out.out += first * kernels::tile_rows;
+    if (part > 0) out.norm_x = nullptr;
+    return out;
+  };
+  decode_program_plan with = *this;
+  for (std::uint32_t part = 0; part < parts && parts <= head_parts_max; ++part) {
+    with.add_matmul(part_of(part), in, nullptr);
+    with.phases_.back().keeps_input = part > 0;
+  }
+  if (parts > head_parts_max || !with.fits()) return false;
+  *this = std::move(with);
+  return true;
 }
 
 bool decode_program_plan::fits() const noexcept {

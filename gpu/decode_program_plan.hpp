@@ -11,9 +11,13 @@
 
 namespace orcd::gpu {
 
+/// Phases of the output head, at most: its rows in parts, so that their sums leave room for the streams.
+inline constexpr std::uint32_t head_parts_max = 16;
+inline constexpr std::uint32_t head_sums_max = 24 * 1024;  ///< bytes a block, of a part
+
 /// Phases of a step of a model, at most.
 [[nodiscard]] inline std::uint64_t phases_max(const engine::model_spec& spec) noexcept {
-  return 1 + spec.layers.size() * (spec.experts > 0 ? 7 : 5);
+  return 1 + spec.layers.size() * (spec.experts > 0 ? 7 : 5) + head_parts_max;
 }
 
 class decode_program_plan {
@@ -31,6 +35,9 @@ class decode_program_plan {
   /// The two products after it are of the experts that it chooses; the first takes its norm.
   void add_route(const kernels::route_args& args, const std::uint64_t* in, std::uint64_t* out);
   void add_combine(const kernels::combine_experts_args& args, const std::uint64_t* in, std::uint64_t* out);
+  /// Last: the product of the residual stream's norm, `in`, that gives the logits. False, and nothing added,
+  /// where it has no room beside the rest.
+  [[nodiscard]] bool add_head(const kernels::packed_matmul_args& args, const std::uint64_t* in);
 
   /// Whether the kernel takes all of it: f16 caches, no more chosen experts than blocks, and shared memory
   /// for the widest phase.

@@ -80,10 +80,10 @@ __device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint3
   for (std::uint32_t i = threadIdx.x; i < outputs; i += worker_threads) {
     const result_place place = output_at(a, slot.share, i);
     const bool padding = is_padding(a, place);
-    const float* mine = sums + i / tile_rows * chunks * tile_rows + i % tile_rows;
-    const float first = fold(mine, chunks, tile_rows);
     const result_terms terms =
         i < terms_ahead || padding ? header().terms[i % terms_ahead] : terms_of(a, place, expert);
+    const float* mine = sums + i / tile_rows * chunks * tile_rows + i % tile_rows;
+    const float first = fold(mine, chunks, tile_rows);
     if (is_paired(a)) {
       const float second = fold(mine + slot.share.tiles[0] * chunks * tile_rows, chunks, tile_rows);
       // Rows 2 n and 2 n + 1 are neighbours in one warp, whose first or whose all lanes have an output.
@@ -97,6 +97,8 @@ __device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint3
       continue;
     } else if (a.output == matmul_output::add) {
       publish_residual(slot, place, i, __fadd_rn(header().residual[i], with_terms(terms, 0, first)), flag);
+    } else if (slot.phase.out == nullptr) {
+      a.out[place.out_row] = with_terms(terms, 0, first);
     } else {
       store_flagged(slot.phase.out + place.column * a.out_stride + place.out_row,
                     __float_as_uint(with_terms(terms, 0, first)), flag);
@@ -152,7 +154,7 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w)
   const std::uint32_t row = a.x_divisor == 1 ? slot.share.item : slot.share.item / a.x_divisor;
   if (slot.phase.norms)
     take_norm(program, a.norm_eps, w, [](std::uint32_t, float) {});
-  else if (!slot.phase.chooses)
+  else if (!slot.phase.chooses && !slot.phase.keeps_input)
     stage_halfs(slot.phase.in + row * a.x_stride / 2, cols, padded, w.flag, x);
   sync_workers();
   stamp(program, w.phase, 1);

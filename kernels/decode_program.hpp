@@ -26,7 +26,7 @@ enum class phase_kind : std::uint32_t { begin, matmul, attention, route, combine
 struct alignas(16) decode_phase {
   phase_kind kind = phase_kind::matmul;
   const std::uint64_t* in = nullptr;  ///< device, flagged words of the phase before
-  std::uint64_t* out = nullptr;       ///< device, flagged words for the next
+  std::uint64_t* out = nullptr;       ///< device, flagged words for the next; null for the logits
   /// matmul: `columns` counts experts used, or is 1
   packed_matmul_args matmul;
   divider chunks{};                   ///< of a row tile
@@ -38,6 +38,8 @@ struct alignas(16) decode_phase {
   bool chooses = false;
   /// It starts with the norm of the residual stream.
   bool norms = false;
+  /// Its input is that of the product before, where it is still.
+  bool keeps_input = false;
   /// After the phase, the next norm's weights [width] and the next router's rows are fetched; or null.
   const float* next_norm = nullptr;
   const float* next_router = nullptr;

@@ -5,6 +5,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -205,6 +206,49 @@ BOOST_AUTO_TEST_CASE(weights_of_a_norm_are_fetched_when_those_before_have_been_u
   // A norm of another width than the residual stream's has no place.
   plan.add_matmul(normed(product({matrix(64, 1440)}), weights), nullptr, nullptr);
   BOOST_TEST(!plan.fits());
+}
+
+// Qwen2.5's and gpt-oss's vocabularies: the first's sums have room beside the streams, the second's have not.
+BOOST_AUTO_TEST_CASE(an_output_head_comes_in_parts_that_leave_room_for_the_streams) {
+  const float norm[1] = {};
+  float logits[1] = {};
+  for (const auto& [rows, cols, parts] :
+       {std::tuple{151'936U, 896U, 1U}, std::tuple{32'064U, 3072U, 1U}, std::tuple{201'088U, 2880U, 3U}}) {
+    decode_program_plan plan(132);
+    plan.add_begin(output_product(cols), nullptr);
+    packed_matmul_args head = product({matrix(rows, cols, packed_format::q8_0)});
+    head.norm_x = head.norm_weight = norm;
+    head.out = logits;
+    BOOST_TEST_REQUIRE(plan.add_head(head, nullptr));
+    BOOST_TEST_REQUIRE(plan.phases().size() == 1 + parts);
+    std::uint32_t seen = 0;
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      const kernels::decode_phase& phase = plan.phases()[1 + part];
+      BOOST_TEST(phase.norms == (part == 0));
+      BOOST_TEST(phase.keeps_input == (part > 0));
+      BOOST_TEST(phase.matmul.out == logits + seen);
+      BOOST_TEST(phase.matmul.w[0].data == head.w[0].data + seen / 16 * head.w[0].tile_bytes());
+      for (const block_share& share : shares_of(plan, 1 + part, 132)) {
+        BOOST_TEST(share.tiles[0] > 0U);  // or it would have no input for the next part
+        BOOST_TEST(share.chunks * kernels::tile_rows * sizeof(float) <= gpu::head_sums_max);
+      }
+      seen += phase.matmul.w[0].rows;
+    }
+    BOOST_TEST(seen == rows);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_output_head_without_room_stays_outside) {
+  decode_program_plan plan(132);
+  plan.add_begin(output_product(), nullptr);
+  float logits[1] = {};
+  packed_matmul_args head = product({matrix(32'000, 3072, packed_format::f32)});
+  head.out = logits;
+  BOOST_TEST(!plan.add_head(head, nullptr));
+  head.w[0] = matrix(4'000'000, 3072);
+  BOOST_TEST(!plan.add_head(head, nullptr));
+  BOOST_TEST(plan.phases().size() == 1U);
+  BOOST_TEST(plan.fits());
 }
 
 BOOST_AUTO_TEST_CASE(what_the_kernel_does_not_take_is_found) {

@@ -8,21 +8,6 @@
 
 namespace orcd::kernels {
 
-struct page_place {
-  const std::byte* keys;
-  const std::byte* values;
-};
-
-template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
-__device__ page_place page_of(const attention_args_paged& a, std::int32_t slot, std::uint32_t page,
-                              std::uint32_t kv_head) {
-  const std::int32_t id =
-      a.cache.page_table[static_cast<std::uint32_t>(slot) * a.cache.pages_per_slot + page];
-  const std::uint64_t at = static_cast<std::uint64_t>(id) * a.kv_heads + kv_head;
-  return {static_cast<const std::byte*>(a.cache.keys) + at * head_page_bytes(K, W),
-          static_cast<const std::byte*>(a.cache.values) + at * head_page_bytes(V, W)};
-}
-
 /// Partial results of decode: [column][head][page][W + 2], the last two being maximum and sum.
 __device__ inline float* partial_of(const decode_attention_args& a, std::uint32_t column, std::uint32_t head,
                                     std::uint32_t page) {

@@ -15,6 +15,21 @@ inline constexpr std::uint32_t block_positions = 32;  ///< one warp
 inline constexpr std::uint32_t tile_columns = 8;      ///< query vectors of one mma
 static_assert(tile_columns == decode_heads);
 
+struct page_place {
+  const std::byte* keys;
+  const std::byte* values;
+};
+
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
+__device__ page_place page_of(const attention_args_paged& a, std::int32_t slot, std::uint32_t page,
+                              std::uint32_t kv_head) {
+  const std::int32_t id =
+      a.cache.page_table[static_cast<std::uint32_t>(slot) * a.cache.pages_per_slot + page];
+  const std::uint64_t at = static_cast<std::uint64_t>(id) * a.kv_heads + kv_head;
+  return {static_cast<const std::byte*>(a.cache.keys) + at * head_page_bytes(K, W),
+          static_cast<const std::byte*>(a.cache.values) + at * head_page_bytes(V, W)};
+}
+
 /// One lane's share of a tile of eight query vectors: as operand B it reads column lane / 4, as
 /// accumulator it holds columns 2 (lane % 4) and the next.
 struct lane_queries {
@@ -72,22 +87,71 @@ __device__ void see_nothing(page_shared<W>& shared) {
   for (std::uint32_t i = lane; i < tile_columns * W; i += 32) shared.values[warp][i / W][i % W] = 0.0F;
 }
 
+/// Whether a column of the tile sees a position of the block that begins there. For one lane's columns.
+__device__ inline bool sees_block(const lane_queries& mine, std::int32_t begin) {
+  constexpr auto length = static_cast<std::int32_t>(block_positions);
+  return (begin <= mine.position[0] && begin + length > mine.first_seen[0]) ||
+         (begin <= mine.position[1] && begin + length > mine.first_seen[1]);
+}
+
+/// One warp: the softmax of a block of 32 positions from `begin` on. `scores[r]` are the sums of positions
+/// 16 r + {0..15}; leaves the probabilities in shared memory, [column][position], not synchronized, and
+/// returns the states of the lane's two columns.
+struct block_states {
+  softmax_state column[2];
+};
+__device__ inline block_states block_softmax(float (&scores)[2][4], std::int32_t begin, float scale,
+                                             const lane_queries& mine,
+                                             __half (*probabilities)[block_positions + 8]) {
+  const std::uint32_t g = threadIdx.x % 32 / 4;
+  const std::uint32_t t = threadIdx.x % 4;
+  float maximum[2] = {-INFINITY, -INFINITY};
+#pragma unroll
+  for (std::uint32_t r = 0; r < 2; ++r) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t c = i & 1U;
+      const std::int32_t position = begin + static_cast<std::int32_t>(16 * r + g + 8 * (i / 2));
+      const bool seen = position <= mine.position[c] && position >= mine.first_seen[c];
+      scores[r][i] = seen ? __fmul_rn(scores[r][i], scale) : -INFINITY;
+      maximum[c] = fmaxf(maximum[c], scores[r][i]);
+    }
+  }
+#pragma unroll
+  for (std::uint32_t offset = 4; offset < 32; offset *= 2) {
+    maximum[0] = fmaxf(maximum[0], __shfl_xor_sync(0xFFFFFFFFU, maximum[0], offset));
+    maximum[1] = fmaxf(maximum[1], __shfl_xor_sync(0xFFFFFFFFU, maximum[1], offset));
+  }
+  float sum[2] = {0.0F, 0.0F};
+#pragma unroll
+  for (std::uint32_t r = 0; r < 2; ++r) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t c = i & 1U;
+      const float p = scores[r][i] == -INFINITY ? 0.0F : expf(__fsub_rn(scores[r][i], maximum[c]));
+      sum[c] = __fadd_rn(sum[c], p);
+      probabilities[2 * t + c][16 * r + g + 8 * (i / 2)] = __float2half_rn(p);
+    }
+  }
+#pragma unroll
+  for (std::uint32_t offset = 4; offset < 32; offset *= 2) {
+    sum[0] = __fadd_rn(sum[0], __shfl_xor_sync(0xFFFFFFFFU, sum[0], offset));
+    sum[1] = __fadd_rn(sum[1], __shfl_xor_sync(0xFFFFFFFFU, sum[1], offset));
+  }
+  return {{{maximum[0], sum[0]}, {maximum[1], sum[1]}}};
+}
+
 /// One warp: its 32 positions of the page against a tile of query vectors. Leaves the block's state and
 /// weighted values in `shared`.
 template <std::uint32_t W, engine::kv_type K = engine::kv_type::f16, engine::kv_type V = engine::kv_type::f16>
 __device__ void attend_block(const void* keys, const void* values, std::int32_t first_position, float scale,
                              const lane_queries& mine, page_shared<W>& shared) {
   const std::uint32_t warp = threadIdx.x / 32;
-  const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t g = lane / 4;
-  const std::uint32_t t = lane % 4;
+  const std::uint32_t g = threadIdx.x % 32 / 4;
+  const std::uint32_t t = threadIdx.x % 4;
   const std::uint32_t block = warp * block_positions;
   const std::int32_t begin = first_position + static_cast<std::int32_t>(block);
-  const bool sees =
-      (begin <= mine.position[0] &&
-       begin + static_cast<std::int32_t>(block_positions) > mine.first_seen[0]) ||
-      (begin <= mine.position[1] && begin + static_cast<std::int32_t>(block_positions) > mine.first_seen[1]);
-  if (!__any_sync(0xFFFFFFFFU, sees)) {
+  if (!__any_sync(0xFFFFFFFFU, sees_block(mine, begin))) {
     see_nothing(shared);
     return;
   }
@@ -114,43 +178,10 @@ __device__ void attend_block(const void* keys, const void* values, std::int32_t 
     }
   }
 
-  float maximum[2] = {-INFINITY, -INFINITY};
-#pragma unroll
-  for (std::uint32_t r = 0; r < 2; ++r) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < 4; ++i) {
-      const std::uint32_t c = i & 1U;
-      const std::int32_t position =
-          first_position + static_cast<std::int32_t>(block + 16 * r + g + 8 * (i / 2));
-      const bool seen = position <= mine.position[c] && position >= mine.first_seen[c];
-      scores[r][i] = seen ? __fmul_rn(scores[r][i], scale) : -INFINITY;
-      maximum[c] = fmaxf(maximum[c], scores[r][i]);
-    }
-  }
-#pragma unroll
-  for (std::uint32_t offset = 4; offset < 32; offset *= 2) {
-    maximum[0] = fmaxf(maximum[0], __shfl_xor_sync(0xFFFFFFFFU, maximum[0], offset));
-    maximum[1] = fmaxf(maximum[1], __shfl_xor_sync(0xFFFFFFFFU, maximum[1], offset));
-  }
-  float sum[2] = {0.0F, 0.0F};
-#pragma unroll
-  for (std::uint32_t r = 0; r < 2; ++r) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < 4; ++i) {
-      const std::uint32_t c = i & 1U;
-      const float p = scores[r][i] == -INFINITY ? 0.0F : expf(__fsub_rn(scores[r][i], maximum[c]));
-      sum[c] = __fadd_rn(sum[c], p);
-      shared.probabilities[warp][2 * t + c][16 * r + g + 8 * (i / 2)] = __float2half_rn(p);
-    }
-  }
-#pragma unroll
-  for (std::uint32_t offset = 4; offset < 32; offset *= 2) {
-    sum[0] = __fadd_rn(sum[0], __shfl_xor_sync(0xFFFFFFFFU, sum[0], offset));
-    sum[1] = __fadd_rn(sum[1], __shfl_xor_sync(0xFFFFFFFFU, sum[1], offset));
-  }
+  const block_states states = block_softmax(scores, begin, scale, mine, shared.probabilities[warp]);
   if (g == 0) {
-    shared.state[warp][2 * t] = {maximum[0], sum[0]};
-    shared.state[warp][2 * t + 1] = {maximum[1], sum[1]};
+    shared.state[warp][2 * t] = states.column[0];
+    shared.state[warp][2 * t + 1] = states.column[1];
   }
   __syncwarp();
 

@@ -32,8 +32,8 @@ using namespace orcd;
 using steady = std::chrono::steady_clock;
 
 constexpr std::uint32_t short_prompt = 16;  ///< "context 0": what a decode starts from
-constexpr std::uint32_t batch_max = 32;
-constexpr double seconds_max = 50.0;  ///< no measurement begins later than this after the first load
+constexpr std::uint32_t batch_max = 64;
+constexpr double seconds_max = 120.0;  ///< no measurement begins later than this after the first load
 
 struct settings {
   std::string model, name, json, commit = "unknown", backend = "cuda";
@@ -148,6 +148,7 @@ class benchmark {
     begin_ = steady::now();
     one_sequence();
     several_sequences();
+    longest_context();
     save();
   }
 
@@ -186,6 +187,18 @@ class benchmark {
         return bench::measure_decode(*l.device, l.model.spec.vocab, sequences, short_prompt, limits_);
       });
     }
+  }
+
+  /// One sequence at the end of the longest context that the model has been made for.
+  void longest_context() {
+    if (s_.quick) return;
+    if (seconds_since(begin_) > seconds_max) return std::puts("out of time: no longest context"), void();
+    const loaded l = load(s_, 1, UINT32_MAX);
+    const std::uint32_t prompt = l.context - bench::positions_needed(0, limits_);
+    const std::string what = "decode/b1/cmax";
+    add(what + "/context", std::uint64_t{prompt});
+    measure(what, [&] { return bench::measure_decode(*l.device, l.model.spec.vocab, 1, prompt, limits_); });
+    add_shares(l, what, prompt + limits_.tokens / 2);
   }
 
   /// Loading time and memory, and what the machine is.

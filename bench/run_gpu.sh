@@ -72,7 +72,7 @@ for name in $models; do
       continue
     fi
   fi
-  timeout --kill-after=5 120 "$decode" --model "$file" --name "$name" --json "$parts/$name.json" \
+  timeout --kill-after=5 240 "$decode" --model "$file" --name "$name" --json "$parts/$name.json" \
     --commit "$commit" --backend "$backend" ${extra[@]+"${extra[@]}"}
   status=$?
   ((status == 0)) || failed+=("$name: bench_cuda_decode ended with $status")

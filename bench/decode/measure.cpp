@@ -57,15 +57,18 @@ class driver {
     return last;
   }
 
-  /// What the next step of `sequences` samples, which appends what each sampled last at `position`, then
-  /// position + 1 and so on. As the worker does, up to launch_depth() steps are launched before the first
-  /// of them is collected, but no more than `left`.
+  /// What the next step of `sequences` samples, which appends `first`, a token of each, or without it what
+  /// each sampled last, at `position`, then position + 1 and so on. As the worker does, up to launch_depth()
+  /// steps are launched before the first of them is collected, but no more than `left`.
   const std::vector<sampled_token>& decode(std::uint32_t sequences, std::uint32_t position,
-                                           std::uint32_t left) {
+                                           std::uint32_t left, std::span<const token_id> first) {
     for (; launched_ < std::min(left, device_.launch_depth()); ++launched_) {
       steps_.clear();
-      for (std::uint32_t slot = 0; slot < sequences; ++slot)
-        steps_.push_back({slot_id{slot}, position + launched_, {}, &request_});
+      for (std::uint32_t slot = 0; slot < sequences; ++slot) {
+        const auto token = first.empty() ? first : first.subspan(slot, 1);
+        steps_.push_back({slot_id{slot}, position + launched_, token, &request_});
+      }
+      first = {};
       device_.launch(steps_, interrupt_);
     }
     collect(sequences);
@@ -144,27 +147,28 @@ std::uint32_t positions_needed(std::uint32_t prompt, const measure_limits& limit
 rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint32_t sequences,
                     std::uint32_t prompt, const measure_limits& limits) {
   driver drive(device, vocab);
-  std::vector<std::vector<token_id>> prompts;
-  for (std::uint32_t slot = 0; slot < sequences; ++slot) prompts.push_back(make_prompt(slot, prompt, vocab));
-  return repeat(limits, sequences, [&](steady::time_point begin) {
+  std::vector<token_id> first;
+  for (std::uint32_t slot = 0; slot < sequences; ++slot)
+    first.push_back(drive.prefill(slot, make_prompt(slot, prompt, vocab)));
+  const rate out = repeat(limits, sequences, [&](steady::time_point begin) {
     run_result out;
-    out.sampled.reserve(std::size_t{sequences} * (1 + settling_steps + limits.tokens));
-    for (std::uint32_t slot = 0; slot < sequences; ++slot)
-      out.sampled.push_back(drive.prefill(slot, prompts[slot]));
+    out.sampled.reserve(std::size_t{sequences} * (settling_steps + limits.tokens));
     auto decode_begin = steady::now();
     std::uint32_t done = 0;
     for (std::uint32_t left = settling_steps + limits.tokens; left > 0; --left, ++done) {
       if (done == settling_steps) decode_begin = steady::now();
-      for (const sampled_token& s : drive.decode(sequences, prompt + done, left))
+      const auto given = done == 0 ? std::span<const token_id>(first) : std::span<const token_id>();
+      for (const sampled_token& s : drive.decode(sequences, prompt + done, left, given))
         out.sampled.push_back(s.token);
       if (done >= settling_steps) ++out.steps;
       // Out of time: only what is launched already.
       if (out.steps > 0 && seconds_since(begin) > 2 * limits.seconds) left = drive.launched() + 1;
     }
     out.seconds = seconds_since(decode_begin);
-    drive.release(sequences);
     return out;
   });
+  drive.release(sequences);
+  return out;
 }
 
 rate measure_prefill(engine::accelerator& device, std::uint32_t vocab, std::uint32_t tokens,

@@ -26,8 +26,8 @@ struct rate {
 /// Positions a sequence needs for a prompt and its decoding.
 [[nodiscard]] std::uint32_t positions_needed(std::uint32_t prompt, const measure_limits& limits);
 
-/// `sequences` slots, each with its own prompt of `prompt` tokens, decoding together. Throws
-/// accelerator_failure, and runtime_error for an answer that no accelerator may give.
+/// `sequences` slots, each with its own prompt of `prompt` tokens, decoding together; every run begins anew
+/// behind the prompts. Throws accelerator_failure, and runtime_error for an answer that no accelerator may give.
 [[nodiscard]] rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint32_t sequences,
                                   std::uint32_t prompt, const measure_limits& limits);
 

@@ -38,6 +38,10 @@ __device__ inline decode_tile tile_of(const attention_args_paged& a, std::uint32
 struct page_range {
   std::uint32_t first;
   std::uint32_t last;
+
+  __device__ __forceinline__ page_range(const attention_args_paged& a, std::int32_t position)
+      : first(static_cast<std::uint32_t>(first_seen(position, a.window)) / page_positions),
+        last(static_cast<std::uint32_t>(position) / page_positions) {}
 };
 
 /// Of a block that prepares heads with so many warps.
@@ -97,22 +101,10 @@ __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile,
   memory.sync();
 }
 
-/// The row threads: ask L2 for what the block will read, before the QKV product has ended; the kernel that
-/// wrote the step has (launch.cuh).
+/// One warp: asks L2 for 32 positions of a page.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
-__device__ void prefetch_page(const attention_args_paged& a, const decode_tile& tile, const step_column& step,
-                              std::uint32_t worker) {
-  const std::uint32_t first =
-      step.position < 0 ? 0 : static_cast<std::uint32_t>(first_seen(step.position, a.window));
-  const std::uint32_t page = first / page_positions + worker;
-  const std::uint32_t begin = page * page_positions + threadIdx.x / 32 * block_positions;
-  if (step.position < 0 || begin > static_cast<std::uint32_t>(step.position) ||
-      begin + block_positions <= first)
-    return;
-  if (a.sinks != nullptr && threadIdx.x == 0) prefetch_sector(a.sinks + tile.first_head);
-  const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
+__device__ __forceinline__ void prefetch_block(const page_place& place, std::uint32_t block) {
   const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t block = threadIdx.x / 32 * block_positions;
   constexpr std::uint32_t key_bytes = K == engine::kv_type::q8_0 ? 1 : 2;
   constexpr std::uint32_t value_bytes = V == engine::kv_type::q8_0 ? 1 : 2;
   constexpr std::uint32_t keys = block_positions * W * key_bytes;
@@ -129,6 +121,31 @@ __device__ void prefetch_page(const attention_args_paged& a, const decode_tile& 
                     i % sectors * l2_sector_bytes);
 }
 
+/// All threads: ask L2 for what the block will read, before the QKV product has ended; the kernel that wrote
+/// the step has (launch.cuh). The row threads ask for the first page, the others for those after it.
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
+__device__ void prefetch_pages(const attention_args_paged& a, const decode_tile& tile,
+                               const step_column& step, std::uint32_t worker, std::uint32_t workers,
+                               std::uint32_t threads) {
+  if (step.position < 0) return;
+  if (a.sinks != nullptr && threadIdx.x == 0) prefetch_sector(a.sinks + tile.first_head);
+  const page_range range(a, step.position);
+  const auto first = static_cast<std::uint32_t>(first_seen(step.position, a.window));
+  constexpr std::uint32_t blocks = page_positions / block_positions;
+  const std::uint32_t warp = threadIdx.x / 32;
+  // Block i is of the worker's page i / blocks.
+#pragma unroll 1
+  for (std::uint32_t i = warp;; i += threads / 32 - blocks) {
+    const std::uint32_t page = range.first + worker + i / blocks * workers;
+    if (page > range.last) return;
+    const std::uint32_t block = i % blocks * block_positions;
+    const std::uint32_t begin = page * page_positions + block;
+    if (begin <= static_cast<std::uint32_t>(step.position) && begin + block_positions > first)
+      prefetch_block<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head), block);
+    if (warp < blocks) return;
+  }
+}
+
 template <std::uint32_t W>
 __device__ void write_partial(const decode_attention_args& a, const decode_tile& tile, std::uint32_t page,
                               const page_shared<W>& shared) {
@@ -142,8 +159,8 @@ __device__ void write_partial(const decode_attention_args& a, const decode_tile&
 }
 
 /// The pages of each head of the tile, folded left to right. `part(page, head, d, state)` is the page's
-/// values d and d + 1.
-template <std::uint32_t W, class Memory, class Part>
+/// values d and d + 1; it is asked for `AtOnce` pages before the first of them is folded.
+template <std::uint32_t W, std::uint32_t AtOnce, class Memory, class Part>
 __device__ void fold_pages(const attention_args_paged& a, const decode_tile& tile, const page_range& pages,
                            const Memory& memory, Part part) {
   for (std::uint32_t i = threadIdx.x; i < tile.heads * W / 2; i += row_threads) {
@@ -152,11 +169,20 @@ __device__ void fold_pages(const attention_args_paged& a, const decode_tile& til
     if (d >= a.width) continue;
     softmax_state state{-INFINITY, 0.0F};
     float2 value{0.0F, 0.0F};
-    for (std::uint32_t page = pages.first; page <= pages.last; ++page) {
-      softmax_state page_state{};
-      const float2 page_part = part(page, head, d, page_state);
-      const fold_factors factors = fold_state(state, page_state);
-      value = {fold_value(value.x, page_part.x, factors), fold_value(value.y, page_part.y, factors)};
+#pragma unroll 1
+    for (std::uint32_t first = pages.first; first <= pages.last; first += AtOnce) {
+      softmax_state states[AtOnce];
+      float2 parts[AtOnce];
+#pragma unroll
+      for (std::uint32_t k = 0; k < AtOnce; ++k) {
+        if (first + k <= pages.last) parts[k] = part(first + k, head, d, states[k]);
+      }
+#pragma unroll
+      for (std::uint32_t k = 0; k < AtOnce; ++k) {
+        if (first + k > pages.last) break;
+        const fold_factors factors = fold_state(state, states[k]);
+        value = {fold_value(value.x, parts[k].x, factors), fold_value(value.y, parts[k].y, factors)};
+      }
     }
     const std::uint32_t of_head = tile.first_head + head;
     memory.write(of_head * a.width + d, to_half(attention_output(state, value.x, a.sinks, of_head)),
@@ -172,8 +198,7 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
   const attention_args_paged& a = args.attend;
   if (step.position < 0) return;
   const std::int32_t seen = first_seen(step.position, a.window);
-  const page_range range{static_cast<std::uint32_t>(seen) / page_positions,
-                         static_cast<std::uint32_t>(step.position) / page_positions};
+  const page_range range(a, step.position);
   const std::uint32_t pages = range.last - range.first + 1;
   if (worker >= pages) return;
   prepare_token(args.rope, tile, step, (pages - 1) % workers == worker, memory, shared);
@@ -196,22 +221,24 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
     sync_row_threads();
   }
   if (pages == 1) {
-    fold_pages<W>(a, tile, range, memory,
-                  [&](std::uint32_t, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
-                    state = shared.page.page[head];
-                    return {page_value(shared.page, head, d), page_value(shared.page, head, d + 1)};
-                  });
+    fold_pages<W, 1>(a, tile, range, memory,
+                     [&](std::uint32_t, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
+                       state = shared.page.page[head];
+                       return {page_value(shared.page, head, d), page_value(shared.page, head, d + 1)};
+                     });
     return;
   }
   if (!arrives_last(args.arrivals + tile.column * a.heads + tile.first_head, min(workers, pages),
                     shared.folds))
     return;
-  fold_pages<W>(a, tile, range, memory,
-                [&](std::uint32_t page, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
-                  const float* p = partial_of(args, tile.column, tile.first_head + head, page);
-                  state = {__ldcg(p + W), __ldcg(p + W + 1)};
-                  return {__ldcg(p + d), __ldcg(p + d + 1)};
-                });
+  fold_pages<W, 4>(
+      a, tile, range, memory,
+      [&](std::uint32_t page, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
+        const float* p = partial_of(args, tile.column, tile.first_head + head, page);
+        const float2 of_page = __ldcg(reinterpret_cast<const float2*>(p + W));
+        state = {of_page.x, of_page.y};
+        return __ldcg(reinterpret_cast<const float2*>(p + d));
+      });
 }
 
 }  // namespace orcd::kernels

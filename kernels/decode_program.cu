@@ -203,8 +203,8 @@ __device__ __forceinline__ void attend_width(const decode_program& program, cons
   attention_share share = slot_of(w.phase).share.attention;
   if (share.heads == 0) return;
   const auto tile = [&] { return decode_tile{0, share.kv_head, share.first_head, share.heads}; };
-  if (threadIdx.x < row_threads)
-    prefetch_page<W, kv_type::f16, kv_type::f16>(a, tile(), header().step, share.worker);
+  prefetch_pages<W, kv_type::f16, kv_type::f16>(a, tile(), header().step, share.worker, phase.page_workers,
+                                                worker_threads);
   turn(args.rope);
 #pragma unroll 1
   for (std::uint32_t item = blockIdx.x;;) {

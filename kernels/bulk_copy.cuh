@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/flagged.cuh"
+
 namespace orcd::kernels {
 
 __device__ inline std::uint32_t shared_address_of(const void* p) {
@@ -28,16 +30,29 @@ __device__ inline void barrier_expect(std::uint32_t barrier, std::uint32_t bytes
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
-/// Waits until the phase of this parity has completed. A fresh barrier counts as past its parity 1.
-__device__ inline void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
+[[nodiscard]] __device__ inline bool barrier_try_wait(std::uint32_t barrier, std::uint32_t parity) {
   std::uint32_t done = 0;
-  do {
-    asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-  } while (done == 0);
+  asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+               : "=r"(done)
+               : "r"(barrier), "r"(parity)
+               : "memory");
+  return done != 0;
+}
+/// Waits until the phase of this parity has completed. A fresh barrier counts as past its parity 1. A wait
+/// that takes longer than any can makes the kernel fail rather than hang.
+__device__ inline void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
+  std::uint64_t since = 0;
+  for (std::uint32_t tries = 1; !barrier_try_wait(barrier, parity); ++tries) {
+    if (tries % 4096 != 0) continue;
+    const std::uint64_t now = clock_ns();
+    if (since == 0) since = now;
+    if (now - since > flagged_wait_ns_max) __trap();
+  }
+}
+/// The same for a kernel that has no register for a bound: it would spill. The host gives its step up.
+__device__ inline void barrier_wait_unbounded(std::uint32_t barrier, std::uint32_t parity) {
+  while (!barrier_try_wait(barrier, parity)) {
+  }
 }
 
 /// Copies `bytes` (a multiple of 16, both addresses too) from global to shared memory; `barrier` counts them.

@@ -75,7 +75,7 @@ __device__ void multiply_chunk(float (&acc)[N / 2], weight_ring<F, N>& weights,
     if (u >= groups) break;
     const std::uint32_t in_stage = u % plan::stage_groups;
     if (in_stage == 0) {
-      barrier_wait(memory.full(ring.stage), ring.parity);
+      barrier_wait_unbounded(memory.full(ring.stage), ring.parity);
       fence_shared_for_async();
     }
     const std::uint64_t b = operand_b(memory.address() + ring.stage * plan::stage_bytes + in_stage * N * 128);
@@ -209,7 +209,8 @@ class multiplier {
   __device__ void wait_for_turn() {
     if (parts_ == 1) return;
     const bool very_first = part_ == 0 && turns_ == 0;
-    if (!very_first) barrier_wait(memory_.turn(row_block_, part_), (turns_ - (part_ == 0 ? 1 : 0)) & 1U);
+    if (!very_first)
+      barrier_wait_unbounded(memory_.turn(row_block_, part_), (turns_ - (part_ == 0 ? 1 : 0)) & 1U);
     ++turns_;
   }
   __device__ void pass_turn() {

@@ -110,7 +110,7 @@ __device__ void stage_activations(const matmul_work& work, std::uint32_t stages,
 #pragma unroll
     for (std::uint32_t d = 0; d < depth; ++d) {
       if (total-- == 0) return;
-      barrier_wait(barriers + (plan::stages + stage) * 8, parity);
+      barrier_wait_unbounded(barriers + (plan::stages + stage) * 8, parity);
       reader.store(stages + stage * plan::stage_bytes, values[d]);
       __syncwarp();
       if (threadIdx.x % 32 == 0) barrier_arrive(barriers + stage * 8);

@@ -75,7 +75,7 @@ struct weight_ring {
   __device__ bool fragments(std::uint32_t u, bool last, std::uint32_t (&a)[4][4]) {
     const std::uint32_t lane = threadIdx.x % 32;
     const std::uint32_t in_slot = u % plan::slot_groups;
-    if (in_slot == 0) barrier_wait(barriers + slot * 8, parity);
+    if (in_slot == 0) barrier_wait_unbounded(barriers + slot * 8, parity);
     stage.template load<from_shared>(slots + slot * plan::slot_bytes, in_slot, in_slot + 1, lane);
 #pragma unroll
     for (std::uint32_t s = 0; s < 4; ++s) stage.fragment(0, u, s, lane % 4, a[s]);

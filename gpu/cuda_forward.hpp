@@ -13,6 +13,7 @@
 #include "gpu/cuda_resources.hpp"
 #include "gpu/cuda_weights.hpp"
 #include "gpu/layer_tap.hpp"
+#include "gpu/sequence_form.hpp"
 #include "gpu/vram_arena.hpp"
 #include "kernels/decode_program.hpp"
 #include "kernels/experts.hpp"
@@ -68,10 +69,6 @@ class cuda_forward {
   /// `sample`, the last one's logits become row 0.
   void prefill(std::uint32_t columns, bool sample);
   /// How the sequence of the next chunk is read, until it is set again.
-  struct sequence_form {
-    std::uint32_t end = 0;             ///< tokens of a sequence whose tokens see each other; 0 = causal
-    std::uint32_t second_segment = 0;  ///< the position where it begins; 0 = there is none
-  };
   void set_form(const sequence_form& form) noexcept { form_ = form; }
   /// The states after the last layer of the last chunk's columns from `first` on, without the norm that may
   /// follow: [to.size() / embedding][embedding]. Waits for the chunk.

@@ -6,7 +6,7 @@
 namespace orcd::gpu {
 
 cuda_pooling::cuda_pooling(const engine::model& m, const cuda_extents& extents)
-    : model_(m), gathered_(m.spec, extents.slots) {
+    : model_(m), gathered_(m, extents.slots) {
   states_.reserve(std::size_t{extents.chunk_tokens} * m.spec.embedding);
   if (m.spec.norms == engine::norm_placement::after) return;
   const float* weights = floats_of(m.weights.output_norm);
@@ -34,13 +34,7 @@ engine::pooled_values cuda_pooling::take(const cuda_forward& forward, const engi
   normalise(states_);
   gathered_.add(slot, part.position, states_);
   if (!part.ends_with_result()) return nullptr;
-  auto pooled = gathered_.take(slot, part.pool->tokens);
-  if (model_.spec.pooling == engine::pooling_kind::rank) {
-    std::vector<float> outputs(model_.spec.classes);
-    classify_state(model_, pooled, outputs);
-    pooled = std::move(outputs);
-  }
-  return std::make_shared<const std::vector<float>>(std::move(pooled));
+  return gathered_.take(slot, part.pool->tokens);
 }
 
 }  // namespace orcd::gpu

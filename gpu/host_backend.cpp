@@ -187,7 +187,7 @@ void host_backend::allocate(std::uint32_t context) {
   launched_.resize(options_.launch_depth);
   for (auto& sampled : launched_) sampled.reserve(config_.slots);
   sampling_.reserve(model_.spec.vocab, context);
-  if (model_.spec.pooling) pooling_.emplace(model_.spec, config_.slots);
+  if (model_.spec.pooling) pooling_.emplace(model_, config_.slots);
 }
 
 void host_backend::begin(const engine::sequence_start& start) {
@@ -286,13 +286,7 @@ void host_backend::pool(std::span<const engine::sequence_step> sequences,
     pooling_->add(slot, part.position, {states, values});
     states += values;
     if (!part.ends_with_result()) continue;
-    auto pooled = std::make_shared<std::vector<float>>(pooling_->take(slot, part.pool->tokens));
-    if (model_.spec.pooling == engine::pooling_kind::rank) {
-      std::vector<float> outputs(model_.spec.classes);
-      classify_state(model_, *pooled, outputs);
-      *pooled = std::move(outputs);
-    }
-    done.push_back({.slot = part.slot, .pooled = std::move(pooled)});
+    done.push_back({.slot = part.slot, .pooled = pooling_->take(slot, part.pool->tokens)});
   }
 }
 

@@ -11,6 +11,7 @@
 #include "engine/model/rope.hpp"
 #include "gpu/host_backend.hpp"
 #include "gpu/host_memory.hpp"
+#include "gpu/sequence_form.hpp"
 #include "kernels/host/thread_pool.hpp"
 
 namespace orcd::gpu {
@@ -38,10 +39,6 @@ class host_forward {
   void clear(engine::kv_page page) noexcept { cache_.clear(page); }
 
   /// How the sequence in a slot is read. Kept until it is set again.
-  struct sequence_form {
-    std::uint32_t end = 0;             ///< tokens of a sequence whose tokens see each other; 0 = causal
-    std::uint32_t second_segment = 0;  ///< the position where it begins; 0 = there is none
-  };
   void set_form(std::uint32_t slot, const sequence_form& form) noexcept { forms_[slot] = form; }
 
   /// Places one more token of the step that run() will compute; the step has room for extents.columns.

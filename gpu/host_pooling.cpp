@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/base/ensure.hpp"
 #include "engine/sampling/portable_exp.hpp"
@@ -40,10 +41,22 @@ void multiply(const engine::tensor_view& matrix, const engine::tensor_view& bias
   }
 }
 
+/// What the classifier of a ranking model says about one state: [classes].
+std::vector<float> classified(const engine::model& m, std::span<const float> state) {
+  std::vector<float> hidden(state.begin(), state.end());
+  if (m.weights.cls) {
+    multiply(m.weights.cls, m.weights.cls_bias, state, hidden);
+    for (float& v : hidden) v = portable_tanh(v);
+  }
+  std::vector<float> out(m.spec.classes);
+  multiply(m.weights.cls_output, m.weights.cls_output_bias, hidden, out);
+  return out;
+}
+
 }  // namespace
 
-host_pooling::host_pooling(const engine::model_spec& spec, std::uint32_t slots)
-    : width_(spec.embedding), kind_(gathered_as(spec)), slots_(slots) {}
+host_pooling::host_pooling(const engine::model& m, std::uint32_t slots)
+    : model_(m), width_(m.spec.embedding), kind_(gathered_as(m.spec)), slots_(slots) {}
 
 void host_pooling::add(std::uint32_t slot, std::uint32_t position, std::span<const float> states) {
   gathered& g = slots_[slot];
@@ -63,22 +76,14 @@ void host_pooling::add(std::uint32_t slot, std::uint32_t position, std::span<con
   }
 }
 
-std::vector<float> host_pooling::take(std::uint32_t slot, std::uint32_t tokens) {
+engine::pooled_values host_pooling::take(std::uint32_t slot, std::uint32_t tokens) {
   gathered& g = slots_[slot];
   if (kind_ == pooling_kind::mean) {
     for (const double sum : g.sums) g.kept.push_back(static_cast<float>(sum / tokens));
   }
-  return std::exchange(g.kept, {});
-}
-
-void classify_state(const engine::model& m, std::span<const float> state, std::span<float> out) {
-  ORCD_ENSURE(out.size() == m.spec.classes);
-  std::vector<float> hidden(state.begin(), state.end());
-  if (m.weights.cls) {
-    multiply(m.weights.cls, m.weights.cls_bias, state, hidden);
-    for (float& v : hidden) v = portable_tanh(v);
-  }
-  multiply(m.weights.cls_output, m.weights.cls_output_bias, hidden, out);
+  auto states = std::exchange(g.kept, {});
+  if (model_.spec.pooling == pooling_kind::rank) states = classified(model_, states);
+  return std::make_shared<const std::vector<float>>(std::move(states));
 }
 
 }  // namespace orcd::gpu

@@ -14,15 +14,17 @@ namespace orcd::gpu {
 
 class host_pooling {
  public:
-  host_pooling(const engine::model_spec& spec, std::uint32_t slots);
+  /// `m` outlives the object.
+  host_pooling(const engine::model& m, std::uint32_t slots);
 
   /// Takes the final states [count][embedding] of the positions from `position` on.
   void add(std::uint32_t slot, std::uint32_t position, std::span<const float> states);
-  /// What add() has gathered of `tokens` tokens: every state (none), their mean, or one of them (cls, last,
-  /// and for rank what the classifier reads).
-  [[nodiscard]] std::vector<float> take(std::uint32_t slot, std::uint32_t tokens);
+  /// What the `tokens` tokens that add() has gathered come to: every state (none), their mean, one of them
+  /// (cls, last), or what the classifier says of one (rank).
+  [[nodiscard]] engine::pooled_values take(std::uint32_t slot, std::uint32_t tokens);
 
  private:
+  const engine::model& model_;
   const std::uint32_t width_;
   engine::pooling_kind kind_;
   struct gathered {
@@ -31,8 +33,5 @@ class host_pooling {
   };
   std::vector<gathered> slots_;
 };
-
-/// What the classifier of a ranking model says about one state: [classes]. tanh is portable_tanh.
-void classify_state(const engine::model& m, std::span<const float> state, std::span<float> out);
 
 }  // namespace orcd::gpu

@@ -191,11 +191,13 @@ class benchmark {
 
   /// One sequence at the end of the longest context that the model has been made for.
   void longest_context() {
-    if (s_.quick) return;
-    if (seconds_since(begin_) > seconds_max) return std::puts("out of time: no longest context"), void();
-    const loaded l = load(s_, 1, UINT32_MAX);
-    const std::uint32_t prompt = l.context - bench::positions_needed(0, limits_);
+    if (s_.quick || !s_.cuda()) return;
     const std::string what = "decode/b1/cmax";
+    if (seconds_since(begin_) > seconds_max) return std::printf("%s: out of time\n", what.c_str()), void();
+    const loaded l = load(s_, 1, UINT32_MAX);
+    const std::uint32_t needed = bench::positions_needed(0, limits_);
+    if (l.context <= needed) return std::printf("%s: no room\n", what.c_str()), void();
+    const std::uint32_t prompt = l.context - needed;
     add(what + "/context", std::uint64_t{prompt});
     measure(what, [&] { return bench::measure_decode(*l.device, l.model.spec.vocab, 1, prompt, limits_); });
     add_shares(l, what, prompt + limits_.tokens / 2);

@@ -50,6 +50,8 @@ struct decode_shared {
   page_shared<W> page;
   float heads[Warps][head_width_max];
   alignas(16) __half q[tile_columns][W];
+  fold_factors factors[tile_columns][32];  ///< of pages
+  softmax_state folded[tile_columns];
   bool folds;
 };
 
@@ -121,6 +123,13 @@ __device__ __forceinline__ void prefetch_block(const page_place& place, std::uin
                     i % sectors * l2_sector_bytes);
 }
 
+/// Pages of a worker that are asked for before those before them are read: 192 KiB a block at most, or L2
+/// would have to drop them again.
+template <std::uint32_t W>
+constexpr std::uint32_t pages_ahead = W <= 64   ? 3
+                                      : W <= 96 ? 2
+                                                : 1;
+
 /// All threads: ask L2 for what the block will read, before the QKV product has ended; the kernel that wrote
 /// the step has (launch.cuh). The row threads ask for the first page, the others for those after it.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
@@ -137,7 +146,7 @@ __device__ void prefetch_pages(const attention_args_paged& a, const decode_tile&
 #pragma unroll 1
   for (std::uint32_t i = warp;; i += threads / 32 - blocks) {
     const std::uint32_t page = range.first + worker + i / blocks * workers;
-    if (page > range.last) return;
+    if (page > range.last || i / blocks > pages_ahead<W>) return;
     const std::uint32_t block = i % blocks * block_positions;
     const std::uint32_t begin = page * page_positions + block;
     if (begin <= static_cast<std::uint32_t>(step.position) && begin + block_positions > first)
@@ -158,35 +167,101 @@ __device__ void write_partial(const decode_attention_args& a, const decode_tile&
   }
 }
 
-/// The pages of each head of the tile, folded left to right. `part(page, head, d, state)` is the page's
-/// values d and d + 1; it is asked for `AtOnce` pages before the first of them is folded.
-template <std::uint32_t W, std::uint32_t AtOnce, class Memory, class Part>
-__device__ void fold_pages(const attention_args_paged& a, const decode_tile& tile, const page_range& pages,
-                           const Memory& memory, Part part) {
+/// Values d and d + 1 of a head (of the tile), with all its pages folded, to where they go.
+template <class Memory>
+__device__ void write_head(const attention_args_paged& a, const decode_tile& tile, const Memory& memory,
+                           std::uint32_t head, std::uint32_t d, const softmax_state& state, float2 value) {
+  const std::uint32_t of_head = tile.first_head + head;
+  memory.write(of_head * a.width + d, to_half(attention_output(state, value.x, a.sinks, of_head)),
+               to_half(attention_output(state, value.y, a.sinks, of_head)));
+}
+
+__device__ inline float2 fold_values(float2 old, float2 block, const fold_factors& f) {
+  return {fold_value(old.x, block.x, f), fold_value(old.y, block.y, f)};
+}
+
+/// Of the one page that there is, which this block has.
+template <std::uint32_t W, class Memory>
+__device__ void write_page(const attention_args_paged& a, const decode_tile& tile, const Memory& memory,
+                           const page_shared<W>& shared) {
   for (std::uint32_t i = threadIdx.x; i < tile.heads * W / 2; i += row_threads) {
     const std::uint32_t head = 2 * i / W;
     const std::uint32_t d = 2 * i % W;
     if (d >= a.width) continue;
     softmax_state state{-INFINITY, 0.0F};
-    float2 value{0.0F, 0.0F};
+    const fold_factors factors = fold_state(state, shared.page[head]);
+    const float2 page{page_value(shared, head, d), page_value(shared, head, d + 1)};
+    write_head(a, tile, memory, head, d, state, fold_values({0.0F, 0.0F}, page, factors));
+  }
+}
+
+/// One warp: the factors that fold up to 32 pages of a head left to right, a page a lane, and the state after
+/// them. The maxima before every page are known at once; only the sums go from page to page.
+__device__ inline fold_factors factors_of_pages(softmax_state& state, const softmax_state& page,
+                                                std::uint32_t count) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  float top = fmaxf(state.maximum, page.maximum);
+#pragma unroll
+  for (std::uint32_t offset = 1; offset < 32; offset *= 2) {
+    const float below = __shfl_up_sync(0xFFFFFFFFU, top, offset);
+    if (lane >= offset) top = fmaxf(top, below);
+  }
+  const float before = __shfl_up_sync(0xFFFFFFFFU, top, 1);
+  const fold_factors mine = factors_of(lane == 0 ? state.maximum : before, page.maximum);
+  for (std::uint32_t k = 0; k < count; ++k) {
+    const fold_factors f{__shfl_sync(0xFFFFFFFFU, mine.keep, k), __shfl_sync(0xFFFFFFFFU, mine.take, k)};
+    state.sum = fold_value(state.sum, __shfl_sync(0xFFFFFFFFU, page.sum, k), f);
+  }
+  state.maximum = __shfl_sync(0xFFFFFFFFU, top, count - 1);
+  return mine;
+}
+
+/// The parts of all pages of each head of the tile, folded left to right: a warp a head finds the factors of
+/// 32 pages, then each thread folds its values, eight of whose parts are on their way at once.
+template <std::uint32_t W, class Memory, class Shared>
+__device__ void fold_pages(const decode_attention_args& args, const decode_tile& tile,
+                           const page_range& pages, const Memory& memory, Shared& shared) {
+  constexpr std::uint32_t at_once = 8;
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::uint32_t lane = threadIdx.x % 32;
+  auto* const values = reinterpret_cast<float2*>(shared.page.values);  // free by now; [heads][W / 2]
+  softmax_state state{-INFINITY, 0.0F};
 #pragma unroll 1
-    for (std::uint32_t first = pages.first; first <= pages.last; first += AtOnce) {
-      softmax_state states[AtOnce];
-      float2 parts[AtOnce];
-#pragma unroll
-      for (std::uint32_t k = 0; k < AtOnce; ++k) {
-        if (first + k <= pages.last) parts[k] = part(first + k, head, d, states[k]);
+  for (std::uint32_t first = pages.first; first <= pages.last; first += 32) {
+    const std::uint32_t count = min(32U, pages.last - first + 1);
+    if (warp < tile.heads) {
+      float2 page{-INFINITY, 0.0F};
+      if (lane < count) {
+        const float* p = partial_of(args, tile.column, tile.first_head + warp, first + lane) + W;
+        page = __ldcg(reinterpret_cast<const float2*>(p));
       }
-#pragma unroll
-      for (std::uint32_t k = 0; k < AtOnce; ++k) {
-        if (first + k > pages.last) break;
-        const fold_factors factors = fold_state(state, states[k]);
-        value = {fold_value(value.x, parts[k].x, factors), fold_value(value.y, parts[k].y, factors)};
-      }
+      shared.factors[warp][lane] = factors_of_pages(state, {page.x, page.y}, count);
+      if (lane == 0) shared.folded[warp] = state;
     }
-    const std::uint32_t of_head = tile.first_head + head;
-    memory.write(of_head * a.width + d, to_half(attention_output(state, value.x, a.sinks, of_head)),
-                 to_half(attention_output(state, value.y, a.sinks, of_head)));
+    sync_row_threads();
+#pragma unroll 1
+    for (std::uint32_t i = threadIdx.x; i < tile.heads * W / 2; i += row_threads) {
+      const std::uint32_t head = 2 * i / W;
+      const std::uint32_t d = 2 * i % W;
+      const float* const from = partial_of(args, tile.column, tile.first_head + head, first) + d;
+      float2 value = first == pages.first ? float2{0.0F, 0.0F} : values[i];
+#pragma unroll 1
+      for (std::uint32_t k = 0; k < count; k += at_once) {
+        float2 parts[at_once];
+#pragma unroll
+        for (std::uint32_t j = 0; j < at_once; ++j) {
+          if (k + j < count) parts[j] = __ldcg(reinterpret_cast<const float2*>(from + (k + j) * (W + 2)));
+        }
+#pragma unroll
+        for (std::uint32_t j = 0; j < at_once; ++j) {
+          if (k + j < count) value = fold_values(value, parts[j], shared.factors[head][k + j]);
+        }
+      }
+      values[i] = value;
+      if (first + 32 > pages.last && d < args.attend.width)
+        write_head(args.attend, tile, memory, head, d, shared.folded[head], value);
+    }
+    sync_row_threads();
   }
 }
 
@@ -212,6 +287,10 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
     mine.first_seen[c] = seen;
   }
   for (std::uint32_t page = range.first + worker; page <= range.last; page += workers) {
+    const std::uint32_t later = page + (1 + pages_ahead<W>)*workers;
+    if (later <= range.last)
+      prefetch_block<W, K, V>(page_of<W, K, V>(a, step.slot, later, tile.kv_head),
+                              threadIdx.x / 32 * block_positions);
     const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
     attend_block<W, K, V>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions), a.scale,
                           mine, shared.page);
@@ -220,25 +299,10 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
     write_partial(args, tile, page, shared.page);
     sync_row_threads();
   }
-  if (pages == 1) {
-    fold_pages<W, 1>(a, tile, range, memory,
-                     [&](std::uint32_t, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
-                       state = shared.page.page[head];
-                       return {page_value(shared.page, head, d), page_value(shared.page, head, d + 1)};
-                     });
-    return;
-  }
-  if (!arrives_last(args.arrivals + tile.column * a.heads + tile.first_head, min(workers, pages),
-                    shared.folds))
-    return;
-  fold_pages<W, 4>(
-      a, tile, range, memory,
-      [&](std::uint32_t page, std::uint32_t head, std::uint32_t d, softmax_state& state) -> float2 {
-        const float* p = partial_of(args, tile.column, tile.first_head + head, page);
-        const float2 of_page = __ldcg(reinterpret_cast<const float2*>(p + W));
-        state = {of_page.x, of_page.y};
-        return __ldcg(reinterpret_cast<const float2*>(p + d));
-      });
+  if (pages == 1) return write_page(a, tile, memory, shared.page);
+  if (arrives_last(args.arrivals + tile.column * a.heads + tile.first_head, min(workers, pages),
+                   shared.folds))
+    fold_pages<W>(args, tile, range, memory, shared);
 }
 
 }  // namespace orcd::kernels

@@ -131,6 +131,15 @@ __device__ __forceinline__ void take_norm(const decode_program& program, float e
   });
 }
 
+/// Asks L2 for the row scales of outputs past those that are fetched, of the output head: one matrix.
+__device__ __forceinline__ void prefetch_terms(const packed_matmul_args& a, const block_share& share,
+                                               std::uint32_t outputs) {
+  constexpr std::uint32_t a_sector = l2_sector_bytes / sizeof(float);
+  const std::uint32_t i = terms_ahead + a_sector * threadIdx.x;
+  if (i < outputs && a.w[0].row_scale != nullptr)
+    prefetch_sector(a.w[0].row_scale + share.first_tile[0] * tile_rows + i);
+}
+
 __device__ __forceinline__ void multiply(const decode_program& program, walk& w) {
   const phase_slot& slot = slot_of(w.phase);
   const packed_matmul_args& a = slot.phase.matmul;
@@ -151,6 +160,7 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w)
   if (slot.phase.chooses) choose_experts(slot, w);
   if (a.experts != nullptr) expert = static_cast<std::uint32_t>(header().stream.chosen[slot.share.item]);
   if (ahead) fetch_terms(a, place, expert, header().terms[threadIdx.x]);
+  prefetch_terms(a, slot.share, outputs);
   const std::uint32_t row = a.x_divisor == 1 ? slot.share.item : slot.share.item / a.x_divisor;
   if (slot.phase.norms)
     take_norm(program, a.norm_eps, w, [](std::uint32_t, float) {});

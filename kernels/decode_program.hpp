@@ -118,7 +118,7 @@ inline constexpr std::uint32_t terms_ahead = 256;
 }
 /// Of attention over heads of this padded width.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t attention_work_bytes(std::uint32_t padded_width) {
-  return 272 * padded_width + 14080;
+  return 272 * padded_width + 16256;
 }
 /// Of a router: the norm, which is the experts' input too, and the same in f32.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t route_work_bytes(std::uint32_t width) {

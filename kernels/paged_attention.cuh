@@ -50,22 +50,27 @@ struct fold_factors {
   float take;
 };
 
-/// Folds a block to the right of what is there. Explicit roundings: every caller gets the same bits.
-__device__ inline fold_factors fold_state(softmax_state& state, const softmax_state& block) {
-  if (block.maximum == -INFINITY) return {1.0F, 0.0F};
-  if (state.maximum == -INFINITY) {
-    state = block;
-    return {0.0F, 1.0F};
-  }
-  const float maximum = fmaxf(state.maximum, block.maximum);
-  const fold_factors f{expf(__fsub_rn(state.maximum, maximum)), expf(__fsub_rn(block.maximum, maximum))};
-  state.maximum = maximum;
-  state.sum = __fmaf_rn(block.sum, f.take, __fmul_rn(state.sum, f.keep));
-  return f;
+/// What e^(x - maximum) is taken against; of a maximum of nothing any number does, x is minus infinity too.
+__device__ inline float finite_maximum(float maximum) {
+  return maximum == -INFINITY ? 0.0F : maximum;
 }
 
+/// Of a state with the first maximum that a block with the second is folded to. Nothing folded to nothing
+/// leaves zeros.
+__device__ inline fold_factors factors_of(float state, float block) {
+  const float maximum = finite_maximum(fmaxf(state, block));
+  return {expf(__fsub_rn(state, maximum)), expf(__fsub_rn(block, maximum))};
+}
 __device__ inline float fold_value(float old, float block, const fold_factors& f) {
   return __fmaf_rn(block, f.take, __fmul_rn(old, f.keep));
+}
+/// Folds a block to the right of what is there. Explicit roundings and no branch: every caller gets the same
+/// bits.
+__device__ inline fold_factors fold_state(softmax_state& state, const softmax_state& block) {
+  const fold_factors f = factors_of(state.maximum, block.maximum);
+  state.maximum = fmaxf(state.maximum, block.maximum);
+  state.sum = fold_value(state.sum, block.sum, f);
+  return f;
 }
 
 /// Shared memory of one page's work: eight warps' blocks, then the page's own result.
@@ -122,13 +127,14 @@ __device__ inline block_states block_softmax(float (&scores)[2][4], std::int32_t
     maximum[0] = fmaxf(maximum[0], __shfl_xor_sync(0xFFFFFFFFU, maximum[0], offset));
     maximum[1] = fmaxf(maximum[1], __shfl_xor_sync(0xFFFFFFFFU, maximum[1], offset));
   }
+  const float finite[2] = {finite_maximum(maximum[0]), finite_maximum(maximum[1])};
   float sum[2] = {0.0F, 0.0F};
 #pragma unroll
   for (std::uint32_t r = 0; r < 2; ++r) {
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint32_t c = i & 1U;
-      const float p = scores[r][i] == -INFINITY ? 0.0F : expf(__fsub_rn(scores[r][i], maximum[c]));
+      const float p = expf(__fsub_rn(scores[r][i], finite[c]));
       sum[c] = __fadd_rn(sum[c], p);
       probabilities[2 * t + c][16 * r + g + 8 * (i / 2)] = __float2half_rn(p);
     }

@@ -255,6 +255,15 @@ BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::da
   }
 }
 
+// More pages than are folded at a time.
+BOOST_AUTO_TEST_CASE(decode_equals_prefill_over_many_pages) {
+  sequence s(geometry{8, 2, 64, 0, true}, 8'500, 7);
+  const auto whole = prefilled(s, 512);
+  const auto [error, bound] = error_at(s, whole, 8'499);
+  BOOST_TEST(error < bound, error << " of " << bound);
+  BOOST_TEST(same_bits(decoded(s), whole));
+}
+
 // Keys and values beyond 65504, which bf16 holds: nothing on the way to the result may be f16.
 BOOST_AUTO_TEST_CASE(bf16_keeps_the_range_of_f32) {
   const geometry g{8, 2, 80, 0, false};

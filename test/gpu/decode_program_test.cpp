@@ -90,6 +90,10 @@ BOOST_DATA_TEST_CASE(wide_residual_streams_have_the_same_bits, data::make(wide_s
   compare_one_kernel_with_many(name, 40);
 }
 
+BOOST_AUTO_TEST_CASE(several_pages_of_one_worker_have_the_same_bits) {
+  compare_one_kernel_with_many("many-heads", 700);
+}
+
 // The second launch begins where the first has left its counters.
 BOOST_AUTO_TEST_CASE(sequences_follow_each_other) {
   const generated_model generated("gpt-oss");

@@ -49,8 +49,13 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   // Residual streams of the widths of Phi-3-mini and of an 8B model.
   all["phi3-wide"] = all["phi3"];
   all["phi3-wide"].embedding = 3072;
+  all["phi3-wide"].vocab = 70'000;  // the output head comes in two parts
   all["llama-wide"] = all["llama-no-f32"];
   all["llama-wide"].embedding = 4096;
+  // So many heads that a worker of the one kernel has every second page.
+  all["many-heads"] = all["phi3"];
+  all["many-heads"].heads = all["many-heads"].kv_heads = 64;
+  all["many-heads"].head_dim = 32;
   return all;
 }
 

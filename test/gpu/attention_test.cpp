@@ -2,11 +2,13 @@
 // prefill must agree bit for bit.
 #include <cuda_fp16.h>
 
+#include <algorithm>
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <random>
 
@@ -76,9 +78,10 @@ struct sequence {
     for (std::uint32_t i = 0; i < count; ++i) columns[i] = {0, static_cast<std::int32_t>(i), 0};
     steps.emplace(std::span<const kernels::step_column>(columns));
     // Pages in a scrambled order, so that a page id is never its index.
-    std::vector<std::int32_t> table(pages);
-    for (std::uint32_t i = 0; i < pages; ++i) table[i] = static_cast<std::int32_t>((i * 7 + 3) % (pages + 8));
-    page_table.emplace(std::span<const std::int32_t>(table));
+    std::vector<std::int32_t> table(pages + 8);
+    std::iota(table.begin(), table.end(), 0);
+    std::shuffle(table.begin(), table.end(), random);
+    page_table.emplace(std::span<const std::int32_t>(table).first(pages));
     const std::size_t rows = std::size_t{pages + 8} * geo.kv_heads * kernels::page_positions;
     keys.emplace(rows * engine::kv_row_bytes(types.keys, padded));
     cache_v.emplace(rows * engine::kv_row_bytes(types.values, padded));

@@ -60,6 +60,7 @@ void cuda_forward::write_program() {
   program_.blocks = blocks;
   program_.step = steps();
   program_.width = plan.width();
+  program_.padded_head_width = plan.padded_head_width();
   program_.experts = plan.experts();
   program_.work_bytes = plan.work_bytes();
   program_.row_bytes = plan.row_bytes();

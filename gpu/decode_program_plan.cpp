@@ -58,6 +58,7 @@ void decode_program_plan::give_rows(std::uint32_t phase) {
 void decode_program_plan::fetch_norm(const float* weights) {
   phases_[norm_at_].next_norm = weights;
   phases_.back().norms = true;
+  phases_.back().norm_round = norms_++;
   norm_at_ = static_cast<std::uint32_t>(phases_.size()) - 1;
 }
 
@@ -123,13 +124,17 @@ void decode_program_plan::add_attention(const kernels::decode_attention_args& ar
   for (std::uint32_t item = 0; item < std::min(blocks_, phase.attention_items); ++item)
     shares_[first_share + item].attention = kernels::attention_share_of(a, item);
   taken_ = taken_ && a.width % 2 == 0 && a.cache.key_type == engine::kv_type::f16 &&
-           a.cache.value_type == engine::kv_type::f16;
+           a.cache.value_type == engine::kv_type::f16 &&
+           (padded_head_width_ == 0 || padded_head_width_ == a.padded_width);
+  padded_head_width_ = a.padded_width;
   work_bytes_ = std::max(work_bytes_, kernels::attention_work_bytes(a.padded_width));
 }
 
 void decode_program_plan::add_route(const kernels::route_args& args, const std::uint64_t* in,
                                     std::uint64_t* out) {
-  add(kernels::phase_kind::route, in, out).route = args;
+  kernels::decode_phase& phase = add(kernels::phase_kind::route, in, out);
+  phase.route = args;
+  phase.route_round = routes_++;
   taken_ = taken_ && args.width == width() && (experts_ == 0 || experts_ == args.experts);
   experts_ = args.experts;
   fetch_norm(args.norm_weight);

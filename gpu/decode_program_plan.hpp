@@ -39,7 +39,7 @@ class decode_program_plan {
   /// where it has no room beside the rest.
   [[nodiscard]] bool add_head(const kernels::packed_matmul_args& args, const std::uint64_t* in);
 
-  /// Whether the kernel takes all of it: f16 caches, no more chosen experts than blocks, and shared memory
+  /// Whether the kernel takes all of it: f16 caches, heads of one width, no more chosen experts than blocks, and shared memory
   /// for the widest phase.
   [[nodiscard]] bool fits() const noexcept;
 
@@ -55,6 +55,7 @@ class decode_program_plan {
   }
   [[nodiscard]] std::uint32_t width() const noexcept { return o_.w[0].rows; }
   [[nodiscard]] std::uint32_t experts() const noexcept { return experts_; }
+  [[nodiscard]] std::uint32_t padded_head_width() const noexcept { return padded_head_width_; }
 
   /// Device bytes that hold phases, then shares, of at most so many phases.
   [[nodiscard]] static std::uint64_t bytes(std::uint64_t phases, std::uint32_t blocks) noexcept {
@@ -74,6 +75,9 @@ class decode_program_plan {
   std::uint32_t chunk_bytes_ = 0;  ///< the largest
   bool taken_ = true;
   std::uint32_t experts_ = 0;
+  std::uint32_t padded_head_width_ = 0;
+  std::uint32_t norms_ = 0;       ///< phases with a norm so far
+  std::uint32_t routes_ = 0;      ///< routes so far
   std::uint32_t norm_at_ = 0;     ///< the last phase with a norm, or the first
   std::uint32_t router_at_ = 0;   ///< the last route, or the first phase
   std::uint32_t chooses_at_ = 0;  ///< the phase that chooses the experts of the last route

@@ -38,9 +38,8 @@ __device__ inline void barrier_expect(std::uint32_t barrier, std::uint32_t bytes
                : "memory");
   return done != 0;
 }
-/// Waits until the phase of this parity has completed. A fresh barrier counts as past its parity 1. A wait
-/// that takes longer than any can makes the kernel fail rather than hang.
-__device__ inline void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
+/// Goes on waiting. Out of line: a loop inside makes the compiler expect that the loop around it waits, too.
+static __device__ __noinline__ void barrier_wait_longer(std::uint32_t barrier, std::uint32_t parity) {
   std::uint64_t since = 0;
   for (std::uint32_t tries = 1; !barrier_try_wait(barrier, parity); ++tries) {
     if (tries % 4096 != 0) continue;
@@ -48,6 +47,11 @@ __device__ inline void barrier_wait(std::uint32_t barrier, std::uint32_t parity)
     if (since == 0) since = now;
     if (now - since > flagged_wait_ns_max) __trap();
   }
+}
+/// Waits until the phase of this parity has completed. A fresh barrier counts as past its parity 1. A wait
+/// that takes longer than any can makes the kernel fail rather than hang.
+__device__ inline void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
+  if (!barrier_try_wait(barrier, parity)) barrier_wait_longer(barrier, parity);
 }
 /// The same for a kernel that has no register for a bound: it would spill. The host gives its step up.
 __device__ inline void barrier_wait_unbounded(std::uint32_t barrier, std::uint32_t parity) {

@@ -41,7 +41,7 @@ __device__ __forceinline__ result_place output_at(const packed_matmul_args& a, c
   return place;
 }
 
-/// This worker's chunks of the phase, their sums kept.
+/// This worker's chunks of the phase, their sums kept. The format is chosen for a run of chunks.
 __device__ __forceinline__ void multiply_chunks(const decode_program& program, walk& w, const __half* x,
                                                 float* sums) {
   stream_state& stream = header().stream;
@@ -49,17 +49,24 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
   const std::byte* const ring = ring_memory(program) + worker * ring_bytes(program);
   const std::uint32_t chunks = slot_of(w.phase).share.chunks;
 #pragma unroll 1
-  for (std::uint32_t left = w.reader.mine(chunks, worker); left > 0; --left) {
-    const stream_chunk c = w.reader.wait(stream, worker);
-    float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
+  while (w.reader.next < chunks) {
+    stream_chunk c = w.reader.wait(stream, worker);
     with_format(c.format, 0, [&](auto format) {
-      multiply_chunk_ahead<decltype(format)::value>(ring + c.at, c.groups, x + c.chunk * chunk_cols, acc);
+      constexpr packed_format f = decltype(format)::value;
+#pragma unroll 1
+      for (;;) {
+        float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
+        multiply_chunk_ahead<f>(ring + c.at, c.groups, x + c.x, acc);
+        w.reader.done(stream, worker);
+        keep_sums(sums + c.sums, 1, acc);
+        if (w.reader.next >= chunks) break;
+        c = w.reader.wait(stream, worker);
+        if (c.format != f) break;
+      }
       return 0;
     });
-    w.reader.done(stream, worker);
-    keep_sums(sums + c.index * tile_rows, 1, acc);
   }
-  w.reader.before += chunks;
+  w.reader.leave(chunks);
 }
 
 /// A new state of one of the block's own rows of the residual stream, to all blocks and to what comes after
@@ -122,7 +129,8 @@ __device__ __forceinline__ void choose_experts(const phase_slot& slot, const wal
 
 /// The norm of the residual stream as a product's input; store(i, value) may keep it in f32 too.
 template <class Store>
-__device__ __forceinline__ void take_norm(const decode_program& program, float eps, walk& w, Store store) {
+__device__ __forceinline__ void take_norm(const decode_program& program, float eps, const walk& w,
+                                          Store store) {
   auto* const x = reinterpret_cast<__half*>(work_memory());
   if (threadIdx.x < padded_cols(program.width) - program.width) x[program.width + threadIdx.x] = __half{};
   norm_of(program, slot_of(w.phase).phase.in, eps, w, [&](std::uint32_t i, float value) {
@@ -140,6 +148,7 @@ __device__ __forceinline__ void prefetch_terms(const packed_matmul_args& a, cons
     prefetch_sector(a.w[0].row_scale + share.first_tile[0] * tile_rows + i);
 }
 
+template <bool Stamps>
 __device__ __forceinline__ void multiply(const decode_program& program, walk& w) {
   const phase_slot& slot = slot_of(w.phase);
   const packed_matmul_args& a = slot.phase.matmul;
@@ -147,9 +156,9 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w)
   const std::uint32_t padded = padded_cols(cols);
   const std::uint32_t outputs = output_tiles(a, slot.share) * tile_rows;
   if (outputs == 0 && !slot.phase.chooses) {
-    if (slot.phase.norms) wait_for_row(header().norm_barrier, w.norms);
-    stamp(program, w.phase, 1);
-    stamp(program, w.phase, 2);
+    if (slot.phase.norms) wait_for_row(header().norm_barrier, slot.phase.norm_round);
+    stamp<Stamps>(program, w.phase, 1);
+    stamp<Stamps>(program, w.phase, 2);
     return;
   }
   const bool ahead = threadIdx.x < min(outputs, terms_ahead);
@@ -167,10 +176,10 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w)
   else if (!slot.phase.chooses && !slot.phase.keeps_input)
     stage_halfs(slot.phase.in + row * a.x_stride / 2, cols, padded, w.flag, x);
   sync_workers();
-  stamp(program, w.phase, 1);
+  stamp<Stamps>(program, w.phase, 1);
   multiply_chunks(program, w, x + 16 * (threadIdx.x % 4), sums);
   sync_workers();
-  stamp(program, w.phase, 2);
+  stamp<Stamps>(program, w.phase, 2);
   store_outputs(slot, outputs, sums, expert, w.flag + 1);
 }
 
@@ -205,7 +214,7 @@ __device__ __forceinline__ void turn(const rope_store_args& a) {
 }
 
 template <std::uint32_t W>
-__device__ __forceinline__ void attend_width(const decode_program& program, const walk& w) {
+__device__ __forceinline__ void attend(const decode_program& program, const walk& w) {
   const decode_phase& phase = slot_of(w.phase).phase;
   const decode_attention_args& args = phase.attention;
   const attention_args_paged& a = args.attend;
@@ -227,18 +236,9 @@ __device__ __forceinline__ void attend_width(const decode_program& program, cons
   }
 }
 
-__device__ __forceinline__ void attend(const decode_program& program, const walk& w) {
-  switch (slot_of(w.phase).phase.attention.attend.padded_width) {
-    case 32: return attend_width<32>(program, w);
-    case 64: return attend_width<64>(program, w);
-    case 96: return attend_width<96>(program, w);
-    default: return attend_width<128>(program, w);
-  }
-}
-
 /// A block has every program.blocks-th expert; one warp computes its logit. Leaves the norm as the input of
 /// the experts' product, whose block it is.
-__device__ __forceinline__ void route(const decode_program& program, walk& w) {
+__device__ __forceinline__ void route(const decode_program& program, const walk& w) {
   const decode_phase& phase = slot_of(w.phase).phase;
   const route_args& a = phase.route;
   auto* const normed =
@@ -248,12 +248,14 @@ __device__ __forceinline__ void route(const decode_program& program, walk& w) {
       a.bias != nullptr && blockIdx.x < a.experts ? read_volatile(a.bias[blockIdx.x]) : 0.0F;
   take_norm(program, a.norm_eps, w, [&](std::uint32_t i, float value) { normed[i] = value; });
   sync_workers();
+  const std::uint32_t mine = (a.experts + program.blocks - 1 - blockIdx.x) / program.blocks;
+  std::uint32_t round = phase.route_round * mine;
 #pragma unroll 1
-  for (std::uint32_t expert = blockIdx.x; expert < a.experts; expert += program.blocks) {
+  for (std::uint32_t expert = blockIdx.x; expert < a.experts; expert += program.blocks, ++round) {
     if (expert != blockIdx.x && threadIdx.x == 0)
       fetch_row(next_router(program), a.router + static_cast<std::uint64_t>(expert) * a.width, a.width,
                 header().router_barrier);
-    wait_for_row(header().router_barrier, w.routers);
+    wait_for_row(header().router_barrier, round);
     if (threadIdx.x < 32) {
       float logit = logit_of(next_router(program), normed, a.width);
       if (a.bias != nullptr) logit = __fadd_rn(logit, expert == blockIdx.x ? first_bias : a.bias[expert]);
@@ -304,6 +306,7 @@ __device__ __forceinline__ void leave(const decode_program& program) {
   program.state->phases += program.count;
 }
 
+template <std::uint32_t W, bool Stamps>
 __device__ __forceinline__ void work(const decode_program& program) {
   walk w;
   w.flag = read_volatile(program.state->phases);
@@ -311,16 +314,16 @@ __device__ __forceinline__ void work(const decode_program& program) {
   for (; w.phase < program.count; ++w.phase, ++w.flag) {
     barrier_wait(shared_address_of(&header().stream.slot_barriers[w.phase % phase_slots]),
                  w.phase / phase_slots & 1U);
-    stamp(program, w.phase, 0);
+    stamp<Stamps>(program, w.phase, 0);
     switch (slot_of(w.phase).phase.kind) {
       case phase_kind::begin: begin(w); break;
-      case phase_kind::matmul: multiply(program, w); break;
-      case phase_kind::attention: attend(program, w); break;
+      case phase_kind::matmul: multiply<Stamps>(program, w); break;
+      case phase_kind::attention: attend<W>(program, w); break;
       case phase_kind::route: route(program, w); break;
       case phase_kind::combine: combine(w); break;
     }
     sync_workers();
-    stamp(program, w.phase, 3);
+    stamp<Stamps>(program, w.phase, 3);
     if (threadIdx.x == 0) write_volatile(header().stream.current, w.phase + 1);
     if (threadIdx.x / 32 == program_warps - 1) {
       if (threadIdx.x % 32 == 0) fetch_next_rows(program, slot_of(w.phase).phase);
@@ -340,6 +343,8 @@ __device__ __forceinline__ void load(const decode_program& program) {
   }
 }
 
+/// A kernel for each width of heads: the registers of one are too few for the code of all.
+template <std::uint32_t W, bool Stamps>
 __global__ void __launch_bounds__(program_threads, 1)
     decode_program_kernel(const __grid_constant__ decode_program program) {
   stream_state& stream = header().stream;
@@ -361,9 +366,33 @@ __global__ void __launch_bounds__(program_threads, 1)
     for (std::uint32_t i = 0; i < phase_slots; ++i) fetch_phase(program, i);
   }
   if (threadIdx.x < worker_threads)
-    work(program);
+    work<W, Stamps>(program);
   else
     load(program);
+}
+
+template <std::uint32_t W, bool Stamps>
+int launch(const decode_program& program, CUstream_st* stream) {
+  static const cudaError_t opted_in =
+      cudaFuncSetAttribute(decode_program_kernel<W, Stamps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           program_shared_bytes);
+  if (opted_in != cudaSuccess) return opted_in;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(program.blocks);
+  config.blockDim = dim3(program_threads);
+  config.dynamicSmemBytes = program_shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, decode_program_kernel<W, Stamps>, program);
+}
+
+template <std::uint32_t W>
+int launch(const decode_program& program, CUstream_st* stream) {
+  return program.stamps != nullptr ? launch<W, true>(program, stream) : launch<W, false>(program, stream);
 }
 
 }  // namespace
@@ -384,20 +413,13 @@ int launch_decode_program(const decode_program& program, CUstream_st* stream) {
       program.step == nullptr || program.count == 0 || program.blocks == 0 || program.work_bytes % 128 != 0 ||
       program.row_bytes % 128 != 0 || stream_bytes(program.work_bytes + program.row_bytes) == 0)
     return cudaErrorInvalidValue;
-  static const cudaError_t opted_in = cudaFuncSetAttribute(
-      decode_program_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, program_shared_bytes);
-  if (opted_in != cudaSuccess) return opted_in;
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeCooperative;
-  attribute.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(program.blocks);
-  config.blockDim = dim3(program_threads);
-  config.dynamicSmemBytes = program_shared_bytes;
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, decode_program_kernel, program);
+  switch (program.padded_head_width) {
+    case 32: return launch<32>(program, stream);
+    case 64: return launch<64>(program, stream);
+    case 96: return launch<96>(program, stream);
+    case 128: return launch<128>(program, stream);
+    default: return cudaErrorInvalidValue;
+  }
 }
 
 }  // namespace orcd::kernels

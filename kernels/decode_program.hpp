@@ -36,8 +36,10 @@ struct alignas(16) decode_phase {
   std::uint32_t known_from = 0;
   /// The product starts with the choice that `route` describes; its input is there since.
   bool chooses = false;
-  /// It starts with the norm of the residual stream.
+  /// It starts with the norm of the residual stream, the so many-th of the program.
   bool norms = false;
+  std::uint32_t norm_round = 0;
+  std::uint32_t route_round = 0;  ///< of a route, likewise
   /// Its input is that of the product before, where it is still.
   bool keeps_input = false;
   /// After the phase, the next norm's weights [width] and the next router's rows are fetched; or null.
@@ -118,7 +120,7 @@ inline constexpr std::uint32_t terms_ahead = 256;
 }
 /// Of attention over heads of this padded width.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t attention_work_bytes(std::uint32_t padded_width) {
-  return 272 * padded_width + 16256;
+  return 272 * padded_width + program_warps * 512 + 8576;
 }
 /// Of a router: the norm, which is the experts' input too, and the same in f32.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t route_work_bytes(std::uint32_t width) {
@@ -141,6 +143,7 @@ struct decode_program {
   std::uint32_t count = 0;
   std::uint32_t blocks = 0;
   std::uint32_t width = 0;    ///< of the residual stream
+  std::uint32_t padded_head_width = 0;
   std::uint32_t experts = 0;  ///< of a router
   std::uint32_t work_bytes = 0;
   std::uint32_t row_bytes = 0;      ///< the norm's weights, then a router's row if there is one

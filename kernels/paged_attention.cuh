@@ -26,6 +26,8 @@ __device__ page_place page_of(const attention_args_paged& a, std::int32_t slot, 
   const std::int32_t id =
       a.cache.page_table[static_cast<std::uint32_t>(slot) * a.cache.pages_per_slot + page];
   const std::uint64_t at = static_cast<std::uint64_t>(id) * a.kv_heads + kv_head;
+  // The addresses come from shared memory, where nothing tells the compiler what they are of.
+  __builtin_assume(__isGlobal(a.cache.keys) && __isGlobal(a.cache.values));
   return {static_cast<const std::byte*>(a.cache.keys) + at * head_page_bytes(K, W),
           static_cast<const std::byte*>(a.cache.values) + at * head_page_bytes(V, W)};
 }

@@ -51,14 +51,14 @@ __device__ __forceinline__ void sync_workers() {
 struct walk {
   std::uint32_t phase = 0;
   std::uint32_t flag;         ///< of what the phase before wrote
-  std::uint32_t norms = 0;    ///< completed rounds of norm_barrier
-  std::uint32_t routers = 0;  ///< of router_barrier
-  ring_reader reader;
+  ring_reader reader{threadIdx.x / 32};
 };
 
+/// One instant of a phase, where `Stamps` are taken.
+template <bool Stamps>
 __device__ __forceinline__ void stamp(const decode_program& program, std::uint32_t phase,
                                       std::uint32_t instant) {
-  if (program.stamps == nullptr || threadIdx.x != 0) return;
+  if (!Stamps || threadIdx.x != 0) return;
   program.stamps[(static_cast<std::uint64_t>(blockIdx.x) * program.count + phase) * phase_stamps + instant] =
       clock_ns();
 }
@@ -110,10 +110,9 @@ __device__ __forceinline__ void fetch_row(float* to, const float* from, std::uin
   barrier_expect(shared_address_of(&barrier), bytes);
   bulk_copy(shared_address_of(to), from, bytes, shared_address_of(&barrier));
 }
-/// Waits for the next row of this barrier.
-__device__ __forceinline__ void wait_for_row(std::uint64_t& barrier, std::uint32_t& rounds) {
-  barrier_wait(shared_address_of(&barrier), rounds & 1U);
-  ++rounds;
+/// Waits for the row that is this one (from 0 on) of the barrier's.
+__device__ __forceinline__ void wait_for_row(std::uint64_t& barrier, std::uint32_t round) {
+  barrier_wait(shared_address_of(&barrier), round & 1U);
 }
 
 /// One thread, after a phase but before its slot is given away: the rows of phases to come, into memory of
@@ -130,7 +129,7 @@ __device__ __forceinline__ void fetch_next_rows(const decode_program& program, c
 /// norm_of with `Values` values of a thread in registers: all of them, or a wider row is read twice.
 template <std::uint32_t Values, bool All, class Store>
 __device__ __forceinline__ void norm_by(const decode_program& program, const std::uint64_t* x, float eps,
-                                        walk& w, Store store) {
+                                        const walk& w, Store store) {
   const std::uint32_t n = program.width;
   const auto parts = [&](auto part) {
     if (threadIdx.x >= row_threads) return;
@@ -149,7 +148,7 @@ __device__ __forceinline__ void norm_by(const decode_program& program, const std
     for (std::uint32_t k = 0; k < Values; ++k) squares = fmaf(v[k], v[k], squares);
   });
   const float scale = rms_scale(block_sum(squares, header().scratch, [] { sync_workers(); }), n, eps);
-  wait_for_row(header().norm_barrier, w.norms);
+  wait_for_row(header().norm_barrier, slot_of(w.phase).phase.norm_round);
   const float* const weights = next_norm(program);
   parts([&](std::uint32_t first) {
     if constexpr (!All) gather_floats<row_threads>(x, n, w.flag, first, v);
@@ -165,7 +164,7 @@ __device__ __forceinline__ void norm_by(const decode_program& program, const std
 /// sums. Calls store(i, value) for i < n. Not synchronized at the end.
 template <class Store>
 __device__ __forceinline__ void norm_of(const decode_program& program, const std::uint64_t* x, float eps,
-                                        walk& w, Store store) {
+                                        const walk& w, Store store) {
   if (program.width <= 4 * row_threads)
     norm_by<4, true>(program, x, eps, w, store);
   else if (program.width <= 12 * row_threads)

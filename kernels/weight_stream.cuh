@@ -19,21 +19,22 @@ struct phase_slot {
   block_share share;
 };
 
-/// What a worker needs to know of a chunk that has come.
+/// What a worker needs to know of a chunk that has come, in one read.
 struct alignas(16) stream_chunk {
-  std::uint32_t at;     ///< in the ring
-  std::uint32_t index;  ///< of the block's share
-  std::uint16_t chunk;  ///< of its row tile
+  std::uint32_t at;    ///< byte in the ring
+  std::uint32_t x;     ///< its first column
+  std::uint32_t sums;  ///< its first partial sum, of the block's share
   packed_format format;
   std::uint8_t groups;
-  std::uint32_t span;  ///< bytes of the ring that it takes
 };
+static_assert(sizeof(stream_chunk) == 16);
 
 /// What loader and workers share.
 struct stream_state {
   std::uint64_t slot_barriers[phase_slots];
   std::uint64_t barriers[program_warps][stream_copies];
   stream_chunk chunks[program_warps][stream_copies];
+  std::uint32_t spans[program_warps][stream_copies];  ///< bytes of the ring that they take; the loader's own
   std::uint32_t read[program_warps];  ///< chunks that the worker is done with
   std::uint32_t left[program_warps];  ///< phases that the loader is done with, for this worker
   std::uint32_t current;              ///< phase
@@ -63,11 +64,6 @@ __device__ __forceinline__ void write_volatile(T& value, T to) {
   *static_cast<volatile T*>(&value) = to;
 }
 
-/// A worker's first chunk of a phase before which the block had so many.
-__device__ __forceinline__ std::uint32_t first_chunk(std::uint32_t worker, std::uint32_t before) {
-  return (worker + program_warps - before % program_warps) % program_warps;
-}
-
 /// One lane of the loader. It keeps what it needs of its phase in registers: a step is to be short.
 class ring_loader {
  public:
@@ -84,7 +80,7 @@ class ring_loader {
       return true;
     }
     const std::uint32_t read = read_volatile(state.read[worker_]);
-    for (; freed_ != read; ++freed_) free_ += state.chunks[worker_][freed_ % stream_copies].span;
+    for (; freed_ != read; ++freed_) free_ += state.spans[worker_][freed_ % stream_copies];
     if (sequence_ - read == stream_copies) return false;
     if (sequence_ == read) {
       offset_ = 0;
@@ -141,8 +137,7 @@ class ring_loader {
     return true;
   }
   __device__ __forceinline__ void leave(stream_state& state) {
-    before_ += chunks_;
-    next_ = first_chunk(worker_, before_);
+    next_ -= chunks_;
     ++phase_;
     entered_ = false;
     write_volatile(state.left[worker_], phase_);
@@ -162,12 +157,9 @@ class ring_loader {
     const std::uint32_t slot = sequence_ % stream_copies;
     const std::uint32_t barrier = shared_address_of(&state.barriers[worker_][slot]);
     state.chunks[worker_][slot] = {
-        at,
-        next_,
-        static_cast<std::uint16_t>(chunk_),
-        p.format,
-        static_cast<std::uint8_t>(min(groups_per_chunk, groups_ - chunk_ * groups_per_chunk)),
-        span};
+        at, chunk_ * chunk_cols, next_ * tile_rows, p.format,
+        static_cast<std::uint8_t>(min(groups_per_chunk, groups_ - chunk_ * groups_per_chunk))};
+    state.spans[worker_][slot] = span;
     barrier_expect(barrier, bytes);
     bulk_copy(ring_ + at, p.data + static_cast<std::uint64_t>(tile_) * p.tile_bytes + skipped, bytes,
               barrier);
@@ -187,7 +179,6 @@ class ring_loader {
   std::uint32_t worker_;
   std::uint32_t phase_ = 0;
   bool entered_ = false;
-  std::uint32_t before_ = 0;  ///< chunks of the block in all phases before
   // Of the phase:
   part parts_[3];
   std::uint32_t chunks_ = 0;   ///< of the block
@@ -209,18 +200,14 @@ class ring_loader {
 
 /// A worker's place in the sequence of its chunks.
 struct ring_reader {
-  std::uint32_t before = 0;    ///< chunks of the block in all phases before
+  std::uint32_t next;          ///< of the phase's chunks
   std::uint32_t sequence = 0;  ///< chunks read
 
-  /// This worker's chunks of a share of so many.
-  [[nodiscard]] __device__ __forceinline__ std::uint32_t mine(std::uint32_t chunks,
-                                                              std::uint32_t worker) const {
-    const std::uint32_t first = first_chunk(worker, before);
-    return (chunks + program_warps - 1 - first) / program_warps;
-  }
+  explicit __device__ __forceinline__ ring_reader(std::uint32_t worker) : next(worker) {}
+
   /// The next chunk, once it has come.
-  [[nodiscard]] __device__ __forceinline__ const stream_chunk& wait(const stream_state& state,
-                                                                    std::uint32_t worker) const {
+  [[nodiscard]] __device__ __forceinline__ stream_chunk wait(const stream_state& state,
+                                                             std::uint32_t worker) const {
     const std::uint32_t slot = sequence % stream_copies;
     barrier_wait(shared_address_of(&state.barriers[worker][slot]), sequence / stream_copies & 1U);
     return state.chunks[worker][slot];
@@ -228,9 +215,12 @@ struct ring_reader {
   /// The whole warp has read it.
   __device__ __forceinline__ void done(stream_state& state, std::uint32_t worker) {
     ++sequence;
+    next += program_warps;
     __syncwarp();
     if (threadIdx.x % 32 == 0) write_volatile(state.read[worker], sequence);
   }
+  /// After all chunks of a phase.
+  __device__ __forceinline__ void leave(std::uint32_t chunks) { next -= chunks; }
 };
 
 }  // namespace orcd::kernels

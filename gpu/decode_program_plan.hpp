@@ -39,8 +39,8 @@ class decode_program_plan {
   /// where it has no room beside the rest.
   [[nodiscard]] bool add_head(const kernels::packed_matmul_args& args, const std::uint64_t* in);
 
-  /// Whether the kernel takes all of it: f16 caches, heads of one width, no more chosen experts than blocks, and shared memory
-  /// for the widest phase.
+  /// Whether the kernel takes all of it: f16 caches, heads of one width, no more chosen experts than blocks,
+  /// and shared memory for the widest phase.
   [[nodiscard]] bool fits() const noexcept;
 
   [[nodiscard]] const std::vector<kernels::decode_phase>& phases() const noexcept { return phases_; }

@@ -373,9 +373,8 @@ __global__ void __launch_bounds__(program_threads, 1)
 
 template <std::uint32_t W, bool Stamps>
 int launch(const decode_program& program, CUstream_st* stream) {
-  static const cudaError_t opted_in =
-      cudaFuncSetAttribute(decode_program_kernel<W, Stamps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           program_shared_bytes);
+  static const cudaError_t opted_in = cudaFuncSetAttribute(
+      decode_program_kernel<W, Stamps>, cudaFuncAttributeMaxDynamicSharedMemorySize, program_shared_bytes);
   if (opted_in != cudaSuccess) return opted_in;
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeCooperative;

@@ -142,7 +142,7 @@ struct decode_program {
   const step_column* step = nullptr;     ///< device, of the token
   std::uint32_t count = 0;
   std::uint32_t blocks = 0;
-  std::uint32_t width = 0;    ///< of the residual stream
+  std::uint32_t width = 0;  ///< of the residual stream
   std::uint32_t padded_head_width = 0;
   std::uint32_t experts = 0;  ///< of a router
   std::uint32_t work_bytes = 0;

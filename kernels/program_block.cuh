@@ -50,7 +50,7 @@ __device__ __forceinline__ void sync_workers() {
 /// A worker's walk through the phases, the same in all of a block.
 struct walk {
   std::uint32_t phase = 0;
-  std::uint32_t flag;         ///< of what the phase before wrote
+  std::uint32_t flag;  ///< of what the phase before wrote
   ring_reader reader{threadIdx.x / 32};
 };
 

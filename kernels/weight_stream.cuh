@@ -35,7 +35,7 @@ struct stream_state {
   std::uint64_t barriers[program_warps][stream_copies];
   stream_chunk chunks[program_warps][stream_copies];
   std::uint32_t spans[program_warps][stream_copies];  ///< bytes of the ring that they take; the loader's own
-  std::uint32_t read[program_warps];  ///< chunks that the worker is done with
+  std::uint32_t read[program_warps];                  ///< chunks that the worker is done with
   std::uint32_t left[program_warps];  ///< phases that the loader is done with, for this worker
   std::uint32_t current;              ///< phase
   std::uint32_t known;                ///< the phase whose choice of experts is known

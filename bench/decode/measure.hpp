@@ -27,7 +27,8 @@ struct rate {
 [[nodiscard]] std::uint32_t positions_needed(std::uint32_t prompt, const measure_limits& limits);
 
 /// `sequences` slots, each with its own prompt of `prompt` tokens, decoding together; every run begins anew
-/// behind the prompts. Throws accelerator_failure, and runtime_error for an answer that no accelerator may give.
+/// behind the prompts. Throws accelerator_failure, and runtime_error for an answer that no accelerator may
+/// give.
 [[nodiscard]] rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint32_t sequences,
                                   std::uint32_t prompt, const measure_limits& limits);
 

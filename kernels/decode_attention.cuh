@@ -130,28 +130,62 @@ constexpr std::uint32_t pages_ahead = W <= 64   ? 3
                                       : W <= 96 ? 2
                                                 : 1;
 
-/// All threads: ask L2 for what the block will read, before the QKV product has ended; the kernel that wrote
-/// the step has (launch.cuh). The row threads ask for the first page, the others for those after it.
+/// Whether the token sees all positions of a page.
+__device__ __forceinline__ bool sees_whole(const attention_args_paged& a, std::int32_t position,
+                                           std::uint32_t page) {
+  const auto begin = static_cast<std::int32_t>(page * page_positions);
+  return begin >= first_seen(position, a.window) &&
+         begin + static_cast<std::int32_t>(page_positions) <= position + 1;
+}
+
+/// One thread: asks L2 for a page, which lies together.
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
+__device__ __forceinline__ void prefetch_page(const page_place& place) {
+  prefetch_l2(place.keys, head_page_bytes(K, W));
+  prefetch_l2(place.values, head_page_bytes(V, W));
+}
+
+/// The row threads, a block of positions a warp: ask L2 for what the token sees of a page.
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
+__device__ __forceinline__ void prefetch_part(const attention_args_paged& a, const decode_tile& tile,
+                                              const step_column& step, std::uint32_t page) {
+  const std::uint32_t block = threadIdx.x / 32 * block_positions;
+  const std::uint32_t begin = page * page_positions + block;
+  const auto first = static_cast<std::uint32_t>(first_seen(step.position, a.window));
+  if (begin <= static_cast<std::uint32_t>(step.position) && begin + block_positions > first)
+    prefetch_block<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head), block);
+}
+
+/// The row threads: the same for whatever the token sees of it.
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
+__device__ __forceinline__ void prefetch_next(const attention_args_paged& a, const decode_tile& tile,
+                                              const step_column& step, std::uint32_t page) {
+  if (!sees_whole(a, step.position, page))
+    prefetch_part<W, K, V>(a, tile, step, page);
+  else if (threadIdx.x == 0)
+    prefetch_page<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head));
+}
+
+/// All threads: ask L2 for the worker's first pages, before the QKV product has ended; the kernel that wrote
+/// the step has (launch.cuh). Whole pages by a lane of the last warp each, the others by the row threads.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
 __device__ void prefetch_pages(const attention_args_paged& a, const decode_tile& tile,
                                const step_column& step, std::uint32_t worker, std::uint32_t workers,
                                std::uint32_t threads) {
   if (step.position < 0) return;
-  if (a.sinks != nullptr && threadIdx.x == 0) prefetch_sector(a.sinks + tile.first_head);
+  const std::uint32_t thread = threadIdx.x;
+  if (a.sinks != nullptr && thread == 0) prefetch_sector(a.sinks + tile.first_head);
   const page_range range(a, step.position);
-  const auto first = static_cast<std::uint32_t>(first_seen(step.position, a.window));
-  constexpr std::uint32_t blocks = page_positions / block_positions;
-  const std::uint32_t warp = threadIdx.x / 32;
-  // Block i is of the worker's page i / blocks.
+  const bool of_last_warp = thread / 32 == threads / 32 - 1;
 #pragma unroll 1
-  for (std::uint32_t i = warp;; i += threads / 32 - blocks) {
-    const std::uint32_t page = range.first + worker + i / blocks * workers;
-    if (page > range.last || i / blocks > pages_ahead<W>) return;
-    const std::uint32_t block = i % blocks * block_positions;
-    const std::uint32_t begin = page * page_positions + block;
-    if (begin <= static_cast<std::uint32_t>(step.position) && begin + block_positions > first)
-      prefetch_block<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head), block);
-    if (warp < blocks) return;
+  for (std::uint32_t i = 0; i <= pages_ahead<W>; ++i) {
+    const std::uint32_t page = range.first + worker + i * workers;
+    if (page > range.last) return;
+    if (!sees_whole(a, step.position, page)) {
+      if (thread < row_threads) prefetch_part<W, K, V>(a, tile, step, page);
+    } else if (of_last_warp && thread % 32 == i) {
+      prefetch_page<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head));
+    }
   }
 }
 
@@ -288,9 +322,7 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
   }
   for (std::uint32_t page = range.first + worker; page <= range.last; page += workers) {
     const std::uint32_t later = page + (1 + pages_ahead<W>)*workers;
-    if (later <= range.last)
-      prefetch_block<W, K, V>(page_of<W, K, V>(a, step.slot, later, tile.kv_head),
-                              threadIdx.x / 32 * block_positions);
+    if (later <= range.last) prefetch_next<W, K, V>(a, tile, step, later);
     const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
     attend_block<W, K, V>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions), a.scale,
                           mine, shared.page);

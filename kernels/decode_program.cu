@@ -69,13 +69,21 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
   w.reader.leave(chunks);
 }
 
+/// Where among its phase's outputs an output of the block goes.
+constexpr std::uint32_t no_target = 0xFFFFFFFFU;
+__device__ __forceinline__ std::uint32_t target_of(const packed_matmul_args& a, const result_place& place) {
+  if (is_padding(a, place)) return no_target;
+  if (is_paired(a)) return place.column * a.act_stride + place.row;
+  return a.output == matmul_output::add ? place.row : place.column * a.out_stride + place.out_row;
+}
+
 /// A new state of one of the block's own rows of the residual stream, to all blocks and to what comes after
 /// the kernel.
-__device__ __forceinline__ void publish_residual(const phase_slot& slot, const result_place& place,
-                                                 std::uint32_t i, float value, std::uint32_t flag) {
+__device__ __forceinline__ void publish_residual(const phase_slot& slot, std::uint32_t row, std::uint32_t i,
+                                                 float value, std::uint32_t flag) {
   header().residual[i] = value;
-  store_flagged(slot.phase.out + place.row, __float_as_uint(value), flag);
-  slot.phase.matmul.out[place.row] = value;
+  store_flagged(slot.phase.out + row, __float_as_uint(value), flag);
+  slot.phase.matmul.out[row] = value;
 }
 
 __device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint32_t outputs,
@@ -85,10 +93,16 @@ __device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint3
   copied_floats();
 #pragma unroll 1
   for (std::uint32_t i = threadIdx.x; i < outputs; i += worker_threads) {
-    const result_place place = output_at(a, slot.share, i);
-    const bool padding = is_padding(a, place);
-    const result_terms terms =
-        i < terms_ahead || padding ? header().terms[i % terms_ahead] : terms_of(a, place, expert);
+    std::uint32_t target = no_target;
+    result_terms terms = header().terms[i % terms_ahead];
+    if (i < terms_ahead) {
+      target = header().targets[i];
+    } else {
+      const result_place place = output_at(a, slot.share, i);
+      target = target_of(a, place);
+      if (target != no_target) terms = terms_of(a, place, expert);
+    }
+    const bool padding = target == no_target;
     const float* mine = sums + i / tile_rows * chunks * tile_rows + i % tile_rows;
     const float first = fold(mine, chunks, tile_rows);
     if (is_paired(a)) {
@@ -97,18 +111,15 @@ __device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint3
       const std::uint32_t lanes = i / 32 * 32 + 32 <= outputs ? 0xFFFFFFFFU : 0xFFFFU;
       const std::uint32_t half = padding ? 0U : __half_as_ushort(activated(a.output, terms, first, second));
       const std::uint32_t next = __shfl_xor_sync(lanes, half, 1);
-      if (i % 2 == 0 && !padding)
-        store_flagged(slot.phase.out + (place.column * a.act_stride + place.row) / 2, half | next << 16U,
-                      flag);
+      if (i % 2 == 0 && !padding) store_flagged(slot.phase.out + target / 2, half | next << 16U, flag);
     } else if (padding) {
       continue;
     } else if (a.output == matmul_output::add) {
-      publish_residual(slot, place, i, __fadd_rn(header().residual[i], with_terms(terms, 0, first)), flag);
+      publish_residual(slot, target, i, __fadd_rn(header().residual[i], with_terms(terms, 0, first)), flag);
     } else if (slot.phase.out == nullptr) {
-      a.out[place.out_row] = with_terms(terms, 0, first);
+      a.out[target] = with_terms(terms, 0, first);
     } else {
-      store_flagged(slot.phase.out + place.column * a.out_stride + place.out_row,
-                    __float_as_uint(with_terms(terms, 0, first)), flag);
+      store_flagged(slot.phase.out + target, __float_as_uint(with_terms(terms, 0, first)), flag);
     }
   }
 }
@@ -168,7 +179,10 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w)
   std::uint32_t expert = 0;
   if (slot.phase.chooses) choose_experts(slot, w);
   if (a.experts != nullptr) expert = static_cast<std::uint32_t>(header().stream.chosen[slot.share.item]);
-  if (ahead) fetch_terms(a, place, expert, header().terms[threadIdx.x]);
+  if (ahead) {
+    fetch_terms(a, place, expert, header().terms[threadIdx.x]);
+    header().targets[threadIdx.x] = target_of(a, place);
+  }
   prefetch_terms(a, slot.share, outputs);
   const std::uint32_t row = a.x_divisor == 1 ? slot.share.item : slot.share.item / a.x_divisor;
   if (slot.phase.norms)
@@ -280,7 +294,7 @@ __device__ __forceinline__ void combine(const walk& w) {
       const flagged_one& high = k % 2 == 0 ? parts[2] : parts[3];
       return __uint_as_float((k % 4 < 2 ? low : high).data());
     });
-    publish_residual(slot, place, i, __fadd_rn(header().residual[i], sum), w.flag + 1);
+    publish_residual(slot, place.row, i, __fadd_rn(header().residual[i], sum), w.flag + 1);
   }
 }
 
@@ -290,7 +304,7 @@ __device__ __forceinline__ void begin(const walk& w) {
   const packed_matmul_args& a = slot.phase.matmul;
   for (std::uint32_t i = threadIdx.x; i < output_tiles(a, slot.share) * tile_rows; i += worker_threads) {
     const result_place place = output_at(a, slot.share, i);
-    if (!is_padding(a, place)) publish_residual(slot, place, i, a.out[place.row], w.flag + 1);
+    if (!is_padding(a, place)) publish_residual(slot, place.row, i, a.out[place.row], w.flag + 1);
   }
 }
 

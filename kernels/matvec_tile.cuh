@@ -195,9 +195,17 @@ __device__ __forceinline__ void keep_sums(float* sums, std::uint32_t columns, co
 
 /// Sums of 256 columns added left to right.
 __device__ __forceinline__ float fold(const float* sums, std::uint32_t chunks, std::uint32_t stride) {
+  constexpr std::uint32_t at_once = 8;
   float sum = sums[0];
-#pragma unroll 8
-  for (std::uint32_t c = 1; c < chunks; ++c) sum += sums[c * stride];
+#pragma unroll 1
+  for (std::uint32_t first = 1; first < chunks; first += at_once) {
+    float v[at_once];
+#pragma unroll
+    for (std::uint32_t c = 0; c < at_once; ++c)
+      v[c] = first + c < chunks ? sums[(first + c) * stride] : -0.0F;  // changes no bit
+#pragma unroll
+    for (std::uint32_t c = 0; c < at_once; ++c) sum += v[c];
+  }
   return sum;
 }
 

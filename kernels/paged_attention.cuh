@@ -186,6 +186,7 @@ __device__ void attend_block(const void* keys, const void* values, std::int32_t 
     }
   }
 
+  if constexpr (!early) load_values(0);
   const block_states states = block_softmax(scores, begin, scale, mine, shared.probabilities[warp]);
   if (g == 0) {
     shared.state[warp][2 * t] = states.column[0];
@@ -196,7 +197,7 @@ __device__ void attend_block(const void* keys, const void* values, std::int32_t 
   const uint4 p = *reinterpret_cast<const uint4*>(&shared.probabilities[warp][g][8 * t]);
 #pragma unroll
   for (std::uint32_t first = 0; first < rows; first += at_once) {
-    if constexpr (!early) load_values(first);
+    if (first > 0) load_values(first);
 #pragma unroll
     for (std::uint32_t d = 0; d < at_once; ++d) {
       float weighted[4] = {};

@@ -24,7 +24,8 @@ struct program_header {
   const float* turned;  ///< whose turns these are: the table's inverse frequencies
   float2 turns[head_width_max / 2];
   result_terms terms[terms_ahead];
-  float residual[terms_ahead];  ///< the block's own rows
+  std::uint32_t targets[terms_ahead];  ///< of the block's outputs: target_of()
+  float residual[terms_ahead];         ///< the block's own rows
   float scratch[row_threads / 32];
   float expert_weights[experts_used_max];
 };

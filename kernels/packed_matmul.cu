@@ -20,19 +20,27 @@ constexpr std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) {
   return (a + b - 1) / b;
 }
 
-/// Cycles of a multiprocessor for one group of 64 of k, by instruction counts: tensor cores need 2 cycles a
-/// column for 64 x 64 weights, unpacking those 120, and staging a column about 1.2.
+/// Cycles of a multiprocessor for one group of 64 of k: what bench_cuda_matmul --sweep takes on an H200, over
+/// waves and groups, rounded.
 constexpr std::uint32_t group_cycles(const tile_choice& c) {
-  if (c.columns == 128) return 560;
-  return c.row_blocks * (c.columns == 64 ? 150 : 125) + 20 + c.columns * 5 / 4;
+  switch (c.columns) {
+    case 16: return 180 * c.row_blocks + 185;
+    case 32: return 270 * c.row_blocks + 160;
+    case 64: return 240 * c.row_blocks + 520;
+    default: return 1560;
+  }
+}
+
+/// Of an item beside its groups: filling the rings, storing the result.
+constexpr std::uint32_t item_cycles(const tile_choice& c) {
+  return c.columns == 128 ? 20'000 : 7'000;
 }
 
 /// The time of a launch with `column_tiles` tiles, in cycles.
 std::uint64_t estimated_cycles(const tile_choice& c, std::uint32_t row_tiles, std::uint32_t column_tiles,
                                std::uint32_t groups, std::uint32_t multiprocessors) {
-  constexpr std::uint32_t item_overhead = 1500;  // filling the rings, storing the result
   const std::uint32_t items = divide_up(row_tiles, group_row_tiles * c.row_blocks) * column_tiles;
-  return std::uint64_t{divide_up(items, multiprocessors)} * (groups * group_cycles(c) + item_overhead);
+  return std::uint64_t{divide_up(items, multiprocessors)} * (groups * group_cycles(c) + item_cycles(c));
 }
 
 /// Tiles no wider than the columns, unless the caller's list fixes their width.

@@ -203,7 +203,7 @@ void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* nor
 void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns) {
   args.columns = columns;
   if (norm != nullptr) take_norm(args, norm, columns);
-  if (columns > kernels::matvec_columns_best && tiled_kernel_takes(args)) {
+  if (columns > kernels::matvec_columns_best(args) && tiled_kernel_takes(args)) {
     kernels::tiled_matmul_args tiled;
     tiled.matmul = args;
     ORCD_CUDA(kernels::launch_packed_matmul(tiled, stream_));
@@ -283,7 +283,7 @@ void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
   gate_up.matmul = expert_gate_up_of(layer, pairs);
   down.matmul = expert_down_of(layer, pairs);
   take_norm(gate_up.matmul, weights_.layers[layer].ffn_norm, columns);
-  if (columns > kernels::matvec_columns_best) sort_experts(pairs, gate_up, down);
+  if (columns > kernels::matvec_columns_best(gate_up.matmul)) sort_experts(pairs, gate_up, down);
   multiply_experts(gate_up);
   multiply_experts(down);
   ORCD_CUDA(kernels::launch_combine_experts(combine_of(columns), stream_));

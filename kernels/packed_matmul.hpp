@@ -61,8 +61,13 @@ ORCD_HD constexpr bool is_paired(const packed_matmul_args& a) {
 
 /// Columns one launch of the latency kernel may have,
 inline constexpr std::uint32_t matvec_columns_max = 8;
-/// and up to which it is the faster one (measured on an H200).
-inline constexpr std::uint32_t matvec_columns_best = 4;
+/// and up to which it is the faster one (measured on an H200): of few long rows the other makes too few blocks.
+[[nodiscard]] constexpr std::uint32_t matvec_columns_best(const packed_matmul_args& a) {
+  constexpr std::uint32_t few_rows = 4224;
+  constexpr std::uint32_t long_row = 3072;
+  const bool alone = a.matrices == 1 && a.experts == nullptr;
+  return alone && a.w[0].rows <= few_rows && a.w[0].cols >= long_row ? matvec_columns_max : 4;
+}
 
 /// For 1 .. 8 columns (each on its own when `experts` is set, then any number).
 [[nodiscard]] int launch_packed_matvec(const packed_matmul_args& args, CUstream_st* stream);

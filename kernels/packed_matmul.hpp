@@ -61,7 +61,8 @@ ORCD_HD constexpr bool is_paired(const packed_matmul_args& a) {
 
 /// Columns one launch of the latency kernel may have,
 inline constexpr std::uint32_t matvec_columns_max = 8;
-/// and up to which it is the faster one (measured on an H200): of few long rows the other makes too few blocks.
+/// and up to which it is the faster one (measured on an H200): of few long rows the other makes too few
+/// blocks.
 [[nodiscard]] constexpr std::uint32_t matvec_columns_best(const packed_matmul_args& a) {
   constexpr std::uint32_t few_rows = 4224;
   constexpr std::uint32_t long_row = 3072;

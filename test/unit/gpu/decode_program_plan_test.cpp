@@ -198,7 +198,11 @@ BOOST_AUTO_TEST_CASE(weights_of_a_norm_are_fetched_when_those_before_have_been_u
   const std::vector<const float*> norms = {weights, weights + 1, nullptr, weights + 2, nullptr, nullptr};
   for (std::size_t i = 0; i < norms.size(); ++i) BOOST_TEST(plan.phases()[i].next_norm == norms[i]);
   const std::vector<bool> has_one = {false, true, false, true, false, true};
-  for (std::size_t i = 0; i < has_one.size(); ++i) BOOST_TEST(plan.phases()[i].norms == has_one[i]);
+  std::uint32_t round = 0;
+  for (std::size_t i = 0; i < has_one.size(); ++i) {
+    BOOST_TEST(plan.phases()[i].norms == has_one[i]);
+    if (has_one[i]) BOOST_TEST(plan.phases()[i].norm_round == round++);
+  }
   BOOST_TEST(plan.phases()[0].next_router == router);
   BOOST_TEST(plan.phases()[3].next_router == nullptr);
   BOOST_TEST(plan.row_bytes() >= 2 * 2880 * sizeof(float));
@@ -272,6 +276,14 @@ BOOST_AUTO_TEST_CASE(what_the_kernel_does_not_take_is_found) {
   BOOST_TEST(
       !fits([&](auto& p) { p.add_attention(attention(engine::kv_type::q8_0, 64), nullptr, nullptr); }));
   BOOST_TEST(!fits([&](auto& p) { p.add_attention(attention(engine::kv_type::f16, 63), nullptr, nullptr); }));
+  // There is a kernel for each width of heads, so all layers must have one.
+  BOOST_TEST(!fits([&](auto& p) {
+    auto wider = attention(engine::kv_type::f16, 64);
+    p.add_attention(wider, nullptr, nullptr);
+    BOOST_TEST(p.padded_head_width() == 64U);
+    wider.attend.padded_width = 96;
+    p.add_attention(wider, nullptr, nullptr);
+  }));
   // Chunks of f32 weights have no room in a warp's stream; rows of 200,000 values none in a block's memory.
   BOOST_TEST(
       !fits([](auto& p) { p.add_matmul(product({matrix(64, 256, packed_format::f32)}), nullptr, nullptr); }));

@@ -69,8 +69,8 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
   w.reader.leave(chunks);
 }
 
-/// Where among its phase's outputs an output of the block goes.
 constexpr std::uint32_t no_target = 0xFFFFFFFFU;
+/// Where among its phase's outputs an output of the block goes; padding nowhere.
 __device__ __forceinline__ std::uint32_t target_of(const packed_matmul_args& a, const result_place& place) {
   if (is_padding(a, place)) return no_target;
   if (is_paired(a)) return place.column * a.act_stride + place.row;

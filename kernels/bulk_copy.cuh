@@ -38,7 +38,7 @@ __device__ inline void barrier_expect(std::uint32_t barrier, std::uint32_t bytes
                : "memory");
   return done != 0;
 }
-/// Goes on waiting. Out of line: a loop inside makes the compiler expect that the loop around it waits, too.
+/// Goes on waiting. Out of line: few waits come here, and each would have the code of the bound.
 static __device__ __noinline__ void barrier_wait_longer(std::uint32_t barrier, std::uint32_t parity) {
   std::uint64_t since = 0;
   for (std::uint32_t tries = 1; !barrier_try_wait(barrier, parity); ++tries) {

@@ -173,17 +173,16 @@ __device__ void prefetch_pages(const attention_args_paged& a, const decode_tile&
                                const step_column& step, std::uint32_t worker, std::uint32_t workers,
                                std::uint32_t threads) {
   if (step.position < 0) return;
-  const std::uint32_t thread = threadIdx.x;
-  if (a.sinks != nullptr && thread == 0) prefetch_sector(a.sinks + tile.first_head);
+  if (a.sinks != nullptr && threadIdx.x == 0) prefetch_sector(a.sinks + tile.first_head);
   const page_range range(a, step.position);
-  const bool of_last_warp = thread / 32 == threads / 32 - 1;
+  const bool of_last_warp = threadIdx.x / 32 == threads / 32 - 1;
 #pragma unroll 1
   for (std::uint32_t i = 0; i <= pages_ahead<W>; ++i) {
     const std::uint32_t page = range.first + worker + i * workers;
     if (page > range.last) return;
     if (!sees_whole(a, step.position, page)) {
-      if (thread < row_threads) prefetch_part<W, K, V>(a, tile, step, page);
-    } else if (of_last_warp && thread % 32 == i) {
+      if (threadIdx.x < row_threads) prefetch_part<W, K, V>(a, tile, step, page);
+    } else if (of_last_warp && threadIdx.x % 32 == i) {
       prefetch_page<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head));
     }
   }

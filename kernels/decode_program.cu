@@ -1,5 +1,6 @@
 #include <cuda_runtime.h>
 
+#include "kernels/attention_dispatch.cuh"
 #include "kernels/decode_attention.cuh"
 #include "kernels/decode_program.hpp"
 #include "kernels/expert_choice.cuh"
@@ -426,13 +427,9 @@ int launch_decode_program(const decode_program& program, CUstream_st* stream) {
       program.step == nullptr || program.count == 0 || program.blocks == 0 || program.work_bytes % 128 != 0 ||
       program.row_bytes % 128 != 0 || stream_bytes(program.work_bytes + program.row_bytes) == 0)
     return cudaErrorInvalidValue;
-  switch (program.padded_head_width) {
-    case 32: return launch<32>(program, stream);
-    case 64: return launch<64>(program, stream);
-    case 96: return launch<96>(program, stream);
-    case 128: return launch<128>(program, stream);
-    default: return cudaErrorInvalidValue;
-  }
+  return with_width<kv_type::f16, kv_type::f16>(
+      program.padded_head_width,
+      [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch<W>(program, stream); });
 }
 
 }  // namespace orcd::kernels

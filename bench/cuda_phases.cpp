@@ -1,6 +1,6 @@
 // Where the time of a decode step in one kernel goes: for each phase of a layer, in us and as medians over
 // layers, how long after the phase before its last block was there, from the instants that the kernel writes.
-//   bench_cuda_phases --model FILE [--context N] [--steps N]
+//   bench_cuda_phases --model FILE [--context N] [--steps N] [--columns N]
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -25,6 +25,7 @@ struct settings {
   std::string model;
   std::uint32_t context = 16;
   std::uint32_t steps = 20;
+  std::uint32_t columns = 1;
 };
 
 double median(std::vector<double> values) {
@@ -110,24 +111,29 @@ void measure(const settings& s) {
   if (!model) throw std::runtime_error(model.error().message);
   const auto bytes = gpu::plan_cuda_weights(*model);
   if (!bytes) throw std::runtime_error(bytes.error().message);
-  gpu::cuda_extents extents{1, context, 512, {}};
+  gpu::cuda_extents extents{s.columns, context, 512, {}};
   extents.phase_stamps = true;
   ORCD_CUDA(cudaSetDevice(0));
   const gpu::stream stream = gpu::make_stream();
   const gpu::vram_arena weights_arena(0, *bytes);
-  const gpu::vram_arena cache(0, gpu::planned_kv_bytes(model->spec, 1, context, {}));
+  const gpu::vram_arena cache(0, gpu::planned_kv_bytes(model->spec, s.columns, context, {}));
   const gpu::vram_arena work(0, gpu::work_layout(model->spec, extents).bytes);
   const gpu::cuda_weights weights = gpu::upload_cuda_weights(*model, weights_arena, {}, [](unsigned) {});
   gpu::cuda_forward forward(*model, weights, extents, work, cache, stream.get());
-  if (forward.program().count == 0) throw std::runtime_error("the kernel does not take this model");
+  if (s.columns == 0 || forward.programs().size() < s.columns)
+    throw std::runtime_error("the kernel does not take this model with so many columns");
   for (std::uint32_t step = 0; step < s.steps; ++step) {
-    const kernels::step_column column{static_cast<std::int32_t>(step + 1),
-                                      static_cast<std::int32_t>(s.context + step), 0};
-    ORCD_CUDA(cudaMemcpy(forward.steps(), &column, sizeof(column), cudaMemcpyHostToDevice));
-    forward.decode(1);
+    std::vector<kernels::step_column> columns;
+    for (std::uint32_t slot = 0; slot < s.columns; ++slot)
+      columns.push_back({static_cast<std::int32_t>(step + slot + 1),
+                         static_cast<std::int32_t>(s.context + step), static_cast<std::int32_t>(slot)});
+    ORCD_CUDA(cudaMemcpy(forward.steps(), columns.data(), columns.size() * sizeof(columns[0]),
+                         cudaMemcpyHostToDevice));
+    forward.decode(s.columns);
     ORCD_CUDA(cudaStreamSynchronize(stream.get()));
   }
-  phase_times(forward.program(), static_cast<std::uint32_t>(model->spec.layers.size())).print();
+  phase_times(forward.programs()[s.columns - 1], static_cast<std::uint32_t>(model->spec.layers.size()))
+      .print();
 }
 
 }  // namespace
@@ -138,6 +144,7 @@ int main(int argc, char** argv) {
     const std::string name = argv[i];
     if (name == "--model") s.model = argv[i + 1];
     if (name == "--context") s.context = static_cast<std::uint32_t>(std::atoi(argv[i + 1]));
+    if (name == "--columns") s.columns = static_cast<std::uint32_t>(std::atoi(argv[i + 1]));
     if (name == "--steps") s.steps = static_cast<std::uint32_t>(std::atoi(argv[i + 1]));
   }
   try {

@@ -20,7 +20,7 @@ struct cuda_backend_options {
   std::uint64_t kv_bytes_max = 0;      ///< 0 = whatever slots * context needs
   bool pinned = true;                  ///< false: no pinned staging while loading
   bool graphs = true;                  ///< false: every kernel launched by itself (debugging)
-  bool one_kernel = true;              ///< false: a decode step of one sequence as many kernels too
+  bool one_kernel = true;              ///< false: a decode step of few sequences as many kernels too
   bool keep_logits = false;            ///< copy every sampled row to the host for logits(); tests
   layer_tap tap{};                     ///< unset: costs nothing; set: no graphs
   wait_policy wait{};                  ///< for how long a GPU is waited for

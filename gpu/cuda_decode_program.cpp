@@ -1,4 +1,4 @@
-// A decode step of one sequence as the phases of one kernel, planned when the model is loaded.
+// A decode step of one sequence, or of a few, as the phases of one kernel, planned when the model is loaded.
 #include <cuda_fp16.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ void cuda_forward::write_program() {
   auto* const qkv = flagged(layout_.flagged.qkv);
   auto* const attended = flagged(layout_.flagged.attended);
   auto* const activated = flagged(layout_.flagged.activated);
-  decode_program_plan plan(blocks);
+  decode_program_plan plan(blocks, program_columns(extents_));
   const auto add = [&](kernels::packed_matmul_args args, const float* norm, const std::uint64_t* in,
                        std::uint64_t* out) {
     if (args.experts == nullptr) args.columns = 1;
@@ -45,28 +45,39 @@ void cuda_forward::write_program() {
   if (!plan.fits()) return;
   kernels::packed_matmul_args logits = head_of();
   logits.columns = 1;
+  const std::size_t body = plan.phases().size();
   norm_inside(logits, weights_.output_norm);
   program_has_head_ = plan.add_head(logits, residual);
   const auto& phases = plan.phases();
   const auto& shares = plan.shares();
-  ORCD_ENSURE(phases.size() <= phases_max(spec_));
+  ORCD_ENSURE(phases.size() <= phases_max(spec_) &&
+              shares.size() / blocks <= share_rows_max(spec_, program_columns(extents_)));
   auto* const to = at<std::byte>(layout_.program);
   const std::size_t phase_bytes = phases.size() * sizeof(phases[0]);
   ORCD_CUDA(cudaMemcpy(to, phases.data(), phase_bytes, cudaMemcpyHostToDevice));
   ORCD_CUDA(
       cudaMemcpy(to + phase_bytes, shares.data(), shares.size() * sizeof(shares[0]), cudaMemcpyHostToDevice));
-  program_.phases = at<kernels::decode_phase>(layout_.program);
-  program_.shares = reinterpret_cast<const kernels::block_share*>(to + phase_bytes);
-  program_.blocks = blocks;
-  program_.step = steps();
-  program_.width = plan.width();
-  program_.padded_head_width = plan.padded_head_width();
-  program_.experts = plan.experts();
-  program_.work_bytes = plan.work_bytes();
-  program_.row_bytes = plan.row_bytes();
-  program_.state = at<kernels::program_state>(layout_.program_state);
-  if (extents_.phase_stamps) program_.stamps = at<std::uint64_t>(layout_.program_stamps);
-  program_.count = static_cast<std::uint32_t>(phases.size());
+  kernels::decode_program program;
+  program.phases = at<kernels::decode_phase>(layout_.program);
+  program.shares = reinterpret_cast<const kernels::block_share*>(to + phase_bytes);
+  for (std::uint32_t i = 0; i < std::min<std::size_t>(kernels::phase_slots, phases.size()); ++i)
+    program.first_shares[i] = plan.row_of(i);
+  program.blocks = blocks;
+  program.steps = steps();
+  program.width = plan.width();
+  program.padded_head_width = plan.padded_head_width();
+  program.experts = plan.experts();
+  program.state = at<kernels::program_state>(layout_.program_state);
+  program.words = at<std::uint64_t>(layout_.flagged.residual);
+  program.word_count = (layout_.flagged.end - layout_.flagged.residual) / sizeof(std::uint64_t);
+  if (extents_.phase_stamps) program.stamps = at<std::uint64_t>(layout_.program_stamps);
+  for (std::uint32_t columns = 1; plan.fits(columns); ++columns) {
+    program.columns = columns;
+    program.work_bytes = plan.work_bytes(columns);
+    program.kept_bytes = plan.kept_bytes(columns);
+    program.count = static_cast<std::uint32_t>(columns == 1 ? phases.size() : body);
+    programs_.push_back(program);
+  }
 }
 
 }  // namespace orcd::gpu

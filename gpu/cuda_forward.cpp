@@ -71,10 +71,12 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
   const std::uint64_t phases = extents.one_kernel ? phases_max(spec) : 0;
-  program = plan.reserve(decode_program_plan::bytes(phases, kernels::program_blocks_max));
+  const std::uint32_t together = program_columns(extents);
+  const std::uint64_t rows = extents.one_kernel ? share_rows_max(spec, together) : 0;
+  program = plan.reserve(decode_program_plan::bytes(phases, rows, kernels::program_blocks_max));
   program_state = plan.reserve(sizeof(kernels::program_state));
   const auto words = [&](std::uint64_t values) {
-    return plan.reserve(extents.one_kernel ? values * sizeof(std::uint64_t) : 0);
+    return plan.reserve(extents.one_kernel ? together * values * sizeof(std::uint64_t) : 0);
   };
   flagged.residual = words(spec.embedding);
   flagged.qkv = words(w.qkv);
@@ -82,6 +84,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   flagged.activated = words(std::uint64_t{w.used} * w.ffn / 2);
   flagged.parts = words(spec.experts > 0 ? std::uint64_t{w.used} * spec.embedding : 0);
   flagged.router_logits = words(spec.experts);
+  flagged.end = plan.bytes();
   program_stamps = plan.reserve(extents.phase_stamps ? phases * kernels::program_blocks_max *
                                                            kernels::phase_stamps * sizeof(std::uint64_t)
                                                      : 0);
@@ -150,10 +153,10 @@ void cuda_forward::prefill(std::uint32_t columns, bool sample) {
 
 void cuda_forward::decode(std::uint32_t columns) {
   ORCD_ENSURE(columns > 0 && columns <= extents_.slots);
-  if (columns == 1 && program_.count > 0) {
-    embed(1);
-    ORCD_CUDA(kernels::launch_decode_program(program_, stream_));
-    if (program_has_head_) return;
+  if (columns <= programs_.size()) {
+    embed(columns);
+    ORCD_CUDA(kernels::launch_decode_program(programs_[columns - 1], stream_));
+    if (columns == 1 && program_has_head_) return;
   } else {
     run(columns, false);
   }

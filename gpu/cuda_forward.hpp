@@ -28,7 +28,7 @@ struct cuda_extents {
   std::uint32_t chunk_tokens = 512;
   engine::kv_types kv{};
   std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
-  bool one_kernel = true;      ///< decode steps of one sequence as one kernel, where it takes the model
+  bool one_kernel = true;      ///< decode steps of few sequences as one kernel, where it takes the model
   bool phase_stamps = false;   ///< that kernel says when it was where
 
   [[nodiscard]] std::uint32_t pages() const noexcept {
@@ -39,6 +39,11 @@ struct cuda_extents {
   }
   [[nodiscard]] std::uint32_t columns() const noexcept { return chunk_tokens > slots ? chunk_tokens : slots; }
 };
+
+/// Columns of a step in one kernel, at most.
+[[nodiscard]] inline std::uint32_t program_columns(const cuda_extents& extents) noexcept {
+  return extents.slots < kernels::program_columns_max ? extents.slots : kernels::program_columns_max;
+}
 
 /// Offsets of every buffer of a forward pass in its arena.
 struct work_layout {
@@ -51,7 +56,7 @@ struct work_layout {
   std::uint64_t program, program_state, program_stamps;
   /// What the blocks of the program hand to each other.
   struct {
-    std::uint64_t residual, qkv, attended, activated, parts, router_logits;
+    std::uint64_t residual, qkv, attended, activated, parts, router_logits, end;
   } flagged;
   std::uint64_t bytes = 0;
 };
@@ -83,9 +88,8 @@ class cuda_forward {
   /// The pages that a slot has of its own, those of `positions`: what is in its table at first. A pool
   /// smaller than all slots' has one page for several.
   [[nodiscard]] std::vector<engine::kv_page> own_pages(std::uint32_t slot, std::uint32_t positions) const;
-  /// The phases of a decode step of one sequence in one kernel; none where that kernel does not take the
-  /// model.
-  [[nodiscard]] const kernels::decode_program& program() const noexcept { return program_; }
+  /// Decode steps in one kernel, of one sequence, two, and so on as far as that kernel takes the model.
+  [[nodiscard]] std::span<const kernels::decode_program> programs() const noexcept { return programs_; }
 
   [[nodiscard]] kernels::step_column* steps() const noexcept {
     return at<kernels::step_column>(layout_.steps);
@@ -153,8 +157,8 @@ class cuda_forward {
   std::uint32_t padded_width_;
   std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
   std::vector<float> magnitudes_;             ///< of each table
-  kernels::decode_program program_;
-  bool program_has_head_ = false;
+  std::vector<kernels::decode_program> programs_;
+  bool program_has_head_ = false;  ///< that of one sequence
   sequence_form form_;
   bool bans_ = false;
   layer_tap tap_;

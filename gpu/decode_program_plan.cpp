@@ -1,6 +1,8 @@
 #include "gpu/decode_program_plan.hpp"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 
 namespace orcd::gpu {
@@ -25,14 +27,33 @@ block_share share_of(const packed_matmul_args& args, std::uint32_t part, std::ui
     const std::uint32_t last = std::clamp(end, before, before + w.row_tiles()) - before;
     share.first_tile[i] = first;
     share.tiles[i] = last - first;
-    share.data[i] = w.data + first * w.tile_bytes();
     share.chunks += share.tiles[i] * w.chunks();
     if (!paired) before += w.row_tiles();
   }
   return share;
 }
 
+/// What every block has of a product of so many items: of each expert the same number of blocks has a part.
+std::vector<block_share> shares_of(const packed_matmul_args& args, std::uint32_t items,
+                                   std::uint32_t blocks) {
+  std::vector<block_share> shares(blocks);
+  const std::uint32_t parts = std::max(1U, blocks / items);
+  for (std::uint32_t block = 0; block < std::min(blocks, items * parts); ++block) {
+    shares[block] = share_of(args, block % parts, parts);
+    shares[block].item = block / parts;
+  }
+  return shares;
+}
+
 }  // namespace
+
+std::uint64_t share_rows_max(const engine::model_spec& spec, std::uint32_t columns) {
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, engine::ffn_kind>> shapes;
+  for (const auto& layer : spec.layers)
+    shapes.emplace(layer.heads, layer.kv_heads, layer.ffn_size, layer.window, layer.ffn);
+  const std::uint64_t a_layer = spec.experts > 0 ? 5 + 2 * std::uint64_t{columns} : 5;
+  return 1 + shapes.size() * a_layer + head_parts_max;
+}
 
 kernels::decode_phase& decode_program_plan::add(kernels::phase_kind kind, const std::uint64_t* in,
                                                 std::uint64_t* out) {
@@ -40,48 +61,81 @@ kernels::decode_phase& decode_program_plan::add(kernels::phase_kind kind, const 
   phase.kind = kind;
   phase.in = in;
   phase.out = out;
-  shares_.resize(phases_.size() * blocks_);
   return phase;
 }
 
-/// To every block of a phase its rows of the residual stream, with nothing to multiply.
-void decode_program_plan::give_rows(std::uint32_t phase) {
-  phases_[phase].matmul = o_;
-  for (std::uint32_t block = 0; block < blocks_; ++block) {
-    block_share share = share_of(o_, block, blocks_);
-    share.chunks = 0;
-    shares_[std::size_t{phase} * blocks_ + block] = share;
+void decode_program_plan::deal(const std::vector<block_share>& shares, bool by_columns) {
+  const std::size_t rows = shares.size() / blocks_;
+  const std::size_t known = shares_.size() / blocks_;
+  const auto row_at = [&](std::size_t first) {
+    return shares_.begin() + static_cast<std::ptrdiff_t>(first * blocks_);
+  };
+  std::size_t first = 0;
+  while (first + rows <= known && !std::equal(shares.begin(), shares.end(), row_at(first))) ++first;
+  if (first + rows > known) {
+    first = known;
+    shares_.insert(shares_.end(), shares.begin(), shares.end());
   }
+  rows_.push_back({static_cast<std::uint32_t>(first), by_columns});
+  if (phases_.size() > kernels::phase_slots)
+    phases_[phases_.size() - 1 - kernels::phase_slots].later = rows_.back();
+}
+
+/// To every block of the last phase its rows of the residual stream, with nothing to multiply.
+void decode_program_plan::give_rows() {
+  phases_.back().matmul = o_;
+  std::vector<block_share> shares(blocks_);
+  for (std::uint32_t block = 0; block < blocks_; ++block) {
+    shares[block] = share_of(o_, block, blocks_);
+    shares[block].chunks = 0;
+  }
+  deal(shares, false);
+}
+
+void decode_program_plan::need(std::uint32_t columns, std::uint32_t work_bytes) {
+  std::uint32_t& most = work_bytes_.at(columns - 1);
+  most = std::max(most, work_bytes);
 }
 
 /// The norm before this phase fetches its weights; before the first, the beginning does.
 void decode_program_plan::fetch_norm(const float* weights) {
+  const auto index = static_cast<std::uint32_t>(phases_.size()) - 1;
   phases_[norm_at_].next_norm = weights;
+  phases_[norm_at_].next_norm_at = index;
   phases_.back().norms = true;
   phases_.back().norm_round = norms_++;
-  norm_at_ = static_cast<std::uint32_t>(phases_.size()) - 1;
+  norm_at_ = index;
 }
 
 void decode_program_plan::add_begin(const packed_matmul_args& o, std::uint64_t* out) {
   o_ = o;
   add(kernels::phase_kind::begin, nullptr, out);
-  give_rows(0);
+  give_rows();
   const std::uint32_t tiles = (o.w[0].row_tiles() + blocks_ - 1) / blocks_;
   taken_ = taken_ && o.matrices == 1 && tiles * kernels::tile_rows <= kernels::terms_ahead;
 }
 
 void decode_program_plan::add_matmul(const packed_matmul_args& args, const std::uint64_t* in,
                                      std::uint64_t* out) {
+  add_product(args, in, out, columns_);
+}
+
+void decode_program_plan::add_product(const packed_matmul_args& args, const std::uint64_t* in,
+                                      std::uint64_t* out, std::uint32_t columns_most) {
   const bool of_experts = args.experts != nullptr;
   const auto index = static_cast<std::uint32_t>(phases_.size());
   kernels::decode_phase& phase = add(kernels::phase_kind::matmul, in, out);
   phase.matmul = args;
   phase.chunks = kernels::divider::by(args.w[0].chunks());
+  phase.quads = kernels::divider::by(std::max(1U, args.w[0].cols / 4));
   for (std::uint32_t i = 0; i < args.matrices; ++i) {
     const kernels::unit_layout unit = kernels::layout_of(args.w[i].format);
     phase.tile_bytes[i] = static_cast<std::uint32_t>(args.w[i].tile_bytes());
     phase.chunk_bytes[i] = unit.bytes() * (kernels::chunk_cols / unit.cols);
-    chunk_bytes_ = std::max(chunk_bytes_, phase.chunk_bytes[i]);
+    for (std::uint32_t columns = 1; columns <= columns_most; ++columns) {
+      std::uint32_t& most = chunk_bytes_.at(columns - 1);
+      most = std::max(most, phase.chunk_bytes[i]);
+    }
   }
   if (of_experts) {
     phase.chooses = index > 0 && phases_[index - 1].kind == kernels::phase_kind::route;
@@ -98,19 +152,22 @@ void decode_program_plan::add_matmul(const packed_matmul_args& args, const std::
   taken_ = taken_ && args.w[0].cols % 4 == 0 && args.x_stride % 4 == 0 && args.act_stride % 2 == 0;
   if (args.output == kernels::matmul_output::add)
     taken_ = taken_ && args.matrices == 1 && args.w[0].rows == o_.w[0].rows;
-  const std::uint32_t items = of_experts ? args.columns : 1;
-  taken_ = taken_ && items <= blocks_;
-  const std::uint32_t parts = std::max(1U, blocks_ / items);
-  std::uint32_t most = 0;
-  for (std::uint32_t item = 0; item < items; ++item) {
-    for (std::uint32_t part = 0; part < parts && item * parts + part < blocks_; ++part) {
-      block_share share = share_of(args, part, parts);
-      share.item = item;
-      most = std::max(most, share.chunks);
-      shares_[std::size_t{index} * blocks_ + item * parts + part] = share;
+  taken_ = taken_ && (!of_experts || args.columns <= blocks_);
+  std::vector<block_share> shares;
+  for (std::uint32_t columns = 1; columns <= columns_most; ++columns) {
+    if (of_experts || columns == 1) {
+      const std::uint32_t items = of_experts ? args.columns * columns : 1;
+      const std::vector<block_share> row = shares_of(args, items, blocks_);
+      shares.insert(shares.end(), row.begin(), row.end());
     }
+    const auto most =
+        std::max_element(shares.end() - static_cast<std::ptrdiff_t>(blocks_), shares.end(),
+                         [](const block_share& a, const block_share& b) { return a.chunks < b.chunks; });
+    need(columns, kernels::matmul_work_bytes(args, columns, most->chunks));
+    if (columns > 1 && args.norm_x != nullptr && !of_experts)
+      need(columns, kernels::norm_work_bytes(args.w[0].cols, columns));
   }
-  work_bytes_ = std::max(work_bytes_, kernels::matmul_work_bytes(phase.matmul, most));
+  deal(shares, of_experts);
 }
 
 void decode_program_plan::add_attention(const kernels::decode_attention_args& args, const std::uint64_t* in,
@@ -118,16 +175,18 @@ void decode_program_plan::add_attention(const kernels::decode_attention_args& ar
   const kernels::attention_args_paged& a = args.attend;
   kernels::decode_phase& phase = add(kernels::phase_kind::attention, in, out);
   phase.attention = args;
-  phase.page_workers = kernels::decode_page_workers(a, blocks_);
-  const std::size_t first_share = shares_.size() - blocks_;
-  phase.attention_items = kernels::decode_items(a, phase.page_workers);
+  phase.page_workers = kernels::decode_page_workers(a, 1, blocks_);
+  phase.attention_items = kernels::decode_items(a, 1, phase.page_workers);
+  std::vector<block_share> shares(blocks_);
   for (std::uint32_t item = 0; item < std::min(blocks_, phase.attention_items); ++item)
-    shares_[first_share + item].attention = kernels::attention_share_of(a, item);
+    shares[item].attention = kernels::attention_share_of(a, 1, item);
+  deal(shares, false);
   taken_ = taken_ && a.width % 2 == 0 && a.cache.key_type == engine::kv_type::f16 &&
            a.cache.value_type == engine::kv_type::f16 &&
            (padded_head_width_ == 0 || padded_head_width_ == a.padded_width);
   padded_head_width_ = a.padded_width;
-  work_bytes_ = std::max(work_bytes_, kernels::attention_work_bytes(a.padded_width));
+  for (std::uint32_t columns = 1; columns <= columns_; ++columns)
+    need(columns, kernels::attention_work_bytes(a.padded_width));
 }
 
 void decode_program_plan::add_route(const kernels::route_args& args, const std::uint64_t* in,
@@ -137,16 +196,19 @@ void decode_program_plan::add_route(const kernels::route_args& args, const std::
   phase.route_round = routes_++;
   taken_ = taken_ && args.width == width() && (experts_ == 0 || experts_ == args.experts);
   experts_ = args.experts;
+  experts_used_ = std::max(experts_used_, args.used);
   fetch_norm(args.norm_weight);
   phases_[router_at_].next_router = args.router;
   router_at_ = norm_at_;
-  work_bytes_ = std::max(work_bytes_, kernels::route_work_bytes(args.width));
+  for (std::uint32_t columns = 1; columns <= columns_; ++columns)
+    need(columns, kernels::route_work_bytes(args.width, columns));
+  deal(std::vector<block_share>(blocks_), false);
 }
 
 void decode_program_plan::add_combine(const kernels::combine_experts_args& args, const std::uint64_t* in,
                                       std::uint64_t* out) {
   add(kernels::phase_kind::combine, in, out).combine = args;
-  give_rows(static_cast<std::uint32_t>(phases_.size()) - 1);
+  give_rows();
 }
 
 bool decode_program_plan::add_head(const packed_matmul_args& args, const std::uint64_t* in) {
@@ -169,7 +231,7 @@ bool decode_program_plan::add_head(const packed_matmul_args& args, const std::ui
   };
   decode_program_plan with = *this;
   for (std::uint32_t part = 0; part < parts && parts <= head_parts_max; ++part) {
-    with.add_matmul(part_of(part), in, nullptr);
+    with.add_product(part_of(part), in, nullptr, 1);
     with.phases_.back().keeps_input = part > 0;
   }
   if (parts > head_parts_max || !with.fits()) return false;
@@ -177,8 +239,14 @@ bool decode_program_plan::add_head(const packed_matmul_args& args, const std::ui
   return true;
 }
 
-bool decode_program_plan::fits() const noexcept {
-  return taken_ && !phases_.empty() && kernels::stream_bytes(work_bytes() + row_bytes()) >= chunk_bytes_;
+bool decode_program_plan::fits(std::uint32_t columns) const {
+  if (!taken_ || phases_.empty() || columns > columns_) return false;
+  if (kernels::stream_bytes(work_bytes(columns) + kept_bytes(columns)) < chunk_bytes_.at(columns - 1))
+    return false;
+  if (columns == 1) return true;
+  const std::uint32_t rows = (o_.w[0].row_tiles() + blocks_ - 1) / blocks_ * kernels::tile_rows;
+  return columns * rows <= kernels::terms_ahead && columns * experts_used_ <= std::min(pairs_best, blocks_) &&
+         (experts_ <= blocks_ || kernels::norm_columns(width(), columns) == columns);
 }
 
 }  // namespace orcd::gpu

@@ -1,8 +1,9 @@
 // The static work tables of a decode step in one kernel (kernels/decode_program.hpp): its phases in order,
-// and of each product which row tiles every block multiplies. Pure; made once, before READY. Any thread.
-// Source: issue 4, performance notes 4.3.
+// and of each product which row tiles every block multiplies, for one column and for as many as fit. Pure;
+// made once, before READY. Any thread. Source: issue 4, performance notes 4.3.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -15,14 +16,23 @@ namespace orcd::gpu {
 inline constexpr std::uint32_t head_parts_max = 16;
 inline constexpr std::uint32_t head_sums_max = 24 * 1024;  ///< bytes a block, of a part
 
+/// Pairs of a column and an expert up to which one kernel is the faster way (measured on an H200): each reads
+/// its expert's weights alone, where more columns have some in common.
+inline constexpr std::uint32_t pairs_best = 12;
+
 /// Phases of a step of a model, at most.
 [[nodiscard]] inline std::uint64_t phases_max(const engine::model_spec& spec) noexcept {
   return 1 + spec.layers.size() * (spec.experts > 0 ? 7 : 5) + head_parts_max;
 }
 
+/// Rows of shares that a model needs, at most: layers of equal shapes have the same.
+[[nodiscard]] std::uint64_t share_rows_max(const engine::model_spec& spec, std::uint32_t columns);
+
 class decode_program_plan {
  public:
-  explicit decode_program_plan(std::uint32_t blocks) : blocks_(blocks) {}
+  /// For steps of up to `columns` columns.
+  explicit decode_program_plan(std::uint32_t blocks, std::uint32_t columns = 1)
+      : blocks_(blocks), columns_(columns) {}
 
   // `in` and `out` are device memory: the flagged words that the phase before writes and that this one does.
 
@@ -35,46 +45,58 @@ class decode_program_plan {
   /// The two products after it are of the experts that it chooses; the first takes its norm.
   void add_route(const kernels::route_args& args, const std::uint64_t* in, std::uint64_t* out);
   void add_combine(const kernels::combine_experts_args& args, const std::uint64_t* in, std::uint64_t* out);
-  /// Last: the product of the residual stream's norm, `in`, that gives the logits. False, and nothing added,
-  /// where it has no room beside the rest.
+  /// Last: the product of the residual stream's norm, `in`, that gives the logits; for steps of one column.
+  /// False, and nothing added, where it has no room beside the rest.
   [[nodiscard]] bool add_head(const kernels::packed_matmul_args& args, const std::uint64_t* in);
 
-  /// Whether the kernel takes all of it: f16 caches, heads of one width, no more chosen experts than blocks,
-  /// and shared memory for the widest phase.
-  [[nodiscard]] bool fits() const noexcept;
+  /// Whether the kernel takes steps of so many columns: f16 caches, heads of one width, no more chosen
+  /// experts than blocks, and shared memory for the widest phase.
+  [[nodiscard]] bool fits(std::uint32_t columns = 1) const;
 
   [[nodiscard]] const std::vector<kernels::decode_phase>& phases() const noexcept { return phases_; }
-  /// [phases][blocks]
+  /// [rows][blocks]
   [[nodiscard]] const std::vector<kernels::block_share>& shares() const noexcept { return shares_; }
+  /// Of a phase.
+  [[nodiscard]] const kernels::share_row& row_of(std::uint32_t phase) const { return rows_.at(phase); }
   /// Shared memory that the widest phase needs beside its weights, a multiple of 128.
-  [[nodiscard]] std::uint32_t work_bytes() const noexcept { return (work_bytes_ + 127) / 128 * 128; }
-
-  /// Shared memory of the rows fetched ahead, a multiple of 128.
-  [[nodiscard]] std::uint32_t row_bytes() const noexcept {
-    return ((experts_ > 0 ? 2 : 1) * kernels::row_bytes(width()) + 127) / 128 * 128;
+  [[nodiscard]] std::uint32_t work_bytes(std::uint32_t columns = 1) const {
+    return (work_bytes_.at(columns - 1) + 127) / 128 * 128;
+  }
+  /// Shared memory of what stays from phase to phase, a multiple of 128.
+  [[nodiscard]] std::uint32_t kept_bytes(std::uint32_t columns = 1) const noexcept {
+    return kernels::kept_bytes(width(), experts_ > 0, columns);
   }
   [[nodiscard]] std::uint32_t width() const noexcept { return o_.w[0].rows; }
   [[nodiscard]] std::uint32_t experts() const noexcept { return experts_; }
   [[nodiscard]] std::uint32_t padded_head_width() const noexcept { return padded_head_width_; }
 
-  /// Device bytes that hold phases, then shares, of at most so many phases.
-  [[nodiscard]] static std::uint64_t bytes(std::uint64_t phases, std::uint32_t blocks) noexcept {
-    return phases * (sizeof(kernels::decode_phase) + blocks * sizeof(kernels::block_share));
+  /// Device bytes that hold so many phases, then so many rows of shares.
+  [[nodiscard]] static std::uint64_t bytes(std::uint64_t phases, std::uint64_t rows,
+                                           std::uint32_t blocks) noexcept {
+    return phases * sizeof(kernels::decode_phase) + rows * blocks * sizeof(kernels::block_share);
   }
 
  private:
+  /// For steps of up to `columns_most` columns.
+  void add_product(const kernels::packed_matmul_args& args, const std::uint64_t* in, std::uint64_t* out,
+                   std::uint32_t columns_most);
   kernels::decode_phase& add(kernels::phase_kind kind, const std::uint64_t* in, std::uint64_t* out);
-  void give_rows(std::uint32_t phase);
+  /// The shares of the last phase, [1 or columns][blocks].
+  void deal(const std::vector<kernels::block_share>& shares, bool by_columns);
+  void give_rows();
+  void need(std::uint32_t columns, std::uint32_t work_bytes);
   void fetch_norm(const float* weights);
 
-  std::uint32_t blocks_;
+  std::uint32_t blocks_, columns_;
   kernels::packed_matmul_args o_;  ///< its rows are the residual stream's
   std::vector<kernels::decode_phase> phases_;
+  std::vector<kernels::share_row> rows_;  ///< of each phase
   std::vector<kernels::block_share> shares_;
-  std::uint32_t work_bytes_ = 0;
-  std::uint32_t chunk_bytes_ = 0;  ///< the largest
+  std::array<std::uint32_t, kernels::program_columns_max> work_bytes_{};   ///< of a step of so many columns
+  std::array<std::uint32_t, kernels::program_columns_max> chunk_bytes_{};  ///< the largest
   bool taken_ = true;
   std::uint32_t experts_ = 0;
+  std::uint32_t experts_used_ = 0;
   std::uint32_t padded_head_width_ = 0;
   std::uint32_t norms_ = 0;       ///< phases with a norm so far
   std::uint32_t routes_ = 0;      ///< routes so far

@@ -15,22 +15,29 @@ __device__ inline void sync_row_threads() {
   asm volatile("bar.sync 1, %0;" ::"n"(row_threads) : "memory");
 }
 
-/// Sum of one value of each of the block's first row_threads threads, in a fixed tree; every thread that
-/// `sync` synchronizes gets it. `scratch` [8] is shared memory; ends with those threads synchronized.
-template <class Sync>
-__device__ __forceinline__ float block_sum(float v, float* scratch, Sync sync) {
+/// Sum of a value of each lane, in a fixed tree.
+__device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, offset);
-  if (threadIdx.x % 32 == 0 && threadIdx.x < row_threads) scratch[threadIdx.x / 32] = v;
-  sync();
+  return v;
+}
+/// Sum of the sums of the warps of row_threads threads, left to right.
+__device__ __forceinline__ float sum_of_warps(const float* sums) {
   float sum = 0.0F;
 #pragma unroll
-  for (int w = 0; w < 8; ++w) sum += scratch[w];
-  sync();  // scratch may be written again
+  for (std::uint32_t w = 0; w < row_threads / 32; ++w) sum += sums[w];
   return sum;
 }
+
+/// Sum of one value of each of the block's first row_threads threads, in a fixed tree; every thread gets it.
+/// `scratch` [8] is shared memory; ends synchronized.
 __device__ inline float block_sum(float v, float* scratch) {
-  return block_sum(v, scratch, [] { __syncthreads(); });
+  v = warp_sum(v);
+  if (threadIdx.x % 32 == 0 && threadIdx.x < row_threads) scratch[threadIdx.x / 32] = v;
+  __syncthreads();
+  const float sum = sum_of_warps(scratch);
+  __syncthreads();  // scratch may be written again
+  return sum;
 }
 
 /// 1 / sqrt(mean(x^2) + eps) of n values with this sum of squares.

@@ -64,17 +64,16 @@ struct flagged_one {
   }
 };
 
-/// Loads words[k] from `from` + k * stride until all carry the flag.
-template <std::uint32_t Count, class Words>
-__device__ __forceinline__ void await(Words (&words)[Count], const std::uint64_t* from, std::uint32_t stride,
-                                      std::uint32_t flag) {
+/// Loads words[k] from place(k) until all carry the flag.
+template <std::uint32_t Count, class Words, class Place>
+__device__ __forceinline__ void await(Words (&words)[Count], std::uint32_t flag, Place place) {
   std::uint64_t since = 0;
   for (std::uint32_t polls = 1;; ++polls) {
     bool all = true;
 #pragma unroll
     for (std::uint32_t k = 0; k < Count; ++k) {
       if (words[k].has(flag)) continue;
-      words[k].load(from + k * stride);
+      words[k].load(place(k));
       all = false;
     }
     if (all) return;
@@ -89,21 +88,21 @@ __device__ __forceinline__ void await(Words (&words)[Count], const std::uint64_t
 __device__ __forceinline__ std::uint32_t read_flagged(const std::uint64_t* from, std::uint32_t flag) {
   flagged_one v[1];
   v[0].load(from);
-  await(v, from, 0, flag);
+  await(v, flag, [&](std::uint32_t) { return from; });
   return v[0].data();
 }
 
-/// words[k] = those at `from` + k * stride for k < inside, cleared ones past them.
-template <std::uint32_t Count, class Words>
-__device__ __forceinline__ void gather(Words (&words)[Count], const std::uint64_t* from, std::uint32_t stride,
-                                       std::uint32_t inside, std::uint32_t flag) {
+/// words[k] = those at place(k) for k < inside, cleared ones past them.
+template <std::uint32_t Count, class Words, class Place>
+__device__ __forceinline__ void gather(Words (&words)[Count], std::uint32_t inside, std::uint32_t flag,
+                                       Place place) {
 #pragma unroll
   for (std::uint32_t k = 0; k < Count; ++k) words[k].clear(flag);
 #pragma unroll
   for (std::uint32_t k = 0; k < Count; ++k) {
-    if (k < inside) words[k].load(from + k * stride);
+    if (k < inside) words[k].load(place(k));
   }
-  await(words, from, stride, flag);
+  await(words, flag, place);
 }
 
 /// v[k] = float thread + k * Threads of `count`, 0 past them.
@@ -111,20 +110,22 @@ template <std::uint32_t Threads, std::uint32_t Values>
 __device__ __forceinline__ void gather_floats(const std::uint64_t* from, std::uint32_t count,
                                               std::uint32_t flag, std::uint32_t thread, float (&v)[Values]) {
   flagged_one words[Values];
-  gather(words, from + thread, Threads, thread < count ? (count - thread + Threads - 1) / Threads : 0, flag);
+  gather(words, thread < count ? (count - thread + Threads - 1) / Threads : 0, flag,
+         [&](std::uint32_t k) { return from + thread + k * Threads; });
 #pragma unroll
   for (std::uint32_t k = 0; k < Values; ++k) v[k] = __uint_as_float(words[k].data());
 }
 
 /// Thread `thread` of `Threads` calls store(i, words) for its part of `count` pairs of words, `AtOnce` at a
-/// time.
-template <std::uint32_t Threads, std::uint32_t AtOnce, class Store>
-__device__ __forceinline__ void gather_pairs(const std::uint64_t* from, std::uint32_t count,
-                                             std::uint32_t flag, std::uint32_t thread, Store store) {
+/// time; pair i is at place(i).
+template <std::uint32_t Threads, std::uint32_t AtOnce, class Place, class Store>
+__device__ __forceinline__ void gather_pairs(std::uint32_t count, std::uint32_t flag, std::uint32_t thread,
+                                             Place place, Store store) {
 #pragma unroll 1
   for (std::uint32_t first = thread; first < count; first += AtOnce * Threads) {
     flagged_two words[AtOnce];
-    gather(words, from + 2 * first, 2 * Threads, min(AtOnce, (count - first + Threads - 1) / Threads), flag);
+    gather(words, min(AtOnce, (count - first + Threads - 1) / Threads), flag,
+           [&](std::uint32_t k) { return place(first + k * Threads); });
 #pragma unroll
     for (std::uint32_t k = 0; k < AtOnce; ++k) {
       if (first + k * Threads < count) store(first + k * Threads, words[k]);

@@ -29,7 +29,7 @@ template <std::uint32_t W, kv_type K, kv_type V>
 int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
   const attention_args_paged& a = args.attend;
   // Short contexts leave most workers idle.
-  const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads, decode_page_workers(a, 264));
+  const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads, decode_page_workers(a, a.columns, 264));
   return launch_dependent(decode_kernel<W, K, V>, grid, dim3(row_threads), 0, stream, args);
 }
 

@@ -104,11 +104,12 @@ inline constexpr std::uint32_t decode_heads = 8;
 /// Workers that share a tile's pages: enough to spread a long context over `blocks` blocks, no more than
 /// pages.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t decode_page_workers(const attention_args_paged& a,
+                                                                  std::uint32_t columns,
                                                                   std::uint32_t blocks) noexcept {
   const std::uint32_t window_pages = (a.window + page_positions - 2) / page_positions + 1;
   const std::uint32_t pages =
       a.window == 0 || window_pages > a.cache.pages_per_slot ? a.cache.pages_per_slot : window_pages;
-  const std::uint32_t wanted = blocks / (a.columns * decode_head_tiles(a) * a.kv_heads);
+  const std::uint32_t wanted = blocks / (columns * decode_head_tiles(a) * a.kv_heads);
   return wanted == 0 ? 1 : wanted < pages ? wanted : pages;
 }
 /// Columns of different sequences; a block has up to eight heads of a kv head and some of the pages. The last

@@ -1,5 +1,5 @@
 // What a block of a decode program has: its shared memory, its place in the phases, and how it gets what they
-// need. Included by decode_program.cu alone.
+// need. Part of decode_program.cu.
 #pragma once
 
 #include "kernels/decode_program.hpp"
@@ -20,14 +20,14 @@ struct program_header {
   stream_state stream;
   std::uint64_t norm_barrier;    ///< of the next norm's weights
   std::uint64_t router_barrier;  ///< of the router's row
-  step_column step;
-  const float* turned;  ///< whose turns these are: the table's inverse frequencies
-  float2 turns[head_width_max / 2];
+  step_column steps[program_columns_max];
+  const float* turned;               ///< whose turns are known: the table's inverse frequencies
+  float2 turns[head_width_max / 2];  ///< of the only column
   result_terms terms[terms_ahead];
   std::uint32_t targets[terms_ahead];  ///< of the block's outputs: target_of()
-  float residual[terms_ahead];         ///< the block's own rows
-  float scratch[row_threads / 32];
-  float expert_weights[experts_used_max];
+  float residual[terms_ahead];         ///< the block's own rows, of one column after the other
+  float scratch[program_columns_max * row_threads / 32];
+  float expert_weights[program_columns_max * experts_used_max];
 };
 static_assert(sizeof(program_header) <= program_header_bytes);
 
@@ -55,25 +55,32 @@ struct walk {
   ring_reader reader{threadIdx.x / 32};
 };
 
-/// One instant of a phase, where `Stamps` are taken.
+/// One instant of a phase, where `Stamps` are taken if there is a place for them.
 template <bool Stamps>
 __device__ __forceinline__ void stamp(const decode_program& program, std::uint32_t phase,
                                       std::uint32_t instant) {
-  if (!Stamps || threadIdx.x != 0) return;
+  if (!Stamps || threadIdx.x != 0 || program.stamps == nullptr) return;
   program.stamps[(static_cast<std::uint64_t>(blockIdx.x) * program.count + phase) * phase_stamps + instant] =
       clock_ns();
 }
 
+/// Columns of the step, of which this kernel takes at most `Most`.
+template <std::uint32_t Most>
+__device__ __forceinline__ std::uint32_t columns_of(const decode_program& program) {
+  return Most == 1 ? 1 : program.columns;
+}
+
 /// One thread: copies a phase and the block's share to its slot, which is free.
-__device__ __forceinline__ void fetch_phase(const decode_program& program, std::uint32_t index) {
+__device__ __forceinline__ void fetch_phase(const decode_program& program, std::uint32_t index,
+                                            share_row row) {
   if (index >= program.count) return;
   phase_slot& slot = header().stream.slots[index % phase_slots];
   const std::uint32_t barrier = shared_address_of(&header().stream.slot_barriers[index % phase_slots]);
   barrier_expect(barrier, sizeof(decode_phase) + sizeof(block_share));
   bulk_copy(shared_address_of(&slot.phase), program.phases + index, sizeof(decode_phase), barrier);
   bulk_copy(shared_address_of(&slot.share),
-            program.shares + static_cast<std::uint64_t>(index) * program.blocks + blockIdx.x,
-            sizeof(block_share), barrier);
+            program.shares + row.of(program.columns) * program.blocks + blockIdx.x, sizeof(block_share),
+            barrier);
 }
 
 /// One warp: gives the slot of a phase that the workers have left to a later one, once the loader has left it
@@ -84,15 +91,15 @@ __device__ __forceinline__ void replace_phase(const decode_program& program, std
   while (lane < program_warps && read_volatile(header().stream.left[lane]) <= phase) {
   }
   __syncwarp();
-  if (lane == 0) fetch_phase(program, phase + phase_slots);
+  if (lane == 0) fetch_phase(program, phase + phase_slots, slot_of(phase).phase.later);
 }
 
 __device__ __forceinline__ std::byte* ring_memory(const decode_program& program) {
-  return work_memory() + program.work_bytes + program.row_bytes;
+  return work_memory() + program.work_bytes + program.kept_bytes;
 }
 /// Of one worker.
 __device__ __forceinline__ std::uint32_t ring_bytes(const decode_program& program) {
-  return stream_bytes(program.work_bytes + program.row_bytes);
+  return stream_bytes(program.work_bytes + program.kept_bytes);
 }
 
 /// Where rows are that were fetched ahead.
@@ -101,6 +108,14 @@ __device__ __forceinline__ float* next_norm(const decode_program& program) {
 }
 __device__ __forceinline__ float* next_router(const decode_program& program) {
   return reinterpret_cast<float*>(work_memory() + program.work_bytes + row_bytes(program.width));
+}
+/// How far a column's pairs are turned.
+template <std::uint32_t Most>
+__device__ __forceinline__ float2* turns_of(const decode_program& program, std::uint32_t column) {
+  if constexpr (Most == 1) return header().turns;
+  auto* const all = reinterpret_cast<float2*>(reinterpret_cast<std::byte*>(next_norm(program)) +
+                                              (program.experts > 0 ? 2 : 1) * row_bytes(program.width));
+  return all + column * (head_width_max / 2);
 }
 
 /// One thread: fetches a row that no kernel writes to memory that nobody uses any more.
@@ -119,7 +134,7 @@ __device__ __forceinline__ void wait_for_row(std::uint64_t& barrier, std::uint32
 /// One thread, after a phase but before its slot is given away: the rows of phases to come, into memory of
 /// those that have passed.
 __device__ __forceinline__ void fetch_next_rows(const decode_program& program, const decode_phase& phase) {
-  if (phase.next_norm != nullptr)
+  if (phase.next_norm != nullptr && phase.next_norm_at < program.count)
     fetch_row(next_norm(program), phase.next_norm, program.width, header().norm_barrier);
   if (phase.next_router != nullptr && blockIdx.x < program.experts)
     fetch_row(next_router(program),
@@ -127,7 +142,13 @@ __device__ __forceinline__ void fetch_next_rows(const decode_program& program, c
               header().router_barrier);
 }
 
-/// norm_of with `Values` values of a thread in registers: all of them, or a wider row is read twice.
+/// One warp: the sum of its lanes' squares, where the scale of its row is found, if it is one of `units`.
+__device__ __forceinline__ void keep_sum(float squares, std::uint32_t unit, std::uint32_t units) {
+  squares = warp_sum(squares);
+  if (threadIdx.x % 32 == 0 && unit < units) header().scratch[unit] = squares;
+}
+
+/// norm_of_one with `Values` values of a thread in registers: all of them, or a wider row is read twice.
 template <std::uint32_t Values, bool All, class Store>
 __device__ __forceinline__ void norm_by(const decode_program& program, const std::uint64_t* x, float eps,
                                         const walk& w, Store store) {
@@ -148,7 +169,9 @@ __device__ __forceinline__ void norm_by(const decode_program& program, const std
 #pragma unroll
     for (std::uint32_t k = 0; k < Values; ++k) squares = fmaf(v[k], v[k], squares);
   });
-  const float scale = rms_scale(block_sum(squares, header().scratch, [] { sync_workers(); }), n, eps);
+  keep_sum(squares, threadIdx.x / 32, norm_units);
+  sync_workers();
+  const float scale = rms_scale(sum_of_warps(header().scratch), n, eps);
   wait_for_row(header().norm_barrier, slot_of(w.phase).phase.norm_round);
   const float* const weights = next_norm(program);
   parts([&](std::uint32_t first) {
@@ -156,16 +179,15 @@ __device__ __forceinline__ void norm_by(const decode_program& program, const std
 #pragma unroll
     for (std::uint32_t k = 0; k < Values; ++k) {
       const std::uint32_t i = first + k * row_threads;
-      if (i < n) store(i, __fmul_rn(__fmul_rn(v[k], scale), weights[i]));
+      if (i < n) store(0, i, __fmul_rn(__fmul_rn(v[k], scale), weights[i]));
     }
   });
 }
 
-/// norm_row() of the residual stream, bit for bit: each of row_threads threads asks for the values that it
-/// sums. Calls store(i, value) for i < n. Not synchronized at the end.
+/// Of one column: each of row_threads threads asks for the values that it sums.
 template <class Store>
-__device__ __forceinline__ void norm_of(const decode_program& program, const std::uint64_t* x, float eps,
-                                        const walk& w, Store store) {
+__device__ __forceinline__ void norm_of_one(const decode_program& program, const std::uint64_t* x, float eps,
+                                            const walk& w, Store store) {
   if (program.width <= 4 * row_threads)
     norm_by<4, true>(program, x, eps, w, store);
   else if (program.width <= 12 * row_threads)
@@ -174,17 +196,81 @@ __device__ __forceinline__ void norm_of(const decode_program& program, const std
     norm_by<8, false>(program, x, eps, w, store);
 }
 
-/// f16 values of the phase before, and zeros up to `padded`, which is a multiple of 64. Not synchronized at
-/// the end.
-__device__ __forceinline__ void stage_halfs(const std::uint64_t* from, std::uint32_t n, std::uint32_t padded,
-                                            std::uint32_t flag, __half* x) {
+/// Columns from `first` on.
+struct column_range {
+  std::uint32_t first;
+  std::uint32_t count;
+};
+
+/// norm_row() of columns of the residual stream, bit for bit. Calls store(column, i, value) for i < width;
+/// `staged` has room for a row of each of norm_columns() columns. Not synchronized at the end, which must
+/// come before the next.
+template <std::uint32_t Most, class Store>
+__device__ __forceinline__ void norm_of(const decode_program& program, const std::uint64_t* x, float eps,
+                                        const walk& w, column_range columns, float* staged, Store store) {
+  if constexpr (Most == 1) return norm_of_one(program, x, eps, w, store);
+  const std::uint32_t n = program.width;
+  const std::uint32_t at_once = norm_columns(n, columns.count);
+  wait_for_row(header().norm_barrier, slot_of(w.phase).phase.norm_round);
+  // The warps that sum a row are units, of one column after the other.
+  const auto units = [](std::uint32_t count, auto of_unit) {
+#pragma unroll 1
+    for (std::uint32_t unit = threadIdx.x / 32; unit < count * norm_units; unit += program_warps)
+      of_unit(unit, unit / norm_units, unit % norm_units * 32 + threadIdx.x % 32);
+  };
+#pragma unroll 1
+  for (std::uint32_t done = 0; done < columns.count; done += at_once) {
+    const std::uint32_t first = columns.first + done;
+    const std::uint32_t count = min(at_once, columns.count - done);
+    gather_pairs<worker_threads, 7>(
+        count * n / 2, w.flag, threadIdx.x, [&](std::uint32_t i) { return x + first * n + 2 * i; },
+        [&](std::uint32_t i, const flagged_two& v) {
+          reinterpret_cast<float2*>(staged)[i] = {__uint_as_float(v.data(0)), __uint_as_float(v.data(1))};
+        });
+    sync_workers();
+    units(count, [&](std::uint32_t unit, std::uint32_t column, std::uint32_t thread) {
+      float squares = 0.0F;
+#pragma unroll 4
+      for (std::uint32_t i = thread; i < n; i += row_threads)
+        squares = fmaf(staged[column * n + i], staged[column * n + i], squares);
+      keep_sum(squares, unit, count * norm_units);
+    });
+    sync_workers();
+    units(count, [&](std::uint32_t, std::uint32_t column, std::uint32_t thread) {
+      const float scale = rms_scale(sum_of_warps(header().scratch + column * norm_units), n, eps);
+#pragma unroll 4
+      for (std::uint32_t i = thread; i < n; i += row_threads)
+        store(first + column, i, __fmul_rn(__fmul_rn(staged[column * n + i], scale), next_norm(program)[i]));
+    });
+    if (done + at_once < columns.count) sync_workers();
+  }
+}
+
+/// f16 values of the phase before, `n` of each column, and zeros up to `padded`, which is a multiple of 64.
+/// `stride` words and `x_stride` halfs lie between columns; `quads` divides by n / 4. Not synchronized at the
+/// end.
+template <std::uint32_t Most>
+__device__ __forceinline__ void stage_halfs(const std::uint64_t* from, std::uint32_t stride, std::uint32_t n,
+                                            std::uint32_t padded, const divider& quads, std::uint32_t columns,
+                                            std::uint32_t flag, __half* x, std::uint32_t x_stride) {
   auto* const to = reinterpret_cast<uint2*>(x);
-  const auto store = [&](std::uint32_t i, const flagged_two& v) { to[i] = {v.data(0), v.data(1)}; };
-  if (n / 4 <= 4 * worker_threads)
-    gather_pairs<worker_threads, 4>(from, n / 4, flag, threadIdx.x, store);
+  const auto column_of = [&](std::uint32_t i) { return Most == 1 ? 0 : quads.quotient(i); };
+  const auto place = [&](std::uint32_t i) {
+    const std::uint32_t column = column_of(i);
+    return from + column * stride + 2 * (i - column * (n / 4));
+  };
+  const auto store = [&](std::uint32_t i, const flagged_two& v) {
+    const std::uint32_t column = column_of(i);
+    to[column * (x_stride / 4) + i - column * (n / 4)] = {v.data(0), v.data(1)};
+  };
+  if (Most == 1 && n / 4 <= 4 * worker_threads)
+    gather_pairs<worker_threads, 4>(columns * (n / 4), flag, threadIdx.x, place, store);
   else
-    gather_pairs<worker_threads, 5>(from, n / 4, flag, threadIdx.x, store);
-  for (std::uint32_t i = n / 4 + threadIdx.x; i < padded / 4; i += worker_threads) to[i] = {0, 0};
+    gather_pairs<worker_threads, 5>(columns * (n / 4), flag, threadIdx.x, place, store);
+  for (std::uint32_t column = 0; column < columns; ++column) {
+    for (std::uint32_t i = n / 4 + threadIdx.x; i < padded / 4; i += worker_threads)
+      to[column * (x_stride / 4) + i] = {0, 0};
+  }
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 
 namespace orcd::kernels {
 
-inline constexpr std::uint32_t phase_slots = 8;    ///< phases known ahead, the current one included
 inline constexpr std::uint32_t stream_copies = 8;  ///< a ring's copies under way or in use, at most
 
 /// A phase in shared memory, with this block's share.
@@ -39,7 +38,7 @@ struct stream_state {
   std::uint32_t left[program_warps];  ///< phases that the loader is done with, for this worker
   std::uint32_t current;              ///< phase
   std::uint32_t known;                ///< the phase whose choice of experts is known
-  std::int32_t chosen[experts_used_max];
+  std::int32_t chosen[program_columns_max * experts_used_max];
   phase_slot slots[phase_slots];
 };
 
@@ -80,6 +79,7 @@ class ring_loader {
       return true;
     }
     const std::uint32_t read = read_volatile(state.read[worker_]);
+#pragma unroll 1
     for (; freed_ != read; ++freed_) free_ += state.spans[worker_][freed_ % stream_copies];
     if (sequence_ - read == stream_copies) return false;
     if (sequence_ == read) {
@@ -123,7 +123,8 @@ class ring_loader {
       p.tile_bytes = phase.tile_bytes[i];
       p.chunk_bytes = phase.chunk_bytes[i];
       p.format = w.format;
-      p.data = share.data[i] + expert * w.expert_stride - static_cast<std::uint64_t>(end) * p.tile_bytes;
+      const auto first = static_cast<std::int64_t>(share.first_tile[i]) - end;
+      p.data = w.data + expert * w.expert_stride + first * p.tile_bytes;
       end += share.tiles[i];
       p.end = end;
     }

@@ -1,5 +1,5 @@
-// A decode step as one kernel: it takes every family with f16 caches and without f32 weights, and gives the
-// bits that a step of many kernels gives, from the first position over several pages.
+// A decode step of one sequence or a few as one kernel: it takes every family with f16 caches and without f32
+// weights, and gives the bits that a step of many kernels gives, from the first position over several pages.
 #include <algorithm>
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -31,11 +31,42 @@ class planned_forward {
         weights_(gpu::upload_cuda_weights(model_, weights_arena_, {}, [](unsigned) {})),
         forward_(model_, weights_, extents, work_, cache_, stream_.get()) {}
 
-  [[nodiscard]] const kernels::decode_program& program() const { return forward_.program(); }
+  /// Phases of the kernel; 0 where it does not take the model.
+  [[nodiscard]] std::size_t phases() const {
+    return forward_.programs().empty() ? 0 : forward_.programs()[0].count;
+  }
+  [[nodiscard]] std::size_t columns() const { return forward_.programs().size(); }
+  /// The logits of a step of sequences that are all at this position.
+  std::vector<float> step(std::uint32_t columns, std::int32_t position) {
+    std::vector<kernels::step_column> steps;
+    for (std::uint32_t i = 0; i < columns; ++i)
+      steps.push_back({static_cast<std::int32_t>(7 * i + 3), position, static_cast<std::int32_t>(i)});
+    ORCD_CUDA(
+        cudaMemcpy(forward_.steps(), steps.data(), steps.size() * sizeof(steps[0]), cudaMemcpyHostToDevice));
+    forward_.decode(columns);
+    ORCD_CUDA(cudaStreamSynchronize(stream_.get()));
+    std::vector<float> logits(std::size_t{columns} * model_.spec.vocab);
+    ORCD_CUDA(
+        cudaMemcpy(logits.data(), forward_.logits(), logits.size() * sizeof(float), cudaMemcpyDeviceToHost));
+    return logits;
+  }
+  [[nodiscard]] std::uint32_t phases_counted() const { return state().phases; }
+  /// As if so many phases had passed.
+  void count_phases(std::uint32_t phases) {
+    kernels::program_state counted = state();
+    counted.phases = phases;
+    ORCD_CUDA(cudaMemcpy(forward_.programs()[0].state, &counted, sizeof(counted), cudaMemcpyHostToDevice));
+  }
   [[nodiscard]] std::size_t layers() const { return model_.spec.layers.size(); }
   [[nodiscard]] bool has_experts() const { return model_.spec.experts > 0; }
 
  private:
+  [[nodiscard]] kernels::program_state state() const {
+    kernels::program_state state;
+    ORCD_CUDA(cudaMemcpy(&state, forward_.programs()[0].state, sizeof(state), cudaMemcpyDeviceToHost));
+    return state;
+  }
+
   engine::gguf_file file_;
   engine::model model_;
   gpu::stream stream_;
@@ -52,13 +83,14 @@ BOOST_DATA_TEST_CASE(every_family_is_taken, data::make(shape_names), name) {
   const generated_model generated(name);
   const planned_forward taken(generated.path(), {1, generated_context, 512, {}});
   const std::size_t phases = 1 + taken.layers() * (taken.has_experts() ? 7 : 5) + 1;  // the output head's
-  BOOST_TEST(taken.program().count == (name == "llama" ? 0 : phases));  // f32: no room for a chunk
+  BOOST_TEST(taken.columns() == (name == "llama" ? 0U : 1U));
+  BOOST_TEST(taken.phases() == (name == "llama" ? 0 : phases));  // f32: no room for a chunk
   const planned_forward other_cache(
       generated.path(), {1, generated_context, 512, {engine::kv_type::q8_0, engine::kv_type::f16}});
-  BOOST_TEST(other_cache.program().count == 0U);
+  BOOST_TEST(other_cache.phases() == 0U);
   gpu::cuda_extents many{1, generated_context, 512, {}};
   many.one_kernel = false;
-  BOOST_TEST(planned_forward(generated.path(), many).program().count == 0U);
+  BOOST_TEST(planned_forward(generated.path(), many).phases() == 0U);
 }
 
 namespace {
@@ -83,10 +115,79 @@ BOOST_DATA_TEST_CASE(one_kernel_and_many_give_the_same_bits, data::make(shape_na
   compare_one_kernel_with_many(name, 600);
 }
 
+namespace {
+
+/// Steps of `columns` sequences at positions far from each other, in one kernel and in many.
+void compare_columns(const std::string& name, std::uint32_t columns, std::uint32_t steps) {
+  const generated_model generated(name);
+  BOOST_REQUIRE(planned_forward(generated.path(), {columns, generated_context, 512, {}}).columns() >=
+                columns);
+  auto one = generated.load({}, columns);
+  auto many = generated.load({.one_kernel = false}, columns);
+  std::minstd_rand random(columns);
+  std::vector<engine::token_id> tokens(std::size_t{columns} * 300);
+  for (auto& token : tokens) token = static_cast<engine::token_id>(random() % one.vocab());
+  const std::span<const engine::token_id> all(tokens);
+  for (std::uint32_t slot = 0; slot < columns; ++slot) {
+    const auto prompt = all.subspan(slot, slot == 0 ? 1 : 290 * slot);
+    BOOST_REQUIRE((one.run(slot, prompt) == many.run(slot, prompt)));
+  }
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    loaded_cuda_model::parts parts;
+    for (std::uint32_t slot = 0; slot < columns; ++slot)
+      parts.emplace_back((slot + step) % columns, all.subspan(random() % all.size(), 1));
+    one.append(parts);
+    many.append(parts);
+    for (std::uint32_t slot = 0; slot < columns; ++slot)
+      BOOST_REQUIRE_MESSAGE(one.logits(slot) == many.logits(slot), name << ": " << columns
+                                                                        << " columns, step " << step
+                                                                        << ": other bits in " << slot);
+  }
+}
+
+const std::vector<std::string> dense_names{"llama-no-f32", "qwen2", "phi3"};
+const std::vector<std::string> expert_names{"gpt-oss", "mixtral"};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(few_sequences_have_the_same_bits_in_one_kernel,
+                     data::make(dense_names) * data::make({2U, 3U, 5U, 8U}), name, columns) {
+  compare_columns(name, columns, 40);
+}
+
+BOOST_DATA_TEST_CASE(few_sequences_with_experts_have_the_same_bits_in_one_kernel,
+                     data::make(expert_names) * data::make({2U, 3U}), name, columns) {
+  compare_columns(name, columns, 40);
+}
+
+// Norms of a few columns at a time, and several items of attention for a block.
+BOOST_DATA_TEST_CASE(few_sequences_of_wide_shapes_have_the_same_bits, data::make({2U, 6U, 8U}), columns) {
+  compare_columns("phi3-wide", columns, 10);
+  compare_columns("many-heads", columns, 10);
+}
+
+// The words of columns that no step has written for long must not look new when counting begins anew.
+BOOST_AUTO_TEST_CASE(counting_begins_anew) {
+  const generated_model generated("qwen2");
+  const gpu::cuda_extents extents{3, generated_context, 512, {}};
+  planned_forward forward(generated.path(), extents);
+  planned_forward fresh(generated.path(), extents);
+  const auto compare = [&](std::uint32_t columns, std::int32_t position) {
+    BOOST_TEST((forward.step(columns, position) == fresh.step(columns, position)));
+  };
+  compare(3, 0);
+  forward.count_phases(kernels::counted_phases_max - 15);
+  compare(1, 1);
+  compare(3, 1);
+  BOOST_TEST(forward.phases_counted() < 1000U);
+  compare(2, 2);
+  compare(3, 3);
+}
+
 // How a norm is gathered depends on the width.
 BOOST_DATA_TEST_CASE(wide_residual_streams_have_the_same_bits, data::make(wide_shape_names), name) {
   const generated_model generated(name);
-  BOOST_TEST(planned_forward(generated.path(), {1, generated_context, 512, {}}).program().count > 0U);
+  BOOST_TEST(planned_forward(generated.path(), {1, generated_context, 512, {}}).phases() > 0U);
   compare_one_kernel_with_many(name, 40);
 }
 

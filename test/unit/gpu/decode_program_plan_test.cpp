@@ -50,8 +50,10 @@ packed_matmul_args gate_up(std::uint32_t rows, std::uint32_t cols) {
   return args;
 }
 
-std::vector<block_share> shares_of(const decode_program_plan& plan, std::size_t phase, std::uint32_t blocks) {
-  const auto first = plan.shares().begin() + static_cast<std::ptrdiff_t>(phase * blocks);
+std::vector<block_share> shares_of(const decode_program_plan& plan, std::uint32_t phase, std::uint32_t blocks,
+                                   std::uint32_t columns = 1) {
+  const std::size_t row = plan.row_of(phase).of(columns);
+  const auto first = plan.shares().begin() + static_cast<std::ptrdiff_t>(row * blocks);
   return {first, first + blocks};
 }
 
@@ -70,8 +72,6 @@ BOOST_DATA_TEST_CASE(every_row_tile_of_a_stack_is_one_block_s, data::make({1U, 7
     for (std::uint32_t m = 0; m < 3; ++m) {
       for (std::uint32_t t = 0; t < share.tiles[m]; ++t)
         BOOST_TEST(seen.emplace(m, share.first_tile[m] + t).second);
-      if (share.tiles[m] > 0)
-        BOOST_TEST(share.data[m] == qkv.w[m].data + share.first_tile[m] * qkv.w[m].tile_bytes());
       tiles += share.tiles[m];
     }
     BOOST_TEST(share.chunks == tiles * qkv.w[0].chunks());
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(rows_of_the_residual_stream_have_one_owner_in_every_phase) 
   plan.add_combine({.width = 2880, .used = 4, .columns = 1}, nullptr, nullptr);
   BOOST_TEST(plan.fits());
   const auto begin = shares_of(plan, 0, 132);
-  for (std::size_t phase = 1; phase < 4; ++phase) {
+  for (std::uint32_t phase = 1; phase < 4; ++phase) {
     const auto here = shares_of(plan, phase, 132);
     for (std::size_t b = 0; b < begin.size(); ++b) {
       BOOST_TEST(here[b].first_tile[0] == begin[b].first_tile[0]);
@@ -143,6 +143,110 @@ BOOST_AUTO_TEST_CASE(chosen_experts_share_the_blocks_and_wait_for_the_choice) {
   for (const std::uint32_t of_expert : tiles) BOOST_TEST(of_expert == 180U);
 }
 
+BOOST_AUTO_TEST_CASE(each_column_s_experts_have_blocks_of_their_own) {
+  constexpr std::uint32_t columns = 3;
+  decode_program_plan plan(132, kernels::program_columns_max);
+  plan.add_begin(output_product(2880), nullptr);
+  plan.add_route({.width = 2880, .experts = 32, .used = 4, .columns = 1}, nullptr, nullptr);
+  const std::int32_t chosen[4] = {};
+  packed_matmul_args up = gate_up(2880, 2880);
+  up.experts = chosen;
+  up.columns = 4;
+  plan.add_matmul(up, nullptr, nullptr);
+  for (std::uint32_t n = 1; n <= columns; ++n) {
+    BOOST_TEST(plan.fits(n));
+    std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
+    for (const block_share& share : shares_of(plan, 2, 132, n)) {
+      for (std::uint32_t t = 0; t < share.tiles[0]; ++t)
+        BOOST_TEST(seen.emplace(share.item, share.first_tile[0] + t).second);
+    }
+    BOOST_TEST(seen.size() == n * 4 * 180U);
+  }
+  BOOST_TEST(!plan.fits(columns + 1));  // more pairs than pairs_best
+}
+
+// The sums of eight columns of a head's part would fill shared memory, but it comes after the kernel.
+BOOST_AUTO_TEST_CASE(an_output_head_is_of_one_column) {
+  decode_program_plan plan(132, kernels::program_columns_max);
+  plan.add_begin(output_product(896), nullptr);
+  packed_matmul_args head = product({matrix(151'936, 896, packed_format::q8_0)});
+  float logits[1] = {};
+  head.out = logits;
+  BOOST_TEST_REQUIRE(plan.add_head(head, nullptr));
+  BOOST_TEST(plan.fits(kernels::program_columns_max));
+}
+
+// Three layers of phases that deal the same: one row each, and every slot knows the row that comes next.
+BOOST_AUTO_TEST_CASE(phases_that_deal_alike_have_one_row) {
+  decode_program_plan plan(132, 2);
+  plan.add_begin(output_product(), nullptr);
+  for (std::uint32_t layer = 0; layer < 3; ++layer) {
+    plan.add_matmul(product({matrix(9216, 3072, layer == 1 ? packed_format::q6_k : packed_format::q4_k)}),
+                    nullptr, nullptr);
+    plan.add_matmul(output_product(), nullptr, nullptr);
+    plan.add_matmul(gate_up(8192, 3072), nullptr, nullptr);
+  }
+  BOOST_TEST(plan.phases().size() == 10U);
+  BOOST_TEST(plan.shares().size() == 4 * 132U);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const kernels::share_row later = plan.phases()[i].later;
+    BOOST_TEST(later.of(2) == plan.row_of(i + kernels::phase_slots).of(2));
+    BOOST_TEST(later.of(2) == 2 + i);  // an output product, then a gate and up
+  }
+}
+
+// Rows of 8,192 values: eight columns of them, their sums and two chunks a warp have no room.
+BOOST_AUTO_TEST_CASE(so_many_columns_fit_as_shared_memory_holds) {
+  const auto columns_of = [](std::uint32_t cols, std::uint32_t rows) {
+    decode_program_plan plan(132, kernels::program_columns_max);
+    plan.add_begin(output_product(rows), nullptr);
+    packed_matmul_args down = product({matrix(rows, cols)});
+    down.output = kernels::matmul_output::add;
+    plan.add_matmul(down, nullptr, nullptr);
+    std::uint32_t columns = 0;
+    while (plan.fits(columns + 1)) ++columns;
+    for (std::uint32_t n = 1; n <= columns; ++n) {
+      BOOST_TEST(plan.work_bytes(n) >= n * cols * 2);
+      BOOST_TEST(kernels::stream_bytes(plan.work_bytes(n) + plan.kept_bytes(n)) >= 16 * 144U);
+    }
+    return columns;
+  };
+  BOOST_TEST(columns_of(4864, 896) == 8U);
+  BOOST_TEST(columns_of(8192, 3072) < 8U);
+  BOOST_TEST(columns_of(8192, 3072) >= 4U);
+  BOOST_TEST(columns_of(3072, 8192) == 4U);  // a block owns 64 rows of each, of 256
+}
+
+BOOST_AUTO_TEST_CASE(layers_of_equal_shapes_need_no_more_rows) {
+  engine::model_spec spec;
+  spec.layers.resize(24);
+  const auto dense = gpu::share_rows_max(spec, 8);
+  spec.layers.resize(48);
+  BOOST_TEST(gpu::share_rows_max(spec, 8) == dense);
+  for (std::size_t i = 0; i < spec.layers.size(); i += 2) spec.layers[i].window = 128;
+  BOOST_TEST(gpu::share_rows_max(spec, 8) > dense);
+  spec.experts = 32;
+  BOOST_TEST(gpu::share_rows_max(spec, 8) > gpu::share_rows_max(spec, 1));
+}
+
+BOOST_AUTO_TEST_CASE(every_column_has_items_of_its_own) {
+  kernels::attention_args_paged a;
+  a.heads = 40;
+  a.kv_heads = 4;
+  a.cache.pages_per_slot = 9;
+  const std::uint32_t workers = kernels::decode_page_workers(a, 5, 132);
+  BOOST_TEST(workers == 3U);
+  const std::uint32_t items = kernels::decode_items(a, 5, workers);
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> seen;
+  for (std::uint32_t item = 0; item < items; ++item) {
+    const auto share = kernels::attention_share_of(a, 5, item);
+    BOOST_TEST(share.column < 5U);
+    for (std::uint32_t h = share.first_head; h < share.first_head + std::uint32_t{share.heads}; ++h)
+      BOOST_TEST(seen.emplace(share.column, h, share.worker).second);
+  }
+  BOOST_TEST(seen.size() == 5 * 40 * workers);
+}
+
 BOOST_DATA_TEST_CASE(every_head_of_every_part_of_the_pages_is_one_item_s, data::make({6U, 132U}), blocks) {
   decode_program_plan plan(blocks);
   plan.add_begin(output_product(), nullptr);
@@ -159,7 +263,7 @@ BOOST_DATA_TEST_CASE(every_head_of_every_part_of_the_pages_is_one_item_s, data::
   std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
   const auto shares = shares_of(plan, 1, blocks);
   for (std::uint32_t item = 0; item < phase.attention_items; ++item) {
-    const auto share = kernels::attention_share_of(args.attend, item);
+    const auto share = kernels::attention_share_of(args.attend, 1, item);
     if (item < blocks) {
       BOOST_TEST(shares[item].attention.first_head == share.first_head);
       BOOST_TEST(shares[item].attention.heads == share.heads);
@@ -205,7 +309,9 @@ BOOST_AUTO_TEST_CASE(weights_of_a_norm_are_fetched_when_those_before_have_been_u
   }
   BOOST_TEST(plan.phases()[0].next_router == router);
   BOOST_TEST(plan.phases()[3].next_router == nullptr);
-  BOOST_TEST(plan.row_bytes() >= 2 * 2880 * sizeof(float));
+  BOOST_TEST(plan.kept_bytes() >= 2 * 2880 * sizeof(float));
+  BOOST_TEST(plan.phases()[0].next_norm_at == 1U);
+  BOOST_TEST(plan.phases()[3].next_norm_at == 5U);
   BOOST_TEST(plan.fits());
   // A norm of another width than the residual stream's has no place.
   plan.add_matmul(normed(product({matrix(64, 1440)}), weights), nullptr, nullptr);

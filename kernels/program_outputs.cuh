@@ -1,0 +1,98 @@
+// What a block of a decode program gives away: its rows of the residual stream, and the outputs of its
+// products, each folded, finished and handed to whoever waits for it. Part of decode_program.cu.
+#pragma once
+
+#include "kernels/matvec_tile.cuh"
+#include "kernels/program_block.cuh"
+
+namespace orcd::kernels {
+namespace {
+
+/// Row tiles of a block's outputs: gate and up make one.
+__device__ __forceinline__ std::uint32_t output_tiles(const packed_matmul_args& a, const block_share& share) {
+  return is_paired(a) ? share.tiles[0] : share.tiles[0] + share.tiles[1] + share.tiles[2];
+}
+
+/// Output i of the block.
+__device__ __forceinline__ result_place output_at(const packed_matmul_args& a, const block_share& share,
+                                                  std::uint32_t i) {
+  std::uint32_t tile = i / tile_rows;
+  result_place place{share.item, 0, 0, 0};
+#pragma unroll
+  for (std::uint32_t m = 0; m < 2; ++m) {
+    if (!is_paired(a) && place.matrix == m && tile >= share.tiles[m]) {
+      tile -= share.tiles[m];
+      place.out_row += a.w[m].rows;
+      ++place.matrix;
+    }
+  }
+  place.row = (share.first_tile[place.matrix] + tile) * tile_rows + i % tile_rows;
+  place.out_row += place.row;
+  return place;
+}
+
+constexpr std::uint32_t no_target = 0xFFFFFFFFU;
+/// Where among its phase's outputs an output of the block goes; padding nowhere.
+__device__ __forceinline__ std::uint32_t target_of(const packed_matmul_args& a, const result_place& place) {
+  if (is_padding(a, place)) return no_target;
+  if (is_paired(a)) return place.column * a.act_stride + place.row;
+  return a.output == matmul_output::add ? place.row : place.column * a.out_stride + place.out_row;
+}
+
+/// A new state of one of the block's own rows of the residual stream, its i-th value, to all blocks and to
+/// what comes after the kernel.
+__device__ __forceinline__ void publish_residual(const phase_slot& slot, std::uint32_t at, std::uint32_t i,
+                                                 float value, std::uint32_t flag) {
+  header().residual[i] = value;
+  store_flagged(slot.phase.out + at, __float_as_uint(value), flag);
+  slot.phase.matmul.out[at] = value;
+}
+
+__device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint32_t outputs,
+                                              std::uint32_t columns, const float* sums, std::uint32_t expert,
+                                              std::uint32_t flag) {
+  const packed_matmul_args& a = slot.phase.matmul;
+  const std::uint32_t chunks = slot.phase.chunks.d;
+  const std::uint32_t all = columns * outputs;
+  const std::uint32_t a_chunk = columns * tile_rows;
+  copied_floats();
+#pragma unroll 1
+  for (std::uint32_t o = threadIdx.x; o < all; o += worker_threads) {
+    const std::uint32_t column = columns == 1 ? 0 : o / outputs;
+    const std::uint32_t i = o - column * outputs;
+    std::uint32_t target = no_target;
+    result_terms terms = header().terms[i % terms_ahead];
+    if (i < terms_ahead) {
+      target = header().targets[i];
+    } else {
+      const result_place place = output_at(a, slot.share, i);
+      target = target_of(a, place);
+      if (target != no_target) terms = terms_of(a, place, expert);
+    }
+    const bool padding = target == no_target;
+    const float* mine = sums + (i / tile_rows * chunks * columns + column) * tile_rows + i % tile_rows;
+    const float first = fold(mine, chunks, a_chunk);
+    if (is_paired(a)) {
+      const float second = fold(mine + slot.share.tiles[0] * chunks * a_chunk, chunks, a_chunk);
+      // Rows 2 n and 2 n + 1 are neighbours in one warp, whose first or whose all lanes have an output.
+      const std::uint32_t lanes = o / 32 * 32 + 32 <= all ? 0xFFFFFFFFU : 0xFFFFU;
+      const std::uint32_t half = padding ? 0U : __half_as_ushort(activated(a.output, terms, first, second));
+      const std::uint32_t next = __shfl_xor_sync(lanes, half, 1);
+      if (i % 2 == 0 && !padding)
+        store_flagged(slot.phase.out + (target + column * a.act_stride) / 2, half | next << 16U, flag);
+    } else if (padding) {
+      continue;
+    } else if (a.output == matmul_output::add) {
+      publish_residual(slot, target + column * a.out_stride, o,
+                       __fadd_rn(header().residual[o], with_terms(terms, 0, first)), flag);
+    } else if (slot.phase.out == nullptr) {
+      a.out[target + column * a.out_stride] = with_terms(terms, 0, first);
+    } else {
+      store_flagged(slot.phase.out + target + column * a.out_stride,
+                    __float_as_uint(with_terms(terms, 0, first)), flag);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orcd::kernels

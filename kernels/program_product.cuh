@@ -1,0 +1,106 @@
+// A product of a decode program: its input from other blocks, the chunks of this one, its outputs. Included
+// by decode_program.cu alone.
+#pragma once
+
+#include "kernels/packed_dispatch.cuh"
+#include "kernels/program_experts.cuh"
+
+namespace orcd::kernels {
+namespace {
+
+/// This worker's chunks of the phase, their sums of each of `columns` kept. `x` is the lane's. The format is
+/// chosen for a run of chunks.
+__device__ __forceinline__ void multiply_chunks(const decode_program& program, walk& w, const __half* x,
+                                                std::uint32_t columns, float* sums) {
+  stream_state& stream = header().stream;
+  const std::uint32_t worker = threadIdx.x / 32;
+  const std::byte* const ring = ring_memory(program) + worker * ring_bytes(program);
+  const std::uint32_t chunks = slot_of(w.phase).share.chunks;
+#pragma unroll 1
+  while (w.reader.next < chunks) {
+    stream_chunk c = w.reader.wait(stream, worker);
+    with_format(c.format, 0, [&](auto format) {
+      constexpr packed_format f = decltype(format)::value;
+#pragma unroll 1
+      for (;;) {
+        float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
+        multiply_chunk_ahead<f>(ring + c.at, c.groups, x + c.x, acc);
+        w.reader.done(stream, worker);
+        keep_sums(sums + c.sums * columns, columns, acc);
+        if (w.reader.next >= chunks) break;
+        c = w.reader.wait(stream, worker);
+        if (c.format != f) break;
+      }
+      return 0;
+    });
+  }
+  w.reader.leave(chunks);
+}
+
+/// The norm of the residual stream as a product's input, `x_stride` halfs a column.
+template <std::uint32_t Most>
+__device__ __forceinline__ void take_norm(const decode_program& program, float eps, const walk& w, __half* x,
+                                          std::uint32_t x_stride, float* staged) {
+  const std::uint32_t columns = columns_of<Most>(program);
+  const std::uint32_t padding = padded_cols(program.width) - program.width;
+  for (std::uint32_t column = 0; column < columns; ++column) {
+    if (threadIdx.x < padding) x[column * x_stride + program.width + threadIdx.x] = __half{};
+  }
+  norm_of<Most>(
+      program, slot_of(w.phase).phase.in, eps, w, {0, columns}, staged,
+      [&](std::uint32_t column, std::uint32_t i, float value) { x[column * x_stride + i] = to_half(value); });
+}
+
+/// Asks L2 for the row scales of outputs past those that are fetched, of the output head: one matrix.
+__device__ __forceinline__ void prefetch_terms(const packed_matmul_args& a, const block_share& share,
+                                               std::uint32_t outputs) {
+  constexpr std::uint32_t a_sector = l2_sector_bytes / sizeof(float);
+  const std::uint32_t i = terms_ahead + a_sector * threadIdx.x;
+  if (i < outputs && a.w[0].row_scale != nullptr)
+    prefetch_sector(a.w[0].row_scale + share.first_tile[0] * tile_rows + i);
+}
+
+template <std::uint32_t Most, bool Stamps>
+__device__ __forceinline__ void multiply(const decode_program& program, walk& w) {
+  const phase_slot& slot = slot_of(w.phase);
+  const packed_matmul_args& a = slot.phase.matmul;
+  const std::uint32_t cols = a.w[0].cols;
+  const std::uint32_t padded = padded_cols(cols);
+  const std::uint32_t outputs = output_tiles(a, slot.share) * tile_rows;
+  if (outputs == 0 && !slot.phase.chooses) {
+    if (slot.phase.norms) wait_for_row(header().norm_barrier, slot.phase.norm_round);
+    stamp<Stamps>(program, w.phase, 1);
+    stamp<Stamps>(program, w.phase, 2);
+    return;
+  }
+  const bool ahead = threadIdx.x < min(outputs, terms_ahead);
+  const std::uint32_t columns = Most == 1 || a.experts != nullptr ? 1 : program.columns;
+  const std::uint32_t x_stride = Most == 1 ? padded : input_stride(cols, columns);
+  auto* const x = reinterpret_cast<__half*>(work_memory());
+  auto* const sums = reinterpret_cast<float*>(x + columns * x_stride);
+  const result_place place = ahead ? output_at(a, slot.share, threadIdx.x) : result_place{};
+  std::uint32_t expert = 0;
+  if (slot.phase.chooses) choose_experts<Most>(program, slot, w);
+  if (a.experts != nullptr) expert = static_cast<std::uint32_t>(header().stream.chosen[slot.share.item]);
+  if (ahead) {
+    fetch_terms(a, place, expert, header().terms[threadIdx.x]);
+    header().targets[threadIdx.x] = target_of(a, place);
+  }
+  prefetch_terms(a, slot.share, outputs);
+  const std::uint32_t row = a.x_divisor == 1 ? slot.share.item : slot.share.item / a.x_divisor;
+  if (slot.phase.norms)
+    take_norm<Most>(program, a.norm_eps, w, x, x_stride, sums);
+  else if (!slot.phase.chooses && !slot.phase.keeps_input)
+    stage_halfs<Most>(slot.phase.in + row * a.x_stride / 2, a.x_stride / 2, cols, padded, slot.phase.quads,
+                      columns, w.flag, x, x_stride);
+  sync_workers();
+  stamp<Stamps>(program, w.phase, 1);
+  const std::uint32_t column = Most == 1 ? 0 : min(threadIdx.x % 32 / 4, columns - 1);
+  multiply_chunks(program, w, x + column * x_stride + 16 * (threadIdx.x % 4), columns, sums);
+  sync_workers();
+  stamp<Stamps>(program, w.phase, 2);
+  store_outputs(slot, outputs, columns, sums, expert, w.flag + 1);
+}
+
+}  // namespace
+}  // namespace orcd::kernels

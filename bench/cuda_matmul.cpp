@@ -124,14 +124,16 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
   packed_matmul_args& a = t.matmul;
   const std::uint32_t pairs = s.experts > 0 ? columns * 4 : columns;
   if (s.experts > 0) {
-    check(launch_sort_experts({b.chosen, pairs, s.experts, b.order, b.tiles, b.tile_count}, nullptr), "sort");
+    t.tile_columns = few_pairs(pairs, s.experts) ? matvec_columns_max : expert_tile_columns(pairs, s.experts);
+    check(launch_sort_experts({b.chosen, pairs, s.experts, b.order, b.tiles, b.tile_count, t.tile_columns},
+                              nullptr),
+          "sort");
     a.experts = b.chosen;
     a.x_divisor = s.paired ? 4 : 1;
     t.order = b.order;
     t.tiles = b.tiles;
     t.tile_count = b.tile_count;
     t.tiles_max = sorted_tiles_max(pairs, s.experts);
-    t.tile_columns = expert_tile_columns(pairs, s.experts);
     t.row_blocks = row_blocks;
   } else {
     t.tile_columns = tile_columns;
@@ -156,7 +158,10 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
       a.w[m].expert_stride = s.experts > 0 ? one : 0;
       a.w[m].row_scale_stride = s.rows;
     }
-    check(columns <= matvec_columns_max ? launch_packed_matvec(a, nullptr) : launch_packed_matmul(t, nullptr),
+    const bool few = s.experts > 0 ? t.tile_columns <= matvec_columns_max : columns <= matvec_columns_max;
+    check(few && (columns > 1 || s.experts > 0) ? launch_dealt_matvec(t, nullptr)
+          : few                                 ? launch_packed_matvec(a, nullptr)
+                                                : launch_packed_matmul(t, nullptr),
           s.name);
   };
   return columns > 64 ? median_us(5, 4, run) : median_us(7, 12, run);

@@ -206,7 +206,13 @@ void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* nor
 void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns) {
   args.columns = columns;
   if (norm != nullptr) take_norm(args, norm, columns);
-  if (columns > kernels::matvec_columns_best(args) && tiled_kernel_takes(args)) {
+  if (columns > 1 && kernels::dealt_matvec_best(args, columns)) {
+    kernels::tiled_matmul_args dealt;
+    dealt.matmul = args;
+    ORCD_CUDA(kernels::launch_dealt_matvec(dealt, stream_));
+    return;
+  }
+  if (columns > kernels::matvec_columns_best && tiled_kernel_takes(args)) {
     kernels::tiled_matmul_args tiled;
     tiled.matmul = args;
     ORCD_CUDA(kernels::launch_packed_matmul(tiled, stream_));
@@ -251,27 +257,30 @@ void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
   multiply(down, nullptr, columns);
 }
 
-/// Groups the pairs by expert, for the throughput kernel.
-void cuda_forward::sort_experts(std::uint32_t pairs, kernels::tiled_matmul_args& gate_up,
-                                kernels::tiled_matmul_args& down) {
+/// Groups the pairs by expert.
+void cuda_forward::sort_experts(std::uint32_t pairs, std::uint32_t tile_columns,
+                                kernels::tiled_matmul_args& gate_up, kernels::tiled_matmul_args& down) {
   const kernels::sort_experts_args sort{at<std::int32_t>(layout_.chosen),
                                         pairs,
                                         spec_.experts,
                                         at<std::int32_t>(layout_.order),
                                         at<kernels::expert_tile>(layout_.tiles),
-                                        at<std::int32_t>(layout_.tile_count)};
+                                        at<std::int32_t>(layout_.tile_count),
+                                        tile_columns};
   ORCD_CUDA(kernels::launch_sort_experts(sort, stream_));
   for (kernels::tiled_matmul_args* args : {&gate_up, &down}) {
     args->order = sort.order;
     args->tiles = sort.tiles;
     args->tile_count = sort.tile_count;
     args->tiles_max = kernels::sorted_tiles_max(pairs, spec_.experts);
-    args->tile_columns = kernels::expert_tile_columns(pairs, spec_.experts);
+    args->tile_columns = tile_columns;
   }
 }
 
 void cuda_forward::multiply_experts(const kernels::tiled_matmul_args& args) {
-  if (args.tiles != nullptr && tiled_kernel_takes(args.matmul)) {
+  if (args.tiles != nullptr && args.tile_columns <= kernels::matvec_columns_max) {
+    ORCD_CUDA(kernels::launch_dealt_matvec(args, stream_));
+  } else if (args.tiles != nullptr && tiled_kernel_takes(args.matmul)) {
     ORCD_CUDA(kernels::launch_packed_matmul(args, stream_));
   } else {
     ORCD_CUDA(kernels::launch_packed_matvec(args.matmul, stream_));
@@ -286,7 +295,13 @@ void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
   gate_up.matmul = expert_gate_up_of(layer, pairs);
   down.matmul = expert_down_of(layer, pairs);
   take_norm(gate_up.matmul, weights_.layers[layer].ffn_norm, columns);
-  if (columns > kernels::matvec_columns_best(gate_up.matmul)) sort_experts(pairs, gate_up, down);
+  if (columns > 1 && kernels::few_pairs(pairs, spec_.experts) &&
+      kernels::dealt_matvec_takes(gate_up.matmul, kernels::matvec_columns_max) &&
+      kernels::dealt_matvec_takes(down.matmul, kernels::matvec_columns_max)) {
+    sort_experts(pairs, kernels::matvec_columns_max, gate_up, down);
+  } else if (columns > kernels::matvec_columns_best) {
+    sort_experts(pairs, kernels::expert_tile_columns(pairs, spec_.experts), gate_up, down);
+  }
   multiply_experts(gate_up);
   multiply_experts(down);
   ORCD_CUDA(kernels::launch_combine_experts(combine_of(columns), stream_));

@@ -134,7 +134,7 @@ class cuda_forward {
   [[nodiscard]] kernels::next_weights after_layer(std::uint32_t layer) const;
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
   void expert_ffn(std::uint32_t layer, std::uint32_t columns);
-  void sort_experts(std::uint32_t pairs, kernels::tiled_matmul_args& gate_up,
+  void sort_experts(std::uint32_t pairs, std::uint32_t tile_columns, kernels::tiled_matmul_args& gate_up,
                     kernels::tiled_matmul_args& down);
   void multiply_experts(const kernels::tiled_matmul_args& args);
   void head(std::uint32_t rows, const std::int32_t* residual_rows);

@@ -124,11 +124,11 @@ int launch_route(const route_args& a, CUstream_st* stream) {
 
 int launch_sort_experts(const sort_experts_args& a, CUstream_st* stream) {
   if (a.chosen == nullptr || a.order == nullptr || a.tiles == nullptr || a.tile_count == nullptr ||
-      a.pairs == 0 || a.experts == 0 || a.experts > experts_max) {
+      a.pairs == 0 || a.experts == 0 || a.experts > experts_max || a.tile_columns == 0) {
     return cudaErrorInvalidValue;
   }
   return launch_dependent(sort_kernel, dim3(1), dim3(1024), 0, stream, a,
-                          static_cast<std::int32_t>(expert_tile_columns(a.pairs, a.experts)));
+                          static_cast<std::int32_t>(a.tile_columns));
 }
 
 int launch_combine_experts(const combine_experts_args& a, CUstream_st* stream) {

@@ -41,8 +41,7 @@ inline constexpr std::uint32_t route_bytes_max = 226 * 1024;
          used <= experts_used_max && used <= experts && route_bytes(width, experts) <= route_bytes_max;
 }
 
-/// Sorts the pairs (column, rank) by expert and cuts each expert's run into tiles of
-/// expert_tile_columns(pairs, experts).
+/// Sorts the pairs (column, rank) by expert and cuts each expert's run into tiles of `tile_columns`.
 struct sort_experts_args {
   const std::int32_t* chosen = nullptr;  ///< [pairs]
   std::uint32_t pairs = 0;
@@ -50,7 +49,13 @@ struct sort_experts_args {
   std::int32_t* order = nullptr;       ///< [pairs]
   expert_tile* tiles = nullptr;        ///< [sorted_tiles_max(pairs, experts)]
   std::int32_t* tile_count = nullptr;  ///< [1]
+  std::uint32_t tile_columns = 0;      ///< see sorted_tiles_max()
 };
+/// Whether an expert has so few of the pairs that launch_dealt_matvec() is the faster way (measured on an
+/// H200).
+[[nodiscard]] constexpr bool few_pairs(std::uint32_t pairs, std::uint32_t experts) {
+  return pairs <= 5 * experts;
+}
 /// Wide tiles turn a weight into an operand once for many columns, narrow ones waste less on experts that
 /// few pairs chose.
 [[nodiscard]] constexpr std::uint32_t expert_tile_columns(std::uint32_t pairs, std::uint32_t experts) {

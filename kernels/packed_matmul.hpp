@@ -61,14 +61,8 @@ ORCD_HD constexpr bool is_paired(const packed_matmul_args& a) {
 
 /// Columns one launch of the latency kernel may have,
 inline constexpr std::uint32_t matvec_columns_max = 8;
-/// and up to which it is the faster one (measured on an H200): of few long rows the other makes too few
-/// blocks.
-[[nodiscard]] constexpr std::uint32_t matvec_columns_best(const packed_matmul_args& a) {
-  constexpr std::uint32_t few_rows = 4224;
-  constexpr std::uint32_t long_row = 3072;
-  const bool alone = a.matrices == 1 && a.experts == nullptr;
-  return alone && a.w[0].rows <= few_rows && a.w[0].cols >= long_row ? matvec_columns_max : 4;
-}
+/// and up to which it is faster than the throughput kernel (measured on an H200).
+inline constexpr std::uint32_t matvec_columns_best = 4;
 
 /// For 1 .. 8 columns (each on its own when `experts` is set, then any number).
 [[nodiscard]] int launch_packed_matvec(const packed_matmul_args& args, CUstream_st* stream);
@@ -91,5 +85,16 @@ struct tiled_matmul_args {
   std::uint32_t row_blocks = 0;  ///< sets of 64 rows of a block: 1, 2 or 4; 0 = what is fastest
 };
 [[nodiscard]] int launch_packed_matmul(const tiled_matmul_args& args, CUstream_st* stream);
+
+/// For 1 .. matvec_columns_max columns of args.x, or experts with `tiles` of at most tile_columns of them:
+/// row tiles are dealt evenly and weights read once.
+[[nodiscard]] int launch_dealt_matvec(const tiled_matmul_args& args, CUstream_st* stream);
+/// Whether rows of so many columns, and their sums, fit into a block's memory.
+[[nodiscard]] bool dealt_matvec_takes(const packed_matmul_args& args, std::uint32_t columns);
+/// Whether it is the fastest of the three for one product (measured on an H200): not of an output head.
+[[nodiscard]] inline bool dealt_matvec_best(const packed_matmul_args& args, std::uint32_t columns) {
+  constexpr std::uint32_t many_rows = 32'000;
+  return args.w[0].rows < many_rows && dealt_matvec_takes(args, columns);
+}
 
 }  // namespace orcd::kernels

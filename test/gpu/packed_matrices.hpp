@@ -159,8 +159,8 @@ inline const std::vector<instance> instances{{0, 0},  {16, 1}, {16, 2}, {16, 4},
 // Both operands are f16: rounding 2^-12 of a weight's range at worst, averaged over a row.
 inline constexpr double tolerance = 1e-3;
 
-/// One launch of a kernel of few columns. The one that deals row tiles takes no chunks of f32 and no rows of
-/// which eight have no room; then the other runs again.
+/// One launch of a kernel of few columns. The one that deals row tiles does not take rows of which so many
+/// columns have no room; then the other runs again.
 inline int launch_few(const kernels::packed_matmul_args& a, bool dealt) {
   if (!dealt || !kernels::dealt_matvec_takes(a, a.columns)) return kernels::launch_packed_matvec(a, nullptr);
   kernels::tiled_matmul_args all{};

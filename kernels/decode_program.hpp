@@ -21,8 +21,8 @@ namespace orcd::kernels {
 
 /// Columns (sequences) of a step in one kernel, at most.
 inline constexpr std::uint32_t program_columns_max = 8;
-inline constexpr std::uint32_t phase_slots =
-    8;  ///< phases that a block knows ahead, the current one included
+/// Phases that a block knows ahead, the current one included.
+inline constexpr std::uint32_t phase_slots = 8;
 
 enum class phase_kind : std::uint32_t { begin, matmul, attention, route, combine };
 

@@ -246,7 +246,7 @@ bool decode_program_plan::fits(std::uint32_t columns) const {
   if (columns == 1) return true;
   const std::uint32_t rows = (o_.w[0].row_tiles() + blocks_ - 1) / blocks_ * kernels::tile_rows;
   return columns * rows <= kernels::terms_ahead && columns * experts_used_ <= std::min(pairs_best, blocks_) &&
-         (experts_ <= blocks_ || kernels::norm_columns(width(), columns) == columns);
+         kernels::norm_columns(width(), columns) == columns;
 }
 
 }  // namespace orcd::gpu

@@ -212,9 +212,9 @@ BOOST_AUTO_TEST_CASE(so_many_columns_fit_as_shared_memory_holds) {
     return columns;
   };
   BOOST_TEST(columns_of(4864, 896) == 8U);
-  BOOST_TEST(columns_of(8192, 3072) < 8U);
-  BOOST_TEST(columns_of(8192, 3072) >= 4U);
-  BOOST_TEST(columns_of(3072, 8192) == 4U);  // a block owns 64 rows of each, of 256
+  BOOST_TEST(columns_of(8192, 3072) == 4U);  // norms of so many at once
+  BOOST_TEST(columns_of(3072, 5120) == 2U);
+  BOOST_TEST(columns_of(3072, 8192) == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(layers_of_equal_shapes_need_no_more_rows) {

@@ -4,7 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:?usage: tools/build.sh PRESET [TARGET...]}
 shift
-export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+# One cache for all checkouts; precompiled headers need the sloppiness (ccache's manual).
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 mkdir -p "build/$preset"
 log=build/$preset/configure.log
 cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }

@@ -2,7 +2,7 @@
 # Builds and runs every test. Usage: tools/test.sh [STAGE...], stages: release asan tsan fuzz (default: all)
 #   release  unit, golden, style and integration tests of the shipped build, on a tiny and on the demo model
 #   asan     unit and integration tests under the address and undefined-behaviour sanitizers
-#   tsan     the same under the thread sanitizer, but for unit tests that have one thread
+#   tsan     the same under the thread sanitizer, but for unit tests without threads of their own (named)
 #   fuzz     every libFuzzer target for 30 s from its kept corpus
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,11 +29,6 @@ for stage in "$@"; do
   echo "== $stage: built in $((SECONDS - started)) s; test"
   selection=(--parallel 2)
   [ "$stage" = fuzz ] && selection+=(--tests-regex '^fuzz_')
-  if [ "$stage" = tsan ]; then
-    one_thread='unit_gguf|unit_model|unit_chat|unit_grammar|unit_sampling|unit_inspect'
-    echo "not under the thread sanitizer, they have one thread: ${one_thread//|/ }"
-    selection+=(--exclude-regex "^($one_thread)\$")
-  fi
   ctest --test-dir "build/$stage" --output-on-failure --no-tests=error "${selection[@]}"
   echo "== $stage: done in $((SECONDS - started)) s"
 done

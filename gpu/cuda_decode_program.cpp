@@ -5,7 +5,6 @@
 
 #include "engine/base/ensure.hpp"
 #include "gpu/cuda_forward.hpp"
-#include "gpu/decode_program_plan.hpp"
 
 namespace orcd::gpu {
 
@@ -17,7 +16,7 @@ void cuda_forward::write_program() {
   auto* const qkv = flagged(layout_.flagged.qkv);
   auto* const attended = flagged(layout_.flagged.attended);
   auto* const activated = flagged(layout_.flagged.activated);
-  decode_program_plan plan(blocks, program_columns(extents_));
+  decode_program_plan plan(blocks, program_columns(spec_, extents_));
   const auto add = [&](kernels::packed_matmul_args args, const float* norm, const std::uint64_t* in,
                        std::uint64_t* out) {
     if (args.experts == nullptr) args.columns = 1;
@@ -51,7 +50,7 @@ void cuda_forward::write_program() {
   const auto& phases = plan.phases();
   const auto& shares = plan.shares();
   ORCD_ENSURE(phases.size() <= phases_max(spec_) &&
-              shares.size() / blocks <= share_rows_max(spec_, program_columns(extents_)));
+              shares.size() / blocks <= share_rows_max(spec_, program_columns(spec_, extents_)));
   auto* const to = at<std::byte>(layout_.program);
   const std::size_t phase_bytes = phases.size() * sizeof(phases[0]);
   ORCD_CUDA(cudaMemcpy(to, phases.data(), phase_bytes, cudaMemcpyHostToDevice));

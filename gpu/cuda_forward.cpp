@@ -6,7 +6,6 @@
 
 #include "engine/base/ensure.hpp"
 #include "engine/model/rope.hpp"
-#include "gpu/decode_program_plan.hpp"
 #include "gpu/device_memory_plan.hpp"
 #include "kernels/embed_norm.hpp"
 
@@ -71,7 +70,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
   const std::uint64_t phases = extents.one_kernel ? phases_max(spec) : 0;
-  const std::uint32_t together = program_columns(extents);
+  const std::uint32_t together = program_columns(spec, extents);
   const std::uint64_t rows = extents.one_kernel ? share_rows_max(spec, together) : 0;
   program = plan.reserve(decode_program_plan::bytes(phases, rows, kernels::program_blocks_max));
   program_state = plan.reserve(sizeof(kernels::program_state));

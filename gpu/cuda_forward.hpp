@@ -4,6 +4,7 @@
 // GPU thread only. Source: design 3 and 5, M0-W-1420.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "engine/model/model_spec.hpp"
 #include "gpu/cuda_resources.hpp"
 #include "gpu/cuda_weights.hpp"
+#include "gpu/decode_program_plan.hpp"
 #include "gpu/layer_tap.hpp"
 #include "gpu/sequence_form.hpp"
 #include "gpu/vram_arena.hpp"
@@ -41,8 +43,9 @@ struct cuda_extents {
 };
 
 /// Columns of a step in one kernel, at most.
-[[nodiscard]] inline std::uint32_t program_columns(const cuda_extents& extents) noexcept {
-  return extents.slots < kernels::program_columns_max ? extents.slots : kernels::program_columns_max;
+[[nodiscard]] inline std::uint32_t program_columns(const engine::model_spec& spec,
+                                                   const cuda_extents& extents) noexcept {
+  return std::min(extents.slots, columns_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0));
 }
 
 /// Offsets of every buffer of a forward pass in its arena.

@@ -129,9 +129,8 @@ void decode_program_plan::add_product(const packed_matmul_args& args, const std:
   phase.chunks = kernels::divider::by(args.w[0].chunks());
   phase.quads = kernels::divider::by(std::max(1U, args.w[0].cols / 4));
   for (std::uint32_t i = 0; i < args.matrices; ++i) {
-    const kernels::unit_layout unit = kernels::layout_of(args.w[i].format);
     phase.tile_bytes[i] = static_cast<std::uint32_t>(args.w[i].tile_bytes());
-    phase.chunk_bytes[i] = unit.bytes() * (kernels::chunk_cols / unit.cols);
+    phase.chunk_bytes[i] = args.w[i].chunk_bytes();
     for (std::uint32_t columns = 1; columns <= columns_most; ++columns) {
       std::uint32_t& most = chunk_bytes_.at(columns - 1);
       most = std::max(most, phase.chunk_bytes[i]);
@@ -245,8 +244,8 @@ bool decode_program_plan::fits(std::uint32_t columns) const {
     return false;
   if (columns == 1) return true;
   const std::uint32_t rows = (o_.w[0].row_tiles() + blocks_ - 1) / blocks_ * kernels::tile_rows;
-  return columns * rows <= kernels::terms_ahead && columns * experts_used_ <= std::min(pairs_best, blocks_) &&
-         kernels::norm_columns(width(), columns) == columns;
+  return columns * rows <= kernels::terms_ahead && columns * experts_used_ <= blocks_ &&
+         columns <= columns_best(width(), experts_used_);
 }
 
 }  // namespace orcd::gpu

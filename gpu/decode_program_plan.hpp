@@ -3,6 +3,7 @@
 // made once, before READY. Any thread. Source: issue 4, performance notes 4.3.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -16,9 +17,14 @@ namespace orcd::gpu {
 inline constexpr std::uint32_t head_parts_max = 16;
 inline constexpr std::uint32_t head_sums_max = 24 * 1024;  ///< bytes a block, of a part
 
-/// Pairs of a column and an expert up to which one kernel is the faster way (measured on an H200): each reads
-/// its expert's weights alone, where more columns have some in common.
-inline constexpr std::uint32_t pairs_best = 12;
+/// Columns up to which one kernel is the faster way, measured on an H200: twelve pairs of a column and an
+/// expert, which read their expert's weights alone where more have some in common; and as many as one round
+/// finds the norms of (Phi-3-mini: four).
+[[nodiscard]] constexpr std::uint32_t columns_best(std::uint32_t width, std::uint32_t experts_used) noexcept {
+  std::uint32_t best = experts_used == 0 ? kernels::program_columns_max : 12 / experts_used;
+  while (best > 1 && kernels::norm_columns(width, best) < best) --best;
+  return std::clamp(best, 1U, kernels::program_columns_max);
+}
 
 /// Phases of a step of a model, at most.
 [[nodiscard]] inline std::uint64_t phases_max(const engine::model_spec& spec) noexcept {
@@ -50,8 +56,7 @@ class decode_program_plan {
   [[nodiscard]] bool add_head(const kernels::packed_matmul_args& args, const std::uint64_t* in);
 
   /// Whether the kernel takes steps of so many columns: f16 caches, heads of one width, no more chosen
-  /// experts than blocks, and shared memory for the widest phase. Columns whose norms need two rounds are
-  /// faster in many kernels (Phi-3-mini, more than four, on an H200).
+  /// experts than blocks, no more columns than columns_best(), and shared memory for the widest phase.
   [[nodiscard]] bool fits(std::uint32_t columns = 1) const;
 
   [[nodiscard]] const std::vector<kernels::decode_phase>& phases() const noexcept { return phases_; }

@@ -17,7 +17,7 @@ constexpr std::uint32_t warps_max = 24;
 constexpr std::uint32_t threads = warps_max * 32;
 constexpr std::uint32_t slots_max = 96;
 constexpr std::uint32_t shared_max = 227 * 1024;
-/// Of sums, unless a tile has more; a round of less code would not pay.
+/// Of sums, unless one tile has more.
 constexpr std::uint32_t sums_most = 48 * 1024;
 
 /// What a launch decides. Nothing in it changes a bit. A tile is a row tile of the stacked matrices, or one
@@ -51,20 +51,17 @@ __device__ __forceinline__ dealt_tile tile_of(const packed_matmul_args& a, const
   return {matrix, tile - plan.first_tile[matrix]};
 }
 
-/// Where a chunk of the block's is.
-struct dealt_chunk {
-  std::uint32_t item;
-  dealt_tile place;
-  std::uint32_t chunk;
+/// Where chunk v of a run of tiles is.
+struct chunk_in_tiles {
+  std::uint32_t tile;    ///< of the run
+  std::uint32_t chunk;   ///< of its row tile
+  std::uint32_t member;  ///< which row tile of a pair
 
-  __device__ __forceinline__ dealt_chunk(const packed_matmul_args& a, const dealt_plan& plan,
-                                         std::uint32_t first_tile, std::uint32_t v) {
-    const std::uint32_t before = plan.in_tile.quotient(v);
-    item = plan.tiles.quotient(first_tile + before);
-    chunk = v - before * plan.in_tile.d;
-    const std::uint32_t member = chunk >= plan.chunks ? 1 : 0;
+  __device__ __forceinline__ chunk_in_tiles(const dealt_plan& plan, std::uint32_t v)
+      : tile(plan.in_tile.quotient(v)),
+        chunk(v - tile * plan.in_tile.d),
+        member(chunk >= plan.chunks ? 1 : 0) {
     chunk -= member * plan.chunks;
-    place = tile_of(a, plan, first_tile + before - item * plan.tiles.d, member);
   }
 };
 
@@ -79,17 +76,19 @@ struct dealt_slots {
 
   /// One thread starts the copy of chunk v, whose slot is free.
   __device__ __forceinline__ void copy(std::uint32_t v, std::uint32_t slot) const {
-    const dealt_chunk c(args.matmul, plan, first_tile, v);
-    const std::uint32_t m = c.place.matrix;
+    const chunk_in_tiles c(plan, v);
+    const std::uint32_t item = plan.tiles.quotient(first_tile + c.tile);
+    const dealt_tile place = tile_of(args.matmul, plan, first_tile + c.tile - item * plan.tiles.d, c.member);
+    const std::uint32_t m = place.matrix;
     const packed_matrix& w = args.matmul.w[m];
     const std::uint32_t skipped = c.chunk * plan.chunk_bytes[m];
     const std::uint32_t bytes = min(plan.chunk_bytes[m], plan.tile_bytes[m] - skipped);
     const std::uint32_t expert =
-        args.tiles == nullptr ? 0 : static_cast<std::uint32_t>(args.tiles[c.item].expert);
+        args.tiles == nullptr ? 0 : static_cast<std::uint32_t>(args.tiles[item].expert);
     barrier_expect(barriers + 8 * slot, bytes);
     bulk_copy(shared_address_of(slots + slot * plan.slot_bytes),
               w.data + expert * w.expert_stride +
-                  static_cast<std::uint64_t>(c.place.tile) * plan.tile_bytes[m] + skipped,
+                  static_cast<std::uint64_t>(place.tile) * plan.tile_bytes[m] + skipped,
               bytes, barriers + 8 * slot);
   }
   /// All threads: the first copies. The block must synchronize before it waits for one.
@@ -162,17 +161,14 @@ __device__ __forceinline__ void multiply_pass(const dealt_slots& slots, const de
   const std::uint32_t end = pass.first + pass.tiles * plan.in_tile.d;
   for (; at.chunk < end; at.advance(plan)) {
     const std::uint32_t in_pass = at.chunk - pass.first;
-    const std::uint32_t before = plan.in_tile.quotient(in_pass);
-    std::uint32_t chunk = in_pass - before * plan.in_tile.d;
-    const std::uint32_t member = chunk >= plan.chunks ? 1 : 0;
-    chunk -= member * plan.chunks;
-    const packed_matrix& w = a.w[tile_of(a, plan, pass.tile + before, member).matrix];
+    const chunk_in_tiles c(plan, in_pass);
+    const packed_matrix& w = a.w[tile_of(a, plan, pass.tile + c.tile, c.member).matrix];
     barrier_wait(slots.barriers + 8 * at.slot, at.round & 1U);
     float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
     with_format(w.format, 0, [&](auto format) {
       multiply_one<decltype(format)::value>(slots.slots + at.slot * plan.slot_bytes,
-                                            min(groups_per_chunk, w.groups() - chunk * groups_per_chunk),
-                                            x + chunk * chunk_cols, acc);
+                                            min(groups_per_chunk, w.groups() - c.chunk * groups_per_chunk),
+                                            x + c.chunk * chunk_cols, acc);
       return 0;
     });
     __syncwarp();
@@ -281,8 +277,7 @@ bool make_plan(const packed_matmul_args& a, std::uint32_t columns, dealt_plan& p
   std::uint32_t tiles = 0;
   std::uint32_t rows = 0;
   for (std::uint32_t i = 0; i < a.matrices; ++i) {
-    const unit_layout unit = layout_of(a.w[i].format);
-    plan.chunk_bytes[i] = unit.bytes() * (chunk_cols / unit.cols);
+    plan.chunk_bytes[i] = a.w[i].chunk_bytes();
     plan.tile_bytes[i] = static_cast<std::uint32_t>(a.w[i].tile_bytes());
     plan.slot_bytes = std::max(plan.slot_bytes, std::min(plan.chunk_bytes[i], plan.tile_bytes[i]));
     plan.first_tile[i] = paired ? 0 : tiles;

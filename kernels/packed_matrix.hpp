@@ -184,6 +184,11 @@ struct packed_matrix {
     const std::uint32_t unit = layout_of(format).cols;
     return (cols + unit - 1) / unit;
   }
+  /// Of a row tile's whole chunk.
+  ORCD_HD constexpr std::uint32_t chunk_bytes() const {
+    const unit_layout unit = layout_of(format);
+    return unit.bytes() * (chunk_cols / unit.cols);
+  }
   ORCD_HD constexpr std::uint64_t tile_bytes() const {
     return static_cast<std::uint64_t>(units()) * layout_of(format).bytes();
   }

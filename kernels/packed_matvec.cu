@@ -206,8 +206,7 @@ matvec_launch launch_of(const packed_matmul_args& a, std::uint32_t multiprocesso
   plan.chunks = divider::by(chunks);
   plan.in_tile = divider::by(chunks * plan.members);
   for (std::uint32_t i = 0; i < a.matrices; ++i) {
-    const unit_layout unit = layout_of(a.w[i].format);
-    plan.chunk_bytes[i] = unit.bytes() * (chunk_cols / unit.cols);
+    plan.chunk_bytes[i] = a.w[i].chunk_bytes();
     plan.tile_bytes[i] = static_cast<std::uint32_t>(a.w[i].tile_bytes());
     plan.slot_bytes = std::max(plan.slot_bytes, std::min(plan.chunk_bytes[i], plan.tile_bytes[i]));
     plan.tiles += a.w[i].row_tiles();

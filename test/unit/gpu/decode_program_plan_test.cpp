@@ -13,6 +13,7 @@ namespace orcd::test {
 namespace {
 
 namespace data = boost::unit_test::data;
+using gpu::columns_best;
 using gpu::decode_program_plan;
 using kernels::block_share;
 using kernels::packed_format;
@@ -48,6 +49,19 @@ packed_matmul_args gate_up(std::uint32_t rows, std::uint32_t cols) {
   args.output = kernels::matmul_output::swiglu;
   args.act_stride = rows;
   return args;
+}
+
+/// The same of four chosen experts.
+packed_matmul_args of_experts(packed_matmul_args args) {
+  static const std::int32_t chosen[4] = {};
+  args.experts = chosen;
+  args.columns = 4;
+  return args;
+}
+
+/// A router's phase, as gpt-oss has it.
+void add_route(decode_program_plan& plan) {
+  plan.add_route({.width = 2880, .experts = 32, .used = 4, .columns = 1}, nullptr, nullptr);
 }
 
 std::vector<block_share> shares_of(const decode_program_plan& plan, std::uint32_t phase, std::uint32_t blocks,
@@ -121,16 +135,9 @@ BOOST_AUTO_TEST_CASE(rows_of_the_residual_stream_have_one_owner_in_every_phase) 
 BOOST_AUTO_TEST_CASE(chosen_experts_share_the_blocks_and_wait_for_the_choice) {
   decode_program_plan plan(132);
   plan.add_begin(output_product(2880), nullptr);
-  plan.add_route({.width = 2880, .experts = 32, .used = 4, .columns = 1}, nullptr, nullptr);
-  const std::int32_t chosen[4] = {};
-  packed_matmul_args up = gate_up(2880, 2880);
-  up.experts = chosen;
-  up.columns = 4;
-  plan.add_matmul(up, nullptr, nullptr);
-  packed_matmul_args down = product({matrix(2880, 2880)});
-  down.experts = chosen;
-  down.columns = 4;
-  plan.add_matmul(down, nullptr, nullptr);
+  add_route(plan);
+  plan.add_matmul(of_experts(gate_up(2880, 2880)), nullptr, nullptr);
+  plan.add_matmul(of_experts(product({matrix(2880, 2880)})), nullptr, nullptr);
   plan.add_matmul(product({matrix(5120, 2880)}), nullptr, nullptr);
   BOOST_TEST(plan.phases()[2].chooses);
   BOOST_TEST(plan.phases()[2].route.experts == 32U);
@@ -147,12 +154,8 @@ BOOST_AUTO_TEST_CASE(each_column_s_experts_have_blocks_of_their_own) {
   constexpr std::uint32_t columns = 3;
   decode_program_plan plan(132, kernels::program_columns_max);
   plan.add_begin(output_product(2880), nullptr);
-  plan.add_route({.width = 2880, .experts = 32, .used = 4, .columns = 1}, nullptr, nullptr);
-  const std::int32_t chosen[4] = {};
-  packed_matmul_args up = gate_up(2880, 2880);
-  up.experts = chosen;
-  up.columns = 4;
-  plan.add_matmul(up, nullptr, nullptr);
+  add_route(plan);
+  plan.add_matmul(of_experts(gate_up(2880, 2880)), nullptr, nullptr);
   for (std::uint32_t n = 1; n <= columns; ++n) {
     BOOST_TEST(plan.fits(n));
     std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
@@ -162,7 +165,15 @@ BOOST_AUTO_TEST_CASE(each_column_s_experts_have_blocks_of_their_own) {
     }
     BOOST_TEST(seen.size() == n * 4 * 180U);
   }
-  BOOST_TEST(!plan.fits(columns + 1));  // more pairs than pairs_best
+  BOOST_TEST(!plan.fits(columns + 1));  // more than columns_best()
+}
+
+BOOST_AUTO_TEST_CASE(columns_are_as_many_as_one_kernel_is_faster_for) {
+  BOOST_TEST(columns_best(896, 0) == kernels::program_columns_max);
+  BOOST_TEST(columns_best(3072, 0) == 4U);
+  BOOST_TEST(columns_best(2880, 4) == 3U);
+  BOOST_TEST(columns_best(2880, 13) == 1U);
+  BOOST_TEST(columns_best(16'384, 0) == 1U);
 }
 
 // The sums of eight columns of a head's part would fill shared memory, but it comes after the kernel.
@@ -293,11 +304,8 @@ BOOST_AUTO_TEST_CASE(weights_of_a_norm_are_fetched_when_those_before_have_been_u
   plan.add_matmul(output_product(2880), nullptr, nullptr);
   plan.add_route({.norm_weight = weights + 1, .router = router, .width = 2880, .experts = 32, .used = 4},
                  nullptr, nullptr);
-  const std::int32_t chosen[4] = {};
-  packed_matmul_args up = normed(gate_up(2880, 2880), weights + 1);
-  up.experts = chosen;
-  up.columns = 4;
-  plan.add_matmul(up, nullptr, nullptr);  // has the router's norm
+  // Has the router's norm.
+  plan.add_matmul(of_experts(normed(gate_up(2880, 2880), weights + 1)), nullptr, nullptr);
   plan.add_matmul(normed(product({matrix(5120, 2880)}), weights + 2), nullptr, nullptr);
   const std::vector<const float*> norms = {weights, weights + 1, nullptr, weights + 2, nullptr, nullptr};
   for (std::size_t i = 0; i < norms.size(); ++i) BOOST_TEST(plan.phases()[i].next_norm == norms[i]);

@@ -32,9 +32,11 @@ function(orcd_unit_test name)
     add_executable(unit_${name} ${sources} ${CMAKE_SOURCE_DIR}/test/support/test_main.cpp)
     target_link_libraries(unit_${name} PRIVATE ${ARGN} orcd_test_support Boost::unit_test_framework)
     target_compile_options(unit_${name} PRIVATE ${orcd_test_options})
-    target_compile_definitions(unit_${name} PRIVATE ORCD_TEST_DATA="${CMAKE_SOURCE_DIR}/test/data")
+    # Relative: sources of another checkout are the same to the compiler's cache.
+    target_compile_definitions(unit_${name} PRIVATE ORCD_TEST_DATA="test/data")
     orcd_precompile(test unit_${name})
-    add_test(NAME unit_${name} COMMAND unit_${name} --log_level=test_suite --report_level=short)
+    add_test(NAME unit_${name} COMMAND unit_${name} --log_level=test_suite --report_level=short
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     # Seconds in a release build; minutes under a sanitizer on two busy cores.
     set_tests_properties(unit_${name} PROPERTIES TIMEOUT 900)
     if(WORKER_SANITIZE MATCHES thread AND name IN_LIST orcd_one_thread)
@@ -49,7 +51,6 @@ function(orcd_fuzz name)
   add_executable(fuzz_${name} ${CMAKE_SOURCE_DIR}/test/fuzz/${name}.cpp)
   target_link_libraries(fuzz_${name} PRIVATE ${ARGN})
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
-  target_compile_definitions(fuzz_${name} PRIVATE ORCD_TEST_DATA="${CMAKE_SOURCE_DIR}/test/data")
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/corpus/${name})
   add_test(NAME fuzz_${name}
            COMMAND fuzz_${name} -max_total_time=30 -timeout=10 -rss_limit_mb=4096 -print_final_stats=1

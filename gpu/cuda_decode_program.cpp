@@ -5,6 +5,7 @@
 
 #include "engine/base/ensure.hpp"
 #include "gpu/cuda_forward.hpp"
+#include "gpu/decode_program_plan.hpp"
 
 namespace orcd::gpu {
 

@@ -6,6 +6,7 @@
 
 #include "engine/base/ensure.hpp"
 #include "engine/model/rope.hpp"
+#include "gpu/decode_program_plan.hpp"
 #include "gpu/device_memory_plan.hpp"
 #include "kernels/embed_norm.hpp"
 

@@ -18,11 +18,10 @@ inline constexpr std::uint32_t head_parts_max = 16;
 inline constexpr std::uint32_t head_sums_max = 24 * 1024;  ///< bytes a block, of a part
 
 /// Columns up to which one kernel is the faster way, measured on an H200: twelve pairs of a column and an
-/// expert, which read their expert's weights alone where more have some in common; and as many as one round
-/// finds the norms of (Phi-3-mini: four).
+/// expert, which read their expert's weights alone where more have some in common; and rows whose norms are
+/// found at once of 12 Ki values together (Phi-3-mini: four).
 [[nodiscard]] constexpr std::uint32_t columns_best(std::uint32_t width, std::uint32_t experts_used) noexcept {
-  std::uint32_t best = experts_used == 0 ? kernels::program_columns_max : 12 / experts_used;
-  while (best > 1 && kernels::norm_columns(width, best) < best) --best;
+  const std::uint32_t best = std::min(12 * 1024 / width, experts_used == 0 ? 12 : 12 / experts_used);
   return std::clamp(best, 1U, kernels::program_columns_max);
 }
 

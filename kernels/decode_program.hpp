@@ -151,14 +151,9 @@ inline constexpr std::uint32_t terms_ahead = 256;
 }
 /// Warps that sum a row for a norm.
 inline constexpr std::uint32_t norm_units = 8;
-/// Columns of several whose norms are found at once, from rows in shared memory.
-[[nodiscard]] ORCD_HD constexpr std::uint32_t norm_columns(std::uint32_t width, std::uint32_t columns) {
-  const std::uint32_t fit = 12 * 1024 / width;
-  return fit == 0 ? 1 : fit < columns ? fit : columns;
-}
 /// Of a product that begins with a norm, whose rows take the place of the sums to come.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t norm_work_bytes(std::uint32_t width, std::uint32_t columns) {
-  return columns * input_stride(width, columns) * 2 + norm_columns(width, columns) * row_bytes(width);
+  return columns * (input_stride(width, columns) * 2 + row_bytes(width));
 }
 /// Of attention over heads of this padded width.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t attention_work_bytes(std::uint32_t padded_width) {
@@ -167,7 +162,7 @@ inline constexpr std::uint32_t norm_units = 8;
 /// Of a router: the norm of the column whose expert the block has, which is that product's input too; and
 /// norms in f32.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t route_work_bytes(std::uint32_t width, std::uint32_t columns) {
-  return padded_cols(width) * 2 + norm_columns(width, columns) * row_bytes(width);
+  return padded_cols(width) * 2 + columns * row_bytes(width);
 }
 /// Of what stays from phase to phase: a norm's weights, a router's row if there is one, and how far each of
 /// several columns is turned.

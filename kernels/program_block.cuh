@@ -196,54 +196,41 @@ __device__ __forceinline__ void norm_of_one(const decode_program& program, const
     norm_by<8, false>(program, x, eps, w, store);
 }
 
-/// Columns from `first` on.
-struct column_range {
-  std::uint32_t first;
-  std::uint32_t count;
-};
-
-/// norm_row() of columns of the residual stream, bit for bit. Calls store(column, i, value) for i < width;
-/// `staged` has room for a row of each of norm_columns() columns. Not synchronized at the end, which must
-/// come before the next.
+/// norm_row() of `columns` columns of the residual stream from `x` on, bit for bit. Calls
+/// store(column, i, value) for i < width; `staged` has room for a row of each. Not synchronized at the end,
+/// which must come before the next.
 template <std::uint32_t Most, class Store>
 __device__ __forceinline__ void norm_of(const decode_program& program, const std::uint64_t* x, float eps,
-                                        const walk& w, column_range columns, float* staged, Store store) {
+                                        const walk& w, std::uint32_t columns, float* staged, Store store) {
   if constexpr (Most == 1) return norm_of_one(program, x, eps, w, store);
   const std::uint32_t n = program.width;
-  const std::uint32_t at_once = norm_columns(n, columns.count);
   wait_for_row(header().norm_barrier, slot_of(w.phase).phase.norm_round);
   // The warps that sum a row are units, of one column after the other.
-  const auto units = [](std::uint32_t count, auto of_unit) {
+  const auto units = [&](auto of_unit) {
 #pragma unroll 1
-    for (std::uint32_t unit = threadIdx.x / 32; unit < count * norm_units; unit += program_warps)
+    for (std::uint32_t unit = threadIdx.x / 32; unit < columns * norm_units; unit += program_warps)
       of_unit(unit, unit / norm_units, unit % norm_units * 32 + threadIdx.x % 32);
   };
-#pragma unroll 1
-  for (std::uint32_t done = 0; done < columns.count; done += at_once) {
-    const std::uint32_t first = columns.first + done;
-    const std::uint32_t count = min(at_once, columns.count - done);
-    gather_pairs<worker_threads, 7>(
-        count * n / 2, w.flag, threadIdx.x, [&](std::uint32_t i) { return x + first * n + 2 * i; },
-        [&](std::uint32_t i, const flagged_two& v) {
-          reinterpret_cast<float2*>(staged)[i] = {__uint_as_float(v.data(0)), __uint_as_float(v.data(1))};
-        });
-    sync_workers();
-    units(count, [&](std::uint32_t unit, std::uint32_t column, std::uint32_t thread) {
-      float squares = 0.0F;
+  gather_pairs<worker_threads, 7>(
+      columns * n / 2, w.flag, threadIdx.x, [&](std::uint32_t i) { return x + 2 * i; },
+      [&](std::uint32_t i, const flagged_two& v) {
+        reinterpret_cast<float2*>(staged)[i] = {__uint_as_float(v.data(0)), __uint_as_float(v.data(1))};
+      });
+  sync_workers();
+  units([&](std::uint32_t unit, std::uint32_t column, std::uint32_t thread) {
+    float squares = 0.0F;
 #pragma unroll 4
-      for (std::uint32_t i = thread; i < n; i += row_threads)
-        squares = fmaf(staged[column * n + i], staged[column * n + i], squares);
-      keep_sum(squares, unit, count * norm_units);
-    });
-    sync_workers();
-    units(count, [&](std::uint32_t, std::uint32_t column, std::uint32_t thread) {
-      const float scale = rms_scale(sum_of_warps(header().scratch + column * norm_units), n, eps);
+    for (std::uint32_t i = thread; i < n; i += row_threads)
+      squares = fmaf(staged[column * n + i], staged[column * n + i], squares);
+    keep_sum(squares, unit, columns * norm_units);
+  });
+  sync_workers();
+  units([&](std::uint32_t, std::uint32_t column, std::uint32_t thread) {
+    const float scale = rms_scale(sum_of_warps(header().scratch + column * norm_units), n, eps);
 #pragma unroll 4
-      for (std::uint32_t i = thread; i < n; i += row_threads)
-        store(first + column, i, __fmul_rn(__fmul_rn(staged[column * n + i], scale), next_norm(program)[i]));
-    });
-    if (done + at_once < columns.count) sync_workers();
-  }
+    for (std::uint32_t i = thread; i < n; i += row_threads)
+      store(column, i, __fmul_rn(__fmul_rn(staged[column * n + i], scale), next_norm(program)[i]));
+  });
 }
 
 /// f16 values of the phase before, `n` of each column, and zeros up to `padded`, which is a multiple of 64.

@@ -44,42 +44,37 @@ __device__ __forceinline__ void route(const decode_program& program, const walk&
   }
   auto* const x = reinterpret_cast<__half*>(work_memory());
   auto* const normed = reinterpret_cast<float*>(x + padded_cols(n));
-  const std::uint32_t at_once = Most == 1 ? 1 : norm_columns(n, columns);
   if (threadIdx.x < padded_cols(n) - n) x[n + threadIdx.x] = __half{};
   // Asked for before the wait: it may be far away.
   const float first_bias =
       a.bias != nullptr && blockIdx.x < a.experts ? read_volatile(a.bias[blockIdx.x]) : 0.0F;
   if (Most > 1 && blockIdx.x >= a.experts) {
-    norm_of<Most>(program, phase.in, a.norm_eps, w, {own, 1}, normed,
+    norm_of<Most>(program, phase.in + own * n, a.norm_eps, w, 1, normed,
                   [&](std::uint32_t, std::uint32_t i, float value) { x[i] = to_half(value); });
     return sync_workers();
   }
   const std::uint32_t mine = (a.experts + program.blocks - 1 - blockIdx.x) / program.blocks;
+  norm_of<Most>(program, phase.in, a.norm_eps, w, columns, normed,
+                [&](std::uint32_t column, std::uint32_t i, float value) {
+                  if (column == own) x[i] = to_half(value);
+                  normed[column * n + i] = value;
+                });
+  sync_workers();
+  std::uint32_t round = phase.route_round * mine;
 #pragma unroll 1
-  for (std::uint32_t first = 0; first < columns; first += at_once) {
-    const std::uint32_t here = Most == 1 ? 1 : min(at_once, columns - first);
-    norm_of<Most>(program, phase.in, a.norm_eps, w, {first, here}, normed,
-                  [&](std::uint32_t column, std::uint32_t i, float value) {
-                    if (column == own) x[i] = to_half(value);
-                    normed[(Most == 1 ? 0 : column - first) * n + i] = value;
-                  });
-    sync_workers();
-    std::uint32_t round = phase.route_round * mine;
-#pragma unroll 1
-    for (std::uint32_t expert = blockIdx.x; expert < a.experts; expert += program.blocks, ++round) {
-      if (expert != blockIdx.x && threadIdx.x == 0)
-        fetch_row(next_router(program), a.router + static_cast<std::uint64_t>(expert) * n, n,
-                  header().router_barrier);
-      wait_for_row(header().router_barrier, round);
-      const std::uint32_t warp = Most == 1 ? 0 : threadIdx.x / 32;
-      if (Most == 1 ? threadIdx.x < 32 : warp < here) {
-        float logit = logit_of(next_router(program), normed + warp * n, n);
-        if (a.bias != nullptr) logit = __fadd_rn(logit, expert == blockIdx.x ? first_bias : a.bias[expert]);
-        if (threadIdx.x % 32 == 0)
-          store_flagged(phase.out + (first + warp) * a.experts + expert, __float_as_uint(logit), w.flag + 1);
-      }
-      sync_workers();
+  for (std::uint32_t expert = blockIdx.x; expert < a.experts; expert += program.blocks, ++round) {
+    if (expert != blockIdx.x && threadIdx.x == 0)
+      fetch_row(next_router(program), a.router + static_cast<std::uint64_t>(expert) * n, n,
+                header().router_barrier);
+    wait_for_row(header().router_barrier, round);
+    const std::uint32_t warp = Most == 1 ? 0 : threadIdx.x / 32;
+    if (Most == 1 ? threadIdx.x < 32 : warp < columns) {
+      float logit = logit_of(next_router(program), normed + warp * n, n);
+      if (a.bias != nullptr) logit = __fadd_rn(logit, expert == blockIdx.x ? first_bias : a.bias[expert]);
+      if (threadIdx.x % 32 == 0)
+        store_flagged(phase.out + warp * a.experts + expert, __float_as_uint(logit), w.flag + 1);
     }
+    sync_workers();
   }
 }
 

@@ -47,7 +47,7 @@ __device__ __forceinline__ void take_norm(const decode_program& program, float e
     if (threadIdx.x < padding) x[column * x_stride + program.width + threadIdx.x] = __half{};
   }
   norm_of<Most>(
-      program, slot_of(w.phase).phase.in, eps, w, {0, columns}, staged,
+      program, slot_of(w.phase).phase.in, eps, w, columns, staged,
       [&](std::uint32_t column, std::uint32_t i, float value) { x[column * x_stride + i] = to_half(value); });
 }
 

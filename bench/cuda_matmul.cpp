@@ -125,6 +125,7 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
   const std::uint32_t pairs = s.experts > 0 ? columns * 4 : columns;
   if (s.experts > 0) {
     t.tile_columns = few_pairs(pairs, s.experts) ? matvec_columns_max : expert_tile_columns(pairs, s.experts);
+    if (tile_columns != 0) t.tile_columns = tile_columns;
     check(launch_sort_experts({b.chosen, pairs, s.experts, b.order, b.tiles, b.tile_count, t.tile_columns},
                               nullptr),
           "sort");
@@ -134,6 +135,7 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
     t.tiles = b.tiles;
     t.tile_count = b.tile_count;
     t.tiles_max = sorted_tiles_max(pairs, s.experts);
+    t.tiles_likely = sorted_tiles_likely(pairs, s.experts, t.tile_columns);
     t.row_blocks = row_blocks;
   } else {
     t.tile_columns = tile_columns;
@@ -187,7 +189,8 @@ void print_row(const buffers& b, const shape& s, std::uint32_t columns, double c
       if (tile > 2 * columns || tile * 16 < columns) continue;
       for (const std::uint32_t blocks : {1U, 2U, 4U}) {
         if (blocks > (tile >= 64 ? 2U : 4U) || (tile == 128 && blocks > 1)) continue;
-        if (s.experts > 0 && tile != 128) continue;
+        if (s.experts > 0 && 4 * columns / tile + s.experts > sorted_tiles_max(4 * columns, s.experts))
+          continue;
         std::printf("  %ux%u:%.2f", tile, blocks, time_matmul(b, s, columns, tile, blocks));
         std::fflush(stdout);
       }

@@ -273,6 +273,7 @@ void cuda_forward::sort_experts(std::uint32_t pairs, std::uint32_t tile_columns,
     args->tiles = sort.tiles;
     args->tile_count = sort.tile_count;
     args->tiles_max = kernels::sorted_tiles_max(pairs, spec_.experts);
+    args->tiles_likely = kernels::sorted_tiles_likely(pairs, spec_.experts, tile_columns);
     args->tile_columns = tile_columns;
   }
 }

@@ -30,6 +30,11 @@ __device__ inline void barrier_expect(std::uint32_t barrier, std::uint32_t bytes
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
+/// Announces `bytes` of asynchronous copies; the phase waits for them and for its arrivals.
+__device__ inline void barrier_expect_more(std::uint32_t barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
 [[nodiscard]] __device__ inline bool barrier_try_wait(std::uint32_t barrier, std::uint32_t parity) {
   std::uint32_t done = 0;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"

@@ -54,17 +54,24 @@ struct sort_experts_args {
 /// Whether an expert has so few of the pairs that launch_dealt_matvec() is the faster way (measured on an
 /// H200).
 [[nodiscard]] constexpr bool few_pairs(std::uint32_t pairs, std::uint32_t experts) {
-  return pairs <= 5 * experts;
+  return pairs <= 3 * experts;
 }
 /// Wide tiles turn a weight into an operand once for many columns, narrow ones waste less on experts that
 /// few pairs chose.
 [[nodiscard]] constexpr std::uint32_t expert_tile_columns(std::uint32_t pairs, std::uint32_t experts) {
-  return pairs <= 8 * experts ? 16 : pairs <= 20 * experts ? 32 : pairs <= 80 * experts ? 64 : 128;
+  return pairs <= 8 * experts ? 16 : pairs < 12 * experts ? 32 : pairs < 24 * experts ? 64 : 128;
 }
 /// A bound for all numbers of pairs up to `pairs`.
 [[nodiscard]] constexpr std::uint32_t sorted_tiles_max(std::uint32_t pairs, std::uint32_t experts) {
   const std::uint32_t chosen = experts < pairs ? experts : pairs;
   return pairs / 128 + 3 * chosen;
+}
+/// What to expect when tokens choose all experts alike.
+[[nodiscard]] constexpr std::uint32_t sorted_tiles_likely(std::uint32_t pairs, std::uint32_t experts,
+                                                          std::uint32_t tile_columns) {
+  const std::uint32_t chosen = experts < pairs ? experts : pairs;
+  const std::uint32_t cut = pairs / tile_columns + chosen / 2;
+  return cut > chosen ? cut : chosen;
 }
 [[nodiscard]] int launch_sort_experts(const sort_experts_args& args, CUstream_st* stream);
 

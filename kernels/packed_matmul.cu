@@ -12,8 +12,10 @@ struct tile_choice {
   std::uint32_t row_blocks;
 };
 
-constexpr std::uint32_t row_blocks_max(std::uint32_t columns) {
-  return columns >= 64 ? 2 : 4;
+/// One matrix of each of many experts has too few rows for sets of four: 16 columns take 47 us instead of 40.
+std::uint32_t row_blocks_max(const tiled_matmul_args& args, std::uint32_t columns) {
+  const bool one_of_many = args.tiles != nullptr && args.row_blocks == 0 && !is_paired(args.matmul);
+  return columns >= 64 || (columns == 16 && one_of_many) ? 2 : 4;
 }
 
 constexpr std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) {
@@ -21,26 +23,28 @@ constexpr std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) {
 }
 
 /// Cycles of a multiprocessor for one group of 64 of k: what bench_cuda_matmul --sweep takes on an H200, over
-/// waves and groups, rounded.
-constexpr std::uint32_t group_cycles(const tile_choice& c) {
+/// waves and groups, rounded. Of Q8_0 fewer slots fit, most of all beside 32 columns.
+constexpr std::uint32_t group_cycles(const tile_choice& c, packed_format format) {
+  const bool few_slots = format == packed_format::q8_0;
   switch (c.columns) {
-    case 16: return 180 * c.row_blocks + 185;
-    case 32: return 270 * c.row_blocks + 160;
-    case 64: return 240 * c.row_blocks + 520;
-    default: return 1560;
+    case 16: return 175 * c.row_blocks + 55 + (few_slots ? 80 : 0);
+    case 32: return 210 * c.row_blocks + 115 + (few_slots ? 400 : 0);
+    case 64: return 232 * c.row_blocks + 250 + (few_slots ? 280 : 0);
+    default: return 920 + (few_slots ? 200 : 0);
   }
 }
 
 /// Of an item beside its groups: filling the rings, storing the result.
 constexpr std::uint32_t item_cycles(const tile_choice& c) {
-  return c.columns == 128 ? 20'000 : 7'000;
+  return c.columns == 16 ? 5'000 : c.columns < 128 ? 8'500 : 14'000;
 }
 
 /// The time of a launch with `column_tiles` tiles, in cycles.
-std::uint64_t estimated_cycles(const tile_choice& c, std::uint32_t row_tiles, std::uint32_t column_tiles,
-                               std::uint32_t groups, std::uint32_t multiprocessors) {
+std::uint64_t estimated_cycles(const tile_choice& c, const packed_matrix& w, std::uint32_t row_tiles,
+                               std::uint32_t column_tiles, std::uint32_t multiprocessors) {
   const std::uint32_t items = divide_up(row_tiles, group_row_tiles * c.row_blocks) * column_tiles;
-  return std::uint64_t{divide_up(items, multiprocessors)} * (groups * group_cycles(c) + item_cycles(c));
+  return std::uint64_t{divide_up(items, multiprocessors)} *
+         (w.groups() * group_cycles(c, w.format) + item_cycles(c));
 }
 
 /// Tiles no wider than the columns, unless the caller's list fixes their width.
@@ -50,14 +54,16 @@ tile_choice choose(const tiled_matmul_args& args, std::uint32_t row_tiles, std::
   for (const std::uint32_t columns : {16U, 32U, 64U, 128U}) {
     if (args.tile_columns != 0 && columns != args.tile_columns) continue;
     const std::uint32_t column_tiles =
-        args.tiles != nullptr ? args.tiles_max : divide_up(args.matmul.columns, columns);
-    for (std::uint32_t blocks = columns == 128 ? 2 : 1; blocks <= row_blocks_max(columns); blocks *= 2) {
-      if (args.row_blocks != 0 && columns != 128 && blocks != min(args.row_blocks, row_blocks_max(columns))) {
+        args.tiles != nullptr ? max(args.tiles_likely, 1U) : divide_up(args.matmul.columns, columns);
+    for (std::uint32_t blocks = columns == 128 ? 2 : 1; blocks <= row_blocks_max(args, columns);
+         blocks *= 2) {
+      if (args.row_blocks != 0 && columns != 128 &&
+          blocks != min(args.row_blocks, row_blocks_max(args, columns))) {
         continue;
       }
       const tile_choice c{columns, blocks};
       const std::uint64_t cycles =
-          estimated_cycles(c, row_tiles, column_tiles, args.matmul.w[0].groups(), multiprocessors);
+          estimated_cycles(c, args.matmul.w[0], row_tiles, column_tiles, multiprocessors);
       if (cycles >= best_cycles) continue;
       best = c;
       best_cycles = cycles;

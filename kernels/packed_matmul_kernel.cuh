@@ -6,96 +6,9 @@
 #include "kernels/launch.cuh"
 #include "kernels/packed_matmul_stage.cuh"
 #include "kernels/packed_matmul_store.cuh"
-#include "kernels/packed_matmul_weights.cuh"
 #include "kernels/wgmma.cuh"
 
 namespace orcd::kernels {
-
-/// Where the parts of a block's shared memory lie.
-template <packed_format F, std::uint32_t N>
-struct block_memory {
-  using plan = block_plan<F, N>;
-  std::byte* base;  ///< a multiple of 1024
-
-  __device__ explicit block_memory(std::byte* raw)
-      : base(raw + (1024 - shared_address_of(raw) % 1024) % 1024) {}
-  [[nodiscard]] __device__ std::uint32_t address() const { return shared_address_of(base); }
-  [[nodiscard]] __device__ std::uint32_t full(std::uint32_t stage) const {
-    return address() + plan::barriers_at + stage * 8;
-  }
-  [[nodiscard]] __device__ std::uint32_t empty(std::uint32_t stage) const {
-    return address() + plan::barriers_at + (plan::stages + stage) * 8;
-  }
-  [[nodiscard]] __device__ std::uint32_t weights_full(std::uint32_t warp) const {
-    return address() + plan::barriers_at + (2 * plan::stages + warp * plan::slots) * 8;
-  }
-  [[nodiscard]] __device__ std::uint32_t turn(std::uint32_t row_block, std::uint32_t part) const {
-    return address() + plan::barriers_at +
-           (2 * plan::stages + plan::warps * plan::slots + row_block * 4 + part) * 8;
-  }
-  __device__ void init_barriers(std::uint32_t row_blocks) const {
-    for (std::uint32_t i = 0; i < plan::stages; ++i) {
-      barrier_init(full(i), plan::stager_threads / 32);
-      barrier_init(empty(i), row_blocks * 4);
-    }
-    for (std::uint32_t i = 0; i < plan::warps * plan::slots; ++i) barrier_init(weights_full(0) + i * 8, 1);
-    for (std::uint32_t i = 0; i < 4 * plan::multipliers; ++i) barrier_init(turn(0, 0) + i * 8, 4);
-    barrier_init_done();
-  }
-};
-
-/// Where in the ring of activations a warpgroup is.
-template <packed_format F, std::uint32_t N>
-struct ring_position {
-  std::uint32_t count = 0;  ///< stages before this one
-  std::uint32_t stage = 0;
-  std::uint32_t parity = 0;
-  __device__ void seek(std::uint32_t target) {
-    stage += target - count;
-    count = target;
-    while (stage >= block_plan<F, N>::stages) {
-      stage -= block_plan<F, N>::stages;
-      parity ^= 1U;
-    }
-  }
-};
-
-/// acc = the products of one chunk's `groups` (1 .. 4) groups. While the tensor cores multiply a group the
-/// next one is unpacked. Calls slot_used() after each slot of weights.
-template <packed_format F, std::uint32_t N, class SlotUsed>
-__device__ void multiply_chunk(float (&acc)[N / 2], weight_ring<F, N>& weights,
-                               const block_memory<F, N>& memory, ring_position<F, N>& ring,
-                               std::uint32_t groups, const SlotUsed& slot_used) {
-  using plan = block_plan<F, N>;
-  constexpr std::uint32_t buffers = plan::buffers;
-  std::uint32_t a[buffers][4][4];
-  if (weights.fragments(0, groups == 1, a[0])) slot_used();
-#pragma unroll
-  for (std::uint32_t u = 0; u < groups_per_chunk; ++u) {
-    if (u >= groups) break;
-    const std::uint32_t in_stage = u % plan::stage_groups;
-    if (in_stage == 0) {
-      barrier_wait_unbounded(memory.full(ring.stage), ring.parity);
-      fence_shared_for_async();
-    }
-    const std::uint64_t b = operand_b(memory.address() + ring.stage * plan::stage_bytes + in_stage * N * 128);
-    pin(acc);
-#pragma unroll
-    for (std::uint32_t s = 0; s < 4; ++s) pin(a[u % buffers][s]);
-    wgmma_fence();
-#pragma unroll
-    for (std::uint32_t s = 0; s < 4; ++s) wgmma<N>(acc, a[u % buffers][s], b + 2 * s, (u | s) != 0);
-    wgmma_commit();
-    if constexpr (buffers == 1) wgmma_wait<0>();
-    if (u + 1 < groups && weights.fragments(u + 1, u + 2 == groups, a[(u + 1) % buffers])) slot_used();
-    if constexpr (buffers == 2) wgmma_wait<0>();
-    pin(acc);
-    if (in_stage + 1 == plan::stage_groups || u + 1 == groups) {
-      if (threadIdx.x % 32 == 0) barrier_arrive(memory.empty(ring.stage));
-      ring.seek(ring.count + 1);
-    }
-  }
-}
 
 /// All that a warp of a multiplying warpgroup does.
 template <packed_format F, std::uint32_t N>
@@ -106,103 +19,176 @@ class multiplier {
   __device__ multiplier(const matmul_work& work, const block_memory<F, N>& memory)
       : work_(work),
         memory_(memory),
-        warpgroup_(threadIdx.x / warpgroup_threads),
-        row_block_(warpgroup_ % work.row_blocks),
-        part_(warpgroup_ / work.row_blocks),
-        parts_(min(plan::multipliers / work.row_blocks, plan::parts_max)),
-        slot_(row_block_ * group_row_tiles + threadIdx.x / 32 % 4) {}
+        items_(work),
+        row_block_(threadIdx.x / warpgroup_threads % work.row_blocks),
+        part_(threadIdx.x / warpgroup_threads / work.row_blocks),
+        parts_(parts_of<F, N>(work)),
+        slot_(row_block_ * group_row_tiles + threadIdx.x / 32 % 4),
+        weights_(memory, ring_of_warp()),
+        buffer_(part_) {}
 
   __device__ void run() {
-    if (part_ >= parts_) return;
-    // The list of an expert launch is the work of a kernel before; a dense list and all weights are not.
-    if (work_.args.tiles != nullptr) wait_for_previous_kernel();
-    const item_list<N> items(work_);
-    const std::uint32_t warp = threadIdx.x / 32;
-    weight_ring<F, N> weights{memory_.base + plan::weights_at + warp * plan::slots * plan::slot_bytes,
-                              memory_.weights_full(warp)};
-    start_weights(items);
-    if (work_.args.tiles == nullptr) wait_for_previous_kernel();
-    const std::uint32_t groups = work_.groups;
-    const std::uint32_t chunks = work_.chunks;
-    const std::uint32_t item_stages = (groups + plan::stage_groups - 1) / plan::stage_groups;
-    constexpr std::uint32_t chunk_stages = groups_per_chunk / plan::stage_groups;
-    ring_position<F, N> ring;
-    struct {
-      std::uint32_t item, chunk;
-    } at{blockIdx.x, part_};
-    std::uint32_t item_start = 0;  // stages of the items before
-    while (true) {
-      for (; at.chunk >= chunks; at.chunk -= chunks) {
-        at.item += gridDim.x;
-        item_start += item_stages;
-      }
-      if (at.item >= items.count) return;
-      ring.seek(item_start + at.chunk * chunk_stages);
-      float acc[N / 2];
-      const std::uint32_t here = min(groups_per_chunk, groups - at.chunk * groups_per_chunk);
-      multiply_chunk<F, N>(acc, weights, memory_, ring, here, [&] {
-        if constexpr (plan::refill_within_chunk) request(items, 1);
-      });
-      if constexpr (!plan::refill_within_chunk) {
-        request(items, (here + plan::slot_groups - 1) / plan::slot_groups);
-      }
-      fold(items, at.item, at.chunk, acc);
-      at.chunk += parts_;
+    if constexpr (plan::wide) {
+      multiply_items();
+    } else if (part_ < parts_) {
+      multiply_in_turns();
     }
   }
 
  private:
-  [[nodiscard]] __device__ weight_request& next_request() const {
-    return reinterpret_cast<weight_request*>(memory_.base + plan::requests_at)[threadIdx.x / 32];
+  [[nodiscard]] __device__ weight_ring_place ring_of_warp() const {
+    if (!plan::together) return memory_.warp_ring(threadIdx.x / 32);
+    weight_ring_place ring = memory_.shared_ring(parts_, slot_);
+    ring.slots += part_ * plan::slot_bytes;
+    return ring;
   }
-  /// Fills the warp's ring for the first time.
-  __device__ void start_weights(const item_list<N>& items) {
-    if (threadIdx.x % 32 == 0) {
-      weight_request& next = next_request();
-      next = {nullptr, blockIdx.x, part_, 0, 0};
-      for (; next.chunk >= work_.chunks; next.chunk -= work_.chunks) next.item += gridDim.x;
-      find_tile<F, N>(work_, items, slot_, next);
+  [[nodiscard]] __device__ std::uint32_t groups_of(std::uint32_t chunk) const {
+    return min(groups_per_chunk, work_.groups - chunk * groups_per_chunk);
+  }
+
+  /// All of k for one set of rows after the other; the first chunk's sums become the running ones.
+  __device__ void multiply_items() {
+    if (blockIdx.x >= items_.count) return;
+    if constexpr (plan::ahead) weights_.fragments(0, groups_of(0) == 1, a_[0]);
+    float total[N / 2];
+    for (std::uint32_t item = blockIdx.x; item < items_.count; item += gridDim.x) {
+      const bool last_item = item + gridDim.x >= items_.count;
+      multiply_chunk(total, groups_of(0), work_.chunks == 1 ? (last_item ? 0 : groups_of(0)) : groups_of(1));
+      for (std::uint32_t chunk = 1; chunk < work_.chunks; ++chunk) {
+        float acc[N / 2];
+        const std::uint32_t next = chunk + 1 < work_.chunks ? groups_of(chunk + 1)
+                                   : last_item              ? 0
+                                                            : groups_of(0);
+        multiply_chunk(acc, groups_of(chunk), next);
+#pragma unroll
+        for (std::uint32_t i = 0; i < N / 2; ++i) total[i] += acc[i];
+      }
+      store(item, total);
     }
-    request(items, plan::slots);
   }
-  /// Requests what follows into `count` slots that the warp has used up.
-  __device__ void request(const item_list<N>& items, std::uint32_t count) {
-    __syncwarp();
-    if (threadIdx.x % 32 != 0) return;
-    const std::uint32_t warp = threadIdx.x / 32;
-    request_weights<F, N>(work_, items, slot_, parts_, count, next_request(),
-                          memory_.address() + plan::weights_at + warp * plan::slots * plan::slot_bytes,
-                          memory_.weights_full(warp));
+
+  /// Every `parts_`th chunk; warpgroups that share rows hand the running sums on.
+  __device__ void multiply_in_turns() {
+    std::uint32_t item = blockIdx.x;
+    std::uint32_t chunk = part_;
+    const auto skip_to_chunk = [&] {
+      for (; chunk >= work_.chunks; chunk -= work_.chunks) item += gridDim.x;
+    };
+    skip_to_chunk();
+    if (item >= items_.count) return;
+    if constexpr (plan::ahead) weights_.fragments(0, groups_of(chunk) == 1, a_[0]);
+    while (item < items_.count) {
+      const std::uint32_t now = chunk;
+      const std::uint32_t now_item = item;
+      chunk += parts_;
+      skip_to_chunk();
+      float acc[N / 2];
+      multiply_chunk(acc, groups_of(now), item < items_.count ? groups_of(chunk) : 0);
+      fold(now_item, now, acc);
+    }
+  }
+
+  /// acc = the products of a chunk's `groups` (1 .. 4) groups. While the tensor cores multiply a group the
+  /// next one is unpacked, of the next chunk when it has `next` groups, or 0 when there is none.
+  __device__ void multiply_chunk(float (&acc)[N / 2], std::uint32_t groups, std::uint32_t next) {
+    if constexpr (!plan::ahead) weights_.fragments(0, groups == 1, a_[0]);
+    if (is_k_format(F) || groups == groups_per_chunk) {
+#pragma unroll
+      for (std::uint32_t u = 0; u < groups_per_chunk; ++u) {
+        start_product(acc, a_[plan::ahead ? u % 2 : 0], u);
+        if constexpr (plan::ahead) {
+          if (u > 0) {
+            wgmma_wait<1>();
+            product_done(u - 1);
+          }
+          if (u + 1 < groups_per_chunk) {
+            weights_.fragments(u + 1, u + 2 == groups_per_chunk, a_[(u + 1) % 2]);
+          } else if (next != 0) {
+            weights_.fragments(0, next == 1, a_[0]);
+          }
+          if (u + 1 == groups_per_chunk) {
+            wgmma_wait<0>();
+            product_done(u);
+          }
+        } else {
+          wgmma_wait<0>();
+          product_done(u);
+          if (u + 1 < groups_per_chunk) weights_.fragments(u + 1, u + 2 == groups_per_chunk, a_[0]);
+        }
+      }
+    } else {
+      multiply_part(acc, groups);
+      if (plan::ahead && next != 0) weights_.fragments(0, next == 1, a_[0]);
+    }
+    pin(acc);
+    buffer_ += parts_;
+    if (buffer_ < plan::ring_chunks) return;
+    buffer_ -= plan::ring_chunks;
+    parity_ ^= 1U;
+  }
+  /// The same for an item's last chunk when it is shorter. Its empty slots and stages are passed by, a slot
+  /// before the stage that says it has been used.
+  __device__ void multiply_part(float (&acc)[N / 2], std::uint32_t groups) {
+#pragma unroll 1
+    for (std::uint32_t u = 0; u < groups_per_chunk; ++u) {
+      if (u < groups) {
+        start_product(acc, a_[0], u);
+        wgmma_wait<0>();
+      } else {
+        if (u % plan::slot_groups == 0) weights_.skip();
+        if (u % plan::stage_groups == 0) barrier_wait_unbounded(memory_.full(stage_of(u)), parity_);
+      }
+      product_done(u);
+      if (u + 1 < groups) weights_.fragments(u + 1, u + 2 == groups, a_[0]);
+    }
+  }
+
+  [[nodiscard]] __device__ std::uint32_t stage_of(std::uint32_t u) const {
+    return buffer_ * plan::chunk_stages + u / plan::stage_groups;
+  }
+  /// Multiplies group u, whose operand A is `a`.
+  __device__ void start_product(float (&acc)[N / 2], std::uint32_t (&a)[4][4], std::uint32_t u) {
+    if (u % plan::stage_groups == 0) {
+      barrier_wait_unbounded(memory_.full(stage_of(u)), parity_);
+      fence_shared_for_async();
+    }
+    const std::uint64_t b =
+        operand_b(memory_.address() + buffer_ * (plan::chunk_stages * plan::stage_bytes) + u * (N * 128));
+    pin(acc);
+#pragma unroll
+    for (std::uint32_t s = 0; s < 4; ++s) pin(a[s]);
+    wgmma_fence();
+#pragma unroll
+    for (std::uint32_t s = 0; s < 4; ++s) wgmma<N>(acc, a[s], b + 2 * s, (u | s) != 0);
+    wgmma_commit();
+  }
+  /// Gives group u's stage back when all of it has been multiplied.
+  __device__ void product_done(std::uint32_t u) {
+    if ((u + 1) % plan::stage_groups == 0 && threadIdx.x % 32 == 0)
+      barrier_arrive(memory_.empty(stage_of(u)));
   }
 
   /// Adds a chunk's sums to those of the chunks before it; the last chunk's warpgroup stores the result.
-  __device__ void fold(const item_list<N>& items, std::uint32_t item, std::uint32_t chunk,
-                       float (&acc)[N / 2]) {
+  __device__ void fold(std::uint32_t item, std::uint32_t chunk, float (&acc)[N / 2]) {
     const bool last = chunk + 1 == work_.chunks;
-    if constexpr (plan::wide) {
+    wait_for_turn();
+    auto* totals = reinterpret_cast<float4*>(memory_.base + plan::totals_at) +
+                   row_block_ * (N / 8) * warpgroup_threads + threadIdx.x % warpgroup_threads;
 #pragma unroll
-      for (std::uint32_t i = 0; i < N / 2; ++i) total_[i] = chunk == 0 ? acc[i] : total_[i] + acc[i];
-      if (last) store(items, item, total_);
-    } else {
-      wait_for_turn();
-      auto* totals = reinterpret_cast<float4*>(memory_.base + plan::totals_at) +
-                     row_block_ * (N / 8) * warpgroup_threads + threadIdx.x % warpgroup_threads;
-#pragma unroll
-      for (std::uint32_t i = 0; i < N / 8; ++i) {
-        if (chunk != 0) {
-          const float4 before = totals[i * warpgroup_threads];
-          acc[4 * i] = before.x + acc[4 * i];
-          acc[4 * i + 1] = before.y + acc[4 * i + 1];
-          acc[4 * i + 2] = before.z + acc[4 * i + 2];
-          acc[4 * i + 3] = before.w + acc[4 * i + 3];
-        }
-        if (!last) {
-          totals[i * warpgroup_threads] = float4{acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]};
-        }
+    for (std::uint32_t i = 0; i < N / 8; ++i) {
+      if (chunk != 0) {
+        const float4 before = totals[i * warpgroup_threads];
+        acc[4 * i] = before.x + acc[4 * i];
+        acc[4 * i + 1] = before.y + acc[4 * i + 1];
+        acc[4 * i + 2] = before.z + acc[4 * i + 2];
+        acc[4 * i + 3] = before.w + acc[4 * i + 3];
       }
-      pass_turn();
-      if (last) store(items, item, acc);
+      if (!last) {
+        totals[i * warpgroup_threads] = float4{acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]};
+      }
     }
+    pass_turn();
+    if (last) store(item, acc);
   }
 
   /// Warpgroups that share rows fold in the order of the chunks.
@@ -219,29 +205,32 @@ class multiplier {
     if (threadIdx.x % 32 == 0) barrier_arrive(memory_.turn(row_block_, (part_ + 1) % parts_));
   }
 
-  __device__ void store(const item_list<N>& items, std::uint32_t item, const float (&sums)[N / 2]) {
+  __device__ void store(std::uint32_t item, const float (&sums)[N / 2]) {
     std::uint32_t row_group = 0;
     std::uint32_t column_tile = 0;
-    items.place(work_, item, row_group, column_tile);
+    items_.place(work_, item, row_group, column_tile);
     const column_range range = columns_of<N>(work_.args, column_tile);
     const row_tile place = row_tile_of(work_, row_group, slot_);
+    auto* exchange = reinterpret_cast<float4*>(memory_.base + plan::exchange_at);
     if (is_paired(work_.args.matmul)) {
-      auto* exchange = reinterpret_cast<float*>(memory_.base + plan::exchange_at);
-      store_paired<N>(work_.args, range, place, sums, exchange + threadIdx.x / 64 * 512);
+      store_paired<N>(work_.args, range, place, sums, exchange);
     } else {
-      store_sums<N>(work_.args, range, place, sums);
+      store_sums<N>(work_.args, range, place, sums, exchange);
     }
   }
 
   const matmul_work& work_;
   const block_memory<F, N>& memory_;
-  std::uint32_t warpgroup_;
-  std::uint32_t row_block_;  ///< which 64 rows
-  std::uint32_t part_;       ///< which chunks: part_, part_ + parts_ ...
-  std::uint32_t parts_;
-  std::uint32_t slot_;
+  const item_list<N> items_;
+  const std::uint32_t row_block_;  ///< which 64 rows
+  const std::uint32_t part_;       ///< which chunks: part_, part_ + parts_ ...
+  const std::uint32_t parts_;
+  const std::uint32_t slot_;
+  weight_ring<F, N> weights_;
+  std::uint32_t a_[plan::ahead ? 2 : 1][4][4];
+  std::uint32_t buffer_;  ///< of the ring of activations: where the next chunk is
+  std::uint32_t parity_ = 0;
   std::uint32_t turns_ = 0;
-  float total_[plan::wide ? N / 2 : 1];
 };
 
 template <packed_format F, std::uint32_t N>
@@ -250,13 +239,16 @@ __global__ void __launch_bounds__(block_plan<F, N>::threads, 1)
   using plan = block_plan<F, N>;
   extern __shared__ std::byte shared_bytes[];
   const block_memory<F, N> memory(shared_bytes);
-  if (threadIdx.x == 0) memory.init_barriers(work.row_blocks);
+  memory.init_barriers(work.row_blocks);
   __syncthreads();
   if (threadIdx.x >= plan::multipliers * warpgroup_threads) {
-    shrink_registers<plan::stager_registers>();
-    stage_activations<F, N>(work, memory.address(), memory.full(0));
+    if constexpr (plan::wide) shrink_registers<plan::stager_registers>();
+    // The list of an expert launch is the work of a kernel before; a dense list and all weights are not.
+    if (work.args.tiles != nullptr) wait_for_previous_kernel();
+    stager<F, N>(work, memory).run();
   } else {
-    grow_registers<plan::multiplier_registers>();
+    if constexpr (plan::wide) grow_registers<plan::multiplier_registers>();
+    wait_for_previous_kernel();
     multiplier<F, N>(work, memory).run();
   }
 }

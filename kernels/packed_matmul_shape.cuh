@@ -16,20 +16,16 @@
 namespace orcd::kernels {
 
 inline constexpr std::uint32_t warpgroup_threads = 128;
-inline constexpr std::uint32_t group_row_tiles = 4;        ///< of a warpgroup
-inline constexpr std::uint32_t weight_request_bytes = 32;  ///< a warp's, in shared memory
+inline constexpr std::uint32_t group_row_tiles = 4;  ///< of a warpgroup
 inline constexpr std::uint32_t multiprocessor_shared_bytes = 227 * 1024;
 
-/// Groups of 64 columns that one bulk copy of weights brings, per row tile.
+/// Groups of 64 columns in a slot of weights, per row tile.
 ORCD_HD constexpr std::uint32_t slot_groups_of(packed_format f) {
   return f == packed_format::q8_0 ? 2 : is_float_format(f) ? 1 : 4;
 }
 
 ORCD_HD constexpr std::uint32_t smaller(std::uint32_t a, std::uint32_t b) {
   return a < b ? a : b;
-}
-ORCD_HD constexpr std::uint32_t larger(std::uint32_t a, std::uint32_t b) {
-  return a > b ? a : b;
 }
 
 template <packed_format F, std::uint32_t N>
@@ -39,49 +35,56 @@ struct block_plan {
   static constexpr std::uint32_t stagers = wide ? 2 : 1;
   static constexpr std::uint32_t threads = (multipliers + stagers) * warpgroup_threads;
   static constexpr std::uint32_t stager_threads = stagers * warpgroup_threads;
-  /// Registers a thread, after the launch with an equal share each.
-  static constexpr std::uint32_t multiplier_registers = wide ? 200 : 104;
-  static constexpr std::uint32_t stager_registers = wide ? 56 : 64;
-  /// Sets of operand A: with two a warp unpacks while its last product runs. Four warpgroups overlap anyway.
-  static constexpr std::uint32_t buffers = N == 64 ? 1 : 2;
-  /// Most sets of 64 rows.
-  static constexpr std::uint32_t row_blocks_max = wide ? 2 : N == 64 ? 2 : 4;
-
-  /// Weights: every warp has a ring of its own.
-  static constexpr std::uint32_t slot_groups = slot_groups_of(F);
-  static constexpr std::uint32_t slot_bytes =
-      layout_of(F).bytes() * slot_groups * group_cols / layout_of(F).cols;
   static constexpr std::uint32_t warps = multipliers * 4;
-  static constexpr std::uint32_t weight_ring_kib = wide ? 96 : N == 64 ? 96 : N == 32 ? 104 : 136;
-  static constexpr std::uint32_t slots = larger(2, smaller(6, weight_ring_kib * 1024 / warps / slot_bytes));
-  static constexpr std::uint32_t weight_bytes = warps * slots * slot_bytes;
-  /// A ring that cannot hold a chunk is refilled slot by slot, or its warp would wait for itself.
-  static constexpr bool refill_within_chunk = slots * slot_groups < groups_per_chunk;
+  /// Registers a thread, where an equal share each is too few for some.
+  static constexpr std::uint32_t multiplier_registers = 200;
+  static constexpr std::uint32_t stager_registers = 56;
+  /// Whether a warp unpacks a group of weights while the one before is multiplied: registers for two. Four
+  /// warpgroups overlap anyway.
+  static constexpr bool ahead = N != 64 && !is_float_format(F);
 
   /// Activations: one ring for the block, in rows of 128 bytes as operand B wants them.
+  static constexpr std::uint32_t ring_chunks = N == 16 ? 6 : N == 32 ? 4 : 2;
   static constexpr std::uint32_t stage_groups = N == 16 ? 2 : 1;
+  static constexpr std::uint32_t chunk_stages = groups_per_chunk / stage_groups;
+  static constexpr std::uint32_t stages = ring_chunks * chunk_stages;
   static constexpr std::uint32_t stage_bytes = N * 128 * stage_groups;
-  static constexpr std::uint32_t stages_ahead = N <= 32 ? 5 : N == 64 ? 3 : 2;  ///< in stagers' registers
-  /// Running sums that warpgroups hand on, [row block][register / 4][thread][4] floats.
-  static constexpr std::uint32_t totals_bytes = wide ? 0 : row_blocks_max * 64 * N * 4;
-  static constexpr std::uint32_t exchange_bytes = warps * 1024;  ///< gate and up of a pair of warps
-  static constexpr std::uint32_t request_bytes = warps * weight_request_bytes;
-  static constexpr std::uint32_t barrier_bytes = 1280;
-  static constexpr std::uint32_t stages =
-      smaller(24, (multiprocessor_shared_bytes - weight_bytes - totals_bytes - exchange_bytes -
-                   request_bytes - barrier_bytes - 1024) /
-                      stage_bytes);
   /// Warpgroups that share rows: what all of them work on at once must fit into the ring, or one would take
   /// a stage's bytes of a round before for its own.
-  static constexpr std::uint32_t parts_max = stages * stage_groups / groups_per_chunk;
+  static constexpr std::uint32_t parts_max = ring_chunks;
+  /// Most sets of 64 rows.
+  static constexpr std::uint32_t row_blocks_max = wide ? 2 : N == 64 ? 2 : 4;
+  /// Running sums that warpgroups hand on, [row block][register / 4][thread][4] floats.
+  static constexpr std::uint32_t totals_bytes = wide ? 0 : row_blocks_max * 64 * N * 4;
+  static constexpr std::uint32_t exchange_bytes = warps * 1024;  ///< of a warp, for its output
+  static constexpr std::uint32_t barrier_bytes = 1280;
+
+  /// Weights: as many slots for each warp as there is room for.
+  static constexpr std::uint32_t slot_groups = slot_groups_of(F);
+  static constexpr std::uint32_t chunk_slots = groups_per_chunk / slot_groups;
+  static constexpr std::uint32_t slot_bytes =
+      layout_of(F).bytes() * slot_groups * group_cols / layout_of(F).cols;
+  static constexpr std::uint32_t slots_that_fit = (multiprocessor_shared_bytes - 1024 - stages * stage_bytes -
+                                                   totals_bytes - exchange_bytes - barrier_bytes) /
+                                                  (warps * slot_bytes);
+  static constexpr std::uint32_t slots = slots_that_fit >= chunk_slots
+                                             ? smaller(6, slots_that_fit / chunk_slots) * chunk_slots
+                                             : smaller(2, slots_that_fit);
+  static constexpr std::uint32_t weight_bytes = warps * slots * slot_bytes;
+  /// Slots are filled again a chunk at a time, or, where few fit, with every stage that has been used up.
+  static constexpr bool refill_by_stage = slots < 2 * chunk_slots;
+  /// Stages of activations on their way in stagers' registers.
+  static constexpr std::uint32_t stages_ahead = refill_by_stage || wide ? 1 : N == 64 ? 2 : 4;
+  /// One copy brings a row tile's chunks for all warpgroups that share the rows: copies are dear to start.
+  static constexpr bool together = chunk_slots == 1;
+
   static constexpr std::uint32_t stages_at = 0;  ///< from the first multiple of 1024
   static constexpr std::uint32_t weights_at = stages * stage_bytes;
   static constexpr std::uint32_t totals_at = weights_at + weight_bytes;
   static constexpr std::uint32_t exchange_at = totals_at + totals_bytes;
-  static constexpr std::uint32_t requests_at = exchange_at + exchange_bytes;
-  static constexpr std::uint32_t barriers_at = requests_at + request_bytes;
+  static constexpr std::uint32_t barriers_at = exchange_at + exchange_bytes;
   static constexpr std::uint32_t shared_bytes = barriers_at + barrier_bytes + 1024;
-  static_assert(stages >= 3 && parts_max >= 1 && slot_bytes % 16 == 0 &&
+  static_assert(slots >= (ahead || stage_groups == 2 ? 2 : 1) && slot_bytes % 16 == 0 &&
                 shared_bytes <= multiprocessor_shared_bytes);
   static_assert((2 * stages + warps * slots + 4 * multipliers) * 8 <= barrier_bytes);
 };
@@ -151,6 +154,10 @@ struct item_list {
     column_tiles = work.args.tiles != nullptr ? static_cast<std::uint32_t>(*work.args.tile_count)
                                               : (work.args.matmul.columns + N - 1) / N;
     count = column_tiles * work.row_groups;
+  }
+  /// Items of this block.
+  [[nodiscard]] __device__ std::uint32_t of_block() const {
+    return blockIdx.x < count ? (count - blockIdx.x - 1) / gridDim.x + 1 : 0;
   }
   __device__ void place(const matmul_work& work, std::uint32_t item, std::uint32_t& row_group,
                         std::uint32_t& column_tile) const {

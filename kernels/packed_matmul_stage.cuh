@@ -1,10 +1,9 @@
 // The warpgroups of the throughput kernel that bring activations into shared memory, in the order of k in
-// which the weights are packed (packed_matrix.hpp).
+// which the weights are packed (packed_matrix.hpp), and start the copies of weights.
 #pragma once
 
-#include "kernels/bulk_copy.cuh"
 #include "kernels/device_math.cuh"
-#include "kernels/packed_matmul_shape.cuh"
+#include "kernels/packed_matmul_weights.cuh"
 
 namespace orcd::kernels {
 
@@ -18,109 +17,182 @@ class activation_reader {
  public:
   static constexpr std::uint32_t passes = N * plan::stage_groups * 4 / plan::stager_threads;
   static constexpr std::uint32_t pass_columns = plan::stager_threads / 4 / plan::stage_groups;
-  static_assert(passes * plan::stager_threads == N * plan::stage_groups * 4);
+  static_assert(passes * plan::stager_threads == N * plan::stage_groups * 4 && pass_columns % 8 == 0);
   using registers = uint4[passes][2];
 
-  __device__ activation_reader(const matmul_work& work, std::uint32_t thread)
-      : quarter_(thread % 4),
+  __device__ activation_reader(const matmul_work& work, const item_list<N>& items, std::uint32_t thread)
+      : work_(work),
+        items_(items),
+        quarter_(thread % 4),
         column_(thread / 4 % pass_columns),
         group_(thread / 4 / pass_columns),
-        items_(work),
-        item_(blockIdx.x) {}
-
-  /// Loads the next stage, if there is one.
-  __device__ void load(const matmul_work& work, registers& v) {
-    if (left_ == 0) {
-      if (item_ >= items_.count) return;
-      start_item(work);
-    }
-    // An odd number of groups leaves half a stage that nobody multiplies.
-    const std::uint32_t ahead = plan::stage_groups == 2 && left_ < 2 ? 0 : group_ * group_cols;
-#pragma unroll
-    for (std::uint32_t p = 0; p < passes; ++p) {
-      const auto* from = reinterpret_cast<const uint4*>(from_[p] + ahead);
-      v[p][0] = from[0];
-      v[p][1] = from[1];
-      from_[p] += plan::stage_groups * group_cols;
-    }
-    left_ -= min(left_, plan::stage_groups);
-    if (left_ == 0) item_ += gridDim.x;
+        item_(blockIdx.x) {
+    // A warp's eight columns by eight pieces of 16 bytes; lane 8m + r gives the place of piece m of column r.
+    const std::uint32_t lane = thread % 32;
+    store_at_ = (group_ * N + column_ / 8 * 8 + lane % 8) * 128 + ((lane / 8 ^ lane % 8) << 4U);
   }
 
-  /// Writes a stage as operand B: word w of 8 is k slots 2t, 2t + 1 (and 8 more for odd w) of mma step w / 2.
-  /// Eight columns by four quarters hit every bank once.
+  /// Goes to the block's next chunk, of the first item at first.
+  __device__ void next_chunk() {
+    if (left_ == 0) {
+      start_item();
+    } else {
+#pragma unroll
+      for (std::uint32_t p = 0; p < passes; ++p) from_[p] += chunk_cols;
+    }
+    here_ = min(left_, groups_per_chunk);
+    left_ -= here_;
+  }
+  /// Loads stage `in_chunk` of the chunk; nothing for groups that it does not have.
+  __device__ void load(std::uint32_t in_chunk, registers& v) const {
+    if (in_chunk * plan::stage_groups + group_ >= here_) return;
+#pragma unroll
+    for (std::uint32_t p = 0; p < passes; ++p) {
+      const auto* from =
+          reinterpret_cast<const uint4*>(from_[p] + in_chunk * plan::stage_groups * group_cols);
+      v[p][0] = from[0];
+      v[p][1] = from[1];
+    }
+  }
+
+  /// Writes a stage as operand B: piece w of 8 of a column is word w of its four quarters, k slots 2t, 2t + 1
+  /// (and 8 more for odd w) of mma step w / 2; pieces permuted within 8 columns.
   __device__ void store(std::uint32_t stage, const registers& v) const {
-    const std::uint32_t at = stage + (group_ * N + column_) * 128 + (column_ % 8) * 16 + quarter_ * 4;
 #pragma unroll
-    for (std::uint32_t w = 0; w < 8; ++w) {
-#pragma unroll
-      for (std::uint32_t p = 0; p < passes; ++p) {
-        const uint4& quad = v[p][w / 4];
-        const std::uint32_t word = w % 4 == 0 ? quad.x : w % 4 == 1 ? quad.y : w % 4 == 2 ? quad.z : quad.w;
-        asm volatile("st.shared.u32 [%0], %1;" ::"r"((at ^ w << 4U) + p * pass_columns * 128), "r"(word)
-                     : "memory");
-      }
+    for (std::uint32_t p = 0; p < passes; ++p) {
+      const std::uint32_t at = stage + store_at_ + p * pass_columns * 128;
+      store_pieces(at, v[p][0]);
+      store_pieces(at ^ 64U, v[p][1]);
     }
   }
 
  private:
-  __device__ void start_item(const matmul_work& work) {
-    const packed_matmul_args& a = work.args.matmul;
+  /// Four times 8 columns by 16 bytes; a piece takes one word of each of four lanes.
+  static __device__ void store_pieces(std::uint32_t at, const uint4& words) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(words.x),
+                 "r"(words.y), "r"(words.z), "r"(words.w)
+                 : "memory");
+  }
+
+  __device__ void start_item() {
+    if (item_ >= items_.count) return;
+    const packed_matmul_args& a = work_.args.matmul;
     std::uint32_t row_group = 0;
     std::uint32_t column_tile = 0;
-    items_.place(work, item_, row_group, column_tile);
-    const column_range range = columns_of<N>(work.args, column_tile);
+    items_.place(work_, item_, row_group, column_tile);
+    const column_range range = columns_of<N>(work_.args, column_tile);
 #pragma unroll
     for (std::uint32_t p = 0; p < passes; ++p) {
       const std::uint32_t column = p * pass_columns + column_;
-      const std::uint32_t m = column_at(work.args, range.first + (column < range.count ? column : 0));
-      from_[p] = a.x + static_cast<std::uint64_t>(m / a.x_divisor) * a.x_stride + quarter_ * 16;
+      const std::uint32_t m = column_at(work_.args, range.first + (column < range.count ? column : 0));
+      from_[p] = a.x + static_cast<std::uint64_t>(m / a.x_divisor) * a.x_stride + group_ * group_cols +
+                 quarter_ * 16;
     }
-    left_ = work.groups;
+    item_ += gridDim.x;
+    left_ = work_.groups;
   }
 
+  const matmul_work& work_;
+  const item_list<N> items_;
   std::uint32_t quarter_, column_, group_;
-  item_list<N> items_;
-  std::uint32_t item_;
-  std::uint32_t left_ = 0;  ///< groups of the item
-  const __half* from_[passes];
+  std::uint32_t item_;      ///< the next
+  std::uint32_t left_ = 0;  ///< groups of the item past the chunk
+  std::uint32_t here_ = 0;  ///< groups of the chunk
+  std::uint32_t store_at_;
+  const __half* from_[passes];  ///< the chunk's begin
 };
 
-/// All that a stager thread does. `stages` is the ring, `barriers` its full and then its empty barriers.
-/// The readers of a stage order these writes before the tensor cores' reads: a fence here would wait for
-/// the loads that run ahead.
+/// All that a stager thread does. The readers of a stage order its writes before the tensor cores' reads: a
+/// fence here would wait for the loads that run ahead.
 template <packed_format F, std::uint32_t N>
-__device__ void stage_activations(const matmul_work& work, std::uint32_t stages, std::uint32_t barriers) {
+class stager {
   using plan = block_plan<F, N>;
   using reader_type = activation_reader<F, N>;
-  constexpr std::uint32_t depth = plan::stages_ahead;
-  wait_for_previous_kernel();
-  allow_next_kernel();
-  reader_type reader(work, threadIdx.x - plan::multipliers * warpgroup_threads);
-  const item_list<N> items(work);
-  const std::uint32_t item_stages = (work.groups + plan::stage_groups - 1) / plan::stage_groups;
-  std::uint32_t total = 0;
-  if (blockIdx.x < items.count) total = ((items.count - blockIdx.x - 1) / gridDim.x + 1) * item_stages;
-  typename reader_type::registers values[depth];
+  static constexpr std::uint32_t depth = plan::stages_ahead;
+  static constexpr std::uint32_t unrolled_chunks =
+      depth > plan::chunk_stages ? depth / plan::chunk_stages : 1;
+
+ public:
+  /// The work's list of tiles is there.
+  __device__ stager(const matmul_work& work, const block_memory<F, N>& memory)
+      : work_(work),
+        memory_(memory),
+        items_(work),
+        weights_(work, memory, threadIdx.x - plan::multipliers * warpgroup_threads),
+        reader_(work, items_, threadIdx.x - plan::multipliers * warpgroup_threads) {}
+
+  __device__ void run() {
+    weights_.start(items_);
+    __syncwarp();
+    wait_for_previous_kernel();
+    allow_next_kernel();
+    typename reader_type::registers values[depth];
 #pragma unroll
-  for (std::uint32_t d = 0; d < depth; ++d) reader.load(work, values[d]);
-  std::uint32_t stage = 0;
-  std::uint32_t parity = 1;
-  while (true) {
+    for (std::uint32_t stage = 0; stage < depth; ++stage) load(stage, values);
+    const std::uint32_t total = items_.of_block() * work_.chunks;
+    while (chunk_ < total) {
 #pragma unroll
-    for (std::uint32_t d = 0; d < depth; ++d) {
-      if (total-- == 0) return;
-      barrier_wait_unbounded(barriers + (plan::stages + stage) * 8, parity);
-      reader.store(stages + stage * plan::stage_bytes, values[d]);
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) barrier_arrive(barriers + stage * 8);
-      reader.load(work, values[d]);
-      if (++stage == plan::stages) {
-        stage = 0;
-        parity ^= 1U;
+      for (std::uint32_t c = 0; c < unrolled_chunks; ++c) {
+        if (c > 0 && chunk_ == total) break;
+        stage_chunk(c * plan::chunk_stages, values);
       }
     }
+    // What is still to be fetched waits for the last stages to be used up.
+    while (weights_.pending(items_)) {
+#pragma unroll 1
+      for (std::uint32_t s = 0; s < plan::chunk_stages; ++s) {
+        wait_for_stage(s);
+        report(s);
+      }
+      next_chunk();
+    }
   }
-}
+
+ private:
+  /// `nth` counts stages from some chunk's begin.
+  __device__ __forceinline__ void load(std::uint32_t nth, typename reader_type::registers (&values)[depth]) {
+    if (nth % plan::chunk_stages == 0) reader_.next_chunk();
+    reader_.load(nth % plan::chunk_stages, values[nth % depth]);
+  }
+  __device__ __forceinline__ void stage_chunk(std::uint32_t first,
+                                              typename reader_type::registers (&values)[depth]) {
+#pragma unroll
+    for (std::uint32_t s = 0; s < plan::chunk_stages; ++s) {
+      const std::uint32_t nth = first + s;
+      const std::uint32_t stage = buffer_ * plan::chunk_stages + s;
+      wait_for_stage(s);
+      reader_.store(memory_.address() + stage * plan::stage_bytes, values[nth % depth]);
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) barrier_arrive(memory_.full(stage));
+      load(nth + depth, values);
+      report(s);
+    }
+    next_chunk();
+  }
+  __device__ __forceinline__ void wait_for_stage(std::uint32_t in_chunk) const {
+    barrier_wait_unbounded(memory_.empty(buffer_ * plan::chunk_stages + in_chunk), parity_);
+  }
+  /// That a stage could be written again says that what it held has been multiplied.
+  __device__ __forceinline__ void report(std::uint32_t in_chunk) {
+    if (!plan::refill_by_stage && in_chunk + 1 < plan::chunk_stages) return;
+    if (chunk_ >= plan::ring_chunks) weights_.used(items_, in_chunk);
+    __syncwarp();
+  }
+  __device__ __forceinline__ void next_chunk() {
+    ++chunk_;
+    if (++buffer_ < plan::ring_chunks) return;
+    buffer_ = 0;
+    parity_ ^= 1U;
+  }
+
+  const matmul_work& work_;
+  const block_memory<F, N>& memory_;
+  const item_list<N> items_;
+  weight_feeder<F, N> weights_;
+  reader_type reader_;
+  std::uint32_t chunk_ = 0;   ///< of the block's work
+  std::uint32_t buffer_ = 0;  ///< where in the ring it goes
+  std::uint32_t parity_ = 1;
+};
 
 }  // namespace orcd::kernels

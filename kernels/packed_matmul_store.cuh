@@ -2,126 +2,160 @@
 // with the sums of the neighbour warp as gate and up.
 #pragma once
 
-#include "kernels/bulk_copy.cuh"
 #include "kernels/device_math.cuh"
-#include "kernels/packed_matmul_shape.cuh"
+#include "kernels/packed_matmul_memory.cuh"
 
 namespace orcd::kernels {
 
-/// Row scale and bias of one output row.
-struct output_row {
-  float scale = 1.0F;
-  float bias = 0.0F;
+/// Four neighbouring output rows of one matrix: what is done to a sum of each.
+struct output_rows {
+  float scale[4];
+  float bias[4];
+  std::uint32_t inside = 0;  ///< how many of the four there are
   bool scaled = false;
   bool biased = false;
-  bool inside = false;
 
+  __device__ output_rows(const packed_matmul_args& a, std::uint32_t matrix, std::uint32_t first, bool live,
+                         std::uint32_t expert)
+      : scaled(a.w[matrix].row_scale != nullptr), biased(a.bias[matrix] != nullptr) {
+    const packed_matrix& w = a.w[matrix];
+    if (live && first < w.rows) inside = min(4U, w.rows - first);
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      scale[i] = scaled && i < inside ? w.row_scale[expert * w.row_scale_stride + first + i] : 1.0F;
+      bias[i] = biased && i < inside ? a.bias[matrix][expert * w.rows + first + i] : 0.0F;
+    }
+  }
   /// The order of the latency kernel's epilogue: scale, then bias, each only where there is one.
-  [[nodiscard]] __device__ float finish(float sum) const {
-    if (scaled) sum = __fmul_rn(sum, scale);
-    if (biased) sum = __fadd_rn(sum, bias);
+  [[nodiscard]] __device__ float4 finish(const float4& sums) const {
+    return {finish(sums.x, 0), finish(sums.y, 1), finish(sums.z, 2), finish(sums.w, 3)};
+  }
+
+ private:
+  [[nodiscard]] __device__ float finish(float sum, std::uint32_t i) const {
+    if (scaled) sum = __fmul_rn(sum, scale[i]);
+    if (biased) sum = __fadd_rn(sum, bias[i]);
     return sum;
   }
 };
 
-__device__ inline output_row output_row_of(const packed_matmul_args& a, std::uint32_t matrix,
-                                           std::uint32_t row, std::uint32_t expert) {
-  const packed_matrix& w = a.w[matrix];
-  output_row o;
-  o.inside = row < w.rows;
-  o.scaled = w.row_scale != nullptr;
-  o.biased = a.bias[matrix] != nullptr;
-  if (!o.inside) return o;
-  if (o.scaled) o.scale = w.row_scale[expert * w.row_scale_stride + row];
-  if (o.biased) o.bias = a.bias[matrix][expert * w.rows + row];
-  return o;
-}
+/// Turns 16 rows by 8 columns of a warp's sums through its 1 KiB of shared memory, which has room for two
+/// such tiles: lane (g, t) of the tensor cores' layout has rows g and g + 8 of columns 2t and 2t + 1;
+/// afterwards a lane has four neighbouring rows of one column. Neither way has a bank conflict: columns are
+/// 16 floats, those of t = 0 to 3 in the order 0, 1, 4, 5 (odd columns two further), those of t = 2 and 3
+/// with their halves exchanged.
+struct tile_exchange {
+  float4* base;  ///< of the block
+  std::uint32_t lane = threadIdx.x % 32;
+  std::uint32_t warp = threadIdx.x / 32;
+
+  /// Of what the lane has afterwards.
+  [[nodiscard]] __device__ std::uint32_t row() const { return (lane % 4 * 4) ^ (lane / 16 * 8); }
+  [[nodiscard]] __device__ std::uint32_t column() const {
+    return 2 * (lane / 4 % 2 + lane / 16 * 2) + lane / 8 % 2;
+  }
+
+  /// acc[4c .. 4c + 3] are the sums of column tile c.
+  __device__ void put(std::uint32_t which, const float* sums) const {
+    const std::uint32_t t = lane % 4;
+    auto* to = reinterpret_cast<float*>(base + warp * 64 + which * 32) + (t % 2 + t / 2 * 4) * 16 + lane / 4;
+    const std::uint32_t first = t / 2 * 8;
+    to[first] = sums[0];
+    to[first + 32] = sums[1];
+    to[8 - first] = sums[2];
+    to[8 - first + 32] = sums[3];
+  }
+  [[nodiscard]] __device__ float4 take(std::uint32_t from_warp, std::uint32_t which) const {
+    return base[from_warp * 64 + which * 32 + lane];
+  }
+};
 
 /// Sums of a warp's row tile: sums[4c + i] is row g + 8 (i / 2), column 8c + 2t + i % 2.
 template <std::uint32_t N>
 __device__ void store_sums(const tiled_matmul_args& args, const column_range& range, const row_tile& place,
-                           const float (&sums)[N / 2]) {
+                           const float (&sums)[N / 2], float4* exchange) {
   const packed_matmul_args& a = args.matmul;
-  const std::uint32_t g = threadIdx.x % 32 / 4;
-  const std::uint32_t t = threadIdx.x % 4;
-  if (!place.live) return;
-  const std::uint32_t row = place.tile * tile_rows + g;
-  const output_row rows[2] = {output_row_of(a, place.matrix, row, range.expert),
-                              output_row_of(a, place.matrix, row + 8, range.expert)};
-  float* out = a.out + place.out_row + row;
+  const tile_exchange tile{exchange};
+  const std::uint32_t row = place.tile * tile_rows + tile.row();
+  const output_rows rows(a, place.matrix, row, place.live, range.expert);
+  float* const out = a.out + place.out_row + row;
+  const bool quads =
+      rows.inside == 4 && a.out_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(out) % 16 == 0;
   const bool adding = a.output == matmul_output::add;
-  constexpr std::uint32_t batch = N / 8 < 4 ? N / 8 : 4;  ///< column tiles whose old values are read at once
 #pragma unroll
-  for (std::uint32_t first = 0; first < N / 8; first += batch) {
-    float old[batch][4] = {};
-    float* to[batch][2] = {};
+  for (std::uint32_t c = 0; c < N / 8; c += 2) {
+    float* to[2] = {};
+    float4 old[2] = {};
 #pragma unroll
-    for (std::uint32_t c = 0; c < batch; ++c) {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const std::uint32_t column = (c + i) * 8 + tile.column();
+      if (column < range.count)
+        to[i] = out + static_cast<std::uint64_t>(column_at(args, range.first + column)) * a.out_stride;
+      if (adding && quads && to[i] != nullptr) old[i] = *reinterpret_cast<const float4*>(to[i]);
+      tile.put(i, sums + 4 * (c + i));
+    }
+    __syncwarp();
 #pragma unroll
-      for (std::uint32_t j = 0; j < 2; ++j) {
-        const std::uint32_t column = (first + c) * 8 + 2 * t + j;
-        if (column >= range.count) continue;
-        to[c][j] = out + static_cast<std::uint64_t>(column_at(args, range.first + column)) * a.out_stride;
-        if (!adding) continue;
-        if (rows[0].inside) old[c][j] = to[c][j][0];
-        if (rows[1].inside) old[c][2 + j] = to[c][j][8];
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      if (to[i] == nullptr) continue;
+      const float4 value = rows.finish(tile.take(tile.warp, i));
+      if (quads) {
+        *reinterpret_cast<float4*>(to[i]) =
+            adding ? float4{__fadd_rn(old[i].x, value.x), __fadd_rn(old[i].y, value.y),
+                            __fadd_rn(old[i].z, value.z), __fadd_rn(old[i].w, value.w)}
+                   : value;
+        continue;
+      }
+      const float one[4] = {value.x, value.y, value.z, value.w};
+#pragma unroll
+      for (std::uint32_t r = 0; r < 4; ++r) {
+        if (r < rows.inside) to[i][r] = adding ? __fadd_rn(to[i][r], one[r]) : one[r];
       }
     }
-#pragma unroll
-    for (std::uint32_t c = 0; c < batch; ++c) {
-#pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        if (to[c][i % 2] == nullptr || !rows[i / 2].inside) continue;
-        const float value = rows[i / 2].finish(sums[4 * (first + c) + i]);
-        to[c][i % 2][i / 2 * 8] = adding ? __fadd_rn(old[c][i], value) : value;
-      }
-    }
+    __syncwarp();
   }
 }
 
-/// Gate and up of one pair of warps: the even warp takes the first half of the columns, the odd one the
-/// second; `exchange` is 1 KiB of the pair's each, in shared memory, the even warp's first.
+/// Gate and up of one pair of warps: the even warp takes the even column tiles, the odd one the others.
 template <std::uint32_t N>
 __device__ void store_paired(const tiled_matmul_args& args, const column_range& range, const row_tile& place,
-                             const float (&sums)[N / 2], float* exchange) {
-  constexpr std::uint32_t half = N / 16;                ///< column tiles of a warp
-  constexpr std::uint32_t piece = half < 2 ? half : 2;  ///< exchanged at once
+                             const float (&sums)[N / 2], float4* exchange) {
   const packed_matmul_args& a = args.matmul;
-  const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t warp = threadIdx.x / 32;
-  const bool odd = warp % 2 == 1;
-  const std::uint32_t row = place.tile * tile_rows + lane / 4;
-  output_row rows[2][2];  // of gate and up
+  const tile_exchange tile{exchange};
+  const std::uint32_t even = tile.warp & ~1U;
+  const std::uint32_t mine = tile.warp % 2;
+  const std::uint32_t row = place.tile * tile_rows + tile.row();
+  const output_rows gate_rows(a, 0, row, place.live, range.expert);
+  const output_rows up_rows(a, 1, row, place.live, range.expert);
+  __half* const act = a.act + row;
+  const bool quads =
+      gate_rows.inside == 4 && a.act_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(act) % 8 == 0;
+  const bool clamped = a.output != matmul_output::swiglu;
 #pragma unroll
-  for (std::uint32_t m = 0; m < 2; ++m) {
+  for (std::uint32_t c = 0; c < N / 8; c += 2) {
+    tile.put(0, sums + 4 * c);
+    tile.put(1, sums + 4 * c + 4);
+    named_barrier(1 + tile.warp / 2, 64);
+    const float4 gate = gate_rows.finish(tile.take(even, mine));
+    const float4 up = up_rows.finish(tile.take(even + 1, mine));
+    named_barrier(1 + tile.warp / 2, 64);
+    const std::uint32_t column = (c + mine) * 8 + tile.column();
+    if (column >= range.count) continue;
+    const float g[4] = {gate.x, gate.y, gate.z, gate.w};
+    const float u[4] = {up.x, up.y, up.z, up.w};
+    __half values[4];
 #pragma unroll
-    for (std::uint32_t r = 0; r < 2; ++r) rows[m][r] = output_row_of(a, m, row + 8 * r, range.expert);
-  }
-  float* mine = exchange + (odd ? 256 : 0) + lane;
-  const float* theirs = exchange + (odd ? 0 : 256) + lane;
-#pragma unroll
-  for (std::uint32_t first = 0; first < half; first += piece) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < 4 * piece; ++i) {
-      mine[32 * i] = odd ? sums[4 * first + i] : sums[4 * (first + half) + i];
+    for (std::uint32_t r = 0; r < 4; ++r)
+      values[r] = to_half(clamped ? swiglu_clamped(g[r], u[r]) : silu(g[r]) * u[r]);
+    __half* to = act + static_cast<std::uint64_t>(column_at(args, range.first + column)) * a.act_stride;
+    if (quads) {
+      *reinterpret_cast<uint2*>(to) =
+          uint2{as_bits(__halves2half2(values[0], values[1])), as_bits(__halves2half2(values[2], values[3]))};
+      continue;
     }
-    named_barrier(1 + warp / 2, 64);
-    float other[4 * piece];
 #pragma unroll
-    for (std::uint32_t i = 0; i < 4 * piece; ++i) other[i] = theirs[32 * i];
-    named_barrier(1 + warp / 2, 64);
-#pragma unroll
-    for (std::uint32_t i = 0; i < 4 * piece; ++i) {
-      const float own = odd ? sums[4 * (first + half) + i] : sums[4 * first + i];
-      const std::uint32_t c = first + i / 4 + (odd ? half : 0);
-      const std::uint32_t column = c * 8 + 2 * (lane % 4) + i % 2;
-      const std::uint32_t r = i / 2 % 2;
-      if (!place.live || !rows[0][r].inside || column >= range.count) continue;
-      const float gate = rows[0][r].finish(odd ? other[i] : own);
-      const float up = rows[1][r].finish(odd ? own : other[i]);
-      const float value = a.output == matmul_output::swiglu ? silu(gate) * up : swiglu_clamped(gate, up);
-      a.act[static_cast<std::uint64_t>(column_at(args, range.first + column)) * a.act_stride + row + 8 * r] =
-          to_half(value);
+    for (std::uint32_t r = 0; r < 4; ++r) {
+      if (r < gate_rows.inside) to[r] = values[r];
     }
   }
 }

@@ -1,91 +1,186 @@
-// Packed weights for one warp of the throughput kernel: bulk copies run ahead through a ring that is the
-// warp's own, across chunks and items; the warp turns them into operand A.
+// Packed weights in the throughput kernel: bulk copies run ahead through rings in shared memory, across
+// chunks and items, and warps turn what has arrived into operand A. The stagers start the copies: that a
+// stage of activations has been used up tells them which weights have been, too.
 #pragma once
 
-#include "kernels/bulk_copy.cuh"
-#include "kernels/packed_matmul_shape.cuh"
+#include "kernels/packed_matmul_memory.cuh"
 
 namespace orcd::kernels {
 
-/// What a warp requests next; in shared memory, for lane 0, because registers are scarce.
+/// Where in the work of a block some piece of weights is.
 struct weight_request {
   const std::byte* tile;  ///< the row tile's first byte
   std::uint32_t item;
   std::uint32_t chunk;
-  std::uint32_t group;  ///< within the chunk
+  std::uint32_t in_chunk;  ///< which slot of the chunk
   std::uint32_t slot;
 };
-static_assert(sizeof(weight_request) <= weight_request_bytes);
 
+/// Fills the rings. A lane has one ring: of a row tile, shared by the warpgroups that multiply its chunks in
+/// turn (plan::together), or of one multiplying warp.
 template <packed_format F, std::uint32_t N>
-__device__ void find_tile(const matmul_work& work, const item_list<N>& items, std::uint32_t row_slot,
-                          weight_request& next) {
-  if (next.item >= items.count) return;
-  std::uint32_t row_group = 0;
-  std::uint32_t column_tile = 0;
-  items.place(work, next.item, row_group, column_tile);
-  const row_tile r = row_tile_of(work, row_group, row_slot);
-  const packed_matrix& w = work.args.matmul.w[r.matrix];
-  next.tile = w.data + r.tile * work.tile_bytes;
-  if (work.args.tiles != nullptr) {
-    next.tile += columns_of<N>(work.args, column_tile).expert * w.expert_stride;
-  }
-}
-
-/// Starts the copies of the next `count` pieces of the warp's stream into the slots freed first. The warp
-/// multiplies every `step`th chunk. Lane 0 only.
-template <packed_format F, std::uint32_t N>
-__device__ void request_weights(const matmul_work& work, const item_list<N>& items, std::uint32_t row_slot,
-                                std::uint32_t step, std::uint32_t count, weight_request& next,
-                                std::uint32_t ring, std::uint32_t barriers) {
+class weight_feeder {
   using plan = block_plan<F, N>;
-  constexpr std::uint32_t unit_groups = layout_of(F).cols / group_cols;
-  constexpr std::uint32_t unit_bytes = layout_of(F).bytes();
-  for (; count > 0 && next.item < items.count; --count) {
-    const std::uint32_t group = next.chunk * groups_per_chunk + next.group;
-    const std::uint32_t units =
-        unit_groups == 4 ? 1
-                         : min(plan::slot_groups, min(work.groups - group, groups_per_chunk - next.group));
-    barrier_expect(barriers + next.slot * 8, units * unit_bytes);
-    bulk_copy(ring + next.slot * plan::slot_bytes, next.tile + group / unit_groups * unit_bytes,
-              units * unit_bytes, barriers + next.slot * 8);
-    if (++next.slot == plan::slots) next.slot = 0;
-    next.group += plan::slot_groups;
-    if (next.group < groups_per_chunk && group + plan::slot_groups < work.groups) continue;
-    next.group = 0;
-    next.chunk += step;
-    if (next.chunk < work.chunks) continue;
-    for (; next.chunk >= work.chunks; next.chunk -= work.chunks) next.item += gridDim.x;
-    find_tile<F, N>(work, items, row_slot, next);
+
+ public:
+  __device__ weight_feeder(const matmul_work& work, const block_memory<F, N>& memory, std::uint32_t thread)
+      : work_(work),
+        memory_(memory),
+        tiles_(work.row_blocks * group_row_tiles),
+        parts_(parts_of<F, N>(work)),
+        ring_(thread / 32 + plan::stager_threads / 32 * (thread % 32)),
+        part_(plan::together ? 0 : ring_ / tiles_),
+        feeds_(ring_ < (plan::together ? tiles_ : tiles_ * parts_)) {}
+
+  /// Finds the first piece and fills the ring.
+  __device__ void start(const item_list<N>& items) {
+    if (!feeds_) return;
+    next_ = {nullptr, blockIdx.x, part_, 0, 0};
+    skip_to_chunk(items);
+    for (std::uint32_t i = 0; i < plan::slots; ++i) fill(items);
   }
-}
+  /// The block's next chunk not reported has been multiplied up to and with its stage `in_chunk`; only its
+  /// last, unless plan::refill_by_stage.
+  __device__ void used(const item_list<N>& items, std::uint32_t in_chunk) {
+    const bool chunk_ends = in_chunk + 1 == plan::chunk_stages;
+    if constexpr (plan::together) {
+      if (!chunk_ends || (!plan::wide && ++turn_ < parts_)) return;
+      turn_ = 0;
+      if (feeds_) fill(items);
+      return;
+    }
+    constexpr std::uint32_t groups = plan::stage_groups;
+    const std::uint32_t before = plan::refill_by_stage ? in_chunk * groups / plan::slot_groups : 0;
+    const std::uint32_t slots = (in_chunk + 1) * groups / plan::slot_groups - before;
+    if (feeds_ && part_ == turn_) {
+#pragma unroll 1
+      for (std::uint32_t i = 0; i < slots; ++i) fill(items);
+    }
+    if (chunk_ends && ++turn_ == parts_) turn_ = 0;
+  }
+  /// Whether a lane of the warp has still something to fetch.
+  [[nodiscard]] __device__ bool pending(const item_list<N>& items) const {
+    return __any_sync(~0U, feeds_ && next_.item < items.count) != 0;
+  }
 
-/// The warp's place in its ring.
+ private:
+  /// A chunk past an item's last is one of the block's next item.
+  __device__ void skip_to_chunk(const item_list<N>& items) {
+    weight_request& next = next_;
+    if (next.tile != nullptr && next.chunk < work_.chunks) return;
+    for (; next.chunk >= work_.chunks; next.chunk -= work_.chunks) next.item += gridDim.x;
+    if (next.item >= items.count) return;
+    std::uint32_t row_group = 0;
+    std::uint32_t column_tile = 0;
+    items.place(work_, next.item, row_group, column_tile);
+    const row_tile r = row_tile_of(work_, row_group, ring_ - part_ * tiles_);
+    const packed_matrix& w = work_.args.matmul.w[r.matrix];
+    next.tile = w.data + r.tile * work_.tile_bytes;
+    if (work_.args.tiles != nullptr)
+      next.tile += columns_of<N>(work_.args, column_tile).expert * w.expert_stride;
+  }
+
+  /// Fetches the ring's next piece; nothing once the block's work is at its end.
+  __device__ void fill(const item_list<N>& items) {
+    if (next_.item >= items.count) return;
+    const weight_ring_place ring =
+        plan::together ? memory_.shared_ring(parts_, ring_) : memory_.warp_ring(ring_);
+    const std::uint32_t barrier = ring.barriers + next_.slot * 8;
+    const std::uint32_t to = ring.slots + next_.slot * ring.stride;
+    if constexpr (plan::together) {
+      fetch_chunks(items, to, barrier);
+    } else {
+      fetch_slot(items, to, barrier);
+    }
+    barrier_arrive(barrier);
+    if (++next_.slot == plan::slots) next_.slot = 0;
+  }
+  /// The next chunk of every warpgroup that shares the rows.
+  __device__ void fetch_chunks(const item_list<N>& items, std::uint32_t to, std::uint32_t barrier) {
+#pragma unroll 1
+    for (std::uint32_t left = parts_; left > 0 && next_.item < items.count;) {
+      const std::uint32_t count = min(left, work_.chunks - next_.chunk);
+      const std::uint32_t from = next_.chunk * plan::slot_bytes;
+      next_.chunk += count;
+      const auto end = next_.chunk < work_.chunks ? next_.chunk * plan::slot_bytes
+                                                  : static_cast<std::uint32_t>(work_.tile_bytes);
+      barrier_expect_more(barrier, end - from);
+      bulk_copy(to, next_.tile + from, end - from, barrier);
+      to += count * plan::slot_bytes;
+      left -= count;
+      skip_to_chunk(items);
+    }
+  }
+  /// One slot of a chunk; none where the item's last chunk is shorter, but its turn passes.
+  __device__ void fetch_slot(const item_list<N>& items, std::uint32_t to, std::uint32_t barrier) {
+    const std::uint32_t group = next_.chunk * groups_per_chunk + next_.in_chunk * plan::slot_groups;
+    if (group < work_.groups) {
+      const std::uint32_t bytes = min(plan::slot_groups, work_.groups - group) * layout_of(F).bytes();
+      barrier_expect_more(barrier, bytes);
+      bulk_copy(to, next_.tile + std::uint64_t{group} * layout_of(F).bytes(), bytes, barrier);
+    }
+    if (++next_.in_chunk < plan::chunk_slots) return;
+    next_.in_chunk = 0;
+    next_.chunk += parts_;
+    skip_to_chunk(items);
+  }
+
+  const matmul_work& work_;
+  const block_memory<F, N>& memory_;
+  std::uint32_t tiles_;  ///< row tiles of an item
+  std::uint32_t parts_;
+  std::uint32_t ring_;
+  std::uint32_t part_;
+  bool feeds_;
+  std::uint32_t turn_ = 0;  ///< of the next chunk not reported: which warpgroup multiplies it
+  weight_request next_{};
+};
+
+/// A multiplying warp's place in its ring.
 template <packed_format F, std::uint32_t N>
-struct weight_ring {
+class weight_ring {
   using plan = block_plan<F, N>;
-  const std::byte* slots;
-  std::uint32_t barriers;
-  std::uint32_t slot = 0;
-  std::uint32_t parity = 0;
-  tile_stage<F, 1> stage{};
 
-  /// Operand A of the four mma steps of group u of the chunk; groups in ascending order. True when the slot
-  /// is used up.
-  __device__ bool fragments(std::uint32_t u, bool last, std::uint32_t (&a)[4][4]) {
+ public:
+  __device__ weight_ring(const block_memory<F, N>& memory, const weight_ring_place& place)
+      : stride_(place.stride), barriers_(place.barriers), first_(memory.at(place.slots)), here_(first_) {}
+
+  /// Operand A of the four mma steps of group u of the chunk; groups in ascending order. `last` of its chunk.
+  __device__ void fragments(std::uint32_t u, bool last, std::uint32_t (&a)[4][4]) {
     const std::uint32_t lane = threadIdx.x % 32;
     const std::uint32_t in_slot = u % plan::slot_groups;
-    if (in_slot == 0) barrier_wait_unbounded(barriers + slot * 8, parity);
-    stage.template load<from_shared>(slots + slot * plan::slot_bytes, in_slot, in_slot + 1, lane);
+    if (in_slot == 0) wait();
+    stage_.template load<from_shared>(here_, in_slot, in_slot + 1, lane);
+    const auto scales = stage_.scales_of(0, u, lane % 4);
 #pragma unroll
-    for (std::uint32_t s = 0; s < 4; ++s) stage.fragment(0, u, s, lane % 4, a[s]);
-    if (in_slot + 1 != plan::slot_groups && !last) return false;
-    if (++slot == plan::slots) {
-      slot = 0;
-      parity ^= 1U;
-    }
-    return true;
+    for (std::uint32_t s = 0; s < 4; ++s) stage_.fragment(0, s, scales, a[s]);
+    if (in_slot + 1 == plan::slot_groups || last) next();
   }
+  /// Passes a slot by that has no groups.
+  __device__ void skip() {
+    wait();
+    next();
+  }
+
+ private:
+  __device__ void wait() {
+    barrier_wait_unbounded(barriers_ + slot_ * 8, parity_);
+  }
+  __device__ void next() {
+    here_ += stride_;
+    if (++slot_ < plan::slots) return;
+    slot_ = 0;
+    here_ = first_;
+    parity_ ^= 1U;
+  }
+
+  std::uint32_t stride_;
+  std::uint32_t barriers_;
+  const std::byte* first_;
+  const std::byte* here_;
+  std::uint32_t slot_ = 0;
+  std::uint32_t parity_ = 0;
+  tile_stage<F, 1> stage_{};
 };
 
 }  // namespace orcd::kernels

@@ -52,10 +52,13 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   qkv = plan.reserve(columns * w.qkv * sizeof(float));
   q = plan.reserve(columns * w.q * 2);
   attended = plan.reserve(columns * w.attended * 2);
+  // What experts return, where attention has left what nobody reads any more.
+  parts = qkv;
+  const std::uint64_t parts_bytes = spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0;
+  if (parts_bytes > plan.bytes() - qkv) plan.reserve(parts_bytes - (plan.bytes() - qkv));
   const bool ungated = spec.activation == engine::ffn_activation::gelu;
   hidden = plan.reserve(ungated ? columns * w.ffn * sizeof(float) : 0);
   activated = plan.reserve(pairs * w.ffn * 2);
-  parts = plan.reserve(spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0);
   arrivals = plan.reserve(columns * std::max(w.heads, 1U) * sizeof(std::uint32_t));
   router_logits = plan.reserve(columns * spec.experts * sizeof(float));
   chosen = plan.reserve(pairs * sizeof(std::int32_t));

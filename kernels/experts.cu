@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/arrival.cuh"
 #include "kernels/bulk_copy.cuh"
 #include "kernels/expert_choice.cuh"
@@ -17,12 +19,21 @@ struct route_shared {
   bool chooses;
 };
 
-/// grid: (columns, groups of eight experts); one warp an expert, whose row comes ahead of the input. The
-/// column's last block chooses. Shared memory: the norm, then eight rows.
-__global__ void __launch_bounds__(row_threads) route_kernel(const __grid_constant__ route_args a) {
+/// One warp: a column's choice, once its logits are there.
+__device__ __forceinline__ void choose_for(const route_args& a, std::uint32_t column) {
+  const float* const logits = a.logits + static_cast<std::uint64_t>(column) * a.experts;
+  choose(
+      a, [&](std::uint32_t e) { return __ldcg(logits + e); }, a.chosen + column * a.used,
+      a.weights + column * a.used);
+}
+
+/// grid: (blocks that share the columns, groups of eight experts); one warp an expert, whose row comes ahead
+/// of the input and stays for all columns of the block. A column's last block chooses, unless a kernel of its
+/// own does. Shared memory: the norm, then eight rows.
+__global__ void __launch_bounds__(row_threads)
+    route_kernel(const __grid_constant__ route_args a, bool last_chooses) {
   extern __shared__ __align__(16) float normed[];
   __shared__ route_shared shared;
-  const std::uint32_t column = blockIdx.x;
   const std::uint32_t first = blockIdx.y * row_warps;
   const std::uint32_t experts = min(row_warps, a.experts - first);
   float* const rows = normed + a.width;
@@ -38,24 +49,30 @@ __global__ void __launch_bounds__(row_threads) route_kernel(const __grid_constan
   const norm_weights weights(a.norm_weight, a.width);
   wait_for_previous_kernel();
   allow_next_kernel();
-  norm_row(a.x + static_cast<std::uint64_t>(column) * a.width, a.width, a.width, weights, a.norm_eps,
-           shared.scratch, [&](std::uint32_t i, float value) { normed[i] = value; });
-  __syncthreads();
-  barrier_wait(barrier, 0);
-  if (const std::uint32_t warp = threadIdx.x / 32; warp < experts) {
-    float logit = logit_of(rows + warp * a.width, normed, a.width);
-    if (threadIdx.x % 32 == 0) {
-      if (a.bias != nullptr) logit = __fadd_rn(logit, a.bias[first + warp]);
-      a.logits[static_cast<std::uint64_t>(column) * a.experts + first + warp] = logit;
+  for (std::uint32_t column = blockIdx.x; column < a.columns; column += gridDim.x) {
+    norm_row(a.x + static_cast<std::uint64_t>(column) * a.width, a.width, a.width, weights, a.norm_eps,
+             shared.scratch, [&](std::uint32_t i, float value) { normed[i] = value; });
+    __syncthreads();
+    barrier_wait(barrier, 0);
+    if (const std::uint32_t warp = threadIdx.x / 32; warp < experts) {
+      float logit = logit_of(rows + warp * a.width, normed, a.width);
+      if (threadIdx.x % 32 == 0) {
+        if (a.bias != nullptr) logit = __fadd_rn(logit, a.bias[first + warp]);
+        a.logits[static_cast<std::uint64_t>(column) * a.experts + first + warp] = logit;
+      }
     }
+    if (last_chooses && arrives_last(a.arrivals + column, gridDim.y, shared.chooses) && threadIdx.x < 32)
+      choose_for(a, column);
+    __syncthreads();  // the norm and the answer may be written again
   }
-  if (arrives_last(a.arrivals + column, gridDim.y, shared.chooses) && threadIdx.x < 32)
-    choose(
-        a,
-        [&](std::uint32_t e) {
-          return __ldcg(a.logits + static_cast<std::uint64_t>(column) * a.experts + e);
-        },
-        a.chosen + column * a.used, a.weights + column * a.used);
+}
+
+/// One warp a column.
+__global__ void __launch_bounds__(row_threads) choose_kernel(const __grid_constant__ route_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::uint32_t column = blockIdx.x * row_warps + threadIdx.x / 32;
+  if (column < a.columns) choose_for(a, column);
 }
 
 /// One block; one warp an expert at a time, in the order of the pairs.
@@ -84,11 +101,22 @@ __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::in
   const std::uint32_t lane = threadIdx.x % 32;
   for (std::uint32_t e = threadIdx.x / 32; e < a.experts; e += blockDim.x / 32) {
     std::int32_t at = starts[e];
-    for (std::uint32_t base = 0; base < a.pairs; base += 32) {
-      const bool mine = base + lane < a.pairs && a.chosen[base + lane] == static_cast<std::int32_t>(e);
-      const std::uint32_t mask = __ballot_sync(0xFFFFFFFFU, mine);
-      if (mine) a.order[at + __popc(mask & ((1U << lane) - 1))] = static_cast<std::int32_t>(base + lane);
-      at += __popc(mask);
+    constexpr std::uint32_t ahead = 8;  // reads under way
+    for (std::uint32_t base = 0; base < a.pairs; base += 32 * ahead) {
+      std::int32_t chosen[ahead];
+#pragma unroll
+      for (std::uint32_t i = 0; i < ahead; ++i) {
+        const std::uint32_t pair = base + 32 * i + lane;
+        chosen[i] = pair < a.pairs ? a.chosen[pair] : -1;
+      }
+#pragma unroll
+      for (std::uint32_t i = 0; i < ahead; ++i) {
+        const bool mine = chosen[i] == static_cast<std::int32_t>(e);
+        const std::uint32_t mask = __ballot_sync(0xFFFFFFFFU, mine);
+        if (mine)
+          a.order[at + __popc(mask & ((1U << lane) - 1))] = static_cast<std::int32_t>(base + 32 * i + lane);
+        at += __popc(mask);
+      }
     }
     for (std::int32_t t = static_cast<std::int32_t>(lane); t * step < counts[e]; t += 32) {
       a.tiles[first_tiles[e] + t] = {static_cast<std::int32_t>(e), starts[e] + t * step,
@@ -118,8 +146,19 @@ int launch_route(const route_args& a, CUstream_st* stream) {
   static const cudaError_t opted_in =
       cudaFuncSetAttribute(route_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, route_bytes_max);
   if (opted_in != cudaSuccess) return opted_in;
-  return launch_dependent(route_kernel, dim3(a.columns, (a.experts + row_warps - 1) / row_warps),
-                          dim3(row_threads), route_bytes(a.width, a.experts), stream, a);
+  std::uint32_t multiprocessors = 0;
+  if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
+  const std::uint32_t groups = (a.experts + row_warps - 1) / row_warps;
+  const std::uint32_t bytes = route_bytes(a.width, a.experts);
+  // As many blocks as run at once.
+  const std::uint32_t of_one = std::clamp(route_bytes_max / bytes, 1U, 2048 / row_threads);
+  const std::uint32_t blocks = std::max(1U, multiprocessors * of_one / groups);
+  const bool last_chooses = a.columns <= blocks;
+  const cudaError_t status = launch_dependent(route_kernel, dim3(std::min(a.columns, blocks), groups),
+                                              dim3(row_threads), bytes, stream, a, last_chooses);
+  if (status != cudaSuccess || last_chooses) return status;
+  return launch_dependent(choose_kernel, dim3((a.columns + row_warps - 1) / row_warps), dim3(row_threads), 0,
+                          stream, a);
 }
 
 int launch_sort_experts(const sort_experts_args& a, CUstream_st* stream) {

@@ -1,28 +1,51 @@
-// After the QKV product of a prompt chunk: one block of 32 threads a (token, head).
+// After the QKV product of a prompt chunk: one warp a head, some heads of one token a block.
 #include "kernels/launch.cuh"
 #include "kernels/rope_head.cuh"
 
 namespace orcd::kernels {
 namespace {
 
-/// grid: (columns, heads + 2 * kv_heads)
-__global__ void __launch_bounds__(32) rope_store_kernel(rope_store_args a) {
-  __shared__ float head[head_width_max];
+constexpr std::uint32_t block_warps = 8;
+constexpr std::uint32_t warp_heads = 2;
+constexpr std::uint32_t block_heads = block_warps * warp_heads;
+
+/// grid: (columns, (heads + 2 * kv_heads) / block_heads, rounded up)
+__global__ void __launch_bounds__(32 * block_warps)
+    rope_store_kernel(const __grid_constant__ rope_store_args a) {
+  __shared__ float2 turns[head_width_max / 2];
+  __shared__ float heads[block_warps][head_width_max];
+  const std::uint32_t all_heads = a.heads + 2 * a.kv_heads;
+  const std::uint32_t first = blockIdx.y * block_heads + threadIdx.x / 32;
   wait_for_previous_kernel();
   allow_next_kernel();
+  // What a warp reads does not depend on the token, so that all of it is on its way at once.
+  float v[warp_heads][head_values_per_lane];
+#pragma unroll
+  for (std::uint32_t i = 0; i < warp_heads; ++i) {
+    const std::uint32_t index = min(first + i * block_warps, all_heads - 1);
+    read_head(a.qkv + static_cast<std::uint64_t>(blockIdx.x) * a.stride + index * a.width, a.width, v[i]);
+  }
   const step_column step = a.steps[blockIdx.x];
   if (step.position < 0) return;
-  const std::uint32_t index = blockIdx.y;
-  float v[head_values_per_lane];
-  read_head(a.qkv + static_cast<std::uint64_t>(blockIdx.x) * a.stride + index * a.width, a.width, v);
-  prepare_head(
-      a, [&](std::uint32_t pair) { return turn_of(a, step.position, pair); }, index, v, head);
-  if (index >= a.heads) {
-    store_head(a, page_id(a.cache, step), step, index, head);
-    return;
+  const std::int32_t page = page_id(a.cache, step);
+  for (std::uint32_t pair = threadIdx.x; pair < a.rope_dims / 2; pair += 32 * block_warps)
+    turns[pair] = turn_of(a, step.position, pair);
+  __syncthreads();
+  float* const head = heads[threadIdx.x / 32];
+#pragma unroll
+  for (std::uint32_t i = 0; i < warp_heads; ++i) {
+    const std::uint32_t index = first + i * block_warps;
+    if (index >= all_heads) return;
+    prepare_head(
+        a, [&](std::uint32_t pair) { return turns[pair]; }, index, v[i], head);
+    if (index >= a.heads) {
+      store_head(a, page, step, index, head);
+    } else {
+      __half* q = a.q + (static_cast<std::uint64_t>(blockIdx.x) * a.heads + index) * a.padded_width;
+      for (std::uint32_t d = threadIdx.x % 32; d < a.padded_width; d += 32) q[d] = to_half(head[d]);
+    }
+    __syncwarp();
   }
-  __half* q = a.q + (static_cast<std::uint64_t>(blockIdx.x) * a.heads + index) * a.padded_width;
-  for (std::uint32_t d = threadIdx.x; d < a.padded_width; d += 32) q[d] = to_half(head[d]);
 }
 
 }  // namespace
@@ -37,8 +60,9 @@ bool valid_rope(const rope_store_args& a) {
 
 int launch_rope_store(const rope_store_args& a, CUstream_st* stream) {
   if (!valid_rope(a) || a.q == nullptr) return cudaErrorInvalidValue;
-  return launch_dependent(rope_store_kernel, dim3(a.columns, a.heads + 2 * a.kv_heads), dim3(32), 0, stream,
-                          a);
+  const std::uint32_t all_heads = a.heads + 2 * a.kv_heads;
+  return launch_dependent(rope_store_kernel, dim3(a.columns, (all_heads + block_heads - 1) / block_heads),
+                          dim3(32 * block_warps), 0, stream, a);
 }
 
 }  // namespace orcd::kernels

@@ -293,12 +293,18 @@ void cuda_forward::multiply_experts(const kernels::tiled_matmul_args& args) {
 
 void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
   const std::uint32_t pairs = columns * spec_.experts_used;
-  ORCD_CUDA(kernels::launch_route(route_of(layer, columns), stream_));
   kernels::tiled_matmul_args gate_up;
   kernels::tiled_matmul_args down;
   gate_up.matmul = expert_gate_up_of(layer, pairs);
   down.matmul = expert_down_of(layer, pairs);
-  take_norm(gate_up.matmul, weights_.layers[layer].ffn_norm, columns);
+  kernels::route_args route = route_of(layer, columns);
+  if (columns == 1) {
+    norm_inside(gate_up.matmul, weights_.layers[layer].ffn_norm);
+  } else {
+    gate_up.matmul.x = route.normed = at<__half>(layout_.normed);
+    gate_up.matmul.x_stride = kernels::padded_cols(spec_.embedding);
+  }
+  ORCD_CUDA(kernels::launch_route(route, stream_));
   if (columns > 1 && kernels::few_pairs(pairs, spec_.experts) &&
       kernels::dealt_matvec_takes(gate_up.matmul, kernels::matvec_columns_max) &&
       kernels::dealt_matvec_takes(down.matmul, kernels::matvec_columns_max)) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "kernels/arrival.cuh"
 #include "kernels/bulk_copy.cuh"
@@ -50,8 +51,13 @@ __global__ void __launch_bounds__(row_threads)
   wait_for_previous_kernel();
   allow_next_kernel();
   for (std::uint32_t column = blockIdx.x; column < a.columns; column += gridDim.x) {
-    norm_row(a.x + static_cast<std::uint64_t>(column) * a.width, a.width, a.width, weights, a.norm_eps,
-             shared.scratch, [&](std::uint32_t i, float value) { normed[i] = value; });
+    __half* const half_row = a.normed + static_cast<std::uint64_t>(column) * padded_cols(a.width);
+    const bool keeps_half = a.normed != nullptr && first == 0;
+    norm_row(a.x + static_cast<std::uint64_t>(column) * a.width, a.width, padded_cols(a.width), weights,
+             a.norm_eps, shared.scratch, [&](std::uint32_t i, float value) {
+               if (i < a.width) normed[i] = value;
+               if (keeps_half) half_row[i] = to_half(value);
+             });
     __syncthreads();
     barrier_wait(barrier, 0);
     if (const std::uint32_t warp = threadIdx.x / 32; warp < experts) {
@@ -76,10 +82,11 @@ __global__ void __launch_bounds__(row_threads) choose_kernel(const __grid_consta
 }
 
 /// One block; one warp an expert at a time, in the order of the pairs.
-__global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::int32_t step) {
+__global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::uint32_t log2_step) {
   __shared__ std::int32_t counts[experts_max];
   __shared__ std::int32_t starts[experts_max];
   __shared__ std::int32_t first_tiles[experts_max];
+  const std::int32_t step = 1 << log2_step;
   wait_for_previous_kernel();
   allow_next_kernel();
   for (std::uint32_t e = threadIdx.x; e < a.experts; e += blockDim.x) counts[e] = 0;
@@ -93,7 +100,7 @@ __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::in
       starts[e] = start;
       first_tiles[e] = tile;
       start += counts[e];
-      tile += (counts[e] + step - 1) / step;
+      tile += (counts[e] + step - 1) >> log2_step;
     }
     *a.tile_count = tile;
   }
@@ -163,11 +170,11 @@ int launch_route(const route_args& a, CUstream_st* stream) {
 
 int launch_sort_experts(const sort_experts_args& a, CUstream_st* stream) {
   if (a.chosen == nullptr || a.order == nullptr || a.tiles == nullptr || a.tile_count == nullptr ||
-      a.pairs == 0 || a.experts == 0 || a.experts > experts_max || a.tile_columns == 0) {
+      a.pairs == 0 || a.experts == 0 || a.experts > experts_max || !std::has_single_bit(a.tile_columns)) {
     return cudaErrorInvalidValue;
   }
   return launch_dependent(sort_kernel, dim3(1), dim3(1024), 0, stream, a,
-                          static_cast<std::int32_t>(a.tile_columns));
+                          static_cast<std::uint32_t>(std::countr_zero(a.tile_columns)));
 }
 
 int launch_combine_experts(const combine_experts_args& a, CUstream_st* stream) {

@@ -27,6 +27,8 @@ struct route_args {
   std::int32_t* chosen = nullptr;     ///< out, [columns][used]
   float* weights = nullptr;           ///< out, [columns][used]
   std::uint32_t* arrivals = nullptr;  ///< workspace, [columns]; zero between launches
+  /// Out, or null: f16(norm(x[m])) as a product's input, [columns][padded_cols(width)].
+  __half* normed = nullptr;
 };
 [[nodiscard]] int launch_route(const route_args& args, CUstream_st* stream);
 
@@ -49,7 +51,7 @@ struct sort_experts_args {
   std::int32_t* order = nullptr;       ///< [pairs]
   expert_tile* tiles = nullptr;        ///< [sorted_tiles_max(pairs, experts)]
   std::int32_t* tile_count = nullptr;  ///< [1]
-  std::uint32_t tile_columns = 0;      ///< see sorted_tiles_max()
+  std::uint32_t tile_columns = 0;      ///< a power of two; see sorted_tiles_max()
 };
 /// Whether an expert has so few of the pairs that launch_dealt_matvec() is the faster way (measured on an
 /// H200).

@@ -1,13 +1,17 @@
 // Routing on the GPU against a plain computation: which experts, in what order, with what weights.
 #include "kernels/experts.hpp"
 
+#include <cuda_fp16.h>
+
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <random>
 #include <vector>
 
+#include "kernels/embed_norm.hpp"
 #include "test/gpu/device_array.hpp"
 #include "test/support/random_blocks.hpp"
 
@@ -37,6 +41,7 @@ struct routing {
     std::vector<float> logits;
     std::vector<std::int32_t> chosen;
     std::vector<float> weights;
+    std::vector<__half> normed;
   };
 
   /// Routes rows first .. first + count - 1 in one launch.
@@ -50,6 +55,7 @@ struct routing {
     device_array<float> weights(std::size_t{count} * used);
     device_array<std::uint32_t> arrivals(count);
     arrivals.fill(0);
+    const device_array<__half> normed(std::size_t{count} * kernels::padded_cols(width));
     const kernels::route_args args{dx.data() + std::size_t{first} * width,
                                    dn.data(),
                                    1e-5F,
@@ -62,10 +68,23 @@ struct routing {
                                    logits.data(),
                                    chosen.data(),
                                    weights.data(),
-                                   arrivals.data()};
+                                   arrivals.data(),
+                                   normed.data()};
     for (int repeat = 0; repeat < 3; ++repeat) BOOST_REQUIRE_EQUAL(kernels::launch_route(args, nullptr), 0);
     for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
-    return {logits.read(), chosen.read(), weights.read()};
+    return {logits.read(), chosen.read(), weights.read(), normed.read()};
+  }
+  /// The norm of all rows by the kernel for norms alone.
+  [[nodiscard]] std::vector<__half> norms() const {
+    const device_array<float> dx{std::span<const float>(x)};
+    const device_array<float> dn{std::span<const float>(norm)};
+    const std::uint32_t stride = kernels::padded_cols(width);
+    const device_array<__half> out(std::size_t{columns} * stride);
+    BOOST_REQUIRE_EQUAL(
+        kernels::launch_norm_to_half(
+            {dx.data(), dn.data(), width, columns, nullptr, 1e-5F, out.data(), stride}, nullptr),
+        0);
+    return out.read();
   }
 
   std::uint32_t columns, width, experts;
@@ -108,8 +127,11 @@ BOOST_AUTO_TEST_CASE(the_highest_logits_are_chosen_and_weighted_by_their_softmax
 
 BOOST_AUTO_TEST_CASE(the_router_matches_f64_and_its_neighbours_change_no_bit) {
   for (const std::uint32_t width : {2880U, 5000U}) {
-    const routing r(9, width, 32, 4);
+    const routing r(140, width, 32, 4);  // more rows than blocks
     const auto together = r.route(0, r.columns);
+    check_choice(r, together);
+    const auto norms = r.norms();
+    BOOST_TEST((std::memcmp(together.normed.data(), norms.data(), norms.size() * sizeof(__half)) == 0));
     for (std::uint32_t m = 0; m < r.columns; ++m) {
       const auto alone = r.route(m, 1);
       BOOST_TEST(std::equal(alone.logits.begin(), alone.logits.end(), together.logits.begin() + m * 32),

@@ -49,10 +49,11 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   inv_freq = plan.reserve(rope_tables * kernels::head_width_max * sizeof(float));
   residual = plan.reserve(columns * spec.embedding * sizeof(float));
   normed = plan.reserve(columns * w.embedding * 2);
+  // Nothing writes its padding, which has to stay zero.
+  attended = plan.reserve(columns * w.attended * 2);
   qkv = plan.reserve(columns * w.qkv * sizeof(float));
   q = plan.reserve(columns * w.q * 2);
-  attended = plan.reserve(columns * w.attended * 2);
-  // What experts return, where attention has left what nobody reads any more.
+  // What experts return, where attention's input was, which nobody reads any more.
   parts = qkv;
   const std::uint64_t parts_bytes = spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0;
   if (parts_bytes > plan.bytes() - qkv) plan.reserve(parts_bytes - (plan.bytes() - qkv));

@@ -23,7 +23,7 @@ constexpr std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) {
 }
 
 /// Cycles of a multiprocessor for one group of 64 of k: what bench_cuda_matmul --sweep takes on an H200, over
-/// waves and groups, rounded. Of Q8_0 fewer slots fit, most of all beside 32 columns.
+/// waves and groups, rounded. Q8_0 has more bytes and room for fewer: of one chunk beside 32 or 64 columns.
 constexpr std::uint32_t group_cycles(const tile_choice& c, packed_format format) {
   const bool few_slots = format == packed_format::q8_0;
   switch (c.columns) {
@@ -47,7 +47,7 @@ std::uint64_t estimated_cycles(const tile_choice& c, const packed_matrix& w, std
          (w.groups() * group_cycles(c, w.format) + item_cycles(c));
 }
 
-/// Tiles no wider than the columns, unless the caller's list fixes their width.
+/// The instance with the shortest estimate; the width of tiles may be fixed by the caller's list.
 tile_choice choose(const tiled_matmul_args& args, std::uint32_t row_tiles, std::uint32_t multiprocessors) {
   tile_choice best{};
   std::uint64_t best_cycles = ~0ULL;

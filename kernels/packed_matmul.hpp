@@ -80,7 +80,7 @@ struct tiled_matmul_args {
   const expert_tile* tiles = nullptr;        ///< device, or null = one range of all columns
   const std::int32_t* tile_count = nullptr;  ///< device; launches past it do nothing
   std::uint32_t tiles_max = 0;
-  std::uint32_t tiles_likely = 0;  ///< what to expect of tile_count; for the choice of an instance alone
+  std::uint32_t tiles_likely = 0;  ///< what to expect of tile_count, 0 as 1; for the choice of an instance
   /// Columns of a tile: 16, 32, 64 or 128; 0 = what is fastest. With `tiles`, the most that one counts.
   std::uint32_t tile_columns = 0;
   std::uint32_t row_blocks = 0;  ///< sets of 64 rows of a block: 1, 2 or 4; 0 = what is fastest

@@ -1,9 +1,10 @@
 // How the throughput kernel divides its work: the shape of a block, its shared memory, and which rows and
 // columns an item is. Nothing here changes a bit of a result.
 //
-// A block is some warpgroups that multiply and some that stage activations. A warpgroup multiplies 64 rows
-// (four row tiles, one a warp) by N columns. With N = 128 two of them take two sets of rows and all of k;
-// with fewer columns four of them share `row_blocks` sets of rows and take turns with chunks of 256 of k.
+// A block is some warpgroups that multiply and some that stage activations and start the copies of weights. A
+// warpgroup multiplies 64 rows (four row tiles, one a warp) by N columns. With N = 128 two of them take two
+// sets of rows and all of k; with fewer columns four of them (two of one set of rows by 64 columns) share
+// `row_blocks` sets of rows and take turns with chunks of 256 of k.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -59,7 +60,7 @@ struct block_plan {
   static constexpr std::uint32_t exchange_bytes = warps * 1024;  ///< of a warp, for its output
   static constexpr std::uint32_t barrier_bytes = 1280;
 
-  /// Weights: as many slots for each warp as there is room for.
+  /// Weights: slots of each warp, for as many whole chunks as there is room for, or some of one.
   static constexpr std::uint32_t slot_groups = slot_groups_of(F);
   static constexpr std::uint32_t chunk_slots = groups_per_chunk / slot_groups;
   static constexpr std::uint32_t slot_bytes =
@@ -78,14 +79,17 @@ struct block_plan {
   /// One copy brings a row tile's chunks for all warpgroups that share the rows: copies are dear to start.
   static constexpr bool together = chunk_slots == 1;
 
-  static constexpr std::uint32_t stages_at = 0;  ///< from the first multiple of 1024
-  static constexpr std::uint32_t weights_at = stages * stage_bytes;
+  static constexpr std::uint32_t weights_at = stages * stage_bytes;  ///< after the ring of activations
   static constexpr std::uint32_t totals_at = weights_at + weight_bytes;
   static constexpr std::uint32_t exchange_at = totals_at + totals_bytes;
   static constexpr std::uint32_t barriers_at = exchange_at + exchange_bytes;
   static constexpr std::uint32_t shared_bytes = barriers_at + barrier_bytes + 1024;
-  static_assert(slots >= (ahead || stage_groups == 2 ? 2 : 1) && slot_bytes % 16 == 0 &&
-                shared_bytes <= multiprocessor_shared_bytes);
+  static_assert(slot_bytes % 16 == 0 && shared_bytes <= multiprocessor_shared_bytes);
+  // A warp waits for a group's slot before the group before it, or with `ahead` two before it, is reported,
+  // and slots are given back in whole stages: the slots that it holds till then must not be all there are.
+  static_assert(slots * slot_groups >= stage_groups);
+  static_assert(!ahead || slots >= 2 * chunk_slots || (slots >= 2 && slot_groups >= 2 * stage_groups));
+  static_assert(stages_ahead % chunk_stages == 0 || chunk_stages % stages_ahead == 0);
   static_assert((2 * stages + warps * slots + 4 * multipliers) * 8 <= barrier_bytes);
 };
 

@@ -137,11 +137,6 @@ struct tile_stage {
 
   /// The four registers of operand A for mma step s of the stage's group u, which has these scales.
   __device__ void fragment(std::uint32_t u, std::uint32_t s, const scales& both, std::uint32_t (&a)[4]) const;
-  /// The same for one step alone.
-  __device__ void fragment(std::uint32_t u, std::uint32_t in_unit, std::uint32_t s, std::uint32_t t,
-                           std::uint32_t (&a)[4]) const {
-    fragment(u, s, scales_of(u, in_unit, t), a);
-  }
 
  private:
   template <class Source>

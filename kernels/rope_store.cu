@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(32 * block_warps)
   const std::uint32_t first = blockIdx.y * block_heads + threadIdx.x / 32;
   wait_for_previous_kernel();
   allow_next_kernel();
-  // What a warp reads does not depend on the token, so that all of it is on its way at once.
+  // Where a warp reads does not depend on the token's step, so that all of it is on its way at once.
   float v[warp_heads][head_values_per_lane];
 #pragma unroll
   for (std::uint32_t i = 0; i < warp_heads; ++i) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "kernels/embed_norm.hpp"
@@ -126,8 +127,9 @@ BOOST_AUTO_TEST_CASE(the_highest_logits_are_chosen_and_weighted_by_their_softmax
 }
 
 BOOST_AUTO_TEST_CASE(the_router_matches_f64_and_its_neighbours_change_no_bit) {
-  for (const std::uint32_t width : {2880U, 5000U}) {
-    const routing r(140, width, 32, 4);  // more rows than blocks
+  // A block for each row, and more rows than blocks.
+  for (const auto& [rows, width] : {std::pair{9U, 2880U}, {140U, 2880U}, {9U, 5000U}, {140U, 5000U}}) {
+    const routing r(rows, width, 32, 4);
     const auto together = r.route(0, r.columns);
     check_choice(r, together);
     const auto norms = r.norms();

@@ -124,8 +124,9 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
   packed_matmul_args& a = t.matmul;
   const std::uint32_t pairs = s.experts > 0 ? columns * 4 : columns;
   if (s.experts > 0) {
-    t.tile_columns = few_pairs(pairs, s.experts) ? matvec_columns_max : expert_tile_columns(pairs, s.experts);
-    if (tile_columns != 0) t.tile_columns = tile_columns;
+    t.tile_columns = tile_columns != 0             ? tile_columns
+                     : few_pairs(pairs, s.experts) ? matvec_columns_max
+                                                   : expert_tile_columns(pairs, s.experts);
     check(launch_sort_experts({b.chosen, pairs, s.experts, b.order, b.tiles, b.tile_count, t.tile_columns},
                               nullptr),
           "sort");

@@ -194,15 +194,21 @@ void cuda_forward::run(std::uint32_t columns, bool prefill) {
   }
 }
 
+/// The residual stream's norm as a product's input, from where another kernel leaves it: returned.
+__half* cuda_forward::norm_outside(kernels::packed_matmul_args& args) const {
+  auto* const normed = at<__half>(layout_.normed);
+  args.x = normed;
+  args.x_stride = kernels::padded_cols(spec_.embedding);
+  return normed;
+}
+
 /// The residual stream's norm as a product's input: of one column inside the product itself.
 void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns) {
   if (columns == 1) return norm_inside(args, norm);
-  args.x = at<__half>(layout_.normed);
-  args.x_stride = kernels::padded_cols(spec_.embedding);
-  ORCD_CUDA(kernels::launch_norm_to_half(
-      {at<float>(layout_.residual), norm, spec_.embedding, columns, nullptr,
-       static_cast<float>(spec_.rms_eps), at<__half>(layout_.normed), args.x_stride},
-      stream_));
+  __half* const normed = norm_outside(args);
+  ORCD_CUDA(kernels::launch_norm_to_half({at<float>(layout_.residual), norm, spec_.embedding, columns,
+                                          nullptr, static_cast<float>(spec_.rms_eps), normed, args.x_stride},
+                                         stream_));
 }
 
 /// One product over the residual stream's norm (or over args.x when `norm` is null), by the kernel that
@@ -302,8 +308,7 @@ void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
   if (columns == 1) {
     norm_inside(gate_up.matmul, weights_.layers[layer].ffn_norm);
   } else {
-    gate_up.matmul.x = route.normed = at<__half>(layout_.normed);
-    gate_up.matmul.x_stride = kernels::padded_cols(spec_.embedding);
+    route.normed = norm_outside(gate_up.matmul);
   }
   ORCD_CUDA(kernels::launch_route(route, stream_));
   if (columns > 1 && kernels::few_pairs(pairs, spec_.experts) &&
@@ -320,15 +325,12 @@ void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
 
 /// Logits of `rows` columns of the residual stream.
 void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
-  const std::uint32_t stride = kernels::padded_cols(spec_.embedding);
-  auto* normed = at<__half>(layout_.normed);
-  ORCD_CUDA(
-      kernels::launch_norm_to_half({at<float>(layout_.residual), weights_.output_norm, spec_.embedding, rows,
-                                    residual_rows, static_cast<float>(spec_.rms_eps), normed, stride},
-                                   stream_));
   kernels::packed_matmul_args logits = head_of();
-  logits.x = normed;
-  logits.x_stride = stride;
+  __half* const normed = norm_outside(logits);
+  ORCD_CUDA(kernels::launch_norm_to_half(
+      {at<float>(layout_.residual), weights_.output_norm, spec_.embedding, rows, residual_rows,
+       static_cast<float>(spec_.rms_eps), normed, logits.x_stride},
+      stream_));
   multiply(logits, nullptr, rows);
   tap("logits", static_cast<std::uint32_t>(spec_.layers.size()), logits.out,
       std::uint64_t{rows} * spec_.vocab);

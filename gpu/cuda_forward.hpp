@@ -128,6 +128,7 @@ class cuda_forward {
   [[nodiscard]] kernels::combine_experts_args combine_of(std::uint32_t columns) const;
   [[nodiscard]] kernels::packed_matmul_args head_of() const;
   void norm_inside(kernels::packed_matmul_args& args, const float* norm) const;
+  __half* norm_outside(kernels::packed_matmul_args& args) const;
   void attention(std::uint32_t layer, std::uint32_t columns, bool prefill, kernels::packed_matmul_args& qkv,
                  const float* norm);
   void add_positions(std::uint32_t columns);

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t head_sums_max = 24 * 1024;  ///< bytes a block, o
 /// expert, which read their expert's weights alone where more have some in common; and rows whose norms are
 /// found at once of 12 Ki values together (Phi-3-mini: four).
 [[nodiscard]] constexpr std::uint32_t columns_best(std::uint32_t width, std::uint32_t experts_used) noexcept {
-  const std::uint32_t best = std::min(12 * 1024 / width, experts_used == 0 ? 12 : 12 / experts_used);
+  const std::uint32_t best = std::min(12 * 1024 / width, 12 / std::max(1U, experts_used));
   return std::clamp(best, 1U, kernels::program_columns_max);
 }
 

@@ -55,7 +55,7 @@ struct tile_exchange {
     return 2 * (lane / 4 % 2 + lane / 16 * 2) + lane / 8 % 2;
   }
 
-  /// acc[4c .. 4c + 3] are the sums of column tile c.
+  /// The lane's four sums of a column tile, as the tensor cores leave them.
   __device__ void put(std::uint32_t which, const float* sums) const {
     const std::uint32_t t = lane % 4;
     auto* to = reinterpret_cast<float*>(base + warp * 64 + which * 32) + (t % 2 + t / 2 * 4) * 16 + lane / 4;

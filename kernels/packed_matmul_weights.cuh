@@ -66,18 +66,17 @@ class weight_feeder {
  private:
   /// A chunk past an item's last is one of the block's next item.
   __device__ void skip_to_chunk(const item_list<N>& items) {
-    weight_request& next = next_;
-    if (next.tile != nullptr && next.chunk < work_.chunks) return;
-    for (; next.chunk >= work_.chunks; next.chunk -= work_.chunks) next.item += gridDim.x;
-    if (next.item >= items.count) return;
+    if (next_.tile != nullptr && next_.chunk < work_.chunks) return;
+    for (; next_.chunk >= work_.chunks; next_.chunk -= work_.chunks) next_.item += gridDim.x;
+    if (next_.item >= items.count) return;
     std::uint32_t row_group = 0;
     std::uint32_t column_tile = 0;
-    items.place(work_, next.item, row_group, column_tile);
+    items.place(work_, next_.item, row_group, column_tile);
     const row_tile r = row_tile_of(work_, row_group, ring_ - part_ * tiles_);
     const packed_matrix& w = work_.args.matmul.w[r.matrix];
-    next.tile = w.data + r.tile * work_.tile_bytes;
+    next_.tile = w.data + r.tile * work_.tile_bytes;
     if (work_.args.tiles != nullptr)
-      next.tile += columns_of<N>(work_.args, column_tile).expert * w.expert_stride;
+      next_.tile += columns_of<N>(work_.args, column_tile).expert * w.expert_stride;
   }
 
   /// Fetches the ring's next piece; nothing once the block's work is at its end.

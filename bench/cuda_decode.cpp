@@ -1,6 +1,6 @@
 // Decoding, prefill, loading and VRAM of the CUDA backend on one model, with the streaming-read ceiling of
 // the same run. Prints a table and writes a flat JSON object of figures.
-//   bench_cuda_decode --model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--chunk N]
+//   bench_cuda_decode --model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--only PREFIX] [--chunk N]
 //                     [--backend cuda|host]
 // The host backend is there to try the benchmark itself; it measures no ceiling and no VRAM.
 #include <cuda_runtime_api.h>
@@ -37,6 +37,7 @@ constexpr double seconds_max = 120.0;  ///< no measurement begins later than thi
 
 struct settings {
   std::string model, name, json, commit = "unknown", backend = "cuda";
+  std::string only;  ///< how the names of what is measured begin, like decode/b32; empty: all
   bool quick = false;
   std::uint32_t chunk = 0;  ///< 0 = the backend's own
 
@@ -242,6 +243,7 @@ class benchmark {
   template <class F>
   void measure(const std::string& what, F run) {
     last_ = {};
+    if (!what.starts_with(s_.only)) return;
     if (seconds_since(begin_) > seconds_max) {
       std::printf("%-40s out of time\n", key(what).c_str());
       return;
@@ -296,6 +298,8 @@ settings parse(int argc, char** argv) {
       s.commit = value;
     else if (name == "--backend")
       s.backend = value;
+    else if (name == "--only")
+      s.only = value;
     else if (name == "--chunk")
       s.chunk = static_cast<std::uint32_t>(std::stoul(value));
     else
@@ -315,7 +319,7 @@ int main(int argc, char** argv) {
   } catch (const std::invalid_argument& e) {
     std::fprintf(stderr,
                  "bench_cuda_decode: %s\nusage: bench_cuda_decode --model FILE --name NAME [--json FILE] "
-                 "[--commit ID]\n                         [--quick] [--chunk N] [--backend cuda|host]\n",
+                 "[--commit ID]\n                         [--quick] [--only PREFIX] [--chunk N] [--backend cuda|host]\n",
                  e.what());
     return 2;
   } catch (const std::exception& e) {

@@ -1,7 +1,7 @@
 // Decoding, prefill, loading and VRAM of the CUDA backend on one model, with the streaming-read ceiling of
 // the same run. Prints a table and writes a flat JSON object of figures.
-//   bench_cuda_decode --model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--only PREFIX] [--chunk N]
-//                     [--backend cuda|host]
+//   bench_cuda_decode --model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--only PREFIX]
+//                     [--chunk N] [--backend cuda|host]
 // The host backend is there to try the benchmark itself; it measures no ceiling and no VRAM.
 #include <cuda_runtime_api.h>
 
@@ -183,6 +183,7 @@ class benchmark {
     if (seconds_since(begin_) > seconds_max) return std::puts("out of time: no batches"), void();
     const loaded l = load(s_, batch_max, 512);
     add("load_again_s", l.seconds);
+    add_vram(l, "/b" + std::to_string(batch_max));
     for (std::uint32_t sequences = 2; sequences <= batch_max; sequences *= 2) {
       measure("decode/b" + std::to_string(sequences) + "/c0", [&] {
         return bench::measure_decode(*l.device, l.model.spec.vocab, sequences, short_prompt, limits_);
@@ -215,14 +216,7 @@ class benchmark {
     add("weight_bytes_per_token", weight_bytes_);
     figures_.add("commit", s_.commit);
     if (!s_.cuda()) return;
-    std::size_t free_bytes = 0;
-    std::size_t total_bytes = 0;
-    ORCD_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
-    const std::uint64_t used = total_bytes - free_bytes;
-    add("vram_used_bytes", used);
-    add("vram_besides_weights_and_kv_mib",
-        (static_cast<double>(used) - static_cast<double>(l.plan.weights_bytes + l.plan.kv_bytes)) /
-            (1 << 20));
+    add_vram(l, "");
     cudaDeviceProp properties{};
     ORCD_CUDA(cudaGetDeviceProperties(&properties, 0));
     figures_.add("gpu", properties.name);
@@ -231,6 +225,19 @@ class benchmark {
     figures_.add("ceiling_tb_s", ceiling_ / 1e12);
     std::printf("%s, driver %s, commit %s: streaming read %.3f TB/s\n", properties.name,
                 driver_version().c_str(), s_.commit.c_str(), ceiling_ / 1e12);
+  }
+
+  /// The device's memory in use, and what of it is neither weights nor cache.
+  void add_vram(const loaded& l, const std::string& suffix) {
+    if (!s_.cuda()) return;
+    std::size_t free_bytes = 0;
+    std::size_t total_bytes = 0;
+    ORCD_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
+    const std::uint64_t used = total_bytes - free_bytes;
+    add("vram_used_bytes" + suffix, used);
+    add("vram_besides_weights_and_kv_mib" + suffix,
+        (static_cast<double>(used) - static_cast<double>(l.plan.weights_bytes + l.plan.kv_bytes)) /
+            (1 << 20));
   }
 
   template <class T>
@@ -319,7 +326,8 @@ int main(int argc, char** argv) {
   } catch (const std::invalid_argument& e) {
     std::fprintf(stderr,
                  "bench_cuda_decode: %s\nusage: bench_cuda_decode --model FILE --name NAME [--json FILE] "
-                 "[--commit ID]\n                         [--quick] [--only PREFIX] [--chunk N] [--backend cuda|host]\n",
+                 "[--commit ID]\n                         [--quick] [--only PREFIX] [--chunk N] [--backend "
+                 "cuda|host]\n",
                  e.what());
     return 2;
   } catch (const std::exception& e) {

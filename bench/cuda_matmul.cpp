@@ -113,9 +113,10 @@ struct buffers {
   }
 };
 
-/// Microseconds of one matrix with `columns` columns; an instance of 0, 0 is the kernels' own choice.
+/// Microseconds of one matrix with `columns` columns; an instance of 0, 0, 0 is the kernels' own choice.
+/// 0 when the device has no room for it.
 double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std::uint32_t tile_columns,
-                   std::uint32_t row_blocks) {
+                   std::uint32_t row_blocks, std::uint32_t split) {
   const std::uint64_t one = (packed_bytes(s.format, s.rows, s.cols) + 255) / 256 * 256;
   const std::uint32_t matrices = s.paired ? 2 : 1;
   const std::uint64_t stack = one * std::max(1U, s.experts);
@@ -137,11 +138,11 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
     t.tile_count = b.tile_count;
     t.tiles_max = sorted_tiles_max(pairs, s.experts);
     t.tiles_likely = sorted_tiles_likely(pairs, s.experts, t.tile_columns);
-    t.row_blocks = row_blocks;
   } else {
     t.tile_columns = tile_columns;
-    t.row_blocks = row_blocks;
   }
+  t.row_blocks = row_blocks;
+  t.split = split;
   a.columns = pairs;
   a.matrices = matrices;
   a.x = b.x;
@@ -151,7 +152,7 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
   a.act = b.act;
   a.act_stride = (s.rows + 63) / 64 * 64;
   if (s.paired) a.output = matmul_output::swiglu;
-  const auto run = [&](int i) {
+  const auto set = [&](int i) {
     for (std::uint32_t m = 0; m < matrices; ++m) {
       a.w[m].data = b.pool + (static_cast<std::uint64_t>(i) % copies * matrices + m) * stack;
       a.w[m].rows = s.rows;
@@ -161,12 +162,20 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
       a.w[m].expert_stride = s.experts > 0 ? one : 0;
       a.w[m].row_scale_stride = s.rows;
     }
-    const bool few = s.experts > 0 ? t.tile_columns <= matvec_columns_max : columns <= matvec_columns_max;
+  };
+  const auto run = [&](int i) {
+    set(i);
+    const bool few =
+        t.tile_columns != 0 ? t.tile_columns <= matvec_columns_max : columns <= matvec_columns_max;
     check(few && (columns > 1 || s.experts > 0) ? launch_dealt_matvec(t, nullptr)
           : few                                 ? launch_packed_matvec(a, nullptr)
                                                 : launch_packed_matmul(t, nullptr),
           s.name);
   };
+  if (split > 1) {
+    set(0);
+    if (!packed_matmul_takes(t)) return 0.0;
+  }
   return columns > 64 ? median_us(5, 4, run) : median_us(7, 12, run);
 }
 
@@ -181,19 +190,22 @@ double flops_of(const shape& s, std::uint32_t columns) {
 
 void print_row(const buffers& b, const shape& s, std::uint32_t columns, double ceiling, bool sweep) {
   if (static_cast<std::uint64_t>(s.rows) * columns * (s.experts > 0 ? 4 : 1) > 1ULL << 26U) return;
-  const double us = time_matmul(b, s, columns, 0, 0);
+  const double us = time_matmul(b, s, columns, 0, 0, 0);
   std::printf("%-16s %5u %9.2f us %6.1f%% %7.0f TFLOP/s", s.name, columns, us,
               100 * bytes_of(s, columns) / us / 1e3 / ceiling, flops_of(s, columns) / us / 1e6);
   std::fflush(stdout);
-  if (sweep && columns > matvec_columns_max) {
+  if (sweep && columns > 1) {
     for (const std::uint32_t tile : {16U, 32U, 64U, 128U}) {
       if (tile > 2 * columns || tile * 16 < columns) continue;
       for (const std::uint32_t blocks : {1U, 2U, 4U}) {
         if (blocks > (tile >= 64 ? 2U : 4U) || (tile == 128 && blocks > 1)) continue;
         if (s.experts > 0 && 4 * columns / tile + s.experts > sorted_tiles_max(4 * columns, s.experts))
           continue;
-        std::printf("  %ux%u:%.2f", tile, blocks, time_matmul(b, s, columns, tile, blocks));
-        std::fflush(stdout);
+        for (std::uint32_t split = 1; split <= (tile <= 32 && s.experts == 0 ? 8U : 1U); ++split) {
+          const double instance_us = time_matmul(b, s, columns, tile, blocks, split);
+          if (instance_us > 0) std::printf("  %ux%u/%u:%.2f", tile, blocks, split, instance_us);
+          std::fflush(stdout);
+        }
       }
     }
   }

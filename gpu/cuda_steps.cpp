@@ -10,7 +10,7 @@ namespace orcd::gpu {
 namespace {
 
 /// Decode batches up to this size replay a graph; larger ones launch their kernels.
-constexpr std::uint32_t graph_columns_max = 16;
+constexpr std::uint32_t graph_columns_max = 32;
 
 /// Of the n-th launch; never 0, which is what an unused result carries.
 std::uint32_t ticket_of(std::uint64_t launch) noexcept {

@@ -8,23 +8,23 @@
 namespace orcd::kernels {
 namespace {
 
+/// grid: (columns, row_threads values of a row)
 template <packed_format F>
 __global__ void __launch_bounds__(row_threads) embed_kernel(packed_embed_args a) {
   wait_for_previous_kernel();
   allow_next_kernel();
   const std::int32_t token = a.steps[blockIdx.x].token;
-  if (token < 0 || static_cast<std::uint32_t>(token) >= a.table.rows) return;
-  float* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.table.cols;
-  for (std::uint32_t c = threadIdx.x; c < a.table.cols; c += row_threads) {
-    out[c] = packed_value<F>(a.table, static_cast<std::uint32_t>(token), c);
-  }
+  const std::uint32_t c = blockIdx.y * row_threads + threadIdx.x;
+  if (token < 0 || static_cast<std::uint32_t>(token) >= a.table.rows || c >= a.table.cols) return;
+  a.out[static_cast<std::uint64_t>(blockIdx.x) * a.table.cols + c] =
+      packed_value<F>(a.table, static_cast<std::uint32_t>(token), c);
 }
 
 __global__ void __launch_bounds__(row_threads) norm_kernel(norm_to_half_args a) {
   __shared__ float scratch[8];
   const norm_weights weights(a.weight, a.width);
+  allow_next_kernel();  // a product (launch.cuh)
   wait_for_previous_kernel();
-  allow_next_kernel();
   const std::uint32_t row = a.rows != nullptr ? static_cast<std::uint32_t>(a.rows[blockIdx.x]) : blockIdx.x;
   __half* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.out_stride;
   norm_row(a.x + static_cast<std::uint64_t>(row) * a.width, a.width, padded_cols(a.width), weights, a.eps,
@@ -37,8 +37,9 @@ int launch_packed_embed(const packed_embed_args& a, CUstream_st* stream) {
   if (a.table.data == nullptr || a.steps == nullptr || a.out == nullptr || a.columns == 0)
     return cudaErrorInvalidValue;
   return with_format(a.table.format, static_cast<int>(cudaErrorInvalidValue), [&](auto format) -> int {
-    return launch_dependent(embed_kernel<decltype(format)::value>, dim3(a.columns), dim3(row_threads), 0,
-                            stream, a);
+    return launch_dependent(embed_kernel<decltype(format)::value>,
+                            dim3(a.columns, (a.table.cols + row_threads - 1) / row_threads),
+                            dim3(row_threads), 0, stream, a);
   });
 }
 

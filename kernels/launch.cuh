@@ -1,7 +1,7 @@
 // One way to launch a kernel that may overlap the tail of the one before it (programmatic dependent
 // launch). Kernels launched so call wait_for_previous_kernel() before they use what a step computes, and only
 // then allow_next_kernel(): so at most two kernels overlap, and when a kernel begins, all but the one before
-// it have ended.
+// it have ended. A norm alone allows its product at once: that reads nothing but weights before its own wait.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,20 +14,31 @@ namespace orcd::kernels {
 /// Of one kernel's parameters.
 inline constexpr std::size_t parameter_bytes_max = 4096;
 
+/// In clusters of `cluster` blocks, unless that is 1.
 template <class... Parameters, class... Arguments>
-cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-                             cudaStream_t stream, Arguments&&... arguments) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
+cudaError_t launch_dependent_clusters(void (*kernel)(Parameters...), std::uint32_t cluster, dim3 grid,
+                                      dim3 block, std::size_t shared_bytes, cudaStream_t stream,
+                                      Arguments&&... arguments) {
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {cluster, 1, 1};
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
+  config.attrs = attributes;
+  config.numAttrs = cluster > 1 ? 2 : 1;
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                             cudaStream_t stream, Arguments&&... arguments) {
+  return launch_dependent_clusters(kernel, 1, grid, block, shared_bytes, stream,
+                                   std::forward<Arguments>(arguments)...);
 }
 
 /// Of the current device; asked once.

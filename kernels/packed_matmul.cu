@@ -6,11 +6,57 @@
 namespace orcd::kernels {
 namespace {
 
-/// How an instance is run: columns of a tile and sets of 64 rows of a block.
+constexpr std::uint32_t split_max = 8;  ///< blocks of a cluster that every device runs
+
+/// How an instance is run: columns of a tile, sets of 64 rows of a block, blocks that share k.
 struct tile_choice {
   std::uint32_t columns;
   std::uint32_t row_blocks;
+  std::uint32_t split;
 };
+
+/// What a device runs at a time.
+struct device_room {
+  cudaError_t status = cudaSuccess;
+  std::uint32_t multiprocessors = 0;
+  std::uint32_t clusters[split_max + 1] = {};  ///< of so many blocks, a multiprocessor each
+};
+
+__global__ void __launch_bounds__(block_plan<packed_format::q4_k, 16, true>::threads, 1) one_of_cluster() {}
+
+/// Clusters of `blocks` blocks that run at a time; none where the device has no such thing.
+std::uint32_t cluster_room(std::uint32_t blocks) {
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {blocks, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(block_plan<packed_format::q4_k, 16, true>::threads);
+  config.dynamicSmemBytes = multiprocessor_shared_bytes;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  int count = 0;
+  if (cudaOccupancyMaxActiveClusters(&count, one_of_cluster, &config) == cudaSuccess)
+    return static_cast<std::uint32_t>(count);
+  cudaGetLastError();
+  return 0;
+}
+
+/// Of the current device; asked once.
+const device_room& room_of_device() {
+  static const device_room known = [] {
+    device_room room;
+    room.status = multiprocessor_count(room.multiprocessors);
+    if (room.status == cudaSuccess) {
+      room.status = cudaFuncSetAttribute(one_of_cluster, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         multiprocessor_shared_bytes);
+    }
+    for (std::uint32_t blocks = 2; blocks <= split_max && room.status == cudaSuccess; ++blocks)
+      room.clusters[blocks] = cluster_room(blocks);
+    return room;
+  }();
+  return known;
+}
 
 /// One matrix of each of many experts has too few rows for sets of four: 16 columns take 47 us instead of 40.
 std::uint32_t row_blocks_max(const tiled_matmul_args& args, std::uint32_t columns) {
@@ -24,11 +70,18 @@ constexpr std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) {
 
 /// Cycles of a multiprocessor for one group of 64 of k: what bench_cuda_matmul --sweep takes on an H200, over
 /// waves and groups, rounded. Q8_0 has more bytes and room for fewer: of one chunk beside 32 or 64 columns.
+/// Four sets of rows leave a block's shared memory as fast as they are sent.
 constexpr std::uint32_t group_cycles(const tile_choice& c, packed_format format) {
   const bool few_slots = format == packed_format::q8_0;
+  const bool split = c.split > 1;
+  const bool crowded = format == packed_format::q6_k && c.row_blocks == 1 && !split;
   switch (c.columns) {
-    case 16: return 175 * c.row_blocks + 55 + (few_slots ? 80 : 0);
-    case 32: return 210 * c.row_blocks + 115 + (few_slots ? 400 : 0);
+    case 16:
+      return 175 * c.row_blocks + 55 + (few_slots ? 80 : 0) + (crowded ? 90 : 0) +
+             (split && c.row_blocks == 4 ? 60 : 0);
+    case 32:
+      return 210 * c.row_blocks + 115 + (few_slots ? 400 : 0) + (crowded ? 90 : 0) +
+             (split && c.row_blocks == 4 ? 310 : 0);
     case 64: return 232 * c.row_blocks + 250 + (few_slots ? 280 : 0);
     default: return 920 + (few_slots ? 200 : 0);
   }
@@ -36,56 +89,93 @@ constexpr std::uint32_t group_cycles(const tile_choice& c, packed_format format)
 
 /// Of an item beside its groups: filling the rings, storing the result.
 constexpr std::uint32_t item_cycles(const tile_choice& c) {
-  return c.columns == 16 ? 5'000 : c.columns < 128 ? 8'500 : 14'000;
+  return c.columns == 16 ? 5'500 : c.columns == 32 ? 7'000 : c.columns == 64 ? 8'500 : 14'000;
+}
+/// Of a launch of clusters.
+constexpr std::uint32_t split_cycles(std::uint32_t blocks) {
+  return 6'000 + 40 * blocks;
+}
+
+/// Chunks that a block of a split launch works on at once.
+constexpr std::uint32_t split_parts(const tile_choice& c) {
+  return smaller(4 / c.row_blocks, c.columns == 16 ? block_plan<packed_format::q4_k, 16, true>::parts_max
+                                                   : block_plan<packed_format::q4_k, 32, true>::parts_max);
+}
+
+/// Whether a cluster's blocks have room for each other's sums.
+constexpr bool split_fits(const tile_choice& c) {
+  if (c.columns > 32) return false;
+  return split_parts(c) * c.split * split_units_of_block(c.columns, c.row_blocks, c.split) *
+             split_unit_bytes <=
+         split_round_bytes_max(c.columns);
 }
 
 /// The time of a launch with `column_tiles` tiles, in cycles.
 std::uint64_t estimated_cycles(const tile_choice& c, const packed_matrix& w, std::uint32_t row_tiles,
-                               std::uint32_t column_tiles, std::uint32_t multiprocessors) {
+                               std::uint32_t column_tiles, const device_room& room) {
   const std::uint32_t items = divide_up(row_tiles, group_row_tiles * c.row_blocks) * column_tiles;
-  return std::uint64_t{divide_up(items, multiprocessors)} *
-         (w.groups() * group_cycles(c, w.format) + item_cycles(c));
+  const std::uint64_t cycles = group_cycles(c, w.format);
+  if (c.split == 1) return divide_up(items, room.multiprocessors) * (w.groups() * cycles + item_cycles(c));
+  if (items > room.clusters[c.split] || c.split > w.chunks() || !split_fits(c)) return ~0ULL;
+  return divide_up(w.chunks(), c.split) * groups_per_chunk * cycles + split_cycles(items * c.split);
 }
 
-/// The instance with the shortest estimate; the width of tiles may be fixed by the caller's list.
-tile_choice choose(const tiled_matmul_args& args, std::uint32_t row_tiles, std::uint32_t multiprocessors) {
+/// The instance with the shortest estimate; the caller may fix the width of tiles, the sets of rows, the
+/// split.
+tile_choice choose(const tiled_matmul_args& args, std::uint32_t row_tiles, const device_room& room) {
   tile_choice best{};
   std::uint64_t best_cycles = ~0ULL;
+  const auto consider = [&](const tile_choice& c) {
+    if (args.split != 0 && c.split != args.split) return;
+    const std::uint32_t column_tiles =
+        args.tiles != nullptr ? max(args.tiles_likely, 1U) : divide_up(args.matmul.columns, c.columns);
+    const std::uint64_t cycles = estimated_cycles(c, args.matmul.w[0], row_tiles, column_tiles, room);
+    if (cycles >= best_cycles) return;
+    best = c;
+    best_cycles = cycles;
+  };
   for (const std::uint32_t columns : {16U, 32U, 64U, 128U}) {
     if (args.tile_columns != 0 && columns != args.tile_columns) continue;
-    const std::uint32_t column_tiles =
-        args.tiles != nullptr ? max(args.tiles_likely, 1U) : divide_up(args.matmul.columns, columns);
     for (std::uint32_t blocks = columns == 128 ? 2 : 1; blocks <= row_blocks_max(args, columns);
          blocks *= 2) {
       if (args.row_blocks != 0 && columns != 128 &&
           blocks != min(args.row_blocks, row_blocks_max(args, columns))) {
         continue;
       }
-      const tile_choice c{columns, blocks};
-      const std::uint64_t cycles =
-          estimated_cycles(c, args.matmul.w[0], row_tiles, column_tiles, multiprocessors);
-      if (cycles >= best_cycles) continue;
-      best = c;
-      best_cycles = cycles;
+      for (std::uint32_t split = 1; split <= (args.tiles != nullptr ? 1U : split_max); ++split)
+        consider({columns, blocks, split});
     }
   }
   return best;
 }
 
+split_plan plan_split(const tile_choice& c, std::uint32_t chunks) {
+  const std::uint32_t round_chunks = split_parts(c) * c.split;
+  return {c.split, divide_up(chunks, round_chunks), round_chunks, dealt_share::of(chunks, c.split),
+          dealt_share::of(split_units(c.columns, c.row_blocks), c.split)};
+}
+
+std::uint32_t row_tiles_of(const packed_matmul_args& a) {
+  std::uint32_t tiles = 0;
+  for (std::uint32_t i = 0; i < a.matrices; ++i) tiles += a.w[i].row_tiles();
+  return tiles;
+}
+
 /// One launch: all matrices have the format of the first.
 int launch_one_format(const tiled_matmul_args& args, cudaStream_t stream) {
-  std::uint32_t multiprocessors = 0;
-  if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
+  const device_room& room = room_of_device();
+  if (room.status != cudaSuccess) return room.status;
   const packed_matrix& w = args.matmul.w[0];
-  matmul_work work{args, 0, 0, 0, w.groups(), w.chunks(), w.tile_bytes()};
-  for (std::uint32_t i = 0; i < args.matmul.matrices; ++i) work.row_tiles += args.matmul.w[i].row_tiles();
-  const tile_choice choice = choose(args, work.row_tiles, multiprocessors);
+  matmul_work work{args, row_tiles_of(args.matmul), 0, 0, w.groups(), w.chunks(), w.tile_bytes(), {}};
+  const tile_choice choice = choose(args, work.row_tiles, room);
   if (choice.columns == 0) return cudaErrorInvalidValue;
   work.row_blocks = choice.row_blocks;
   work.row_groups = divide_up(work.row_tiles, group_row_tiles * choice.row_blocks);
   const std::uint32_t column_tiles =
       args.tiles != nullptr ? args.tiles_max : divide_up(args.matmul.columns, choice.columns);
-  const std::uint32_t blocks = min(multiprocessors, work.row_groups * column_tiles);
+  if (choice.split > 1) work.split = plan_split(choice, work.chunks);
+  const std::uint32_t items = work.row_groups * column_tiles;
+  const std::uint32_t blocks = choice.split > 1 ? items * choice.split : min(room.multiprocessors, items);
   return with_format(w.format, static_cast<int>(cudaErrorInvalidValue), [&](auto format) {
     return packed_tiles<decltype(format)::value>::launch(work, choice.columns, blocks, stream);
   });
@@ -99,7 +189,7 @@ bool valid(const tiled_matmul_args& args) {
   if (paired ? a.act == nullptr : a.out == nullptr) return false;
   if ((args.tiles == nullptr) != (args.tile_count == nullptr)) return false;
   if (args.tiles != nullptr && (args.tile_columns == 0 || args.tiles_max == 0)) return false;
-  if (args.row_blocks > 4 || args.row_blocks == 3) return false;
+  if (args.row_blocks > 4 || args.row_blocks == 3 || args.split > split_max) return false;
   for (std::uint32_t i = 0; i < a.matrices; ++i) {
     if (a.w[i].data == nullptr || a.w[i].cols != a.w[0].cols || a.w[i].rows == 0) return false;
   }
@@ -107,10 +197,9 @@ bool valid(const tiled_matmul_args& args) {
   return !paired || (a.w[0].rows == a.w[1].rows && a.w[0].format == a.w[1].format);
 }
 
-}  // namespace
-
-int launch_packed_matmul(const tiled_matmul_args& args, CUstream_st* stream) {
-  if (!valid(args)) return cudaErrorInvalidValue;
+/// Calls launch(args) for each run of matrices of one format until one fails.
+template <class Launch>
+int for_each_format(const tiled_matmul_args& args, Launch launch) {
   std::uint32_t out_row = 0;
   for (std::uint32_t first = 0; first < args.matmul.matrices;) {
     std::uint32_t last = first + 1;
@@ -122,11 +211,27 @@ int launch_packed_matmul(const tiled_matmul_args& args, CUstream_st* stream) {
       run.matmul.bias[i - first] = args.matmul.bias[i];
     }
     if (run.matmul.out != nullptr) run.matmul.out += out_row;
-    const int status = launch_one_format(run, stream);
+    const int status = launch(run);
     if (status != cudaSuccess) return status;
     for (; first < last; ++first) out_row += args.matmul.w[first].rows;
   }
   return cudaSuccess;
+}
+
+}  // namespace
+
+int launch_packed_matmul(const tiled_matmul_args& args, CUstream_st* stream) {
+  if (!valid(args)) return cudaErrorInvalidValue;
+  return for_each_format(args, [&](const tiled_matmul_args& run) { return launch_one_format(run, stream); });
+}
+
+bool packed_matmul_takes(const tiled_matmul_args& args) {
+  const device_room& room = room_of_device();
+  if (!valid(args) || room.status != cudaSuccess) return false;
+  return for_each_format(args, [&](const tiled_matmul_args& run) {
+           return choose(run, row_tiles_of(run.matmul), room).columns != 0 ? cudaSuccess
+                                                                           : cudaErrorInvalidValue;
+         }) == cudaSuccess;
 }
 
 }  // namespace orcd::kernels

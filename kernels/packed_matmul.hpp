@@ -73,7 +73,7 @@ struct expert_tile {
   std::int32_t count;  ///< at most tile_columns
 };
 /// For any number of columns. With experts, columns must be sorted by expert and `tiles` list them.
-/// Neither tile_columns nor row_blocks changes a bit.
+/// None of tile_columns, row_blocks and split changes a bit.
 struct tiled_matmul_args {
   packed_matmul_args matmul;
   const std::int32_t* order = nullptr;       ///< device: column m of a sorted list, or null = identity
@@ -84,18 +84,24 @@ struct tiled_matmul_args {
   /// Columns of a tile: 16, 32, 64 or 128; 0 = what is fastest. With `tiles`, the most that one counts.
   std::uint32_t tile_columns = 0;
   std::uint32_t row_blocks = 0;  ///< sets of 64 rows of a block: 1, 2 or 4; 0 = what is fastest
+  /// Blocks that share the k of their rows: 1 .. 8, more than one without `tiles` only; 0 = what is fastest.
+  std::uint32_t split = 0;
 };
 [[nodiscard]] int launch_packed_matmul(const tiled_matmul_args& args, CUstream_st* stream);
+/// Whether the current device has room for the shape that `args` ask for.
+[[nodiscard]] bool packed_matmul_takes(const tiled_matmul_args& args);
 
 /// For 1 .. matvec_columns_max columns of args.x, or experts with `tiles` of at most tile_columns of them:
 /// row tiles are dealt evenly and weights read once.
 [[nodiscard]] int launch_dealt_matvec(const tiled_matmul_args& args, CUstream_st* stream);
 /// Whether rows of so many columns, and their sums, fit into a block's memory.
 [[nodiscard]] bool dealt_matvec_takes(const packed_matmul_args& args, std::uint32_t columns);
-/// Whether it is the fastest of the three for one product (measured on an H200): not of an output head.
+/// Whether it is the fastest of the three for one product (measured on an H200): not of an output head, and
+/// with more columns than the latency kernel's best only of a pair.
 [[nodiscard]] inline bool dealt_matvec_best(const packed_matmul_args& args, std::uint32_t columns) {
   constexpr std::uint32_t many_rows = 32'000;
-  return args.w[0].rows < many_rows && dealt_matvec_takes(args, columns);
+  return args.w[0].rows < many_rows && (columns <= matvec_columns_best || is_paired(args)) &&
+         dealt_matvec_takes(args, columns);
 }
 
 }  // namespace orcd::kernels

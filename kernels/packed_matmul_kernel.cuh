@@ -4,25 +4,25 @@
 #pragma once
 
 #include "kernels/launch.cuh"
+#include "kernels/packed_matmul_split.cuh"
 #include "kernels/packed_matmul_stage.cuh"
-#include "kernels/packed_matmul_store.cuh"
 #include "kernels/wgmma.cuh"
 
 namespace orcd::kernels {
 
 /// All that a warp of a multiplying warpgroup does.
-template <packed_format F, std::uint32_t N>
+template <packed_format F, std::uint32_t N, bool SplitK>
 class multiplier {
-  using plan = block_plan<F, N>;
+  using plan = block_plan<F, N, SplitK>;
 
  public:
-  __device__ multiplier(const matmul_work& work, const block_memory<F, N>& memory)
+  __device__ multiplier(const matmul_work& work, const block_memory<F, N, SplitK>& memory)
       : work_(work),
         memory_(memory),
         items_(work),
         row_block_(threadIdx.x / warpgroup_threads % work.row_blocks),
         part_(threadIdx.x / warpgroup_threads / work.row_blocks),
-        parts_(parts_of<F, N>(work)),
+        parts_(parts_of<F, N, SplitK>(work)),
         slot_(row_block_ * group_row_tiles + threadIdx.x / 32 % 4),
         weights_(memory, ring_of_warp()),
         buffer_(part_) {}
@@ -31,7 +31,11 @@ class multiplier {
     if constexpr (plan::wide) {
       multiply_items();
     } else if (part_ < parts_) {
-      multiply_in_turns();
+      if constexpr (SplitK) {
+        multiply_in_cluster();
+      } else {
+        multiply_in_turns();
+      }
     }
   }
 
@@ -86,6 +90,27 @@ class multiplier {
       multiply_chunk(acc, groups_of(now), item < items_.count ? groups_of(chunk) : 0);
       fold(now_item, now, acc);
     }
+  }
+
+  /// Every `parts_`th of the block's chunks; their sums go to the blocks of the cluster that fold them.
+  __device__ void multiply_in_cluster() {
+    using share = chunk_share<SplitK>;
+    cluster_sums<F, N> sums(work_, memory_, slot_, part_);
+    const std::uint32_t chunks = share::count(work_);
+    const auto groups = [&](std::uint32_t nth) {
+      return nth < chunks ? groups_of(share::chunk(work_, nth)) : 0;
+    };
+    if (plan::ahead && part_ < chunks) weights_.fragments(0, groups(part_) == 1, a_[0]);
+    std::uint32_t round = 0;
+    for (std::uint32_t chunk = part_; chunk < chunks; chunk += parts_, ++round) {
+      float acc[N / 2];
+      multiply_chunk(acc, groups(chunk), groups(chunk + parts_));
+      sums.send(round, acc);
+      if (round > 0) sums.add(round - 1);
+    }
+    // The last round may have no chunk for this warpgroup.
+    if (round < work_.split.rounds && round > 0) sums.add(round - 1);
+    finish_unit(work_, items_, sums);
   }
 
   /// acc = the products of a chunk's `groups` (1 .. 4) groups. While the tensor cores multiply a group the
@@ -220,57 +245,66 @@ class multiplier {
   }
 
   const matmul_work& work_;
-  const block_memory<F, N>& memory_;
-  const item_list<N> items_;
+  const block_memory<F, N, SplitK>& memory_;
+  const item_list<N, SplitK> items_;
   const std::uint32_t row_block_;  ///< which 64 rows
   const std::uint32_t part_;       ///< which chunks: part_, part_ + parts_ ...
   const std::uint32_t parts_;
   const std::uint32_t slot_;
-  weight_ring<F, N> weights_;
+  weight_ring<F, N, SplitK> weights_;
   std::uint32_t a_[plan::ahead ? 2 : 1][4][4];
   std::uint32_t buffer_;  ///< of the ring of activations: where the next chunk is
   std::uint32_t parity_ = 0;
   std::uint32_t turns_ = 0;
 };
 
-template <packed_format F, std::uint32_t N>
-__global__ void __launch_bounds__(block_plan<F, N>::threads, 1)
+template <packed_format F, std::uint32_t N, bool SplitK>
+__global__ void __launch_bounds__(block_plan<F, N, SplitK>::threads, 1)
     packed_matmul_kernel(const __grid_constant__ matmul_work work) {
-  using plan = block_plan<F, N>;
+  using plan = block_plan<F, N, SplitK>;
   extern __shared__ std::byte shared_bytes[];
-  const block_memory<F, N> memory(shared_bytes);
-  memory.init_barriers(work.row_blocks);
-  __syncthreads();
+  const block_memory<F, N, SplitK> memory(shared_bytes);
+  memory.init_barriers(work);
+  if constexpr (SplitK) {
+    cluster_begins();
+  } else {
+    __syncthreads();
+  }
   if (threadIdx.x >= plan::multipliers * warpgroup_threads) {
     if constexpr (plan::wide) shrink_registers<plan::stager_registers>();
     // The list of an expert launch is the work of a kernel before; a dense list and all weights are not.
     if (work.args.tiles != nullptr) wait_for_previous_kernel();
-    stager<F, N>(work, memory).run();
+    stager<F, N, SplitK>(work, memory).run();
   } else {
     if constexpr (plan::wide) grow_registers<plan::multiplier_registers>();
     wait_for_previous_kernel();
-    multiplier<F, N>(work, memory).run();
+    multiplier<F, N, SplitK>(work, memory).run();
   }
 }
 
-template <packed_format F, std::uint32_t N>
+template <packed_format F, std::uint32_t N, bool SplitK>
 int launch_instance(const matmul_work& work, std::uint32_t blocks, cudaStream_t stream) {
-  using plan = block_plan<F, N>;
+  using plan = block_plan<F, N, SplitK>;
   static const cudaError_t opted_in = cudaFuncSetAttribute(
-      packed_matmul_kernel<F, N>, cudaFuncAttributeMaxDynamicSharedMemorySize, plan::shared_bytes);
+      packed_matmul_kernel<F, N, SplitK>, cudaFuncAttributeMaxDynamicSharedMemorySize, plan::shared_bytes);
   if (opted_in != cudaSuccess) return opted_in;
-  return launch_dependent(packed_matmul_kernel<F, N>, dim3(blocks), dim3(plan::threads), plan::shared_bytes,
-                          stream, work);
+  return launch_dependent_clusters(packed_matmul_kernel<F, N, SplitK>, work.split.blocks, dim3(blocks),
+                                   dim3(plan::threads), plan::shared_bytes, stream, work);
 }
 
 template <packed_format F>
 int packed_tiles<F>::launch(const matmul_work& work, std::uint32_t columns, std::uint32_t blocks,
                             cudaStream_t stream) {
+  const bool split = work.split.blocks > 1;
   switch (columns) {
-    case 16: return launch_instance<F, 16>(work, blocks, stream);
-    case 32: return launch_instance<F, 32>(work, blocks, stream);
-    case 64: return launch_instance<F, 64>(work, blocks, stream);
-    case 128: return launch_instance<F, 128>(work, blocks, stream);
+    case 16:
+      return split ? launch_instance<F, 16, true>(work, blocks, stream)
+                   : launch_instance<F, 16, false>(work, blocks, stream);
+    case 32:
+      return split ? launch_instance<F, 32, true>(work, blocks, stream)
+                   : launch_instance<F, 32, false>(work, blocks, stream);
+    case 64: return launch_instance<F, 64, false>(work, blocks, stream);
+    case 128: return launch_instance<F, 128, false>(work, blocks, stream);
     default: return cudaErrorInvalidValue;
   }
 }

@@ -7,10 +7,15 @@
 namespace orcd::kernels {
 
 /// Warpgroups that share rows and take turns with chunks.
-template <packed_format F, std::uint32_t N>
+template <packed_format F, std::uint32_t N, bool SplitK>
 __device__ std::uint32_t parts_of(const matmul_work& work) {
-  using plan = block_plan<F, N>;
+  using plan = block_plan<F, N, SplitK>;
   return plan::wide ? 1 : min(plan::multipliers / work.row_blocks, plan::parts_max);
+}
+
+template <packed_format F, std::uint32_t N, bool SplitK>
+__device__ std::uint32_t multiplying_warps(const matmul_work& work) {
+  return work.row_blocks * group_row_tiles * parts_of<F, N, SplitK>(work);
 }
 
 /// Addresses of a ring of weights.
@@ -20,9 +25,9 @@ struct weight_ring_place {
   std::uint32_t barriers;  ///< 8 bytes a slot
 };
 
-template <packed_format F, std::uint32_t N>
+template <packed_format F, std::uint32_t N, bool SplitK>
 struct block_memory {
-  using plan = block_plan<F, N>;
+  using plan = block_plan<F, N, SplitK>;
   std::byte* base;  ///< a multiple of 1024
 
   __device__ explicit block_memory(std::byte* raw)
@@ -52,16 +57,25 @@ struct block_memory {
   [[nodiscard]] __device__ std::uint32_t turn(std::uint32_t row_block, std::uint32_t part) const {
     return weights_full(plan::warps) + (row_block * 4 + part) * 8;
   }
+  /// Of a cluster: that a round's sums have come from all its blocks, and that all their warps have folded
+  /// theirs.
+  [[nodiscard]] __device__ std::uint32_t sums_full(std::uint32_t round) const { return turn(0, round % 2); }
+  [[nodiscard]] __device__ std::uint32_t sums_empty(std::uint32_t round) const {
+    return turn(0, 2 + round % 2);
+  }
   /// A lane of each warp initialises some: those of one warp would take turns.
-  __device__ void init_barriers(std::uint32_t row_blocks) const {
+  __device__ void init_barriers(const matmul_work& work) const {
     constexpr std::uint32_t weights = 2 * plan::stages;
     constexpr std::uint32_t turns = weights + plan::warps * plan::slots;
     if (threadIdx.x % 32 != 0) return;
     for (std::uint32_t i = threadIdx.x / 32; i < turns + 4 * plan::multipliers; i += plan::threads / 32) {
       const std::uint32_t arrivals = i < plan::stages ? plan::stager_threads / 32
-                                     : i < weights    ? row_blocks * 4
+                                     : i < weights    ? work.row_blocks * 4
                                      : i < turns      ? 1
-                                                      : 4;
+                                     : !SplitK        ? 4
+                                     : i < turns + 2
+                                         ? 1
+                                         : work.split.blocks * multiplying_warps<F, N, SplitK>(work);
       barrier_init(full(i), arrivals);
     }
     barrier_init_done();

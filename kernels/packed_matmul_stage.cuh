@@ -10,9 +10,9 @@ namespace orcd::kernels {
 /// What one stager thread brings of a stage: `passes` times 16 columns of k (a quarter of a group) of one
 /// column of the matrix. Neighbouring threads bring the quarters of a group, the next four the next column.
 /// Columns past an item's last are read like its first; their results are never stored.
-template <packed_format F, std::uint32_t N>
+template <packed_format F, std::uint32_t N, bool SplitK>
 class activation_reader {
-  using plan = block_plan<F, N>;
+  using plan = block_plan<F, N, SplitK>;
 
  public:
   static constexpr std::uint32_t passes = N * plan::stage_groups * 4 / plan::stager_threads;
@@ -20,13 +20,14 @@ class activation_reader {
   static_assert(passes * plan::stager_threads == N * plan::stage_groups * 4 && pass_columns % 8 == 0);
   using registers = uint4[passes][2];
 
-  __device__ activation_reader(const matmul_work& work, const item_list<N>& items, std::uint32_t thread)
+  __device__ activation_reader(const matmul_work& work, const item_list<N, SplitK>& items,
+                               std::uint32_t thread)
       : work_(work),
         items_(items),
         quarter_(thread % 4),
         column_(thread / 4 % pass_columns),
         group_(thread / 4 / pass_columns),
-        item_(blockIdx.x) {
+        item_(items.first()) {
     // A warp's eight columns by eight pieces of 16 bytes; lane 8m + r gives the place of piece m of column r.
     const std::uint32_t lane = thread % 32;
     store_at_ = (group_ * N + column_ / 8 * 8 + lane % 8) * 128 + ((lane / 8 ^ lane % 8) << 4U);
@@ -34,14 +35,15 @@ class activation_reader {
 
   /// Goes to the block's next chunk, of the first item at first.
   __device__ void next_chunk() {
-    if (left_ == 0) {
+    const std::uint32_t step = chunk_share<SplitK>::step(work_);
+    if (left_ <= step * groups_per_chunk) {
       start_item();
     } else {
 #pragma unroll
-      for (std::uint32_t p = 0; p < passes; ++p) from_[p] += chunk_cols;
+      for (std::uint32_t p = 0; p < passes; ++p) from_[p] += step * chunk_cols;
+      left_ -= step * groups_per_chunk;
     }
     here_ = min(left_, groups_per_chunk);
-    left_ -= here_;
   }
   /// Loads stage `in_chunk` of the chunk; nothing for groups that it does not have.
   __device__ void load(std::uint32_t in_chunk, registers& v) const {
@@ -75,7 +77,9 @@ class activation_reader {
   }
 
   __device__ void start_item() {
+    left_ = 0;
     if (item_ >= items_.count) return;
+    const std::uint32_t skipped = chunk_share<SplitK>::first() * groups_per_chunk;
     const packed_matmul_args& a = work_.args.matmul;
     std::uint32_t row_group = 0;
     std::uint32_t column_tile = 0;
@@ -85,18 +89,18 @@ class activation_reader {
     for (std::uint32_t p = 0; p < passes; ++p) {
       const std::uint32_t column = p * pass_columns + column_;
       const std::uint32_t m = column_at(work_.args, range.first + (column < range.count ? column : 0));
-      from_[p] = a.x + static_cast<std::uint64_t>(m / a.x_divisor) * a.x_stride + group_ * group_cols +
-                 quarter_ * 16;
+      from_[p] = a.x + static_cast<std::uint64_t>(m / a.x_divisor) * a.x_stride +
+                 (skipped + group_) * group_cols + quarter_ * 16;
     }
-    item_ += gridDim.x;
-    left_ = work_.groups;
+    item_ += items_.step();
+    left_ = work_.groups - skipped;
   }
 
   const matmul_work& work_;
-  const item_list<N> items_;
+  const item_list<N, SplitK> items_;
   std::uint32_t quarter_, column_, group_;
   std::uint32_t item_;      ///< the next
-  std::uint32_t left_ = 0;  ///< groups of the item past the chunk
+  std::uint32_t left_ = 0;  ///< groups of the item from the chunk on
   std::uint32_t here_ = 0;  ///< groups of the chunk
   std::uint32_t store_at_;
   const __half* from_[passes];  ///< the chunk's begin
@@ -104,17 +108,17 @@ class activation_reader {
 
 /// All that a stager thread does. The readers of a stage order its writes before the tensor cores' reads: a
 /// fence here would wait for the loads that run ahead.
-template <packed_format F, std::uint32_t N>
+template <packed_format F, std::uint32_t N, bool SplitK>
 class stager {
-  using plan = block_plan<F, N>;
-  using reader_type = activation_reader<F, N>;
+  using plan = block_plan<F, N, SplitK>;
+  using reader_type = activation_reader<F, N, SplitK>;
   static constexpr std::uint32_t depth = plan::stages_ahead;
   static constexpr std::uint32_t unrolled_chunks =
       depth > plan::chunk_stages ? depth / plan::chunk_stages : 1;
 
  public:
   /// The work's list of tiles is there.
-  __device__ stager(const matmul_work& work, const block_memory<F, N>& memory)
+  __device__ stager(const matmul_work& work, const block_memory<F, N, SplitK>& memory)
       : work_(work),
         memory_(memory),
         items_(work),
@@ -129,7 +133,7 @@ class stager {
     typename reader_type::registers values[depth];
 #pragma unroll
     for (std::uint32_t stage = 0; stage < depth; ++stage) load(stage, values);
-    const std::uint32_t total = items_.of_block() * work_.chunks;
+    const std::uint32_t total = items_.of_block() * chunk_share<SplitK>::count(work_);
     while (chunk_ < total) {
 #pragma unroll
       for (std::uint32_t c = 0; c < unrolled_chunks; ++c) {
@@ -186,9 +190,9 @@ class stager {
   }
 
   const matmul_work& work_;
-  const block_memory<F, N>& memory_;
-  const item_list<N> items_;
-  weight_feeder<F, N> weights_;
+  const block_memory<F, N, SplitK>& memory_;
+  const item_list<N, SplitK> items_;
+  weight_feeder<F, N, SplitK> weights_;
   reader_type reader_;
   std::uint32_t chunk_ = 0;   ///< of the block's work
   std::uint32_t buffer_ = 0;  ///< where in the ring it goes

@@ -70,48 +70,121 @@ struct tile_exchange {
   }
 };
 
+/// Stores what becomes of sums of four neighbouring rows, or adds it to the residual stream.
+class row_writer {
+ public:
+  /// Row `row` of the tile and the three after it.
+  __device__ row_writer(const tiled_matmul_args& args, const column_range& range, const row_tile& place,
+                        std::uint32_t row)
+      : args_(args),
+        range_(range),
+        rows_(args.matmul, place.matrix, place.tile * tile_rows + row, place.live, range.expert),
+        out_(args.matmul.out + place.out_row + place.tile * tile_rows + row),
+        quads_(rows_.inside == 4 && args.matmul.out_stride % 4 == 0 &&
+               reinterpret_cast<std::uintptr_t>(out_) % 16 == 0),
+        adding_(args.matmul.output == matmul_output::add) {}
+
+  /// Where a column of the item goes; null when it has none.
+  [[nodiscard]] __device__ float* target(std::uint32_t column) const {
+    if (column >= range_.count) return nullptr;
+    return out_ +
+           static_cast<std::uint64_t>(column_at(args_, range_.first + column)) * args_.matmul.out_stride;
+  }
+  /// What is there, for write(); may be asked for early.
+  [[nodiscard]] __device__ float4 old(const float* to) const {
+    return adding_ && quads_ && to != nullptr ? *reinterpret_cast<const float4*>(to) : float4{};
+  }
+  __device__ void write(float* to, const float4& old, const float4& sums) const {
+    if (to == nullptr) return;
+    const float4 value = rows_.finish(sums);
+    if (quads_) {
+      *reinterpret_cast<float4*>(to) = adding_ ? float4{__fadd_rn(old.x, value.x), __fadd_rn(old.y, value.y),
+                                                        __fadd_rn(old.z, value.z), __fadd_rn(old.w, value.w)}
+                                               : value;
+      return;
+    }
+    const float one[4] = {value.x, value.y, value.z, value.w};
+#pragma unroll
+    for (std::uint32_t r = 0; r < 4; ++r) {
+      if (r < rows_.inside) to[r] = adding_ ? __fadd_rn(to[r], one[r]) : one[r];
+    }
+  }
+
+ private:
+  const tiled_matmul_args& args_;
+  const column_range& range_;
+  output_rows rows_;
+  float* out_;
+  bool quads_;
+  bool adding_;
+};
+
+/// Stores what becomes of gate and up sums of the same four rows.
+class pair_writer {
+ public:
+  __device__ pair_writer(const tiled_matmul_args& args, const column_range& range, const row_tile& place,
+                         std::uint32_t row)
+      : args_(args),
+        range_(range),
+        gate_(args.matmul, 0, place.tile * tile_rows + row, place.live, range.expert),
+        up_(args.matmul, 1, place.tile * tile_rows + row, place.live, range.expert),
+        act_(args.matmul.act + place.tile * tile_rows + row),
+        quads_(gate_.inside == 4 && args.matmul.act_stride % 4 == 0 &&
+               reinterpret_cast<std::uintptr_t>(act_) % 8 == 0),
+        clamped_(args.matmul.output != matmul_output::swiglu) {}
+
+  __device__ void write(std::uint32_t column, const float4& gate_sums, const float4& up_sums) const {
+    if (column >= range_.count) return;
+    const float4 gate = gate_.finish(gate_sums);
+    const float4 up = up_.finish(up_sums);
+    const float g[4] = {gate.x, gate.y, gate.z, gate.w};
+    const float u[4] = {up.x, up.y, up.z, up.w};
+    __half values[4];
+#pragma unroll
+    for (std::uint32_t r = 0; r < 4; ++r)
+      values[r] = to_half(clamped_ ? swiglu_clamped(g[r], u[r]) : silu(g[r]) * u[r]);
+    __half* const to =
+        act_ + static_cast<std::uint64_t>(column_at(args_, range_.first + column)) * args_.matmul.act_stride;
+    if (quads_) {
+      *reinterpret_cast<uint2*>(to) =
+          uint2{as_bits(__halves2half2(values[0], values[1])), as_bits(__halves2half2(values[2], values[3]))};
+      return;
+    }
+#pragma unroll
+    for (std::uint32_t r = 0; r < 4; ++r) {
+      if (r < gate_.inside) to[r] = values[r];
+    }
+  }
+
+ private:
+  const tiled_matmul_args& args_;
+  const column_range& range_;
+  output_rows gate_;
+  output_rows up_;
+  __half* act_;
+  bool quads_;
+  bool clamped_;
+};
+
 /// Sums of a warp's row tile: sums[4c + i] is row g + 8 (i / 2), column 8c + 2t + i % 2.
 template <std::uint32_t N>
 __device__ void store_sums(const tiled_matmul_args& args, const column_range& range, const row_tile& place,
                            const float (&sums)[N / 2], float4* exchange) {
-  const packed_matmul_args& a = args.matmul;
   const tile_exchange tile{exchange};
-  const std::uint32_t row = place.tile * tile_rows + tile.row();
-  const output_rows rows(a, place.matrix, row, place.live, range.expert);
-  float* const out = a.out + place.out_row + row;
-  const bool quads =
-      rows.inside == 4 && a.out_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(out) % 16 == 0;
-  const bool adding = a.output == matmul_output::add;
+  const row_writer rows(args, range, place, tile.row());
 #pragma unroll
   for (std::uint32_t c = 0; c < N / 8; c += 2) {
     float* to[2] = {};
     float4 old[2] = {};
 #pragma unroll
     for (std::uint32_t i = 0; i < 2; ++i) {
-      const std::uint32_t column = (c + i) * 8 + tile.column();
-      if (column < range.count)
-        to[i] = out + static_cast<std::uint64_t>(column_at(args, range.first + column)) * a.out_stride;
-      if (adding && quads && to[i] != nullptr) old[i] = *reinterpret_cast<const float4*>(to[i]);
+      to[i] = rows.target((c + i) * 8 + tile.column());
+      old[i] = rows.old(to[i]);
       tile.put(i, sums + 4 * (c + i));
     }
     __syncwarp();
 #pragma unroll
-    for (std::uint32_t i = 0; i < 2; ++i) {
-      if (to[i] == nullptr) continue;
-      const float4 value = rows.finish(tile.take(tile.warp, i));
-      if (quads) {
-        *reinterpret_cast<float4*>(to[i]) =
-            adding ? float4{__fadd_rn(old[i].x, value.x), __fadd_rn(old[i].y, value.y),
-                            __fadd_rn(old[i].z, value.z), __fadd_rn(old[i].w, value.w)}
-                   : value;
-        continue;
-      }
-      const float one[4] = {value.x, value.y, value.z, value.w};
-#pragma unroll
-      for (std::uint32_t r = 0; r < 4; ++r) {
-        if (r < rows.inside) to[i][r] = adding ? __fadd_rn(to[i][r], one[r]) : one[r];
-      }
-    }
+    for (std::uint32_t i = 0; i < 2; ++i) rows.write(to[i], old[i], tile.take(tile.warp, i));
     __syncwarp();
   }
 }
@@ -120,43 +193,19 @@ __device__ void store_sums(const tiled_matmul_args& args, const column_range& ra
 template <std::uint32_t N>
 __device__ void store_paired(const tiled_matmul_args& args, const column_range& range, const row_tile& place,
                              const float (&sums)[N / 2], float4* exchange) {
-  const packed_matmul_args& a = args.matmul;
   const tile_exchange tile{exchange};
   const std::uint32_t even = tile.warp & ~1U;
   const std::uint32_t mine = tile.warp % 2;
-  const std::uint32_t row = place.tile * tile_rows + tile.row();
-  const output_rows gate_rows(a, 0, row, place.live, range.expert);
-  const output_rows up_rows(a, 1, row, place.live, range.expert);
-  __half* const act = a.act + row;
-  const bool quads =
-      gate_rows.inside == 4 && a.act_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(act) % 8 == 0;
-  const bool clamped = a.output != matmul_output::swiglu;
+  const pair_writer rows(args, range, place, tile.row());
 #pragma unroll
   for (std::uint32_t c = 0; c < N / 8; c += 2) {
     tile.put(0, sums + 4 * c);
     tile.put(1, sums + 4 * c + 4);
     named_barrier(1 + tile.warp / 2, 64);
-    const float4 gate = gate_rows.finish(tile.take(even, mine));
-    const float4 up = up_rows.finish(tile.take(even + 1, mine));
+    const float4 gate = tile.take(even, mine);
+    const float4 up = tile.take(even + 1, mine);
     named_barrier(1 + tile.warp / 2, 64);
-    const std::uint32_t column = (c + mine) * 8 + tile.column();
-    if (column >= range.count) continue;
-    const float g[4] = {gate.x, gate.y, gate.z, gate.w};
-    const float u[4] = {up.x, up.y, up.z, up.w};
-    __half values[4];
-#pragma unroll
-    for (std::uint32_t r = 0; r < 4; ++r)
-      values[r] = to_half(clamped ? swiglu_clamped(g[r], u[r]) : silu(g[r]) * u[r]);
-    __half* to = act + static_cast<std::uint64_t>(column_at(args, range.first + column)) * a.act_stride;
-    if (quads) {
-      *reinterpret_cast<uint2*>(to) =
-          uint2{as_bits(__halves2half2(values[0], values[1])), as_bits(__halves2half2(values[2], values[3]))};
-      continue;
-    }
-#pragma unroll
-    for (std::uint32_t r = 0; r < 4; ++r) {
-      if (r < gate_rows.inside) to[r] = values[r];
-    }
+    rows.write((c + mine) * 8 + tile.column(), gate, up);
   }
 }
 

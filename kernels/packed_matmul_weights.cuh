@@ -11,37 +11,39 @@ namespace orcd::kernels {
 struct weight_request {
   const std::byte* tile;  ///< the row tile's first byte
   std::uint32_t item;
-  std::uint32_t chunk;
+  std::uint32_t chunk;     ///< of the block's
   std::uint32_t in_chunk;  ///< which slot of the chunk
   std::uint32_t slot;
 };
 
 /// Fills the rings. A lane has one ring: of a row tile, shared by the warpgroups that multiply its chunks in
 /// turn (plan::together), or of one multiplying warp.
-template <packed_format F, std::uint32_t N>
+template <packed_format F, std::uint32_t N, bool SplitK>
 class weight_feeder {
-  using plan = block_plan<F, N>;
+  using plan = block_plan<F, N, SplitK>;
+  using share = chunk_share<SplitK>;
 
  public:
-  __device__ weight_feeder(const matmul_work& work, const block_memory<F, N>& memory, std::uint32_t thread)
+  __device__ weight_feeder(const matmul_work& work, const block_memory<F, N, SplitK>& memory,
+                           std::uint32_t thread)
       : work_(work),
         memory_(memory),
         tiles_(work.row_blocks * group_row_tiles),
-        parts_(parts_of<F, N>(work)),
+        parts_(parts_of<F, N, SplitK>(work)),
         ring_(thread / 32 + plan::stager_threads / 32 * (thread % 32)),
         part_(plan::together ? 0 : ring_ / tiles_),
         feeds_(ring_ < (plan::together ? tiles_ : tiles_ * parts_)) {}
 
   /// Finds the first piece and fills the ring.
-  __device__ void start(const item_list<N>& items) {
+  __device__ void start(const item_list<N, SplitK>& items) {
     if (!feeds_) return;
-    next_ = {nullptr, blockIdx.x, part_, 0, 0};
+    next_ = {nullptr, items.first(), part_, 0, 0};
     skip_to_chunk(items);
     for (std::uint32_t i = 0; i < plan::slots; ++i) fill(items);
   }
   /// The block's next chunk not reported has been multiplied up to and with its stage `in_chunk`; only its
   /// last, unless plan::refill_by_stage.
-  __device__ void used(const item_list<N>& items, std::uint32_t in_chunk) {
+  __device__ void used(const item_list<N, SplitK>& items, std::uint32_t in_chunk) {
     const bool chunk_ends = in_chunk + 1 == plan::chunk_stages;
     if constexpr (plan::together) {
       if (!chunk_ends || (!plan::wide && ++turn_ < parts_)) return;
@@ -59,15 +61,16 @@ class weight_feeder {
     if (chunk_ends && ++turn_ == parts_) turn_ = 0;
   }
   /// Whether a lane of the warp has still something to fetch.
-  [[nodiscard]] __device__ bool pending(const item_list<N>& items) const {
+  [[nodiscard]] __device__ bool pending(const item_list<N, SplitK>& items) const {
     return __any_sync(~0U, feeds_ && next_.item < items.count) != 0;
   }
 
  private:
   /// A chunk past an item's last is one of the block's next item.
-  __device__ void skip_to_chunk(const item_list<N>& items) {
-    if (next_.tile != nullptr && next_.chunk < work_.chunks) return;
-    for (; next_.chunk >= work_.chunks; next_.chunk -= work_.chunks) next_.item += gridDim.x;
+  __device__ void skip_to_chunk(const item_list<N, SplitK>& items) {
+    const std::uint32_t chunks = share::count(work_);
+    if (next_.tile != nullptr && next_.chunk < chunks) return;
+    for (; next_.chunk >= chunks; next_.chunk -= chunks) next_.item += items.step();
     if (next_.item >= items.count) return;
     std::uint32_t row_group = 0;
     std::uint32_t column_tile = 0;
@@ -80,7 +83,7 @@ class weight_feeder {
   }
 
   /// Fetches the ring's next piece; nothing once the block's work is at its end.
-  __device__ void fill(const item_list<N>& items) {
+  __device__ void fill(const item_list<N, SplitK>& items) {
     if (next_.item >= items.count) return;
     const weight_ring_place ring =
         plan::together ? memory_.shared_ring(parts_, ring_) : memory_.warp_ring(ring_);
@@ -95,7 +98,7 @@ class weight_feeder {
     if (++next_.slot == plan::slots) next_.slot = 0;
   }
   /// The next chunk of every warpgroup that shares the rows.
-  __device__ void fetch_chunks(const item_list<N>& items, std::uint32_t to, std::uint32_t barrier) {
+  __device__ void fetch_chunks(const item_list<N, SplitK>& items, std::uint32_t to, std::uint32_t barrier) {
 #pragma unroll 1
     for (std::uint32_t left = parts_; left > 0 && next_.item < items.count;) {
       const std::uint32_t count = min(left, work_.chunks - next_.chunk);
@@ -111,12 +114,14 @@ class weight_feeder {
     }
   }
   /// One slot of a chunk; none where the item's last chunk is shorter, but its turn passes.
-  __device__ void fetch_slot(const item_list<N>& items, std::uint32_t to, std::uint32_t barrier) {
-    const std::uint32_t group = next_.chunk * groups_per_chunk + next_.in_chunk * plan::slot_groups;
+  __device__ void fetch_slot(const item_list<N, SplitK>& items, std::uint32_t to, std::uint32_t barrier) {
+    const std::uint32_t group =
+        share::chunk(work_, next_.chunk) * groups_per_chunk + next_.in_chunk * plan::slot_groups;
     if (group < work_.groups) {
-      const std::uint32_t bytes = min(plan::slot_groups, work_.groups - group) * layout_of(F).bytes();
+      const std::uint32_t from = group / plan::slot_groups * plan::slot_bytes;
+      const std::uint32_t bytes = min(plan::slot_bytes, static_cast<std::uint32_t>(work_.tile_bytes) - from);
       barrier_expect_more(barrier, bytes);
-      bulk_copy(to, next_.tile + std::uint64_t{group} * layout_of(F).bytes(), bytes, barrier);
+      bulk_copy(to, next_.tile + from, bytes, barrier);
     }
     if (++next_.in_chunk < plan::chunk_slots) return;
     next_.in_chunk = 0;
@@ -125,7 +130,7 @@ class weight_feeder {
   }
 
   const matmul_work& work_;
-  const block_memory<F, N>& memory_;
+  const block_memory<F, N, SplitK>& memory_;
   std::uint32_t tiles_;  ///< row tiles of an item
   std::uint32_t parts_;
   std::uint32_t ring_;
@@ -136,12 +141,12 @@ class weight_feeder {
 };
 
 /// A multiplying warp's place in its ring.
-template <packed_format F, std::uint32_t N>
+template <packed_format F, std::uint32_t N, bool SplitK>
 class weight_ring {
-  using plan = block_plan<F, N>;
+  using plan = block_plan<F, N, SplitK>;
 
  public:
-  __device__ weight_ring(const block_memory<F, N>& memory, const weight_ring_place& place)
+  __device__ weight_ring(const block_memory<F, N, SplitK>& memory, const weight_ring_place& place)
       : stride_(place.stride), barriers_(place.barriers), first_(memory.at(place.slots)), here_(first_) {}
 
   /// Operand A of the four mma steps of group u of the chunk; groups in ascending order. `last` of its chunk.

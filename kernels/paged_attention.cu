@@ -7,9 +7,13 @@ namespace {
 
 using engine::kv_type;
 
+/// Of a multiprocessor: a wider head waits longer.
+template <std::uint32_t W>
+constexpr std::uint32_t decode_blocks = W <= 64 ? 3 : 4;
+
 /// grid: (columns * head tiles, kv heads, page workers); a worker takes every gridDim.z-th page.
 template <std::uint32_t W, kv_type K, kv_type V>
-__global__ void __launch_bounds__(row_threads, 3)
+__global__ void __launch_bounds__(row_threads, decode_blocks<W>)
     decode_kernel(const __grid_constant__ decode_attention_args args) {
   __shared__ decode_shared<W, attention_memory::warps> shared;
   __shared__ float2 turns[head_width_max / 2];

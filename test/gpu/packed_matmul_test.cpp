@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace {
 /// Columns a launch, and whether by the kernel that deals row tiles.
 const std::vector<std::pair<std::uint32_t, bool>> few_columns{{1, false}, {3, false}, {8, false},
                                                               {1, true},  {2, true},  {8, true}};
+
+template <class T>
+void append_bytes(std::vector<std::byte>& to, const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
 
 }  // namespace
 
@@ -63,6 +70,54 @@ BOOST_DATA_TEST_CASE(both_kernels_agree_with_f64_and_with_each_other,
   }
 }
 
+/// Blocks that share the k of their rows fold as one block does, whatever their number and the shape.
+BOOST_DATA_TEST_CASE(clusters_that_share_k_agree,
+                     boost::unit_test::data::make(formats) * boost::unit_test::data::make(shapes), format,
+                     size) {
+  const test_matrix w(format, size.rows, size.cols, 17);
+  const test_matrix second(format, size.rows, size.cols, 18);
+  constexpr std::uint32_t columns = 27;
+  const test_input x(size.cols, columns, 19);
+  const std::uint32_t stride = 2 * size.rows;
+  const std::vector<float> before(std::size_t{columns} * stride, 0.5F);
+  std::uint32_t taken = 0;
+  for (const auto output :
+       {kernels::matmul_output::store, kernels::matmul_output::add, kernels::matmul_output::swiglu_clamped}) {
+    std::vector<std::byte> want;
+    const auto check = [&](std::uint32_t tile_columns, std::uint32_t row_blocks, std::uint32_t split) {
+      const device_array<float> out{std::span<const float>(before)};
+      const device_array<__half> act(std::size_t{columns} * stride);
+      kernels::tiled_matmul_args all{};
+      all.matmul = arguments(w, x, 0, columns, out);
+      all.matmul.w[1] = second.view;
+      all.matmul.matrices = 2;
+      all.matmul.output = output;
+      all.matmul.out_stride = stride;
+      all.matmul.act = act.data();
+      all.matmul.act_stride = stride;
+      all.tile_columns = tile_columns;
+      all.row_blocks = row_blocks;
+      all.split = split;
+      if (!kernels::packed_matmul_takes(all)) return;
+      ++taken;
+      BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+      std::vector<std::byte> got;
+      append_bytes(got, out.read());
+      append_bytes(got, act.read());
+      if (want.empty()) want = got;
+      BOOST_TEST((got == want), format << " " << size << ": " << tile_columns << " columns, " << row_blocks
+                                       << " sets of rows, " << split << " blocks differ");
+    };
+    check(16, 1, 1);
+    for (const std::uint32_t tile_columns : {16U, 32U}) {
+      for (const std::uint32_t row_blocks : {1U, 2U, 4U}) {
+        for (std::uint32_t split = 2; split <= 8; ++split) check(tile_columns, row_blocks, split);
+      }
+    }
+  }
+  BOOST_TEST(taken >= 3 * (1 + 3 * std::min(7U, w.view.chunks() - 1)));
+}
+
 /// Gate and up, and stacks of three matrices added to what is there: the two kernels and every instance
 /// write the same bits, and nothing else.
 BOOST_DATA_TEST_CASE(pairs_and_stacks_agree, boost::unit_test::data::make(formats), format) {
@@ -87,12 +142,8 @@ BOOST_DATA_TEST_CASE(pairs_and_stacks_agree, boost::unit_test::data::make(format
     a.act_stride = 208;
     launch(a);
     std::vector<std::byte> bytes;
-    const auto append = [&](const auto& values) {
-      const auto* first = reinterpret_cast<const std::byte*>(values.data());
-      bytes.insert(bytes.end(), first, first + values.size() * sizeof(values[0]));
-    };
-    append(out.read());
-    append(act.read());
+    append_bytes(bytes, out.read());
+    append_bytes(bytes, act.read());
     return bytes;
   };
   for (const bool paired : {false, true}) {

@@ -1,0 +1,53 @@
+// Clusters of blocks that run at the same time and write into each other's shared memory.
+#pragma once
+
+#include <cstdint>
+
+namespace orcd::kernels {
+
+/// This block's number in its cluster.
+__device__ inline std::uint32_t cluster_rank() {
+  std::uint32_t rank = 0;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+/// Which cluster of the grid's this is, and how many there are, of a grid of one dimension.
+__device__ inline std::uint32_t cluster_index() {
+  std::uint32_t index = 0;
+  asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
+  return index;
+}
+__device__ inline std::uint32_t cluster_count() {
+  std::uint32_t count = 0;
+  asm("mov.u32 %0, %%nclusterid.x;" : "=r"(count));
+  return count;
+}
+
+/// All threads of all blocks, before any writes into another's shared memory. Barriers that this block has
+/// initialised (barrier_init_done) are there for all.
+__device__ inline void cluster_begins() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/// The address of block `rank` that corresponds to this block's.
+__device__ inline std::uint32_t address_in_block(std::uint32_t address, std::uint32_t rank) {
+  std::uint32_t there = 0;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+  return there;
+}
+/// Writes 16 bytes to a block's shared memory; `barrier` there counts them. Without a fence, which at a
+/// cluster's scope would be one for the whole device and empty L1.
+__device__ inline void send_to_block(std::uint32_t address, const float (&v)[4], std::uint32_t barrier) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+          address),
+      "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(barrier)
+      : "memory");
+}
+/// Arrives at a block's barrier.
+__device__ inline void arrive_in_block(std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+}  // namespace orcd::kernels

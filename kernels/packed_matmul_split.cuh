@@ -61,10 +61,11 @@ class cluster_sums {
         add(total_ + 4, from[split_unit_bytes / 2 / sizeof(float4)]);
       }
     }
+    __syncwarp();
     if (round + 2 >= work_.split.rounds) return;
     expect(round + 2);
-    __syncwarp();
-    if (threadIdx.x % 32 < work_.split.blocks)
+    // Only where a warp will wait for it: a block without a chunk in that round, the last, may have ended.
+    if (threadIdx.x % 32 < min(work_.split.blocks, chunks_of(round + 2)))
       arrive_in_block(address_in_block(memory_.sums_empty(round), threadIdx.x % 32));
   }
 
@@ -103,7 +104,7 @@ class cluster_sums {
   [[nodiscard]] __device__ std::uint32_t block_units() const {
     return work_.split.units.count(cluster_rank());
   }
-  /// One thread announces the bytes that the block gets in a round; before anyone may send them.
+  /// One thread announces the bytes that the block gets in a round; those of the first two may come before.
   __device__ void expect(std::uint32_t round) const {
     if (threadIdx.x == 0 && block_units() != 0)
       barrier_expect(memory_.sums_full(round), chunks_of(round) * block_units() * split_unit_bytes);

@@ -47,6 +47,7 @@ ORCD_HD constexpr std::uint32_t split_round_bytes_max(std::uint32_t columns) {
   return (columns == 16 ? 24 : 35) * split_unit_bytes;
 }
 
+/// An instance: for weights of a format, tiles of N columns, and whether clusters share k.
 template <packed_format F, std::uint32_t N, bool SplitK = false>
 struct block_plan {
   static constexpr bool wide = N == 128;
@@ -70,7 +71,7 @@ struct block_plan {
   static constexpr std::uint32_t stage_bytes = N * 128 * stage_groups;
   /// Warpgroups that share rows: what all of them work on at once must fit into the ring, or one would take
   /// a stage's bytes of a round before for its own.
-  static constexpr std::uint32_t parts_max = multipliers < ring_chunks ? multipliers : ring_chunks;
+  static constexpr std::uint32_t parts_max = smaller(multipliers, ring_chunks);
   /// Most sets of 64 rows.
   static constexpr std::uint32_t row_blocks_max = wide ? 2 : N == 64 ? 2 : 4;
   /// Running sums that warpgroups hand on, [row block][register / 4][thread][4] floats.

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import check_style  # noqa: E402
+import check_wgmma  # noqa: E402
 import cpp_text  # noqa: E402
 import rules  # noqa: E402
 
@@ -16,6 +17,20 @@ HEADER = '// What it is for.\n#pragma once\n'
 
 def run(rule, path, text):
     return [message for _, message in rule(PurePosixPath(path), text)]
+
+
+class SerializedWgmma(unittest.TestCase):
+    def test_complaint(self):
+        said = ("ptxas info    : (C7518) Potential Performance Loss: wgmma.mma_async instructions are "
+                "serialized due to program dependence on compiler-inserted WG.DP in divergent path in the "
+                "function '_Z4fooIfE'\n")
+        self.assertEqual(check_wgmma.serialized(said + said), [('C7518', '_Z4fooIfE')] * 2)
+
+    def test_other_messages(self):
+        said = ("ptxas info    : (C7519) warpgroup.arrive is injected in around line 14796 by compiler to "
+                "allow use of registers in GMMA in function '_Z4fooIfE'\n"
+                "ptxas info    : Used 96 registers, used 1 barriers\n")
+        self.assertEqual(check_wgmma.serialized(said), [])
 
 
 class IncludeDirection(unittest.TestCase):

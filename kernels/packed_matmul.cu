@@ -22,6 +22,7 @@ struct device_room {
   std::uint32_t clusters[split_max + 1] = {};  ///< of so many blocks, a multiprocessor each
 };
 
+/// What the device is asked about: as large as a block that shares k. Never launched.
 __global__ void __launch_bounds__(block_plan<packed_format::q4_k, 16, true>::threads, 1) one_of_cluster() {}
 
 /// Clusters of `blocks` blocks that run at a time; none where the device has no such thing.
@@ -70,7 +71,7 @@ constexpr std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) {
 
 /// Cycles of a multiprocessor for one group of 64 of k: what bench_cuda_matmul --sweep takes on an H200, over
 /// waves and groups, rounded. Q8_0 has more bytes and room for fewer: of one chunk beside 32 or 64 columns.
-/// Four sets of rows leave a block's shared memory as fast as they are sent.
+/// Q6_K with one set of rows has room for two chunks. In a cluster the sums of four sets take long to send.
 constexpr std::uint32_t group_cycles(const tile_choice& c, packed_format format) {
   const bool few_slots = format == packed_format::q8_0;
   const bool split = c.split > 1;
@@ -120,8 +121,7 @@ std::uint64_t estimated_cycles(const tile_choice& c, const packed_matrix& w, std
   return divide_up(w.chunks(), c.split) * groups_per_chunk * cycles + split_cycles(items * c.split);
 }
 
-/// The instance with the shortest estimate; the caller may fix the width of tiles, the sets of rows, the
-/// split.
+/// The instance with the shortest estimate. The caller may fix any of the three.
 tile_choice choose(const tiled_matmul_args& args, std::uint32_t row_tiles, const device_room& room) {
   tile_choice best{};
   std::uint64_t best_cycles = ~0ULL;

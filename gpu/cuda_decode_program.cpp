@@ -9,15 +9,12 @@
 
 namespace orcd::gpu {
 
-void cuda_forward::write_program() {
-  const std::uint32_t blocks = std::min(kernels::decode_program_blocks(), kernels::program_blocks_max);
-  if (blocks == 0) return;
+void cuda_forward::plan_layers(decode_program_plan& plan) const {
   const auto flagged = [&](std::uint64_t offset) { return at<std::uint64_t>(offset); };
   auto* const residual = flagged(layout_.flagged.residual);
   auto* const qkv = flagged(layout_.flagged.qkv);
   auto* const attended = flagged(layout_.flagged.attended);
   auto* const activated = flagged(layout_.flagged.activated);
-  decode_program_plan plan(blocks, program_columns(spec_, extents_));
   const auto add = [&](kernels::packed_matmul_args args, const float* norm, const std::uint64_t* in,
                        std::uint64_t* out) {
     if (args.experts == nullptr) args.columns = 1;
@@ -42,12 +39,19 @@ void cuda_forward::write_program() {
       add(down_of(layer), nullptr, activated, residual);
     }
   }
+}
+
+void cuda_forward::write_program() {
+  const std::uint32_t blocks = std::min(kernels::decode_program_blocks(), kernels::program_blocks_max);
+  if (blocks == 0) return;
+  decode_program_plan plan(blocks, program_columns(spec_, extents_));
+  plan_layers(plan);
   if (!plan.fits()) return;
   kernels::packed_matmul_args logits = head_of();
   logits.columns = 1;
   const std::size_t body = plan.phases().size();
   norm_inside(logits, weights_.output_norm);
-  program_has_head_ = plan.add_head(logits, residual);
+  program_has_head_ = plan.add_head(logits, at<std::uint64_t>(layout_.flagged.residual));
   const auto& phases = plan.phases();
   const auto& shares = plan.shares();
   ORCD_ENSURE(phases.size() <= phases_max(spec_) &&
@@ -74,6 +78,7 @@ void cuda_forward::write_program() {
   for (std::uint32_t columns = 1; plan.fits(columns); ++columns) {
     program.columns = columns;
     program.work_bytes = plan.work_bytes(columns);
+    program.attention_at = columns == 1 ? plan.attention_at() : 0;
     program.kept_bytes = plan.kept_bytes(columns);
     program.count = static_cast<std::uint32_t>(columns == 1 ? phases.size() : body);
     programs_.push_back(program);

@@ -113,6 +113,7 @@ class cuda_forward {
   void embed(std::uint32_t columns);
   void run(std::uint32_t columns, bool prefill);
   void write_program();
+  void plan_layers(decode_program_plan& plan) const;
   [[nodiscard]] kernels::packed_matmul_args qkv_of(std::uint32_t layer) const;
   [[nodiscard]] kernels::rope_store_args rope_of(std::uint32_t layer, std::uint32_t columns) const;
   [[nodiscard]] kernels::decode_attention_args attention_of(std::uint32_t layer, std::uint32_t columns) const;

@@ -58,6 +58,12 @@ std::uint64_t share_rows_max(const engine::model_spec& spec, std::uint32_t colum
 kernels::decode_phase& decode_program_plan::add(kernels::phase_kind kind, const std::uint64_t* in,
                                                 std::uint64_t* out) {
   kernels::decode_phase& phase = phases_.emplace_back();
+  sums_bytes_.push_back(0);
+  if (phases_.size() > 1) {
+    kernels::decode_phase& last = phases_[phases_.size() - 2];
+    last.overlaps_next = last.kind == kernels::phase_kind::matmul;
+    last.attention_next = kind == kernels::phase_kind::attention;
+  }
   phase.kind = kind;
   phase.in = in;
   phase.out = out;
@@ -97,6 +103,14 @@ void decode_program_plan::need(std::uint32_t columns, std::uint32_t work_bytes) 
   most = std::max(most, work_bytes);
 }
 
+void decode_program_plan::clear_of_sums(std::uint32_t input_bytes) {
+  if (phases_.size() < 2 || !phases_[phases_.size() - 2].overlaps_next) return;
+  kernels::decode_phase& before = phases_[phases_.size() - 2];
+  const std::uint32_t sums_at = std::max(before.sums_at, input_bytes);
+  before.overlaps_next = sums_at + sums_bytes_[phases_.size() - 2] <= overlap_bytes_max;
+  if (before.overlaps_next) before.sums_at = sums_at;
+}
+
 /// The norm before this phase fetches its weights; before the first, the beginning does.
 void decode_program_plan::fetch_norm(const float* weights) {
   const auto index = static_cast<std::uint32_t>(phases_.size()) - 1;
@@ -112,7 +126,7 @@ void decode_program_plan::add_begin(const packed_matmul_args& o, std::uint64_t* 
   add(kernels::phase_kind::begin, nullptr, out);
   give_rows();
   const std::uint32_t tiles = (o.w[0].row_tiles() + blocks_ - 1) / blocks_;
-  taken_ = taken_ && o.matrices == 1 && tiles * kernels::tile_rows <= kernels::terms_ahead;
+  taken_ = taken_ && o.matrices == 1 && tiles * kernels::tile_rows <= kernels::own_rows_max;
 }
 
 void decode_program_plan::add_matmul(const packed_matmul_args& args, const std::uint64_t* in,
@@ -162,7 +176,15 @@ void decode_program_plan::add_product(const packed_matmul_args& args, const std:
     const auto most =
         std::max_element(shares.end() - static_cast<std::ptrdiff_t>(blocks_), shares.end(),
                          [](const block_share& a, const block_share& b) { return a.chunks < b.chunks; });
-    need(columns, kernels::matmul_work_bytes(args, columns, most->chunks));
+    const std::uint32_t input = kernels::input_bytes(args, columns);
+    const std::uint32_t sums = kernels::sums_bytes(args, columns, most->chunks);
+    if (columns == 1) {
+      clear_of_sums(input);
+      phases_.back().sums_at = input;
+      sums_bytes_.back() = sums;
+    } else {
+      need(columns, input + sums);
+    }
     if (columns > 1 && args.norm_x != nullptr && !of_experts)
       need(columns, kernels::norm_work_bytes(args.w[0].cols, columns));
   }
@@ -184,7 +206,13 @@ void decode_program_plan::add_attention(const kernels::decode_attention_args& ar
            a.cache.value_type == engine::kv_type::f16 &&
            (padded_head_width_ == 0 || padded_head_width_ == a.padded_width);
   padded_head_width_ = a.padded_width;
-  for (std::uint32_t columns = 1; columns <= columns_; ++columns)
+  if (phases_.size() > 1) {
+    const std::size_t before = phases_.size() - 2;
+    const std::uint32_t sums_end = phases_[before].sums_at + sums_bytes_[before];
+    const std::uint32_t first = sums_end - std::min(sums_end, kernels::attention_page_bytes(a.padded_width));
+    attention_at_ = std::max(attention_at_, (first + 127) / 128 * 128);
+  }
+  for (std::uint32_t columns = 2; columns <= columns_; ++columns)
     need(columns, kernels::attention_work_bytes(a.padded_width));
 }
 
@@ -201,6 +229,7 @@ void decode_program_plan::add_route(const kernels::route_args& args, const std::
   router_at_ = norm_at_;
   for (std::uint32_t columns = 1; columns <= columns_; ++columns)
     need(columns, kernels::route_work_bytes(args.width, columns));
+  clear_of_sums(kernels::route_work_bytes(args.width, 1));
   deal(std::vector<block_share>(blocks_), false);
 }
 
@@ -238,13 +267,24 @@ bool decode_program_plan::add_head(const packed_matmul_args& args, const std::ui
   return true;
 }
 
+std::uint32_t decode_program_plan::work_bytes(std::uint32_t columns) const {
+  std::uint32_t bytes = work_bytes_.at(columns - 1);
+  if (columns == 1) {
+    for (std::size_t i = 0; i < phases_.size(); ++i)
+      bytes = std::max(bytes, phases_[i].sums_at + sums_bytes_[i]);
+    if (padded_head_width_ > 0)
+      bytes = std::max(bytes, attention_at_ + kernels::attention_work_bytes(padded_head_width_));
+  }
+  return (bytes + 127) / 128 * 128;
+}
+
 bool decode_program_plan::fits(std::uint32_t columns) const {
   if (!taken_ || phases_.empty() || columns > columns_) return false;
   if (kernels::stream_bytes(work_bytes(columns) + kept_bytes(columns)) < chunk_bytes_.at(columns - 1))
     return false;
   if (columns == 1) return true;
   const std::uint32_t rows = (o_.w[0].row_tiles() + blocks_ - 1) / blocks_ * kernels::tile_rows;
-  return columns * rows <= kernels::terms_ahead && columns * experts_used_ <= blocks_ &&
+  return columns * rows <= kernels::own_rows_max && columns * experts_used_ <= blocks_ &&
          columns <= columns_best(width(), experts_used_);
 }
 

@@ -17,6 +17,10 @@ namespace orcd::gpu {
 inline constexpr std::uint32_t head_parts_max = 16;
 inline constexpr std::uint32_t head_sums_max = 24 * 1024;  ///< bytes a block, of a part
 
+/// Working memory up to which a product's sums and the next phase's input have a place each: more would leave
+/// the streams too little.
+inline constexpr std::uint32_t overlap_bytes_max = 64 * 1024;
+
 /// Columns up to which one kernel is the faster way, measured on an H200: twelve pairs of a column and an
 /// expert, which read their expert's weights alone where more have some in common; and rows whose norms are
 /// found at once of 12 Ki values together (Phi-3-mini: four).
@@ -64,9 +68,10 @@ class decode_program_plan {
   /// Of a phase.
   [[nodiscard]] const kernels::share_row& row_of(std::uint32_t phase) const { return rows_.at(phase); }
   /// Shared memory that the widest phase needs beside its weights, a multiple of 128.
-  [[nodiscard]] std::uint32_t work_bytes(std::uint32_t columns = 1) const {
-    return (work_bytes_.at(columns - 1) + 127) / 128 * 128;
-  }
+  [[nodiscard]] std::uint32_t work_bytes(std::uint32_t columns = 1) const;
+  /// Where in it, in steps of one column, attention begins: its input lies past the sums of the product
+  /// before.
+  [[nodiscard]] std::uint32_t attention_at() const noexcept { return attention_at_; }
   /// Shared memory of what stays from phase to phase, a multiple of 128.
   [[nodiscard]] std::uint32_t kept_bytes(std::uint32_t columns = 1) const noexcept {
     return kernels::kept_bytes(width(), experts_ > 0, columns);
@@ -90,6 +95,9 @@ class decode_program_plan {
   void deal(const std::vector<kernels::block_share>& shares, bool by_columns);
   void give_rows();
   void need(std::uint32_t columns, std::uint32_t work_bytes);
+  /// The last phase brings so many bytes of input, of one column, while the one before stores outputs, if
+  /// there is room for both.
+  void clear_of_sums(std::uint32_t input_bytes);
   void fetch_norm(const float* weights);
 
   std::uint32_t blocks_, columns_;
@@ -99,6 +107,8 @@ class decode_program_plan {
   std::vector<kernels::block_share> shares_;
   std::array<std::uint32_t, kernels::program_columns_max> work_bytes_{};   ///< of a step of so many columns
   std::array<std::uint32_t, kernels::program_columns_max> chunk_bytes_{};  ///< the largest
+  std::vector<std::uint32_t> sums_bytes_;                                  ///< of each phase, of one column
+  std::uint32_t attention_at_ = 0;
   bool taken_ = true;
   std::uint32_t experts_ = 0;
   std::uint32_t experts_used_ = 0;

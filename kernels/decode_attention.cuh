@@ -59,6 +59,7 @@ struct decode_shared {
 /// written and one after will read. The block has row_threads threads; all of them prepare heads.
 struct attention_memory {
   static constexpr std::uint32_t warps = row_threads / 32;
+  static constexpr bool registers_to_spare = false;
 
   const decode_attention_args& args;
   std::uint32_t column;
@@ -145,15 +146,20 @@ __device__ __forceinline__ void prefetch_page(const page_place& place) {
   prefetch_l2(place.values, head_page_bytes(V, W));
 }
 
-/// The row threads, a block of positions a warp: ask L2 for what the token sees of a page.
+/// `threads` threads, of which this is `thread`, a block of positions a warp at a time: ask L2 for what the
+/// token sees of a page.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
 __device__ __forceinline__ void prefetch_part(const attention_args_paged& a, const decode_tile& tile,
-                                              const step_column& step, std::uint32_t page) {
-  const std::uint32_t block = threadIdx.x / 32 * block_positions;
-  const std::uint32_t begin = page * page_positions + block;
+                                              const step_column& step, std::uint32_t page,
+                                              std::uint32_t thread, std::uint32_t threads) {
+  const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
   const auto first = static_cast<std::uint32_t>(first_seen(step.position, a.window));
-  if (begin <= static_cast<std::uint32_t>(step.position) && begin + block_positions > first)
-    prefetch_block<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head), block);
+#pragma unroll 1
+  for (std::uint32_t i = thread / 32; i < page_positions / block_positions; i += threads / 32) {
+    const std::uint32_t begin = page * page_positions + i * block_positions;
+    if (begin <= static_cast<std::uint32_t>(step.position) && begin + block_positions > first)
+      prefetch_block<W, K, V>(place, i * block_positions);
+  }
 }
 
 /// The row threads: the same for whatever the token sees of it.
@@ -161,30 +167,30 @@ template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
 __device__ __forceinline__ void prefetch_next(const attention_args_paged& a, const decode_tile& tile,
                                               const step_column& step, std::uint32_t page) {
   if (!sees_whole(a, step.position, page))
-    prefetch_part<W, K, V>(a, tile, step, page);
+    prefetch_part<W, K, V>(a, tile, step, page, threadIdx.x, row_threads);
   else if (threadIdx.x == 0)
     prefetch_page<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head));
 }
 
-/// All threads: ask L2 for the worker's first pages, before the QKV product has ended; the kernel that wrote
-/// the step has (launch.cuh). Whole pages by a lane of the last warp each, the others by the row threads.
+/// `threads` threads, of which this is `thread`: ask L2 for the worker's pages from its i-th to before its
+/// j-th, before the QKV product has ended; the kernel that wrote the step has (launch.cuh). Whole pages by a
+/// lane of the last warp each, the others by all.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
 __device__ void prefetch_pages(const attention_args_paged& a, const decode_tile& tile,
                                const step_column& step, std::uint32_t worker, std::uint32_t workers,
+                               std::uint32_t i, std::uint32_t j, std::uint32_t thread,
                                std::uint32_t threads) {
   if (step.position < 0) return;
-  if (a.sinks != nullptr && threadIdx.x == 0) prefetch_sector(a.sinks + tile.first_head);
+  if (a.sinks != nullptr && thread == 0 && i == 0) prefetch_sector(a.sinks + tile.first_head);
   const page_range range(a, step.position);
-  const bool of_last_warp = threadIdx.x / 32 == threads / 32 - 1;
 #pragma unroll 1
-  for (std::uint32_t i = 0; i <= pages_ahead<W>; ++i) {
+  for (; i < j; ++i) {
     const std::uint32_t page = range.first + worker + i * workers;
     if (page > range.last) return;
-    if (!sees_whole(a, step.position, page)) {
-      if (threadIdx.x < row_threads) prefetch_part<W, K, V>(a, tile, step, page);
-    } else if (of_last_warp && threadIdx.x % 32 == i) {
+    if (!sees_whole(a, step.position, page))
+      prefetch_part<W, K, V>(a, tile, step, page, thread, threads);
+    else if (thread == threads - 32 + i)
       prefetch_page<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head));
-    }
   }
 }
 
@@ -241,6 +247,7 @@ __device__ inline fold_factors factors_of_pages(softmax_state& state, const soft
   }
   const float before = __shfl_up_sync(0xFFFFFFFFU, top, 1);
   const fold_factors mine = factors_of(lane == 0 ? state.maximum : before, page.maximum);
+#pragma unroll 4
   for (std::uint32_t k = 0; k < count; ++k) {
     const fold_factors f{__shfl_sync(0xFFFFFFFFU, mine.keep, k), __shfl_sync(0xFFFFFFFFU, mine.take, k)};
     state.sum = fold_value(state.sum, __shfl_sync(0xFFFFFFFFU, page.sum, k), f);
@@ -255,6 +262,7 @@ template <std::uint32_t W, class Memory, class Shared>
 __device__ void fold_pages(const decode_attention_args& args, const decode_tile& tile,
                            const page_range& pages, const Memory& memory, Shared& shared) {
   constexpr std::uint32_t at_once = 8;
+  constexpr bool early = Memory::registers_to_spare;
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x % 32;
   auto* const values = reinterpret_cast<float2*>(shared.page.values);  // free by now; [heads][W / 2]
@@ -262,6 +270,15 @@ __device__ void fold_pages(const decode_attention_args& args, const decode_tile&
 #pragma unroll 1
   for (std::uint32_t first = pages.first; first <= pages.last; first += 32) {
     const std::uint32_t count = min(32U, pages.last - first + 1);
+    float2 parts[at_once];
+    const auto ask = [&](std::uint32_t i, std::uint32_t k) {
+      const float* const from = partial_of(args, tile.column, tile.first_head + 2 * i / W, first) + 2 * i % W;
+#pragma unroll
+      for (std::uint32_t j = 0; j < at_once; ++j) {
+        if (k + j < count) parts[j] = __ldcg(reinterpret_cast<const float2*>(from + (k + j) * (W + 2)));
+      }
+    };
+    if (early && threadIdx.x < tile.heads * W / 2) ask(threadIdx.x, 0);
     if (warp < tile.heads) {
       float2 page{-INFINITY, 0.0F};
       if (lane < count) {
@@ -276,15 +293,10 @@ __device__ void fold_pages(const decode_attention_args& args, const decode_tile&
     for (std::uint32_t i = threadIdx.x; i < tile.heads * W / 2; i += row_threads) {
       const std::uint32_t head = 2 * i / W;
       const std::uint32_t d = 2 * i % W;
-      const float* const from = partial_of(args, tile.column, tile.first_head + head, first) + d;
       float2 value = first == pages.first ? float2{0.0F, 0.0F} : values[i];
 #pragma unroll 1
       for (std::uint32_t k = 0; k < count; k += at_once) {
-        float2 parts[at_once];
-#pragma unroll
-        for (std::uint32_t j = 0; j < at_once; ++j) {
-          if (k + j < count) parts[j] = __ldcg(reinterpret_cast<const float2*>(from + (k + j) * (W + 2)));
-        }
+        if (!early || i != threadIdx.x || k > 0) ask(i, k);
 #pragma unroll
         for (std::uint32_t j = 0; j < at_once; ++j) {
           if (k + j < count) value = fold_values(value, parts[j], shared.factors[head][k + j]);

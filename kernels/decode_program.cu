@@ -15,14 +15,20 @@ using engine::kv_type;
 template <std::uint32_t W>
 using attention_shared = decode_shared<W, program_warps>;
 static_assert(norm_units * 32 == row_threads);
+template <std::uint32_t W>
+constexpr bool heads_lie_past_the_page = offsetof(attention_shared<W>, heads) == attention_page_bytes(W);
+static_assert(heads_lie_past_the_page<32> && heads_lie_past_the_page<64> && heads_lie_past_the_page<96> &&
+              heads_lie_past_the_page<128>);
 static_assert(sizeof(attention_shared<32>) <= attention_work_bytes(32) &&
               sizeof(attention_shared<64>) <= attention_work_bytes(64) &&
               sizeof(attention_shared<96>) <= attention_work_bytes(96) &&
               sizeof(attention_shared<128>) <= attention_work_bytes(128));
 
 /// Attention's values from and to other blocks.
+template <std::uint32_t Most>
 struct attention_flagged {
   static constexpr std::uint32_t warps = program_warps;
+  static constexpr bool registers_to_spare = Most == 1;
 
   const decode_phase& phase;
   std::uint32_t column;
@@ -54,12 +60,26 @@ __device__ __forceinline__ void turn(const decode_program& program, const rope_s
   sync_workers();
 }
 
+/// Workers that bring no input and fetch no terms: ask L2 for the first page that attention, which is this
+/// phase, will read. More would hold the product's own weights up.
+template <std::uint32_t W>
+__device__ __forceinline__ void prefetch_attention(std::uint32_t phase) {
+  barrier_wait(shared_address_of(&header().stream.slot_barriers[phase % phase_slots]),
+               phase / phase_slots & 1U);
+  const phase_slot& slot = slot_of(phase);
+  const attention_share share = slot.share.attention;
+  if (share.heads > 0)
+    prefetch_pages<W, kv_type::f16, kv_type::f16>(
+        slot.phase.attention.attend, {0, share.kv_head, share.first_head, share.heads}, header().steps[0],
+        share.worker, slot.phase.page_workers, 0, 1, threadIdx.x - row_threads, idle_threads);
+}
+
 template <std::uint32_t W, std::uint32_t Most>
 __device__ __forceinline__ void attend(const decode_program& program, const walk& w) {
   const decode_phase& phase = slot_of(w.phase).phase;
   const decode_attention_args& args = phase.attention;
   const attention_args_paged& a = args.attend;
-  auto& shared = *reinterpret_cast<attention_shared<W>*>(work_memory());
+  auto& shared = *reinterpret_cast<attention_shared<W>*>(work_memory() + program.attention_at);
   const std::uint32_t columns = columns_of<Most>(program);
   const std::uint32_t workers =
       Most == 1 ? phase.page_workers : decode_page_workers(a, columns, program.blocks);
@@ -70,27 +90,27 @@ __device__ __forceinline__ void attend(const decode_program& program, const walk
   const auto tile = [](const attention_share& s) {
     return decode_tile{Most == 1 ? 0U : s.column, s.kv_head, s.first_head, s.heads};
   };
+  // Of one column, not by those who wait for heads first; its first page has been asked for.
+  constexpr std::uint32_t from = Most == 1 ? row_threads : 0;
   const auto prefetch = [&](const attention_share& s) {
-    prefetch_pages<W, kv_type::f16, kv_type::f16>(a, tile(s), header().steps[tile(s).column], s.worker,
-                                                  workers, worker_threads);
+    const decode_tile its = tile(s);
+    prefetch_pages<W, kv_type::f16, kv_type::f16>(a, its, header().steps[its.column], s.worker, workers,
+                                                  Most == 1 ? 1 : 0, pages_ahead<W> + 1, threadIdx.x - from,
+                                                  worker_threads - from);
   };
-  prefetch(share);
+  if (Most > 1 || threadIdx.x >= row_threads) prefetch(share);
   turn<Most>(program, args.rope);
 #pragma unroll 1
   for (std::uint32_t item = blockIdx.x;;) {
     item += program.blocks;
-    attention_share next;
-    if (Most > 1 && item < items) {
-      next = attention_share_of(a, columns, item);
-      prefetch(next);
-    }
+    if (Most > 1 && item < items) prefetch(attention_share_of(a, columns, item));
     const std::uint32_t column = tile(share).column;
     attend_token<W, kv_type::f16, kv_type::f16>(
         args, tile(share), header().steps[column], share.worker, workers,
-        attention_flagged{phase, column, w.flag, turns_of<Most>(program, column)}, shared);
+        attention_flagged<Most>{phase, column, w.flag(), turns_of<Most>(program, column)}, shared);
     sync_workers();
     if (item >= items) return;
-    share = Most == 1 ? attention_share_of(a, columns, item) : next;
+    share = attention_share_of(a, columns, item);  // found again: kept, it would be moved out to memory
   }
 }
 
@@ -104,7 +124,7 @@ __device__ __forceinline__ void begin(const decode_program& program, const walk&
     const std::uint32_t column = Most == 1 ? 0 : o / rows;
     const result_place place = output_at(a, slot.share, o - column * rows);
     const std::uint32_t at = column * a.out_stride + place.row;
-    if (!is_padding(a, place)) publish_residual(slot, at, o, a.out[at], w.flag + 1);
+    if (!is_padding(a, place)) publish_residual(slot, at, o, a.out[at], w.flag() + 1);
   }
 }
 
@@ -126,30 +146,33 @@ __device__ __forceinline__ void leave(const decode_program& program) {
 template <std::uint32_t W, std::uint32_t Most, bool Stamps>
 __device__ __forceinline__ void work(const decode_program& program) {
   walk w;
-  w.flag = read_volatile(program.state->phases);
 #pragma unroll 1
-  for (; w.phase < program.count; ++w.phase, ++w.flag) {
+  for (; w.phase < program.count; ++w.phase) {
     barrier_wait(shared_address_of(&header().stream.slot_barriers[w.phase % phase_slots]),
                  w.phase / phase_slots & 1U);
     stamp<Stamps>(program, w.phase, 0);
     switch (slot_of(w.phase).phase.kind) {
       case phase_kind::begin: begin<Most>(program, w); break;
-      case phase_kind::matmul: multiply<Most, Stamps>(program, w); break;
+      case phase_kind::matmul:
+        multiply<Most, Stamps>(program, w, [&] { prefetch_attention<W>(w.phase + 1); });
+        break;
       case phase_kind::attention: attend<W, Most>(program, w); break;
       case phase_kind::route: route<Most>(program, w); break;
       case phase_kind::combine: combine<Most>(program, w); break;
     }
-    sync_workers();
-    stamp<Stamps>(program, w.phase, 3);
-    if (threadIdx.x == 0) write_volatile(header().stream.current, w.phase + 1);
-    if (threadIdx.x / 32 == program_warps - 1) {
-      if (threadIdx.x % 32 == 0) fetch_next_rows(program, slot_of(w.phase).phase);
-      replace_phase(program, w.phase);
+    const decode_phase& phase = slot_of(w.phase).phase;
+    if (Most > 1 || !phase.overlaps_next) {
+      const bool product = phase.kind == phase_kind::matmul;  // while the slot is still this phase's
+      sync_workers();
+      if (!product) fetch_next_rows(program, phase);
+      enter_phase(w.phase + 1);
     }
+    stamp<Stamps>(program, w.phase, 3);
   }
   if (threadIdx.x == 0) leave(program);
 }
 
+/// The loader. While no copy can start it gives the slot of a phase that all have left to a later one.
 __device__ __forceinline__ void load(const decode_program& program) {
   const std::uint32_t worker = threadIdx.x % 32;
   if (worker >= program_warps) return;
@@ -157,9 +180,19 @@ __device__ __forceinline__ void load(const decode_program& program) {
   ring_loader loader(worker, shared_address_of(ring_memory(program)) + worker * bytes, bytes);
   // All lanes together: left to itself, each would take its turn alone.
   constexpr std::uint32_t lanes = (1U << program_warps) - 1;
-  while (!__all_sync(lanes, loader.done(program.count))) {
-    const bool moved = !loader.done(program.count) && loader.step(header().stream);
-    if (!__any_sync(lanes, moved)) __nanosleep(20);
+  std::uint32_t left = 0;  // phases whose slots have been given away
+  for (;;) {
+    const bool done = loader.phase() == program.count;
+    if (__all_sync(lanes, done)) return;
+    const bool moved = !done && loader.step(header().stream);
+    if (__any_sync(lanes, moved)) continue;
+    const bool is_left = left < read_volatile(header().stream.current) && left < loader.phase();
+    if (__all_sync(lanes, is_left)) {
+      if (worker == 0) fetch_phase(program, left + phase_slots, slot_of(left).phase.later);
+      ++left;
+    } else {
+      __nanosleep(20);
+    }
   }
 }
 
@@ -172,11 +205,12 @@ __global__ void __launch_bounds__(program_threads, 1)
   if (threadIdx.x < phase_slots) barrier_init(shared_address_of(&stream.slot_barriers[threadIdx.x]), 1);
   if (threadIdx.x < program_warps * stream_copies)
     barrier_init(shared_address_of(stream.barriers[0] + threadIdx.x), 1);
-  if (threadIdx.x < program_warps) stream.read[threadIdx.x] = stream.left[threadIdx.x] = 0;
+  if (threadIdx.x < program_warps) stream.read[threadIdx.x] = 0;
   if (threadIdx.x == 0) {
     barrier_init(shared_address_of(&header().norm_barrier), 1);
     barrier_init(shared_address_of(&header().router_barrier), 1);
     header().turned = nullptr;
+    header().first_flag = read_volatile(program.state->phases);
     stream.current = 0;
     stream.known = 0;
   }
@@ -235,7 +269,7 @@ int launch_decode_program(const decode_program& program, CUstream_st* stream) {
   if (program.phases == nullptr || program.shares == nullptr || program.state == nullptr ||
       program.words == nullptr || program.steps == nullptr || program.columns == 0 ||
       program.columns > program_columns_max || program.count == 0 || program.blocks == 0 ||
-      program.work_bytes % 128 != 0 || program.kept_bytes % 128 != 0 ||
+      program.work_bytes % 128 != 0 || program.kept_bytes % 128 != 0 || program.attention_at % 16 != 0 ||
       stream_bytes(program.work_bytes + program.kept_bytes) == 0)
     return cudaErrorInvalidValue;
   return with_width<kv_type::f16, kv_type::f16>(

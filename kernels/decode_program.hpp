@@ -4,6 +4,10 @@
 // every such wait: what a phase reads is there before what it is multiplied with. Phases use the same
 // functions as the launches of packed_matmul.hpp, paged_attention.hpp and experts.hpp and give the same bits.
 //
+// What all wait for is the block that comes last. So its workers share a hand-over of a step of one column:
+// while some fold and store a product's outputs, others ask for the input of the next phase, others fetch
+// what its outputs need, and the loader fetches later phases.
+//
 // The residual stream: a value belongs to the block whose rows of the output product it is in; that block
 // keeps it in shared memory and hands every new state of it to all. Determinism class: run-to-run,
 // launch-invariant. Bound: memory bandwidth; a way through L2 and the latency of what follows, some 3 us a
@@ -60,8 +64,12 @@ struct alignas(16) decode_phase {
   std::uint32_t route_round = 0;  ///< of a route, likewise
   /// Its input is that of the product before, where it is still.
   bool keeps_input = false;
-  /// After the phase, the next norm's weights [width], which that phase takes, and the next router's rows are
-  /// fetched; or null.
+  /// A product of one column: workers that store no output go on to the next phase while others store.
+  bool overlaps_next = false;
+  std::uint32_t sums_at = 0;    ///< where it then keeps its sums in the working memory, past either input
+  bool attention_next = false;  ///< the next phase is attention
+  /// After its norm, or after a phase that is no product, the next norm's weights [width], which that phase
+  /// takes, and the next router's rows are fetched; or null.
   const float* next_norm = nullptr;
   std::uint32_t next_norm_at = 0;
   const float* next_router = nullptr;
@@ -129,9 +137,10 @@ inline constexpr std::uint32_t program_header_bytes = 20 * 1024;
   const std::uint32_t used = program_header_bytes + work_and_kept_bytes;
   return used >= program_shared_bytes ? 0 : (program_shared_bytes - used) / program_warps / 128 * 128;
 }
-/// Outputs of a block whose biases and scales are fetched ahead, and rows of the residual stream that it may
-/// own.
+/// Outputs of a block whose biases and scales are fetched ahead; half as many where phases overlap.
 inline constexpr std::uint32_t terms_ahead = 256;
+/// Rows of the residual stream that a block may own, those of each column counted.
+inline constexpr std::uint32_t own_rows_max = 256;
 
 /// A row of the residual stream, of a norm's weights or of a router.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t row_bytes(std::uint32_t width) {
@@ -141,13 +150,18 @@ inline constexpr std::uint32_t terms_ahead = 256;
 [[nodiscard]] ORCD_HD constexpr std::uint32_t input_stride(std::uint32_t cols, std::uint32_t columns) {
   return padded_cols(cols) + (columns > 1 ? 8 : 0);
 }
-/// Of a product: the padded input of each column as f16, after its norm if it has one; then 16 sums for each
-/// column of each chunk of the block. Experts have one column each.
-[[nodiscard]] ORCD_HD constexpr std::uint32_t matmul_work_bytes(const packed_matmul_args& args,
-                                                                std::uint32_t columns, std::uint32_t chunks) {
+/// Of a product: the padded input of each column as f16, after its norm if it has one. Experts have one
+/// column each.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t input_bytes(const packed_matmul_args& args,
+                                                          std::uint32_t columns) {
   const std::uint32_t n = args.experts != nullptr ? 1 : columns;
-  return n * (input_stride(args.w[0].cols, n) * 2 +
-              chunks * tile_rows * static_cast<std::uint32_t>(sizeof(float)));
+  return n * input_stride(args.w[0].cols, n) * 2;
+}
+/// And 16 sums for each column of each chunk of the block.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t sums_bytes(const packed_matmul_args& args,
+                                                         std::uint32_t columns, std::uint32_t chunks) {
+  const std::uint32_t n = args.experts != nullptr ? 1 : columns;
+  return n * chunks * tile_rows * static_cast<std::uint32_t>(sizeof(float));
 }
 /// Warps that sum a row for a norm.
 inline constexpr std::uint32_t norm_units = 8;
@@ -155,7 +169,11 @@ inline constexpr std::uint32_t norm_units = 8;
 [[nodiscard]] ORCD_HD constexpr std::uint32_t norm_work_bytes(std::uint32_t width, std::uint32_t columns) {
   return columns * (input_stride(width, columns) * 2 + row_bytes(width));
 }
-/// Of attention over heads of this padded width.
+/// Of attention over heads of this padded width, before its input is there: that lies past so many bytes.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t attention_page_bytes(std::uint32_t padded_width) {
+  return 256 * padded_width + 6208;
+}
+/// With its input.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t attention_work_bytes(std::uint32_t padded_width) {
   return 272 * padded_width + program_warps * 512 + 8576;
 }
@@ -172,7 +190,8 @@ inline constexpr std::uint32_t norm_units = 8;
   return ((routes ? 2 : 1) * row_bytes(width) + (columns > 1 ? columns * turns : 0) + 127) / 128 * 128;
 }
 
-/// Instants of a phase, as clock values of one block, in ns: begun, input there, multiplied, done.
+/// Instants of a phase, as clock values of one block, in ns: begun, input there, multiplied, first outputs
+/// stored. The next phase may have begun before the last.
 inline constexpr std::uint32_t phase_stamps = 4;
 
 /// What a launch leaves for the next.
@@ -196,6 +215,7 @@ struct decode_program {
   std::uint32_t padded_head_width = 0;
   std::uint32_t experts = 0;  ///< of a router
   std::uint32_t work_bytes = 0;
+  std::uint32_t attention_at = 0;  ///< of one column: where in the working memory attention begins
   std::uint32_t kept_bytes = 0;    ///< kept_bytes()
   program_state* state = nullptr;  ///< device; zero at first
   std::uint64_t* words = nullptr;  ///< device; all flagged words, zero at first

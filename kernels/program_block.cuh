@@ -13,7 +13,37 @@ namespace {
 constexpr std::uint32_t worker_threads = program_warps * 32;
 constexpr std::uint32_t program_threads = worker_threads + 32;
 static_assert(worker_threads >= row_threads);
-static_assert(terms_ahead <= worker_threads);
+
+constexpr std::uint32_t fetching_threads = 128;  ///< the last workers: they fetch terms
+/// Between those who bring a product's input and those who fetch its terms. They store the first outputs.
+constexpr std::uint32_t idle_threads = worker_threads - fetching_threads - row_threads;
+/// That fetches rows, and then says that a phase has been left.
+constexpr std::uint32_t fetching_thread = worker_threads - 1;
+
+/// threadIdx.x, read here: what follows from it is not kept, and moved out to memory, through all phases.
+__device__ __forceinline__ std::uint32_t thread_here() {
+  std::uint32_t thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+/// Which outputs of a block this worker stores: every worker_threads-th from here on. The first are those of
+/// warps that bring no input: unless outputs are many, who does can begin the next phase at once.
+__device__ __forceinline__ std::uint32_t first_output() {
+  return threadIdx.x >= row_threads ? threadIdx.x - row_threads
+                                    : threadIdx.x + (worker_threads - row_threads);
+}
+/// Outputs whose terms are fetched ahead, and where in program_header those of output i are: of even and odd
+/// phases apart where these overlap.
+template <std::uint32_t Most>
+constexpr std::uint32_t terms_of_phase = Most == 1 ? terms_ahead / 2 : terms_ahead;
+template <std::uint32_t Most>
+__device__ __forceinline__ std::uint32_t term_place(std::uint32_t phase, std::uint32_t i) {
+  return Most == 1 ? phase % 2 * (terms_ahead / 2) + i : i;
+}
+/// Which output's terms this worker fetches first: one that no block has, if it fetches none.
+__device__ __forceinline__ std::uint32_t fetched_output() {
+  return threadIdx.x - (worker_threads - fetching_threads);
+}
 
 /// At the start of shared memory; a phase's working memory and the rings follow.
 struct program_header {
@@ -21,11 +51,12 @@ struct program_header {
   std::uint64_t norm_barrier;    ///< of the next norm's weights
   std::uint64_t router_barrier;  ///< of the router's row
   step_column steps[program_columns_max];
-  const float* turned;               ///< whose turns are known: the table's inverse frequencies
-  float2 turns[head_width_max / 2];  ///< of the only column
-  result_terms terms[terms_ahead];
-  std::uint32_t targets[terms_ahead];  ///< of the block's outputs: target_of()
-  float residual[terms_ahead];         ///< the block's own rows, of one column after the other
+  std::uint32_t first_flag;            ///< of what is there before the first phase
+  const float* turned;                 ///< whose turns are known: the table's inverse frequencies
+  float2 turns[head_width_max / 2];    ///< of the only column
+  result_terms terms[terms_ahead];     ///< of the block's outputs: term_place()
+  std::uint32_t targets[terms_ahead];  ///< where they go: target_of()
+  float residual[own_rows_max];        ///< the block's own rows, of one column after the other
   float scratch[program_columns_max * row_threads / 32];
   float expert_weights[program_columns_max * experts_used_max];
 };
@@ -39,7 +70,7 @@ __device__ __forceinline__ program_header& header() {
 __device__ __forceinline__ std::byte* work_memory() {
   return program_memory + program_header_bytes;
 }
-/// The phase that the workers are in, or a later one that has come.
+/// The phase that this worker is in, the one before while others are, or a later one that has come.
 __device__ __forceinline__ const phase_slot& slot_of(std::uint32_t phase) {
   return header().stream.slots[phase % phase_slots];
 }
@@ -48,18 +79,23 @@ __device__ __forceinline__ void sync_workers() {
   asm volatile("bar.sync 2, %0;" ::"n"(worker_threads) : "memory");
 }
 
-/// A worker's walk through the phases, the same in all of a block.
+/// A worker's walk through the phases, the same in all of a warp. As few registers as can be: the widest
+/// heads' attention leaves none, and what it displaces comes back from far away.
 struct walk {
   std::uint32_t phase = 0;
-  std::uint32_t flag;  ///< of what the phase before wrote
   ring_reader reader{threadIdx.x / 32};
+
+  /// Of what the phase before wrote.
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t flag() const { return header().first_flag + phase; }
 };
 
-/// One instant of a phase, where `Stamps` are taken if there is a place for them.
+/// One instant of a phase, where `Stamps` are taken if there is a place for them; the last one by a worker
+/// that stores outputs.
 template <bool Stamps>
 __device__ __forceinline__ void stamp(const decode_program& program, std::uint32_t phase,
                                       std::uint32_t instant) {
-  if (!Stamps || threadIdx.x != 0 || program.stamps == nullptr) return;
+  const std::uint32_t by = instant + 1 == phase_stamps ? row_threads : 0;
+  if (!Stamps || threadIdx.x != by || program.stamps == nullptr) return;
   program.stamps[(static_cast<std::uint64_t>(blockIdx.x) * program.count + phase) * phase_stamps + instant] =
       clock_ns();
 }
@@ -83,15 +119,9 @@ __device__ __forceinline__ void fetch_phase(const decode_program& program, std::
             barrier);
 }
 
-/// One warp: gives the slot of a phase that the workers have left to a later one, once the loader has left it
-/// too: a lane without chunks there is held back by nobody.
-__device__ __forceinline__ void replace_phase(const decode_program& program, std::uint32_t phase) {
-  if (phase + phase_slots >= program.count) return;
-  const std::uint32_t lane = threadIdx.x % 32;
-  while (lane < program_warps && read_volatile(header().stream.left[lane]) <= phase) {
-  }
-  __syncwarp();
-  if (lane == 0) fetch_phase(program, phase + phase_slots, slot_of(phase).phase.later);
+/// After the workers have synchronized: they have left all phases before this one.
+__device__ __forceinline__ void enter_phase(std::uint32_t phase) {
+  if (threadIdx.x == fetching_thread) write_volatile(header().stream.current, phase);
 }
 
 __device__ __forceinline__ std::byte* ring_memory(const decode_program& program) {
@@ -131,9 +161,9 @@ __device__ __forceinline__ void wait_for_row(std::uint64_t& barrier, std::uint32
   barrier_wait(shared_address_of(&barrier), round & 1U);
 }
 
-/// One thread, after a phase but before its slot is given away: the rows of phases to come, into memory of
-/// those that have passed.
+/// After the norm or the router's rows of a phase have been used: those of phases to come, into their memory.
 __device__ __forceinline__ void fetch_next_rows(const decode_program& program, const decode_phase& phase) {
+  if (threadIdx.x != fetching_thread) return;
   if (phase.next_norm != nullptr && phase.next_norm_at < program.count)
     fetch_row(next_norm(program), phase.next_norm, program.width, header().norm_barrier);
   if (phase.next_router != nullptr && blockIdx.x < program.experts)
@@ -154,9 +184,8 @@ __device__ __forceinline__ void norm_by(const decode_program& program, const std
                                         const walk& w, Store store) {
   const std::uint32_t n = program.width;
   const auto parts = [&](auto part) {
-    if (threadIdx.x >= row_threads) return;
     if constexpr (All) {
-      part(threadIdx.x);
+      part(thread_here());
     } else {
 #pragma unroll 1
       for (std::uint32_t first = threadIdx.x; first < n; first += Values * row_threads) part(first);
@@ -165,17 +194,17 @@ __device__ __forceinline__ void norm_by(const decode_program& program, const std
   float v[Values];
   float squares = 0.0F;
   parts([&](std::uint32_t first) {
-    gather_floats<row_threads>(x, n, w.flag, first, v);
+    gather_floats<row_threads>(x, n, w.flag(), first, v);
 #pragma unroll
     for (std::uint32_t k = 0; k < Values; ++k) squares = fmaf(v[k], v[k], squares);
   });
   keep_sum(squares, threadIdx.x / 32, norm_units);
-  sync_workers();
+  sync_row_threads();
   const float scale = rms_scale(sum_of_warps(header().scratch), n, eps);
   wait_for_row(header().norm_barrier, slot_of(w.phase).phase.norm_round);
   const float* const weights = next_norm(program);
   parts([&](std::uint32_t first) {
-    if constexpr (!All) gather_floats<row_threads>(x, n, w.flag, first, v);
+    if constexpr (!All) gather_floats<row_threads>(x, n, w.flag(), first, v);
 #pragma unroll
     for (std::uint32_t k = 0; k < Values; ++k) {
       const std::uint32_t i = first + k * row_threads;
@@ -184,7 +213,7 @@ __device__ __forceinline__ void norm_by(const decode_program& program, const std
   });
 }
 
-/// Of one column: each of row_threads threads asks for the values that it sums.
+/// Of one column, by row_threads threads: each asks for the values that it sums.
 template <class Store>
 __device__ __forceinline__ void norm_of_one(const decode_program& program, const std::uint64_t* x, float eps,
                                             const walk& w, Store store) {
@@ -202,7 +231,10 @@ __device__ __forceinline__ void norm_of_one(const decode_program& program, const
 template <std::uint32_t Most, class Store>
 __device__ __forceinline__ void norm_of(const decode_program& program, const std::uint64_t* x, float eps,
                                         const walk& w, std::uint32_t columns, float* staged, Store store) {
-  if constexpr (Most == 1) return norm_of_one(program, x, eps, w, store);
+  if constexpr (Most == 1) {
+    if (threadIdx.x < row_threads) norm_of_one(program, x, eps, w, store);
+    return;
+  }
   const std::uint32_t n = program.width;
   wait_for_row(header().norm_barrier, slot_of(w.phase).phase.norm_round);
   // The warps that sum a row are units, of one column after the other.
@@ -212,7 +244,7 @@ __device__ __forceinline__ void norm_of(const decode_program& program, const std
       of_unit(unit, unit / norm_units, unit % norm_units * 32 + threadIdx.x % 32);
   };
   gather_pairs<worker_threads, 7>(
-      columns * n / 2, w.flag, threadIdx.x, [&](std::uint32_t i) { return x + 2 * i; },
+      columns * n / 2, w.flag(), threadIdx.x, [&](std::uint32_t i) { return x + 2 * i; },
       [&](std::uint32_t i, const flagged_two& v) {
         reinterpret_cast<float2*>(staged)[i] = {__uint_as_float(v.data(0)), __uint_as_float(v.data(1))};
       });
@@ -250,10 +282,12 @@ __device__ __forceinline__ void stage_halfs(const std::uint64_t* from, std::uint
     const std::uint32_t column = column_of(i);
     to[column * (x_stride / 4) + i - column * (n / 4)] = {v.data(0), v.data(1)};
   };
-  if (Most == 1 && n / 4 <= 4 * worker_threads)
-    gather_pairs<worker_threads, 4>(columns * (n / 4), flag, threadIdx.x, place, store);
-  else
+  if constexpr (Most == 1) {
+    // The others may be storing outputs of the phase before, or preparing those of this one.
+    if (threadIdx.x < row_threads) gather_pairs<row_threads, 8>(n / 4, flag, threadIdx.x, place, store);
+  } else {
     gather_pairs<worker_threads, 5>(columns * (n / 4), flag, threadIdx.x, place, store);
+  }
   for (std::uint32_t column = 0; column < columns; ++column) {
     for (std::uint32_t i = n / 4 + threadIdx.x; i < padded / 4; i += worker_threads)
       to[column * (x_stride / 4) + i] = {0, 0};

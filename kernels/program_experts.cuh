@@ -18,7 +18,7 @@ __device__ __forceinline__ void choose_experts(const decode_program& program, co
   if (Most == 1 ? threadIdx.x < 32 : column < columns_of<Most>(program)) {
     const std::uint64_t* const logits = slot.phase.in + column * a.experts;
     choose(
-        a, [&](std::uint32_t expert) { return __uint_as_float(read_flagged(logits + expert, w.flag)); },
+        a, [&](std::uint32_t expert) { return __uint_as_float(read_flagged(logits + expert, w.flag())); },
         stream.chosen + column * a.used, header().expert_weights + column * a.used);
     __syncwarp();
     if (threadIdx.x % 32 == 0 && (Most == 1 || column == slot.share.item / a.used))
@@ -72,7 +72,7 @@ __device__ __forceinline__ void route(const decode_program& program, const walk&
       float logit = logit_of(next_router(program), normed + warp * n, n);
       if (a.bias != nullptr) logit = __fadd_rn(logit, expert == blockIdx.x ? first_bias : a.bias[expert]);
       if (threadIdx.x % 32 == 0)
-        store_flagged(phase.out + warp * a.experts + expert, __float_as_uint(logit), w.flag + 1);
+        store_flagged(phase.out + warp * a.experts + expert, __float_as_uint(logit), w.flag() + 1);
     }
     sync_workers();
   }
@@ -92,12 +92,13 @@ __device__ __forceinline__ void combine(const decode_program& program, const wal
     flagged_one parts[4];
     const float sum = combined(a.used, header().expert_weights + column * a.used, [&](std::uint32_t k) {
       if (k % 4 == 0)
-        gather(parts, a.used - k, w.flag, [&](std::uint32_t i) { return in + (k + i) * a.width; });
+        gather(parts, a.used - k, w.flag(), [&](std::uint32_t i) { return in + (k + i) * a.width; });
       const flagged_one& low = k % 2 == 0 ? parts[0] : parts[1];
       const flagged_one& high = k % 2 == 0 ? parts[2] : parts[3];
       return __uint_as_float((k % 4 < 2 ? low : high).data());
     });
-    publish_residual(slot, place.row + column * a.width, o, __fadd_rn(header().residual[o], sum), w.flag + 1);
+    publish_residual(slot, place.row + column * a.width, o, __fadd_rn(header().residual[o], sum),
+                     w.flag() + 1);
   }
 }
 

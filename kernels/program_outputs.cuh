@@ -48,22 +48,24 @@ __device__ __forceinline__ void publish_residual(const phase_slot& slot, std::ui
   slot.phase.matmul.out[at] = value;
 }
 
-__device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint32_t outputs,
+template <std::uint32_t Most>
+__device__ __forceinline__ void store_outputs(std::uint32_t phase, std::uint32_t outputs,
                                               std::uint32_t columns, const float* sums, std::uint32_t expert,
                                               std::uint32_t flag) {
+  const phase_slot& slot = slot_of(phase);
   const packed_matmul_args& a = slot.phase.matmul;
   const std::uint32_t chunks = slot.phase.chunks.d;
   const std::uint32_t all = columns * outputs;
   const std::uint32_t a_chunk = columns * tile_rows;
-  copied_floats();
 #pragma unroll 1
-  for (std::uint32_t o = threadIdx.x; o < all; o += worker_threads) {
+  for (std::uint32_t o = first_output(); o < all; o += worker_threads) {
     const std::uint32_t column = columns == 1 ? 0 : o / outputs;
     const std::uint32_t i = o - column * outputs;
     std::uint32_t target = no_target;
-    result_terms terms = header().terms[i % terms_ahead];
-    if (i < terms_ahead) {
-      target = header().targets[i];
+    const std::uint32_t at = term_place<Most>(phase, i % terms_of_phase<Most>);
+    result_terms terms = header().terms[at];
+    if (i < terms_of_phase<Most>) {
+      target = header().targets[at];
     } else {
       const result_place place = output_at(a, slot.share, i);
       target = target_of(a, place);

@@ -52,54 +52,71 @@ __device__ __forceinline__ void take_norm(const decode_program& program, float e
 }
 
 /// Asks L2 for the row scales of outputs past those that are fetched, of the output head: one matrix.
+template <std::uint32_t Most>
 __device__ __forceinline__ void prefetch_terms(const packed_matmul_args& a, const block_share& share,
                                                std::uint32_t outputs) {
   constexpr std::uint32_t a_sector = l2_sector_bytes / sizeof(float);
-  const std::uint32_t i = terms_ahead + a_sector * threadIdx.x;
+  const std::uint32_t i = terms_of_phase<Most> + a_sector * threadIdx.x;
   if (i < outputs && a.w[0].row_scale != nullptr)
     prefetch_sector(a.w[0].row_scale + share.first_tile[0] * tile_rows + i);
 }
 
-template <std::uint32_t Most, bool Stamps>
-__device__ __forceinline__ void multiply(const decode_program& program, walk& w) {
+/// Fetches scales and biases of the outputs of the phase and finds where they go.
+template <std::uint32_t Most>
+__device__ __forceinline__ void fetch_terms_of(std::uint32_t phase, std::uint32_t outputs,
+                                               std::uint32_t expert) {
+  const phase_slot& slot = slot_of(phase);
+  const packed_matmul_args& a = slot.phase.matmul;
+#pragma unroll 1
+  for (std::uint32_t i = fetched_output(); i < min(outputs, terms_of_phase<Most>); i += fetching_threads) {
+    const result_place place = output_at(a, slot.share, i);
+    fetch_terms(a, place, expert, header().terms[term_place<Most>(phase, i)]);
+    header().targets[term_place<Most>(phase, i)] = target_of(a, place);
+  }
+  prefetch_terms<Most>(a, slot.share, outputs);
+}
+
+/// A phase's product: its input, by row_threads threads if it is of one column, while others may still store
+/// outputs of the phase before; its chunks; its outputs.
+template <std::uint32_t Most, bool Stamps, class Prefetch>
+__device__ __forceinline__ void multiply(const decode_program& program, walk& w,
+                                         Prefetch prefetch_attention) {
   const phase_slot& slot = slot_of(w.phase);
   const packed_matmul_args& a = slot.phase.matmul;
   const std::uint32_t cols = a.w[0].cols;
   const std::uint32_t padded = padded_cols(cols);
   const std::uint32_t outputs = output_tiles(a, slot.share) * tile_rows;
-  if (outputs == 0 && !slot.phase.chooses) {
-    if (slot.phase.norms) wait_for_row(header().norm_barrier, slot.phase.norm_round);
-    stamp<Stamps>(program, w.phase, 1);
-    stamp<Stamps>(program, w.phase, 2);
-    return;
-  }
-  const bool ahead = threadIdx.x < min(outputs, terms_ahead);
   const std::uint32_t columns = Most == 1 || a.experts != nullptr ? 1 : program.columns;
   const std::uint32_t x_stride = Most == 1 ? padded : input_stride(cols, columns);
   auto* const x = reinterpret_cast<__half*>(work_memory());
-  auto* const sums = reinterpret_cast<float*>(x + columns * x_stride);
-  const result_place place = ahead ? output_at(a, slot.share, threadIdx.x) : result_place{};
+  auto* const sums =
+      reinterpret_cast<float*>(work_memory() + (Most == 1 ? slot.phase.sums_at : columns * x_stride * 2));
   std::uint32_t expert = 0;
   if (slot.phase.chooses) choose_experts<Most>(program, slot, w);
   if (a.experts != nullptr) expert = static_cast<std::uint32_t>(header().stream.chosen[slot.share.item]);
-  if (ahead) {
-    fetch_terms(a, place, expert, header().terms[threadIdx.x]);
-    header().targets[threadIdx.x] = target_of(a, place);
+  fetch_terms_of<Most>(w.phase, outputs, expert);
+  if (Most == 1 && slot.phase.attention_next && threadIdx.x - row_threads < idle_threads)
+    prefetch_attention();
+  if (outputs > 0) {
+    const std::uint32_t row = a.x_divisor == 1 ? slot.share.item : slot.share.item / a.x_divisor;
+    if (slot.phase.norms)
+      take_norm<Most>(program, a.norm_eps, w, x, x_stride, sums);
+    else if (!slot.phase.chooses && !slot.phase.keeps_input)
+      stage_halfs<Most>(slot.phase.in + row * a.x_stride / 2, a.x_stride / 2, cols, padded, slot.phase.quads,
+                        columns, w.flag(), x, x_stride);
+  } else if (slot.phase.norms) {
+    wait_for_row(header().norm_barrier, slot.phase.norm_round);
   }
-  prefetch_terms(a, slot.share, outputs);
-  const std::uint32_t row = a.x_divisor == 1 ? slot.share.item : slot.share.item / a.x_divisor;
-  if (slot.phase.norms)
-    take_norm<Most>(program, a.norm_eps, w, x, x_stride, sums);
-  else if (!slot.phase.chooses && !slot.phase.keeps_input)
-    stage_halfs<Most>(slot.phase.in + row * a.x_stride / 2, a.x_stride / 2, cols, padded, slot.phase.quads,
-                      columns, w.flag, x, x_stride);
   sync_workers();
   stamp<Stamps>(program, w.phase, 1);
+  fetch_next_rows(program, slot.phase);
   const std::uint32_t column = Most == 1 ? 0 : min(threadIdx.x % 32 / 4, columns - 1);
   multiply_chunks(program, w, x + column * x_stride + 16 * (threadIdx.x % 4), columns, sums);
+  copied_floats();
   sync_workers();
   stamp<Stamps>(program, w.phase, 2);
-  store_outputs(slot, outputs, columns, sums, expert, w.flag + 1);
+  enter_phase(w.phase);
+  store_outputs<Most>(w.phase, outputs, columns, sums, expert, w.flag() + 1);
 }
 
 }  // namespace

@@ -35,9 +35,8 @@ struct stream_state {
   stream_chunk chunks[program_warps][stream_copies];
   std::uint32_t spans[program_warps][stream_copies];  ///< bytes of the ring that they take; the loader's own
   std::uint32_t read[program_warps];                  ///< chunks that the worker is done with
-  std::uint32_t left[program_warps];  ///< phases that the loader is done with, for this worker
-  std::uint32_t current;              ///< phase
-  std::uint32_t known;                ///< the phase whose choice of experts is known
+  std::uint32_t current;                              ///< all workers have left the phases before it
+  std::uint32_t known;                                ///< the phase whose choice of experts is known
   std::int32_t chosen[program_columns_max * experts_used_max];
   phase_slot slots[phase_slots];
 };
@@ -69,13 +68,14 @@ class ring_loader {
   __device__ __forceinline__ ring_loader(std::uint32_t worker, std::uint32_t ring, std::uint32_t ring_bytes)
       : worker_(worker), next_(worker), ring_(ring), ring_bytes_(ring_bytes) {}
 
-  [[nodiscard]] __device__ __forceinline__ bool done(std::uint32_t phases) const { return phase_ == phases; }
+  /// The phase whose copies it starts.
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t phase() const { return phase_; }
 
   /// Starts the next copy, or moves on to the next phase; false when it must wait.
   __device__ __forceinline__ bool step(stream_state& state) {
     if (!entered_) return enter(state);
     if (next_ >= chunks_) {
-      leave(state);
+      leave();
       return true;
     }
     const std::uint32_t read = read_volatile(state.read[worker_]);
@@ -109,7 +109,7 @@ class ring_loader {
     const block_share& share = state.slots[index].share;
     chunks_ = share.chunks;
     if (next_ >= chunks_) {
-      leave(state);
+      leave();
       return true;
     }
     if (phase.known_from > read_volatile(state.known)) return false;
@@ -137,11 +137,10 @@ class ring_loader {
     entered_ = true;
     return true;
   }
-  __device__ __forceinline__ void leave(stream_state& state) {
+  __device__ __forceinline__ void leave() {
     next_ -= chunks_;
     ++phase_;
     entered_ = false;
-    write_volatile(state.left[worker_], phase_);
   }
 
   /// The next chunk, if the ring has room for it; it never lies over the end.

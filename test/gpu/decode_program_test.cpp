@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(counting_begins_anew) {
 }
 
 // How a norm is gathered depends on the width.
-BOOST_DATA_TEST_CASE(wide_residual_streams_have_the_same_bits, data::make(wide_shape_names), name) {
+BOOST_DATA_TEST_CASE(wide_models_have_the_same_bits, data::make(wide_shape_names), name) {
   const generated_model generated(name);
   BOOST_TEST(planned_forward(generated.path(), {1, generated_context, 512, {}}).phases() > 0U);
   compare_one_kernel_with_many(name, 40);

@@ -52,6 +52,13 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["phi3-wide"].vocab = 70'000;  // the output head comes in two parts
   all["llama-wide"] = all["llama-no-f32"];
   all["llama-wide"].embedding = 4096;
+  // Attention begins past the sums of a wide product; and a block has more outputs than terms are fetched of.
+  all["narrow-heads"] = all["phi3"];
+  all["narrow-heads"].embedding = 8192;
+  all["narrow-heads"].heads = all["narrow-heads"].kv_heads = 8;
+  all["narrow-heads"].head_dim = 32;
+  all["wide-ffn"] = all["phi3"];
+  all["wide-ffn"].ffn = 28'672;
   // So many heads that a worker of the one kernel has every second page.
   all["many-heads"] = all["phi3"];
   all["many-heads"].heads = all["many-heads"].kv_heads = 64;
@@ -59,7 +66,7 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   return all;
 }
 
-inline const std::vector<std::string> wide_shape_names{"phi3-wide", "llama-wide"};
+inline const std::vector<std::string> wide_shape_names{"phi3-wide", "llama-wide", "narrow-heads", "wide-ffn"};
 inline const std::vector<std::string> shape_names{"llama", "llama-no-f32", "qwen2",
                                                   "phi3",  "gpt-oss",      "mixtral"};
 

@@ -173,7 +173,7 @@ inline constexpr std::uint32_t norm_units = 8;
 [[nodiscard]] ORCD_HD constexpr std::uint32_t attention_page_bytes(std::uint32_t padded_width) {
   return 256 * padded_width + 6208;
 }
-/// With its input.
+/// Of attention in all.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t attention_work_bytes(std::uint32_t padded_width) {
   return 272 * padded_width + program_warps * 512 + 8576;
 }

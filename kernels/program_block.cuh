@@ -17,8 +17,8 @@ static_assert(worker_threads >= row_threads);
 constexpr std::uint32_t fetching_threads = 128;  ///< the last workers: they fetch terms
 /// Between those who bring a product's input and those who fetch its terms. They store the first outputs.
 constexpr std::uint32_t idle_threads = worker_threads - fetching_threads - row_threads;
-/// That fetches rows, and then says that a phase has been left.
-constexpr std::uint32_t fetching_thread = worker_threads - 1;
+/// The worker that fetches rows, and then says that a phase has been left.
+constexpr std::uint32_t phase_keeper = worker_threads - 1;
 
 /// threadIdx.x, read here: what follows from it is not kept, and moved out to memory, through all phases.
 __device__ __forceinline__ std::uint32_t thread_here() {
@@ -121,7 +121,7 @@ __device__ __forceinline__ void fetch_phase(const decode_program& program, std::
 
 /// After the workers have synchronized: they have left all phases before this one.
 __device__ __forceinline__ void enter_phase(std::uint32_t phase) {
-  if (threadIdx.x == fetching_thread) write_volatile(header().stream.current, phase);
+  if (threadIdx.x == phase_keeper) write_volatile(header().stream.current, phase);
 }
 
 __device__ __forceinline__ std::byte* ring_memory(const decode_program& program) {
@@ -163,7 +163,7 @@ __device__ __forceinline__ void wait_for_row(std::uint64_t& barrier, std::uint32
 
 /// After the norm or the router's rows of a phase have been used: those of phases to come, into their memory.
 __device__ __forceinline__ void fetch_next_rows(const decode_program& program, const decode_phase& phase) {
-  if (threadIdx.x != fetching_thread) return;
+  if (threadIdx.x != phase_keeper) return;
   if (phase.next_norm != nullptr && phase.next_norm_at < program.count)
     fetch_row(next_norm(program), phase.next_norm, program.width, header().norm_barrier);
   if (phase.next_router != nullptr && blockIdx.x < program.experts)

@@ -104,10 +104,12 @@ void decode_program_plan::need(std::uint32_t columns, std::uint32_t work_bytes) 
 }
 
 void decode_program_plan::clear_of_sums(std::uint32_t input_bytes) {
-  if (phases_.size() < 2 || !phases_[phases_.size() - 2].overlaps_next) return;
-  kernels::decode_phase& before = phases_[phases_.size() - 2];
+  if (phases_.size() < 2) return;
+  const std::size_t index = phases_.size() - 2;
+  kernels::decode_phase& before = phases_[index];
+  if (!before.overlaps_next) return;
   const std::uint32_t sums_at = std::max(before.sums_at, input_bytes);
-  before.overlaps_next = sums_at + sums_bytes_[phases_.size() - 2] <= overlap_bytes_max;
+  before.overlaps_next = sums_at + sums_bytes_[index] <= overlap_bytes_max;
   if (before.overlaps_next) before.sums_at = sums_at;
 }
 

@@ -64,8 +64,7 @@ __device__ __forceinline__ void turn(const decode_program& program, const rope_s
 /// phase, will read. More would hold the product's own weights up.
 template <std::uint32_t W>
 __device__ __forceinline__ void prefetch_attention(std::uint32_t phase) {
-  barrier_wait(shared_address_of(&header().stream.slot_barriers[phase % phase_slots]),
-               phase / phase_slots & 1U);
+  wait_for_phase(phase);
   const phase_slot& slot = slot_of(phase);
   const attention_share share = slot.share.attention;
   if (share.heads > 0)
@@ -148,8 +147,7 @@ __device__ __forceinline__ void work(const decode_program& program) {
   walk w;
 #pragma unroll 1
   for (; w.phase < program.count; ++w.phase) {
-    barrier_wait(shared_address_of(&header().stream.slot_barriers[w.phase % phase_slots]),
-                 w.phase / phase_slots & 1U);
+    wait_for_phase(w.phase);
     stamp<Stamps>(program, w.phase, 0);
     switch (slot_of(w.phase).phase.kind) {
       case phase_kind::begin: begin<Most>(program, w); break;

@@ -119,6 +119,12 @@ __device__ __forceinline__ void fetch_phase(const decode_program& program, std::
             barrier);
 }
 
+/// Waits until a phase is in its slot.
+__device__ __forceinline__ void wait_for_phase(std::uint32_t phase) {
+  barrier_wait(shared_address_of(&header().stream.slot_barriers[phase % phase_slots]),
+               phase / phase_slots & 1U);
+}
+
 /// After the workers have synchronized: they have left all phases before this one.
 __device__ __forceinline__ void enter_phase(std::uint32_t phase) {
   if (threadIdx.x == phase_keeper) write_volatile(header().stream.current, phase);

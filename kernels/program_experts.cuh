@@ -37,10 +37,8 @@ __device__ __forceinline__ void route(const decode_program& program, const walk&
   const std::uint32_t columns = columns_of<Most>(program);
   std::uint32_t own = 0;
   if (Most > 1) {
-    const std::uint32_t next = w.phase + 1;
-    barrier_wait(shared_address_of(&header().stream.slot_barriers[next % phase_slots]),
-                 next / phase_slots & 1U);
-    own = slot_of(next).share.item / a.used;
+    wait_for_phase(w.phase + 1);
+    own = slot_of(w.phase + 1).share.item / a.used;
   }
   auto* const x = reinterpret_cast<__half*>(work_memory());
   auto* const normed = reinterpret_cast<float*>(x + padded_cols(n));

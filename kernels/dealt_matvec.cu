@@ -71,7 +71,7 @@ struct dealt_slots {
   const dealt_plan& plan;
   std::uint32_t first_tile;
   std::uint32_t count;     ///< chunks of the block
-  std::uint32_t barriers;  ///< one a slot
+  std::uint32_t barriers;  ///< one a slot, and one of the activations
   std::byte* slots;
 
   /// One thread starts the copy of chunk v, whose slot is free.
@@ -91,8 +91,11 @@ struct dealt_slots {
                   static_cast<std::uint64_t>(place.tile) * plan.tile_bytes[m] + skipped,
               bytes, barriers + 8 * slot);
   }
+  /// Of the item's activations: after those of the slots.
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t x_barrier() const { return barriers + 8 * slots_max; }
   /// All threads: the first copies. The block must synchronize before it waits for one.
   __device__ __forceinline__ void fill() const {
+    if (threadIdx.x == 0) barrier_init(x_barrier(), 1);
     if (threadIdx.x >= plan.slots) return;
     barrier_init(barriers + 8 * threadIdx.x, 1);
     barrier_init_done();
@@ -118,6 +121,19 @@ struct item_columns {
     return order == nullptr ? i : static_cast<std::uint32_t>(order[i]);
   }
 };
+
+/// The first warp starts to copy an item's activations to `x`, whose last readers have synchronized with it.
+__device__ __forceinline__ void copy_columns(const packed_matmul_args& a, const dealt_plan& plan,
+                                             const item_columns& columns, __half* x, std::uint32_t barrier) {
+  if (threadIdx.x >= 32) return;
+  const std::uint32_t bytes = padded_cols(a.w[0].cols) * static_cast<std::uint32_t>(sizeof(__half));
+  fence_shared_for_async();
+  if (threadIdx.x == 0) barrier_expect(barrier, columns.count * bytes);
+  __syncwarp();
+  if (threadIdx.x >= columns.count) return;
+  const std::uint64_t row = columns[threadIdx.x] / a.x_divisor;
+  bulk_copy(shared_address_of(x + threadIdx.x * plan.x_stride), a.x + row * a.x_stride, bytes, barrier);
+}
 
 /// Tiles of one item that are multiplied before their sums are folded.
 struct dealt_pass {
@@ -221,6 +237,7 @@ __global__ void __launch_bounds__(threads, 1)
   if (args.tiles != nullptr) deal(static_cast<std::uint32_t>(*args.tile_count));
   warp_place place{threadIdx.x / 32, threadIdx.x / 32};
   std::uint32_t staged = ~0U;
+  std::uint32_t items = 0;  // whose activations have been asked for
   for (std::uint32_t at = slots.first_tile; at < end;) {
     const std::uint32_t item = plan.tiles.quotient(at);
     const item_columns columns(args, item);
@@ -229,12 +246,12 @@ __global__ void __launch_bounds__(threads, 1)
     const dealt_pass pass{(at - slots.first_tile) * plan.in_tile.d, at - item * plan.tiles.d,
                           min(fit, min(end, (item + 1) * plan.tiles.d) - at)};
     if (item != staged) {
-      for (std::uint32_t c = 0; c < columns.count; ++c)
-        stage_input<threads>(a, norm_weights(nullptr, 0), columns[c] / a.x_divisor, x + c * plan.x_stride,
-                             nullptr);
+      copy_columns(a, plan, columns, x, slots.x_barrier());
       staged = item;
+      ++items;
     }
     __syncthreads();
+    barrier_wait(slots.x_barrier(), (items - 1) & 1U);
     // Lanes of columns that do not exist read another's: no column takes part in another's results.
     const std::uint32_t mine = min(threadIdx.x % 32 / 4, columns.count - 1);
     multiply_pass(slots, pass, columns.count, x + mine * plan.x_stride + 16 * (threadIdx.x % 4), sums, place);
@@ -252,7 +269,7 @@ constexpr std::uint32_t aligned(std::uint32_t bytes) {
 bool divide_memory(dealt_plan& plan, std::uint32_t columns) {
   const std::uint32_t tile_sums =
       plan.in_tile.d * tile_rows * columns * static_cast<std::uint32_t>(sizeof(float));
-  plan.x_at = aligned(slots_max * 8);
+  plan.x_at = aligned((slots_max + 1) * 8);
   plan.sums_at = plan.x_at + aligned(columns * plan.x_stride * 2);
   if (plan.sums_at >= shared_max) return false;
   plan.sums_bytes = aligned(std::max(tile_sums, std::min(sums_most, (shared_max - plan.sums_at) / 3)));

@@ -92,7 +92,9 @@ struct dealt_slots {
               bytes, barriers + 8 * slot);
   }
   /// Of the item's activations: after those of the slots.
-  [[nodiscard]] __device__ __forceinline__ std::uint32_t x_barrier() const { return barriers + 8 * slots_max; }
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t x_barrier() const {
+    return barriers + 8 * slots_max;
+  }
   /// All threads: the first copies. The block must synchronize before it waits for one.
   __device__ __forceinline__ void fill() const {
     if (threadIdx.x == 0) barrier_init(x_barrier(), 1);
@@ -162,7 +164,7 @@ template <packed_format F>
 __device__ __forceinline__ void multiply_one(const std::byte* bytes, std::uint32_t groups, const __half* x,
                                              float (&acc)[4]) {
   if constexpr (is_k_format(F))
-    multiply_chunk_ahead<F>(bytes, groups, x, acc);
+    multiply_chunk_ahead<F>(bytes, groups, x, threadIdx.x % 32, acc);
   else
     multiply_chunk<F>(bytes, groups, x, acc);
 }
@@ -190,7 +192,7 @@ __device__ __forceinline__ void multiply_pass(const dealt_slots& slots, const de
     __syncwarp();
     if (threadIdx.x % 32 == 0 && at.chunk + plan.slots < slots.count)
       slots.copy(at.chunk + plan.slots, at.slot);
-    keep_sums(sums + in_pass * tile_rows * columns, columns, acc);
+    keep_sums(sums + in_pass * tile_rows * columns, columns, threadIdx.x % 32, acc);
   }
 }
 

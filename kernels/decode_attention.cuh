@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/arrival.cuh"
+#include "kernels/attention_ahead.cuh"
 #include "kernels/paged_attention.cuh"
 #include "kernels/rope_head.cuh"
 
@@ -50,6 +51,7 @@ struct decode_shared {
   page_shared<W> page;
   float heads[Warps][head_width_max];
   alignas(16) __half q[tile_columns][W];
+  token_halfs<W> token;
   fold_factors factors[tile_columns][32];  ///< of pages
   softmax_state folded[tile_columns];
   bool folds;
@@ -59,7 +61,9 @@ struct decode_shared {
 /// written and one after will read. The block has row_threads threads; all of them prepare heads.
 struct attention_memory {
   static constexpr std::uint32_t warps = row_threads / 32;
-  static constexpr bool registers_to_spare = false;
+  static constexpr std::uint32_t first_preparer = 0;  ///< of the warps
+  static constexpr bool asks_ahead = false;           ///< for keys, in attend_token()
+  static constexpr bool registers_to_spare = false;   ///< in fold_pages()
 
   const decode_attention_args& args;
   std::uint32_t column;
@@ -78,15 +82,18 @@ struct attention_memory {
   }
 };
 
-/// One warp a head: the queries into shared memory, and the token's key and value into the cache when this
-/// block reads them. Ends with the preparing warps synchronized.
+/// Warps from Memory::first_preparer on, the last first, one a head: the queries into shared memory, and the
+/// token's key and value there and into the cache when this block reads them. All that take part are
+/// synchronized when shared memory has them, and the cache too unless the block asks ahead.
 template <std::uint32_t W, class Memory>
 __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile, const step_column& step,
                               bool stores, const Memory& memory, decode_shared<W, Memory::warps>& shared) {
+  constexpr std::uint32_t preparers = Memory::warps - Memory::first_preparer;
   const std::uint32_t warp = threadIdx.x / 32;
   const std::int32_t id = page_id(a.cache, step);
   float* head = shared.heads[warp];
-  for (std::uint32_t i = warp; i < tile.heads + (stores ? 2 : 0); i += Memory::warps) {
+  std::uint32_t own = 0;  // the index of the key or value that is this warp's last head
+  for (std::uint32_t i = Memory::warps - 1 - warp; i < tile.heads + (stores ? 2 : 0); i += preparers) {
     const bool is_q = i < tile.heads;
     const std::uint32_t index =
         is_q ? tile.first_head + i : a.heads + (i - tile.heads) * a.kv_heads + tile.kv_head;
@@ -94,14 +101,14 @@ __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile,
     memory.read(index, v);
     prepare_head(
         a, [&](std::uint32_t pair) { return memory.turns[pair]; }, index, v, head);
-    if (is_q) {
-      for (std::uint32_t d = threadIdx.x % 32; d < W; d += 32) shared.q[i][d] = to_half(head[d]);
-    } else {
-      store_head(a, id, step, index, head);
-    }
+    __half* const halfs = is_q ? shared.q[i] : i == tile.heads ? shared.token.key : shared.token.value;
+    for (std::uint32_t d = threadIdx.x % 32; d < W; d += 32) halfs[d] = to_half(head[d]);
+    if (!is_q) own = index;
+    if (!is_q && !Memory::asks_ahead) store_head(a, id, step, index, head);
     __syncwarp();
   }
   memory.sync();
+  if (Memory::asks_ahead && own != 0) store_head(a, id, step, own, head);
 }
 
 /// One warp: asks L2 for 32 positions of a page.
@@ -197,6 +204,7 @@ __device__ void prefetch_pages(const attention_args_paged& a, const decode_tile&
 template <std::uint32_t W>
 __device__ void write_partial(const decode_attention_args& a, const decode_tile& tile, std::uint32_t page,
                               const page_shared<W>& shared) {
+#pragma unroll 1
   for (std::uint32_t i = threadIdx.x; i < tile.heads * W; i += row_threads)
     partial_of(a, tile.column, tile.first_head + i / W, page)[i % W] = page_value(shared, i / W, i % W);
   if (threadIdx.x < tile.heads) {
@@ -310,19 +318,38 @@ __device__ void fold_pages(const decode_attention_args& args, const decode_tile&
   }
 }
 
-/// A tile's token against every `workers`-th of its pages. The last worker to finish folds them.
+/// A tile's token against every `workers`-th of its pages. Who asks ahead asks for the keys of the first
+/// before there are queries, and for those of each one before the last is folded. The last worker to finish
+/// folds all.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V, class Memory>
 __device__ void attend_token(const decode_attention_args& args, const decode_tile& tile,
                              const step_column& step, std::uint32_t worker, std::uint32_t workers,
                              const Memory& memory, decode_shared<W, Memory::warps>& shared) {
+  constexpr bool ahead = Memory::asks_ahead;
+  static_assert(!ahead || (K == engine::kv_type::f16 && V == engine::kv_type::f16));
   const attention_args_paged& a = args.attend;
   if (step.position < 0) return;
   const std::int32_t seen = first_seen(step.position, a.window);
   const page_range range(a, step.position);
   const std::uint32_t pages = range.last - range.first + 1;
   if (worker >= pages) return;
-  prepare_token(args.rope, tile, step, (pages - 1) % workers == worker, memory, shared);
-  if (threadIdx.x >= row_threads) return;
+  const bool reads = threadIdx.x < row_threads;
+  const std::uint32_t block = threadIdx.x / 32 * block_positions;
+  [[maybe_unused]] keys_asked<W> next;
+  [[maybe_unused]] const auto ask = [&](std::uint32_t page) {
+    const auto begin = static_cast<std::int32_t>(page * page_positions + block);
+    if (page <= range.last && begin <= step.position &&
+        begin + static_cast<std::int32_t>(block_positions) > seen)
+      next.ask(page_of<W, K, V>(a, step.slot, page, tile.kv_head), block);
+    else
+      next = {};
+  };
+  if (ahead && reads) ask(range.first + worker);
+  if (Memory::first_preparer > 0 && reads)
+    memory.sync();
+  else
+    prepare_token(args.rope, tile, step, (pages - 1) % workers == worker, memory, shared);
+  if (!reads) return;
   const std::uint32_t lane = threadIdx.x % 32;
   lane_queries mine;
   if (lane / 4 < tile.heads) mine.q = shared.q[lane / 4];
@@ -334,9 +361,16 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
   for (std::uint32_t page = range.first + worker; page <= range.last; page += workers) {
     const std::uint32_t later = page + (1 + pages_ahead<W>)*workers;
     if (later <= range.last) prefetch_next<W, K, V>(a, tile, step, later);
-    const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
-    attend_block<W, K, V>(place.keys, place.values, static_cast<std::int32_t>(page * page_positions), a.scale,
-                          mine, shared.page);
+    const auto begin = static_cast<std::int32_t>(page * page_positions + block);
+    if constexpr (ahead) {
+      block_asked<W> kv(next, block, shared.token, static_cast<std::uint32_t>(step.position - begin));
+      attend_block<W, K, V>(kv, begin, a.scale, mine, shared.page);
+      ask(page + workers);
+    } else {
+      const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
+      block_in_memory<W, K, V> kv(place.keys, place.values, block);
+      attend_block<W, K, V>(kv, begin, a.scale, mine, shared.page);
+    }
     fold_page(shared.page);
     if (pages == 1) break;
     write_partial(args, tile, page, shared.page);

@@ -25,10 +25,14 @@ static_assert(sizeof(attention_shared<32>) <= attention_work_bytes(32) &&
               sizeof(attention_shared<128>) <= attention_work_bytes(128));
 
 /// Attention's values from and to other blocks.
-template <std::uint32_t Most>
+template <std::uint32_t W, std::uint32_t Most>
 struct attention_flagged {
   static constexpr std::uint32_t warps = program_warps;
-  static constexpr bool registers_to_spare = Most == 1;
+  static constexpr bool registers_to_spare = Most == 1 && W <= 96;
+  /// Keys and values of narrower heads come together anyway, wider ones leave too few registers.
+  static constexpr bool asks_ahead = Most == 1 && W > 64 && W <= 96;
+  /// Nor does who has asked for keys have the registers to prepare heads.
+  static constexpr std::uint32_t first_preparer = asks_ahead ? row_threads / 32 : 0;
 
   const decode_phase& phase;
   std::uint32_t column;
@@ -106,7 +110,7 @@ __device__ __forceinline__ void attend(const decode_program& program, const walk
     const std::uint32_t column = tile(share).column;
     attend_token<W, kv_type::f16, kv_type::f16>(
         args, tile(share), header().steps[column], share.worker, workers,
-        attention_flagged<Most>{phase, column, w.flag(), turns_of<Most>(program, column)}, shared);
+        attention_flagged<W, Most>{phase, column, w.flag(), turns_of<Most>(program, column)}, shared);
     sync_workers();
     if (item >= items) return;
     share = attention_share_of(a, columns, item);  // found again: kept, it would be moved out to memory

@@ -175,7 +175,7 @@ inline constexpr std::uint32_t norm_units = 8;
 }
 /// Of attention in all.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t attention_work_bytes(std::uint32_t padded_width) {
-  return 272 * padded_width + program_warps * 512 + 8576;
+  return 276 * padded_width + program_warps * 512 + 8576;
 }
 /// Of a router: the norm of the column whose expert the block has, which is that product's input too; and
 /// norms in f32.

@@ -35,12 +35,13 @@ __device__ __forceinline__ std::uint32_t members_of(const packed_matmul_args& a)
 /// column's value 16 t of the chunk.
 template <packed_format F, std::uint32_t G>
 __device__ __forceinline__ void multiply_group(const tile_stage<F, G>& stage, std::uint32_t u,
-                                               std::uint32_t in_chunk, const __half* x, float (&acc)[4]) {
+                                               std::uint32_t in_chunk, const __half* x, std::uint32_t lane,
+                                               float (&acc)[4]) {
   const auto* p = reinterpret_cast<const uint4*>(x + in_chunk * group_cols);
   const uint4 low = p[0];
   const uint4 high = p[1];
   const std::uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-  const auto scales = stage.scales_of(u, in_chunk, threadIdx.x % 4);
+  const auto scales = stage.scales_of(u, in_chunk, lane % 4);
 #pragma unroll
   for (std::uint32_t s = 0; s < 4; ++s) {
     std::uint32_t fragment[4];
@@ -60,20 +61,19 @@ __device__ __forceinline__ void multiply_chunk(const std::byte* bytes, std::uint
 #pragma unroll 1
   for (std::uint32_t u = 0; u < groups; ++u) {
     stage.template load_group<from_shared>(bytes, u, lane);
-    multiply_group(stage, 0, u, x, acc);
+    multiply_group(stage, 0, u, x, lane, acc);
   }
 }
 
 /// The same for a kernel that stays: two groups at a time, a whole unit where that is the chunk.
 template <packed_format F>
 __device__ __forceinline__ void multiply_chunk_ahead(const std::byte* bytes, std::uint32_t groups,
-                                                     const __half* x, float (&acc)[4]) {
-  const std::uint32_t lane = threadIdx.x % 32;
+                                                     const __half* x, std::uint32_t lane, float (&acc)[4]) {
   if constexpr (is_k_format(F)) {
     tile_stage<F, groups_per_chunk> unit;
     unit.template load<from_shared>(bytes, 0, groups_per_chunk, lane);
 #pragma unroll
-    for (std::uint32_t u = 0; u < groups_per_chunk; ++u) multiply_group(unit, u, u, x, acc);
+    for (std::uint32_t u = 0; u < groups_per_chunk; ++u) multiply_group(unit, u, u, x, lane, acc);
   } else {
     tile_stage<F, 1> first;
     tile_stage<F, 1> second;
@@ -82,12 +82,12 @@ __device__ __forceinline__ void multiply_chunk_ahead(const std::byte* bytes, std
     for (; u + 1 < groups; u += 2) {
       first.template load_group<from_shared>(bytes, u, lane);
       second.template load_group<from_shared>(bytes, u + 1, lane);
-      multiply_group(first, 0, u, x, acc);
-      multiply_group(second, 0, u + 1, x, acc);
+      multiply_group(first, 0, u, x, lane, acc);
+      multiply_group(second, 0, u + 1, x, lane, acc);
     }
     if (u == groups) return;
     first.template load_group<from_shared>(bytes, u, lane);
-    multiply_group(first, 0, u, x, acc);
+    multiply_group(first, 0, u, x, lane, acc);
   }
 }
 
@@ -183,9 +183,10 @@ __device__ __forceinline__ void store_result(const packed_matmul_args& a, const 
 }
 
 /// The sums of one chunk, where the lane has them, to the block's partial sums.
-__device__ __forceinline__ void keep_sums(float* sums, std::uint32_t columns, const float (&acc)[4]) {
-  const std::uint32_t g = threadIdx.x % 32 / 4;
-  const std::uint32_t t = threadIdx.x % 4;
+__device__ __forceinline__ void keep_sums(float* sums, std::uint32_t columns, std::uint32_t lane,
+                                          const float (&acc)[4]) {
+  const std::uint32_t g = lane / 4;
+  const std::uint32_t t = lane % 4;
 #pragma unroll
   for (std::uint32_t i = 0; i < 4; ++i) {
     const std::uint32_t column = 2 * t + (i & 1U);

@@ -100,7 +100,7 @@ struct tiled_matmul_args {
 /// with more columns than the latency kernel's best only of a pair.
 [[nodiscard]] inline bool dealt_matvec_best(const packed_matmul_args& args, std::uint32_t columns) {
   constexpr std::uint32_t many_rows = 32'000;
-  return args.w[0].rows < many_rows && (columns <= matvec_columns_best || is_paired(args)) &&
+  return args.w[0].rows < many_rows && (columns <= matvec_columns_best || is_paired(args) || args.w[0].cols < 6000) &&
          dealt_matvec_takes(args, columns);
 }
 

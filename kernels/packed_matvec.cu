@@ -120,7 +120,7 @@ __device__ __forceinline__ void multiply_all(const packed_matmul_args& a, const 
     });
     slots.release(v, slot, expert);
     if (!plan.own_tiles) {
-      keep_sums(partial + v * tile_rows * work.columns, work.columns, acc);
+      keep_sums(partial + v * tile_rows * work.columns, work.columns, threadIdx.x % 32, acc);
       continue;
     }
     const std::uint32_t member = plan.members == 2 ? p.row % 2 : 0;

@@ -149,44 +149,71 @@ __device__ inline block_states block_softmax(float (&scores)[2][4], std::int32_t
   return {{{maximum[0], sum[0]}, {maximum[1], sum[1]}}};
 }
 
-/// One warp: its 32 positions of the page against a tile of query vectors. Leaves the block's state and
-/// weighted values in `shared`.
-template <std::uint32_t W, engine::kv_type K = engine::kv_type::f16, engine::kv_type V = engine::kv_type::f16>
-__device__ void attend_block(const void* keys, const void* values, std::int32_t first_position, float scale,
-                             const lane_queries& mine, page_shared<W>& shared) {
+/// Where attend_block() has a block's keys and values from: memory, when it needs them, as many at once as
+/// there are registers for.
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
+class block_in_memory {
+ public:
+  /// `block` is the block's first position in the page.
+  __device__ __forceinline__ block_in_memory(const void* keys, const void* values, std::uint32_t block)
+      : keys_(keys), values_(values), block_(block) {}
+
+  __device__ __forceinline__ void before_scores() {
+    if constexpr (early) load(0);
+  }
+  /// Positions 16 r + {0..15} of the block, dimensions 32 j + {0..31}.
+  [[nodiscard]] __device__ __forceinline__ kv_fragment key(std::uint32_t r, std::uint32_t j) const {
+    return key_fragment<K, W>(keys_, block_ + 16 * r, j);
+  }
+  __device__ __forceinline__ void after_scores() {
+    if constexpr (!early) load(0);
+  }
+  __device__ __forceinline__ void before_values() {}
+  /// Dimensions 16 d + {0..15}; d goes up from 0.
+  [[nodiscard]] __device__ __forceinline__ const kv_fragment& value(std::uint32_t d) {
+    if (d > 0 && d % at_once == 0) load(d);
+    return some_values_[d % at_once];
+  }
+
+ private:
+  // Narrow heads have registers for keys and values together: no second wait for memory.
+  static constexpr std::uint32_t rows = W / 16;
+  static constexpr std::uint32_t at_once = rows <= 4 ? rows : rows / 2;
+  static constexpr bool early = rows <= 4;
+
+  __device__ __forceinline__ void load(std::uint32_t first) {
+#pragma unroll
+    for (std::uint32_t d = 0; d < at_once; ++d)
+      some_values_[d] = value_fragment<V, W>(values_, 16 * (first + d), block_);
+  }
+
+  const void* keys_;
+  const void* values_;
+  std::uint32_t block_;
+  kv_fragment some_values_[at_once];
+};
+
+/// One warp: its 32 positions of the page, the first of which is `begin`, against a tile of query vectors.
+/// Leaves the block's state and weighted values in `shared`.
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V, class Block>
+__device__ __forceinline__ void attend_block(Block& kv, std::int32_t begin, float scale,
+                                             const lane_queries& mine, page_shared<W>& shared) {
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t g = threadIdx.x % 32 / 4;
   const std::uint32_t t = threadIdx.x % 4;
-  const std::uint32_t block = warp * block_positions;
-  const std::int32_t begin = first_position + static_cast<std::int32_t>(block);
   if (!__any_sync(0xFFFFFFFFU, sees_block(mine, begin))) {
     see_nothing(shared);
     return;
   }
-
-  // Narrow heads have registers for keys and values together: no second wait for memory.
-  constexpr std::uint32_t rows = W / 16;
-  constexpr std::uint32_t at_once = rows <= 4 ? rows : rows / 2;
-  constexpr bool early = rows <= 4;
-  kv_fragment some_values[at_once];
-  const auto load_values = [&](std::uint32_t first) {
-#pragma unroll
-    for (std::uint32_t d = 0; d < at_once; ++d)
-      some_values[d] = value_fragment<V, W>(values, 16 * (first + d), block);
-  };
-  if constexpr (early) load_values(0);
-
+  kv.before_scores();
   float scores[2][4] = {};
 #pragma unroll
   for (std::uint32_t j = 0; j < W / 32; ++j) {
     const uint4 q = mine.q != nullptr ? *reinterpret_cast<const uint4*>(mine.q + 32 * j + 8 * t) : uint4{};
 #pragma unroll
-    for (std::uint32_t r = 0; r < 2; ++r) {
-      multiply_fragment<K>(scores[r], key_fragment<K, W>(keys, block + 16 * r, j), q);
-    }
+    for (std::uint32_t r = 0; r < 2; ++r) multiply_fragment<K>(scores[r], kv.key(r, j), q);
   }
-
-  if constexpr (!early) load_values(0);
+  kv.after_scores();
   const block_states states = block_softmax(scores, begin, scale, mine, shared.probabilities[warp]);
   if (g == 0) {
     shared.state[warp][2 * t] = states.column[0];
@@ -195,32 +222,45 @@ __device__ void attend_block(const void* keys, const void* values, std::int32_t 
   __syncwarp();
 
   const uint4 p = *reinterpret_cast<const uint4*>(&shared.probabilities[warp][g][8 * t]);
+  kv.before_values();
 #pragma unroll
-  for (std::uint32_t first = 0; first < rows; first += at_once) {
-    if (first > 0) load_values(first);
+  for (std::uint32_t d = 0; d < W / 16; ++d) {
+    float weighted[4] = {};
+    multiply_fragment<V>(weighted, kv.value(d), p);
 #pragma unroll
-    for (std::uint32_t d = 0; d < at_once; ++d) {
-      float weighted[4] = {};
-      multiply_fragment<V>(weighted, some_values[d], p);
-#pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i)
-        shared.values[warp][2 * t + (i & 1U)][16 * (first + d) + g + 8 * (i / 2)] = weighted[i];
-    }
+    for (std::uint32_t i = 0; i < 4; ++i)
+      shared.values[warp][2 * t + (i & 1U)][16 * d + g + 8 * (i / 2)] = weighted[i];
   }
 }
 
-/// Folds the eight blocks of a page: factors by one thread a column, then `page_value` anywhere.
-/// Begins and ends with the row threads synchronized.
+/// Folds the eight blocks of a page left to right: factors by a thread a block and column, then `page_value`
+/// anywhere. The maxima before every block are known at once; only the sums go from block to block. Begins
+/// and ends with the row threads synchronized.
 template <std::uint32_t W>
 __device__ void fold_page(page_shared<W>& shared) {
+  constexpr std::uint32_t blocks = 8;
   sync_row_threads();
-  if (threadIdx.x < tile_columns) {
-    softmax_state state{-INFINITY, 0.0F};
+  if (threadIdx.x < tile_columns * blocks) {
+    const std::uint32_t column = threadIdx.x / blocks;
+    const std::uint32_t block = threadIdx.x % blocks;
+    const softmax_state mine = shared.state[block][column];
+    float top = mine.maximum;
 #pragma unroll
-    for (std::uint32_t w = 0; w < 8; ++w) {
-      shared.factors[w][threadIdx.x] = fold_state(state, shared.state[w][threadIdx.x]);
+    for (std::uint32_t offset = 1; offset < blocks; offset *= 2) {
+      const float below = __shfl_up_sync(0xFFFFFFFFU, top, offset, blocks);
+      if (block >= offset) top = fmaxf(top, below);
     }
-    shared.page[threadIdx.x] = state;
+    const float before = __shfl_up_sync(0xFFFFFFFFU, top, 1, blocks);
+    const fold_factors factors = factors_of(block == 0 ? -INFINITY : before, mine.maximum);
+    shared.factors[block][column] = factors;
+    float sum = 0.0F;
+#pragma unroll
+    for (std::uint32_t b = 0; b < blocks; ++b) {
+      const fold_factors f{__shfl_sync(0xFFFFFFFFU, factors.keep, b, blocks),
+                           __shfl_sync(0xFFFFFFFFU, factors.take, b, blocks)};
+      sum = fold_value(sum, __shfl_sync(0xFFFFFFFFU, mine.sum, b, blocks), f);
+    }
+    if (block == blocks - 1) shared.page[column] = {top, sum};
   }
   sync_row_threads();
 }

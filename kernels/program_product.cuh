@@ -10,10 +10,11 @@ namespace {
 
 /// This worker's chunks of the phase, their sums of each of `columns` kept. `x` is the lane's. The format is
 /// chosen for a run of chunks.
-__device__ __forceinline__ void multiply_chunks(const decode_program& program, walk& w, const __half* x,
-                                                std::uint32_t columns, float* sums) {
+__device__ __forceinline__ void multiply_chunks(const decode_program& program, walk& w, std::uint32_t thread,
+                                                const __half* x, std::uint32_t columns, float* sums) {
   stream_state& stream = header().stream;
-  const std::uint32_t worker = threadIdx.x / 32;
+  const std::uint32_t worker = thread / 32;
+  const std::uint32_t lane = thread % 32;
   const std::byte* const ring = ring_memory(program) + worker * ring_bytes(program);
   const std::uint32_t chunks = slot_of(w.phase).share.chunks;
 #pragma unroll 1
@@ -24,9 +25,9 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
 #pragma unroll 1
       for (;;) {
         float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
-        multiply_chunk_ahead<f>(ring + c.at, c.groups, x + c.x, acc);
+        multiply_chunk_ahead<f>(ring + c.at, c.groups, x + c.x, lane, acc);
         w.reader.done(stream, worker);
-        keep_sums(sums + c.sums * columns, columns, acc);
+        keep_sums(sums + c.sums * columns, columns, lane, acc);
         if (w.reader.next >= chunks) break;
         c = w.reader.wait(stream, worker);
         if (c.format != f) break;
@@ -81,6 +82,7 @@ __device__ __forceinline__ void fetch_terms_of(std::uint32_t phase, std::uint32_
 template <std::uint32_t Most, bool Stamps, class Prefetch>
 __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
                                          Prefetch prefetch_attention) {
+  const std::uint32_t thread = thread_here();
   const phase_slot& slot = slot_of(w.phase);
   const packed_matmul_args& a = slot.phase.matmul;
   const std::uint32_t cols = a.w[0].cols;
@@ -110,8 +112,9 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
   sync_workers();
   stamp<Stamps>(program, w.phase, 1);
   fetch_next_rows(program, slot.phase);
-  const std::uint32_t column = Most == 1 ? 0 : min(threadIdx.x % 32 / 4, columns - 1);
-  multiply_chunks(program, w, x + column * x_stride + 16 * (threadIdx.x % 4), columns, sums);
+  const std::uint32_t lane = thread % 32;
+  const std::uint32_t column = Most == 1 ? 0 : min(lane / 4, columns - 1);
+  multiply_chunks(program, w, thread, x + column * x_stride + 16 * (lane % 4), columns, sums);
   copied_floats();
   sync_workers();
   stamp<Stamps>(program, w.phase, 2);

@@ -195,8 +195,10 @@ BOOST_DATA_TEST_CASE(wide_models_have_the_same_bits, data::make(wide_shape_names
   compare_one_kernel_with_many(name, 40);
 }
 
-BOOST_AUTO_TEST_CASE(several_pages_of_one_worker_have_the_same_bits) {
-  compare_one_kernel_with_many("many-heads", 700);
+const std::vector<std::string> many_heads_names{"many-heads", "many-wide-heads", "grouped-heads"};
+
+BOOST_DATA_TEST_CASE(several_pages_of_one_worker_have_the_same_bits, data::make(many_heads_names), name) {
+  compare_one_kernel_with_many(name, 700);
 }
 
 // The second launch begins where the first has left its counters.

@@ -63,6 +63,12 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["many-heads"] = all["phi3"];
   all["many-heads"].heads = all["many-heads"].kv_heads = 64;
   all["many-heads"].head_dim = 32;
+  all["many-wide-heads"] = all["many-heads"];
+  all["many-wide-heads"].head_dim = 96;
+  // More queries of a key than warps that prepare them.
+  all["grouped-heads"] = all["phi3"];
+  all["grouped-heads"].heads = 8;
+  all["grouped-heads"].kv_heads = 1;
   return all;
 }
 

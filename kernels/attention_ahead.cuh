@@ -1,0 +1,116 @@
+// Keys of a block of positions in registers before the token's query is there: what is in the cache already
+// does not depend on the product before. The token's own key and value, which the block has in shared memory,
+// take their places last. f16 caches only.
+#pragma once
+
+#include "kernels/paged_attention.cuh"
+
+namespace orcd::kernels {
+
+/// The key and the value of a token as the cache has them.
+template <std::uint32_t W>
+struct token_halfs {
+  alignas(16) __half key[W];
+  alignas(16) __half value[W];
+};
+
+/// One lane's part of the keys of a block of 32 positions.
+template <std::uint32_t W>
+struct keys_asked {
+  kv_fragment keys[2][W / 32] = {};  ///< of positions 16 r + {0..15}, dimensions 32 j + {0..31}
+  const void* values = nullptr;      ///< of the page
+
+  /// `block` is the block's first position in the page.
+  __device__ __forceinline__ void ask(const page_place& place, std::uint32_t block) {
+    values = place.values;
+#pragma unroll
+    for (std::uint32_t r = 0; r < 2; ++r) {
+#pragma unroll
+      for (std::uint32_t j = 0; j < W / 32; ++j)
+        keys[r][j] = key_fragment<engine::kv_type::f16, W>(place.keys, block + 16 * r, j);
+    }
+  }
+};
+
+/// A block whose keys have been asked for, for attend_block(). Position `at` of it is the token's if it is
+/// below 32.
+template <std::uint32_t W>
+class block_asked {
+ public:
+  __device__ __forceinline__ block_asked(const keys_asked<W>& asked, std::uint32_t block,
+                                         const token_halfs<W>& token, std::uint32_t at)
+      : asked_(asked), token_(token), block_(block), at_(at) {
+    if (at < block_positions) take_key();
+  }
+
+  __device__ __forceinline__ void before_scores() {}
+  [[nodiscard]] __device__ __forceinline__ const kv_fragment& key(std::uint32_t r, std::uint32_t j) const {
+    return asked_.keys[r][j];
+  }
+  /// The keys' registers are free now.
+  __device__ __forceinline__ void after_scores() {
+#pragma unroll
+    for (std::uint32_t d = 0; d < rows; ++d)
+      values_[d] = value_fragment<engine::kv_type::f16, W>(asked_.values, 16 * d, block_);
+  }
+  __device__ __forceinline__ void before_values() {
+    if (at_ < block_positions) take_value();
+  }
+  [[nodiscard]] __device__ __forceinline__ const kv_fragment& value(std::uint32_t d) const {
+    return values_[d];
+  }
+
+ private:
+  static constexpr std::uint32_t rows = W / 16;
+
+  /// The lane has rows g and g + 8 of 16 positions, dimensions 8 t .. 8 t + 7 of 32.
+  __device__ __forceinline__ void take_key() {
+    const std::uint32_t g = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (std::uint32_t r = 0; r < 2; ++r) {
+#pragma unroll
+      for (std::uint32_t j = 0; j < W / 32; ++j) {
+        const uint4 v = *reinterpret_cast<const uint4*>(token_.key + 32 * j + 8 * (threadIdx.x % 4));
+        replace_row<0>(asked_.keys[r][j], v, at_ == 16 * r + g);
+        replace_row<1>(asked_.keys[r][j], v, at_ == 16 * r + g + 8);
+      }
+    }
+  }
+  /// No branch: what is chosen by one would not stay in registers.
+  template <std::uint32_t Upper>
+  static __device__ __forceinline__ void replace_row(kv_fragment& k, const uint4& v, bool really) {
+    k.first[Upper] = really ? v.x : k.first[Upper];
+    k.first[2 + Upper] = really ? v.y : k.first[2 + Upper];
+    k.second[Upper] = really ? v.z : k.second[Upper];
+    k.second[2 + Upper] = really ? v.w : k.second[2 + Upper];
+  }
+  /// The lane has positions 8 t .. 8 t + 7, four pairs, of dimensions g and g + 8 of 16.
+  __device__ __forceinline__ void take_value() {
+    const __half* const own = token_.value + threadIdx.x % 32 / 4;
+    const std::uint32_t half = at_ % 2 == 0 ? 0x3254 : 0x5410;
+    std::uint32_t which[4];
+#pragma unroll
+    for (std::uint32_t pair = 0; pair < 4; ++pair)
+      which[pair] = at_ / 2 == 4 * (threadIdx.x % 4) + pair ? half : 0x3210;
+#pragma unroll
+    for (std::uint32_t d = 0; d < rows; ++d) {
+#pragma unroll
+      for (std::uint32_t upper = 0; upper < 2; ++upper) {
+        const std::uint32_t its = __half_as_ushort(own[16 * d + 8 * upper]);
+        kv_fragment& v = values_[d];
+        v.first[upper] = __byte_perm(v.first[upper], its, which[0]);
+        v.first[2 + upper] = __byte_perm(v.first[2 + upper], its, which[1]);
+        v.second[upper] = __byte_perm(v.second[upper], its, which[2]);
+        v.second[2 + upper] = __byte_perm(v.second[2 + upper], its, which[3]);
+      }
+    }
+  }
+
+  keys_asked<W> asked_;
+  kv_fragment values_[rows];
+  const token_halfs<W>& token_;
+  std::uint32_t block_;
+  std::uint32_t at_;
+};
+
+}  // namespace orcd::kernels

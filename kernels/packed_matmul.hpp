@@ -97,11 +97,12 @@ struct tiled_matmul_args {
 /// Whether rows of so many columns, and their sums, fit into a block's memory.
 [[nodiscard]] bool dealt_matvec_takes(const packed_matmul_args& args, std::uint32_t columns);
 /// Whether it is the fastest of the three for one product (measured on an H200): not of an output head, and
-/// with more columns than the latency kernel's best only of a pair.
+/// not of so many columns that every block reads more of them than of weights, unless of a pair.
 [[nodiscard]] inline bool dealt_matvec_best(const packed_matmul_args& args, std::uint32_t columns) {
   constexpr std::uint32_t many_rows = 32'000;
-  return args.w[0].rows < many_rows && (columns <= matvec_columns_best || is_paired(args) || args.w[0].cols < 6000) &&
-         dealt_matvec_takes(args, columns);
+  constexpr std::uint32_t many_cols = 6 * 1024;
+  const bool few_values = columns <= matvec_columns_best || args.w[0].cols < many_cols || is_paired(args);
+  return few_values && args.w[0].rows < many_rows && dealt_matvec_takes(args, columns);
 }
 
 }  // namespace orcd::kernels

@@ -180,14 +180,15 @@ BOOST_AUTO_TEST_CASE(each_column_s_experts_have_blocks_of_their_own) {
 }
 
 BOOST_AUTO_TEST_CASE(columns_are_as_many_as_one_kernel_is_faster_for) {
-  BOOST_TEST(columns_best(896, 0) == kernels::program_columns_max);
+  BOOST_TEST(columns_best(896, 0) == 3U);
+  BOOST_TEST(columns_best(2048, 0) == kernels::program_columns_max);
   BOOST_TEST(columns_best(3072, 0) == 4U);
   BOOST_TEST(columns_best(2880, 4) == 3U);
   BOOST_TEST(columns_best(2880, 13) == 1U);
   BOOST_TEST(columns_best(16'384, 0) == 1U);
 }
 
-// The sums of eight columns of a head's part would fill shared memory, but it comes after the kernel.
+// The sums of several columns of a head's part would fill shared memory, but it comes after the kernel.
 BOOST_AUTO_TEST_CASE(an_output_head_is_of_one_column) {
   decode_program_plan plan(132, kernels::program_columns_max);
   plan.add_begin(output_product(896), nullptr);
@@ -195,7 +196,7 @@ BOOST_AUTO_TEST_CASE(an_output_head_is_of_one_column) {
   float logits[1] = {};
   head.out = logits;
   BOOST_TEST_REQUIRE(plan.add_head(head, nullptr));
-  BOOST_TEST(plan.fits(kernels::program_columns_max));
+  BOOST_TEST(plan.fits(columns_best(896, 0)));
 }
 
 // Three layers of phases that deal the same: one row each, and every slot knows the row that comes next.
@@ -217,7 +218,7 @@ BOOST_AUTO_TEST_CASE(phases_that_deal_alike_have_one_row) {
   }
 }
 
-// Rows of 8,192 values: eight columns of them, their sums and two chunks a warp have no room.
+// Rows of so many values: several columns of them, their sums and two chunks a warp have no room.
 BOOST_AUTO_TEST_CASE(so_many_columns_fit_as_shared_memory_holds) {
   const auto columns_of = [](std::uint32_t cols, std::uint32_t rows) {
     decode_program_plan plan(132, kernels::program_columns_max);
@@ -233,7 +234,7 @@ BOOST_AUTO_TEST_CASE(so_many_columns_fit_as_shared_memory_holds) {
     }
     return columns;
   };
-  BOOST_TEST(columns_of(4864, 896) == 8U);
+  BOOST_TEST(columns_of(4864, 896) == 3U);   // more would be slower
   BOOST_TEST(columns_of(8192, 3072) == 4U);  // norms of so many at once
   BOOST_TEST(columns_of(3072, 5120) == 2U);
   BOOST_TEST(columns_of(3072, 8192) == 1U);

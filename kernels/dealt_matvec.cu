@@ -319,7 +319,8 @@ int launch_dealt_matvec(const tiled_matmul_args& args, CUstream_st* stream) {
   const packed_matmul_args& a = args.matmul;
   const bool grouped = args.tiles != nullptr;
   dealt_plan plan;
-  if (a.x == nullptr || a.x_divisor == 0 || (is_paired(a) ? a.act == nullptr : a.out == nullptr) ||
+  if (a.x == nullptr || a.norm_x != nullptr || a.x_stride % 8 != 0 || a.x_stride < padded_cols(a.w[0].cols) ||
+      a.x_divisor == 0 || (is_paired(a) ? a.act == nullptr : a.out == nullptr) ||
       (grouped && (args.tile_count == nullptr || args.order == nullptr)) ||
       !make_plan(a, grouped ? args.tile_columns : a.columns, plan))
     return cudaErrorInvalidValue;

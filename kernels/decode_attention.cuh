@@ -45,7 +45,7 @@ struct page_range {
         last(static_cast<std::uint32_t>(position) / page_positions) {}
 };
 
-/// Of a block that prepares heads with so many warps.
+/// Of a block with so many warps that prepare heads or read pages.
 template <std::uint32_t W, std::uint32_t Warps>
 struct decode_shared {
   page_shared<W> page;
@@ -82,9 +82,9 @@ struct attention_memory {
   }
 };
 
-/// Warps from Memory::first_preparer on, the last first, one a head: the queries into shared memory, and the
-/// token's key and value there and into the cache when this block reads them. All that take part are
-/// synchronized when shared memory has them, and the cache too unless the block asks ahead.
+/// Warps from Memory::first_preparer on, the last first if the block asks ahead, one a head: the queries into
+/// shared memory, and the token's key and value there and into the cache when this block reads them. All that
+/// take part are synchronized when shared memory has them, and the cache too unless the block asks ahead.
 template <std::uint32_t W, class Memory>
 __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile, const step_column& step,
                               bool stores, const Memory& memory, decode_shared<W, Memory::warps>& shared) {
@@ -93,7 +93,8 @@ __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile,
   const std::int32_t id = page_id(a.cache, step);
   float* head = shared.heads[warp];
   std::uint32_t own = 0;  // the index of the key or value that is this warp's last head
-  for (std::uint32_t i = Memory::warps - 1 - warp; i < tile.heads + (stores ? 2 : 0); i += preparers) {
+  for (std::uint32_t i = Memory::asks_ahead ? Memory::warps - 1 - warp : warp;
+       i < tile.heads + (stores ? 2 : 0); i += preparers) {
     const bool is_q = i < tile.heads;
     const std::uint32_t index =
         is_q ? tile.first_head + i : a.heads + (i - tile.heads) * a.kv_heads + tile.kv_head;

@@ -93,7 +93,7 @@ __device__ __forceinline__ void attend(const decode_program& program, const walk
   const auto tile = [](const attention_share& s) {
     return decode_tile{Most == 1 ? 0U : s.column, s.kv_head, s.first_head, s.heads};
   };
-  // Of one column, not by those who wait for heads first; its first page has been asked for.
+  // Of one column, not by those who read pages or wait for heads first; its first page has been asked for.
   constexpr std::uint32_t from = Most == 1 ? row_threads : 0;
   const auto prefetch = [&](const attention_share& s) {
     const decode_tile its = tile(s);

@@ -195,10 +195,18 @@ BOOST_DATA_TEST_CASE(wide_models_have_the_same_bits, data::make(wide_shape_names
   compare_one_kernel_with_many(name, 40);
 }
 
-const std::vector<std::string> many_heads_names{"many-heads", "many-wide-heads", "grouped-heads"};
+const std::vector<std::string> many_heads_names{"many-heads", "many-wide-heads"};
 
 BOOST_DATA_TEST_CASE(several_pages_of_one_worker_have_the_same_bits, data::make(many_heads_names), name) {
   compare_one_kernel_with_many(name, 700);
+}
+
+const std::vector<std::string> heads_of_96_names{"grouped-heads", "two-tiles", "padded-heads",
+                                                 "windowed-heads"};
+
+BOOST_DATA_TEST_CASE(heads_whose_keys_are_asked_for_have_the_same_bits, data::make(heads_of_96_names), name) {
+  BOOST_TEST(planned_forward(generated_model(name).path(), {1, generated_context, 512, {}}).phases() > 0U);
+  compare_one_kernel_with_many(name, 600);
 }
 
 // The second launch begins where the first has left its counters.

@@ -65,10 +65,17 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["many-heads"].head_dim = 32;
   all["many-wide-heads"] = all["many-heads"];
   all["many-wide-heads"].head_dim = 96;
-  // More queries of a key than warps that prepare them.
+  // Heads of 96, or padded to that: more queries of a key than warps that prepare them, more than a block
+  // takes, and a window.
   all["grouped-heads"] = all["phi3"];
   all["grouped-heads"].heads = 8;
   all["grouped-heads"].kv_heads = 1;
+  all["two-tiles"] = all["grouped-heads"];
+  all["two-tiles"].heads = 16;
+  all["padded-heads"] = all["phi3"];
+  all["padded-heads"].head_dim = 80;
+  all["windowed-heads"] = all["gpt-oss"];
+  all["windowed-heads"].head_dim = 96;
   return all;
 }
 

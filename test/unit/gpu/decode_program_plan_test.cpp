@@ -187,15 +187,16 @@ BOOST_AUTO_TEST_CASE(columns_are_as_many_as_one_kernel_is_faster_for) {
   BOOST_TEST(columns_best(16'384, 0) == 1U);
 }
 
-// The sums of several columns of a head's part would fill shared memory, but it comes after the kernel.
+// Of several columns it comes after the kernel.
 BOOST_AUTO_TEST_CASE(an_output_head_is_of_one_column) {
   decode_program_plan plan(132, kernels::program_columns_max);
   plan.add_begin(output_product(896), nullptr);
+  const std::uint32_t before = plan.work_bytes(2);
   packed_matmul_args head = product({matrix(151'936, 896, packed_format::q8_0)});
   float logits[1] = {};
   head.out = logits;
   BOOST_TEST_REQUIRE(plan.add_head(head, nullptr));
-  BOOST_TEST(plan.fits(columns_best(896, 0)));
+  BOOST_TEST(plan.work_bytes(2) == before);
 }
 
 // Three layers of phases that deal the same: one row each, and every slot knows the row that comes next.
@@ -217,7 +218,7 @@ BOOST_AUTO_TEST_CASE(phases_that_deal_alike_have_one_row) {
   }
 }
 
-// Rows of so many values: several columns of them, their sums and two chunks a warp have no room.
+// So many as one kernel is faster for, or fewer where their rows, sums and a chunk a warp have no room.
 BOOST_AUTO_TEST_CASE(so_many_columns_fit_as_shared_memory_holds) {
   const auto columns_of = [](std::uint32_t cols, std::uint32_t rows) {
     decode_program_plan plan(132, kernels::program_columns_max);
@@ -233,10 +234,9 @@ BOOST_AUTO_TEST_CASE(so_many_columns_fit_as_shared_memory_holds) {
     }
     return columns;
   };
-  BOOST_TEST(columns_of(4864, 896) == 3U);   // more would be slower
-  BOOST_TEST(columns_of(8192, 3072) == 4U);  // norms of so many at once
-  BOOST_TEST(columns_of(3072, 5120) == 2U);
-  BOOST_TEST(columns_of(3072, 8192) == 1U);
+  BOOST_TEST((columns_of(4864, 896) == 3U && columns_of(8192, 3072) == 4U));
+  BOOST_TEST(columns_of(24'576, 2048) == 3U);  // no room for a fourth
+  BOOST_TEST((columns_of(3072, 5120) == 2U && columns_of(3072, 8192) == 1U));
 }
 
 BOOST_AUTO_TEST_CASE(layers_of_equal_shapes_need_no_more_rows) {

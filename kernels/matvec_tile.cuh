@@ -4,7 +4,6 @@
 
 #include "kernels/bulk_copy.cuh"
 #include "kernels/device_math.cuh"
-#include "kernels/norm_row.cuh"
 #include "kernels/packed_dispatch.cuh"
 #include "kernels/packed_matmul.hpp"
 #include "kernels/packed_tile.cuh"
@@ -89,22 +88,6 @@ __device__ __forceinline__ void multiply_chunk_ahead(const std::byte* bytes, std
     first.template load_group<from_shared>(bytes, u, lane);
     multiply_group(first, 0, u, x, lane, acc);
   }
-}
-
-/// Brings a row of activations, or the norm of one of the residual stream, into shared memory as f16; by a
-/// block of `Threads` threads. Not synchronized at the end.
-template <std::uint32_t Threads>
-__device__ __forceinline__ void stage_input(const packed_matmul_args& a, const norm_weights& weights,
-                                            std::uint32_t row, __half* x, float* scratch) {
-  const std::uint32_t cols = a.w[0].cols;
-  const std::uint32_t padded = padded_cols(a.w[0].cols);
-  if (a.norm_x != nullptr) {
-    norm_row(a.norm_x + static_cast<std::uint64_t>(row) * cols, cols, padded, weights, a.norm_eps, scratch,
-             [&](std::uint32_t i, float value) { x[i] = to_half(value); });
-    return;
-  }
-  const auto* from = reinterpret_cast<const uint4*>(a.x + static_cast<std::uint64_t>(row) * a.x_stride);
-  for (std::uint32_t i = threadIdx.x; i < padded / 8; i += Threads) reinterpret_cast<uint4*>(x)[i] = from[i];
 }
 
 __device__ __forceinline__ bool is_padding(const packed_matmul_args& a, const result_place& r) {

@@ -6,6 +6,7 @@
 #include "kernels/launch.cuh"
 #include "kernels/matvec_chunks.cuh"
 #include "kernels/matvec_tile.cuh"
+#include "kernels/norm_row.cuh"
 
 namespace orcd::kernels {
 namespace {
@@ -139,6 +140,22 @@ __device__ __forceinline__ void prefetch_next(const next_weights& next, std::uin
   prefetch_l2(next.data + from, min(left, static_cast<std::uint64_t>(prefetch_piece)));
 }
 
+/// All threads: a row of activations, or the norm of one of the residual stream, into shared memory as f16.
+/// Not synchronized at the end.
+__device__ __forceinline__ void stage_input(const packed_matmul_args& a, const norm_weights& weights,
+                                            std::uint32_t row, __half* x, float* scratch) {
+  const std::uint32_t cols = a.w[0].cols;
+  const std::uint32_t padded = padded_cols(a.w[0].cols);
+  if (a.norm_x != nullptr) {
+    norm_row(a.norm_x + static_cast<std::uint64_t>(row) * cols, cols, padded, weights, a.norm_eps, scratch,
+             [&](std::uint32_t i, float value) { x[i] = to_half(value); });
+    return;
+  }
+  const auto* from = reinterpret_cast<const uint4*>(a.x + static_cast<std::uint64_t>(row) * a.x_stride);
+  for (std::uint32_t i = threadIdx.x; i < padded / 8; i += matvec_threads)
+    reinterpret_cast<uint4*>(x)[i] = from[i];
+}
+
 /// grid.x: one wave of blocks; grid.y: 1, or one column each with experts.
 __global__ void __launch_bounds__(matvec_threads, 1)
     matvec_kernel(const __grid_constant__ packed_matmul_args a, const __grid_constant__ matvec_plan plan) {
@@ -174,7 +191,7 @@ __global__ void __launch_bounds__(matvec_threads, 1)
       fetch_old(a, result_at(a, plan, work, result), shared.terms[result]);
     for (std::uint32_t c = 0; c < work.columns; ++c) {
       const std::uint32_t row = (work.first_column + c) / a.x_divisor;
-      stage_input<matvec_threads>(a, weights, row, x + c * plan.x_stride, shared.scratch);
+      stage_input(a, weights, row, x + c * plan.x_stride, shared.scratch);
     }
     __syncthreads();
   }

@@ -69,8 +69,10 @@ void cuda_forward::write_program() {
   program.blocks = blocks;
   program.steps = steps();
   program.width = plan.width();
+  program.logits = logits.out;
   program.padded_head_width = plan.padded_head_width();
   program.experts = plan.experts();
+  program.needs = plan.needs();
   program.state = at<kernels::program_state>(layout_.program_state);
   program.words = at<std::uint64_t>(layout_.flagged.residual);
   program.word_count = (layout_.flagged.end - layout_.flagged.residual) / sizeof(std::uint64_t);
@@ -81,6 +83,7 @@ void cuda_forward::write_program() {
     program.attention_at = columns == 1 ? plan.attention_at() : 0;
     program.kept_bytes = plan.kept_bytes(columns);
     program.count = static_cast<std::uint32_t>(columns == 1 ? phases.size() : body);
+    program.key = keys(columns);
     programs_.push_back(program);
   }
 }

@@ -74,6 +74,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
                    sizeof(float));
   logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
+  key = plan.reserve(sizeof(unsigned long long));
   const std::uint64_t phases = extents.one_kernel ? phases_max(spec) : 0;
   const std::uint32_t together = program_columns(spec, extents);
   const std::uint64_t rows = extents.one_kernel ? share_rows_max(spec, together) : 0;
@@ -159,7 +160,9 @@ void cuda_forward::decode(std::uint32_t columns) {
   ORCD_ENSURE(columns > 0 && columns <= extents_.slots);
   if (columns <= programs_.size()) {
     embed(columns);
-    ORCD_CUDA(kernels::launch_decode_program(programs_[columns - 1], stream_));
+    kernels::decode_program& program = programs_[columns - 1];
+    program.banned = banned();
+    ORCD_CUDA(kernels::launch_decode_program(program, stream_));
     if (columns == 1 && program_has_head_) return;
   } else {
     run(columns, false);

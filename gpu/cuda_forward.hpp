@@ -55,7 +55,7 @@ struct work_layout {
   std::uint64_t steps, sample_rows, page_table, inv_freq;
   std::uint64_t residual, normed, qkv, q, attended, hidden, activated, parts, arrivals;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
-  std::uint64_t partial, logits, banned;
+  std::uint64_t partial, logits, banned, key;
   std::uint64_t program, program_state, program_stamps;
   /// What the blocks of the program hand to each other.
   struct {
@@ -102,6 +102,11 @@ class cuda_forward {
   /// Bit per id that is never sampled; null when there is none.
   [[nodiscard]] const std::uint32_t* banned() const noexcept {
     return bans_ ? at<std::uint32_t>(layout_.banned) : nullptr;
+  }
+  /// Of the likeliest token of a decode step of so many columns (kernels::sample_args::keys); null where the
+  /// step does not find it. Whoever reads it zeroes it.
+  [[nodiscard]] unsigned long long* keys(std::uint32_t columns) const noexcept {
+    return columns == 1 && program_has_head_ ? at<unsigned long long>(layout_.key) : nullptr;
   }
 
  private:

@@ -45,8 +45,8 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
   if (options_.graphs) capture_graphs();
 }
 
-/// One graph for each number of columns. The first run of every kernel happens before its capture, so
-/// that nothing is loaded or configured while a stream is captured.
+/// One graph for each number of columns whose step is many kernels. The first run of every kernel happens
+/// before its capture, so that nothing is loaded or configured while a stream is captured.
 void cuda_steps::capture_graphs() {
   const std::uint32_t most = std::min(extents_.slots, graph_columns_max);
   for (std::uint32_t columns = 1; columns <= most; ++columns) {
@@ -55,6 +55,7 @@ void cuda_steps::capture_graphs() {
     sampler_.begin_decode(decodes_, 0);
     run_decode(columns);
     ORCD_CUDA(cudaStreamSynchronize(stream_));
+    if (columns <= forward_.programs().size()) continue;
     cudaGraph_t captured = nullptr;
     ORCD_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
     run_decode(columns);
@@ -71,7 +72,7 @@ void cuda_steps::capture_graphs() {
 
 void cuda_steps::run_decode(std::uint32_t columns) {
   forward_.decode(columns);
-  sampler_.sample(columns);
+  sampler_.sample(columns, forward_.keys(columns));
 }
 
 void cuda_steps::launch(std::span<const engine::sequence_step> sequences,
@@ -151,8 +152,9 @@ void cuda_steps::enqueue_pooled(const engine::sequence_step& part, std::uint32_t
 void cuda_steps::enqueue_decodes() {
   const auto columns = static_cast<std::uint32_t>(decodes_.size());
   sampler_.begin_decode(decodes_, ticket_of(launches_));
-  if (columns <= graphs_.size()) {
-    ORCD_CUDA(cudaGraphLaunch(graphs_[columns - 1].get(), stream_));
+  const std::size_t few = forward_.programs().size();
+  if (columns > few && columns <= few + graphs_.size()) {
+    ORCD_CUDA(cudaGraphLaunch(graphs_[columns - few - 1].get(), stream_));
   } else {
     run_decode(columns);
   }

@@ -20,7 +20,7 @@ namespace orcd::gpu {
 
 struct cuda_steps_options {
   bool pinned = true;        ///< results through pinned memory
-  bool graphs = true;        ///< replay decode steps of few columns
+  bool graphs = true;        ///< replay decode steps of few columns that are many kernels
   bool keep_logits = false;  ///< copy sampled rows to the host, which waits for every step; tests
 };
 
@@ -75,7 +75,7 @@ class cuda_steps {
   std::uint32_t depth_;
   cuda_sampler sampler_;
   cuda_result_ring ring_;
-  std::vector<graph_exec> graphs_;                           ///< [columns - 1]
+  std::vector<graph_exec> graphs_;  ///< of the first number of columns that is many kernels, and so on
   std::vector<std::vector<engine::slot_id>> sampled_slots_;  ///< of each entry of the ring
   std::vector<decode_part> decodes_;                         ///< of the step being launched
   std::vector<std::uint32_t> filled_;                        ///< positions written, by slot

@@ -6,7 +6,7 @@
 //
 // What all wait for is the block that comes last. So its workers share a hand-over of a step of one column:
 // while some fold and store a product's outputs, others ask for the input of the next phase, others fetch
-// what its outputs need, and the loader fetches later phases.
+// what its outputs need and unpack their first weights, and the loader fetches later phases.
 //
 // The residual stream: a value belongs to the block whose rows of the output product it is in; that block
 // keeps it in shared memory and hands every new state of it to all. Determinism class: run-to-run,
@@ -125,6 +125,16 @@ struct alignas(16) block_share {
   [[nodiscard]] bool operator==(const block_share&) const = default;
 };
 
+/// What a program needs a kernel to have code for.
+struct program_needs {
+  std::uint32_t formats = 0;  ///< of weights: format_bit()
+  bool experts = false;
+
+  [[nodiscard]] constexpr bool within(const program_needs& others) const {
+    return (formats & ~others.formats) == 0 && (others.experts || !experts);
+  }
+};
+
 /// Shared memory, in this order: program_header_bytes, work_bytes for what a phase needs beside its weights,
 /// kept_bytes for what stays, and the streams of the warps.
 inline constexpr std::uint32_t program_blocks_max = 160;
@@ -214,6 +224,7 @@ struct decode_program {
   std::uint32_t width = 0;  ///< of the residual stream
   std::uint32_t padded_head_width = 0;
   std::uint32_t experts = 0;  ///< of a router
+  program_needs needs;
   std::uint32_t work_bytes = 0;
   std::uint32_t attention_at = 0;  ///< of one column: where in the working memory attention begins
   std::uint32_t kept_bytes = 0;    ///< kept_bytes()
@@ -221,6 +232,10 @@ struct decode_program {
   std::uint64_t* words = nullptr;  ///< device; all flagged words, zero at first
   std::uint64_t word_count = 0;
   std::uint64_t* stamps = nullptr;  ///< device, [blocks][count][phase_stamps], or null: not taken
+  // Of a program with an output head, whose only column's key is found with its logits:
+  const float* logits = nullptr;          ///< device, [vocab]
+  const std::uint32_t* banned = nullptr;  ///< device, as sample_args::banned
+  unsigned long long* key = nullptr;      ///< device, as sample_args::keys; or null
 };
 
 /// Blocks that a program runs on, at most; 0 when the device cannot hold a grid at a barrier.

@@ -21,6 +21,14 @@ __device__ __forceinline__ float warp_sum(float v) {
   for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, offset);
   return v;
 }
+__device__ inline std::uint64_t warp_min(std::uint64_t v) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const std::uint64_t other = __shfl_xor_sync(0xFFFFFFFFU, v, offset);
+    v = other < v ? other : v;
+  }
+  return v;
+}
 /// Sum of the sums of the warps of row_threads threads, left to right.
 __device__ __forceinline__ float sum_of_warps(const float* sums) {
   float sum = 0.0F;

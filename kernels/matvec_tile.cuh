@@ -30,6 +30,50 @@ __device__ __forceinline__ std::uint32_t members_of(const packed_matmul_args& a)
   return is_paired(a) ? 2 : 1;
 }
 
+/// Operand A of one chunk of a row tile, of the mma steps of its first `groups` groups.
+template <packed_format F>
+struct unpacked_chunk {
+  std::uint32_t a[groups_per_chunk][4][4];
+
+  __device__ __forceinline__ void unpack(const std::byte* bytes, std::uint32_t groups, std::uint32_t lane) {
+    if constexpr (is_k_format(F)) {
+      tile_stage<F, groups_per_chunk> unit;
+      unit.template load<from_shared>(bytes, 0, groups_per_chunk, lane);
+#pragma unroll
+      for (std::uint32_t u = 0; u < groups_per_chunk; ++u) take(unit, u, u, lane);
+    } else {
+#pragma unroll
+      for (std::uint32_t u = 0; u < groups_per_chunk; ++u) {
+        tile_stage<F, 1> group;  // past the last one, that again: a branch would put `a` into memory
+        group.template load_group<from_shared>(bytes, min(u, groups - 1), lane);
+        take(group, 0, u, lane);
+      }
+    }
+  }
+  /// acc += the chunk times all columns. `x` is the lane's: its column's value 16 t of the chunk.
+  __device__ __forceinline__ void multiply(std::uint32_t groups, const __half* x, float (&acc)[4]) const {
+#pragma unroll
+    for (std::uint32_t u = 0; u < groups_per_chunk; ++u) {
+      if (!is_k_format(F) && u >= groups) break;
+      const auto* p = reinterpret_cast<const uint4*>(x + u * group_cols);
+      const uint4 low = p[0];
+      const uint4 high = p[1];
+      const std::uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+      for (std::uint32_t s = 0; s < 4; ++s) mma_16x8x16(acc, a[u][s], words[2 * s], words[2 * s + 1]);
+    }
+  }
+
+ private:
+  template <std::uint32_t G>
+  __device__ __forceinline__ void take(const tile_stage<F, G>& stage, std::uint32_t u, std::uint32_t in_chunk,
+                                       std::uint32_t lane) {
+    const auto scales = stage.scales_of(u, in_chunk, lane % 4);
+#pragma unroll
+    for (std::uint32_t s = 0; s < 4; ++s) stage.fragment(u, s, scales, a[in_chunk][s]);
+  }
+};
+
 /// acc += group u of the stage, group `in_chunk` of its chunk, times all columns. `x` is the lane's: its
 /// column's value 16 t of the chunk.
 template <packed_format F, std::uint32_t G>
@@ -177,20 +221,33 @@ __device__ __forceinline__ void keep_sums(float* sums, std::uint32_t columns, st
   }
 }
 
-/// Sums of 256 columns added left to right.
-__device__ __forceinline__ float fold(const float* sums, std::uint32_t chunks, std::uint32_t stride) {
+/// Sums of 256 columns added left to right, of each of `Members` row tiles that lie `apart`.
+template <std::uint32_t Members>
+__device__ __forceinline__ void fold(const float* sums, std::uint32_t chunks, std::uint32_t stride,
+                                     std::uint32_t apart, float (&folded)[Members]) {
   constexpr std::uint32_t at_once = 8;
-  float sum = sums[0];
+#pragma unroll
+  for (std::uint32_t m = 0; m < Members; ++m) folded[m] = sums[m * apart];
 #pragma unroll 1
   for (std::uint32_t first = 1; first < chunks; first += at_once) {
-    float v[at_once];
+    float v[at_once][Members];
 #pragma unroll
-    for (std::uint32_t c = 0; c < at_once; ++c)
-      v[c] = first + c < chunks ? sums[(first + c) * stride] : -0.0F;  // changes no bit
+    for (std::uint32_t c = 0; c < at_once; ++c) {
 #pragma unroll
-    for (std::uint32_t c = 0; c < at_once; ++c) sum += v[c];
+      for (std::uint32_t m = 0; m < Members; ++m)
+        v[c][m] = first + c < chunks ? sums[m * apart + (first + c) * stride] : -0.0F;  // changes no bit
+    }
+#pragma unroll
+    for (std::uint32_t c = 0; c < at_once; ++c) {
+#pragma unroll
+      for (std::uint32_t m = 0; m < Members; ++m) folded[m] += v[c][m];
+    }
   }
-  return sum;
+}
+__device__ __forceinline__ float fold(const float* sums, std::uint32_t chunks, std::uint32_t stride) {
+  float folded[1];
+  fold(sums, chunks, stride, 0, folded);
+  return folded[0];
 }
 
 }  // namespace orcd::kernels

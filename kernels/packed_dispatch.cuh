@@ -31,4 +31,17 @@ ORCD_HD Result with_format(packed_format format, Result otherwise, Run&& run) {
   return otherwise;
 }
 
+/// The same for one of `Formats`: nothing is compiled for others.
+#pragma nv_exec_check_disable
+template <std::uint32_t Formats, class Run>
+ORCD_HD void with_format_of(packed_format format, Run&& run) {
+  with_format(format, 0, [&](auto known) {
+    if constexpr ((Formats & format_bit(decltype(known)::value)) != 0)
+      run(known);
+    else
+      __builtin_unreachable();
+    return 0;
+  });
+}
+
 }  // namespace orcd::kernels

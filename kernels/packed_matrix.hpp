@@ -45,6 +45,11 @@ enum class packed_format : std::uint8_t {
   f32
 };
 
+/// Of a set of formats.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t format_bit(packed_format format) {
+  return 1U << static_cast<std::uint32_t>(format);
+}
+
 inline constexpr std::uint32_t tile_rows = 16;
 inline constexpr std::uint32_t group_cols = 64;   ///< four mma steps of 16
 inline constexpr std::uint32_t chunk_cols = 256;  ///< columns accumulated before a fold

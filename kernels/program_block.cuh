@@ -59,6 +59,7 @@ struct program_header {
   float residual[own_rows_max];        ///< the block's own rows, of one column after the other
   float scratch[program_columns_max * row_threads / 32];
   float expert_weights[program_columns_max * experts_used_max];
+  unsigned long long key;  ///< of the block's logits, as decode_program::key
 };
 static_assert(sizeof(program_header) <= program_header_bytes);
 
@@ -79,11 +80,24 @@ __device__ __forceinline__ void sync_workers() {
   asm volatile("bar.sync 2, %0;" ::"n"(worker_threads) : "memory");
 }
 
+/// Barriers of the workers where some only say that they are there. `memory` is ordered from who arrives to
+/// who waits.
+enum class program_barrier : std::uint32_t { input_there = 3, phase_left = 4 };
+
+template <program_barrier Barrier>
+__device__ __forceinline__ void arrive_at() {
+  asm volatile("bar.arrive %0, %1;" ::"n"(static_cast<int>(Barrier)), "n"(worker_threads) : "memory");
+}
+template <program_barrier Barrier>
+__device__ __forceinline__ void wait_at() {
+  asm volatile("bar.sync %0, %1;" ::"n"(static_cast<int>(Barrier)), "n"(worker_threads) : "memory");
+}
+
 /// A worker's walk through the phases, the same in all of a warp. As few registers as can be: the widest
 /// heads' attention leaves none, and what it displaces comes back from far away.
 struct walk {
   std::uint32_t phase = 0;
-  ring_reader reader{threadIdx.x / 32};
+  ring_reader reader;
 
   /// Of what the phase before wrote.
   [[nodiscard]] __device__ __forceinline__ std::uint32_t flag() const { return header().first_flag + phase; }

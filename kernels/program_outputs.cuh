@@ -4,6 +4,7 @@
 
 #include "kernels/matvec_tile.cuh"
 #include "kernels/program_block.cuh"
+#include "kernels/sample_math.cuh"
 
 namespace orcd::kernels {
 namespace {
@@ -73,27 +74,53 @@ __device__ __forceinline__ void store_outputs(std::uint32_t phase, std::uint32_t
     }
     const bool padding = target == no_target;
     const float* mine = sums + (i / tile_rows * chunks * columns + column) * tile_rows + i % tile_rows;
-    const float first = fold(mine, chunks, a_chunk);
     if (is_paired(a)) {
-      const float second = fold(mine + slot.share.tiles[0] * chunks * a_chunk, chunks, a_chunk);
+      float sums_of[2];
+      fold(mine, chunks, a_chunk, slot.share.tiles[0] * chunks * a_chunk, sums_of);
       // Rows 2 n and 2 n + 1 are neighbours in one warp, whose first or whose all lanes have an output.
       const std::uint32_t lanes = o / 32 * 32 + 32 <= all ? 0xFFFFFFFFU : 0xFFFFU;
-      const std::uint32_t half = padding ? 0U : __half_as_ushort(activated(a.output, terms, first, second));
+      const std::uint32_t half =
+          padding ? 0U : __half_as_ushort(activated(a.output, terms, sums_of[0], sums_of[1]));
       const std::uint32_t next = __shfl_xor_sync(lanes, half, 1);
       if (i % 2 == 0 && !padding)
         store_flagged(slot.phase.out + (target + column * a.act_stride) / 2, half | next << 16U, flag);
-    } else if (padding) {
       continue;
-    } else if (a.output == matmul_output::add) {
+    }
+    if (padding) continue;
+    const float first = fold(mine, chunks, a_chunk);
+    if (a.output == matmul_output::add) {
       publish_residual(slot, target + column * a.out_stride, o,
                        __fadd_rn(header().residual[o], with_terms(terms, 0, first)), flag);
-    } else if (slot.phase.out == nullptr) {
-      a.out[target + column * a.out_stride] = with_terms(terms, 0, first);
     } else {
       store_flagged(slot.phase.out + target + column * a.out_stride,
                     __float_as_uint(with_terms(terms, 0, first)), flag);
     }
   }
+}
+
+/// Of the one column of an output head: its logits, and the key of the likeliest of the block's.
+__device__ __forceinline__ void store_logits(const decode_program& program, std::uint32_t phase,
+                                             std::uint32_t outputs, const float* sums) {
+  const phase_slot& slot = slot_of(phase);
+  const packed_matmul_args& a = slot.phase.matmul;
+  const std::uint32_t chunks = slot.phase.chunks.d;
+  std::uint64_t likeliest = ~0ULL;  // an order value
+#pragma unroll 1
+  for (std::uint32_t i = first_output(); i < outputs; i += worker_threads) {
+    const result_place place = output_at(a, slot.share, i);
+    if (is_padding(a, place)) continue;
+    const bool fetched = i < terms_of_phase<1>;
+    const result_terms terms = fetched ? header().terms[term_place<1>(phase, i)] : terms_of(a, place, 0);
+    const float sum = fold(sums + i / tile_rows * chunks * tile_rows + i % tile_rows, chunks, tile_rows);
+    const float logit = with_terms(terms, 0, sum);
+    float* const to = a.out + place.row;
+    *to = logit;
+    const auto id = static_cast<std::uint32_t>(to - program.logits);
+    const bool banned = program.banned != nullptr && (program.banned[id / 32] >> id % 32 & 1U) != 0;
+    if (logit > -INFINITY && !banned) likeliest = min(likeliest, order_of(logit, id));
+  }
+  likeliest = warp_min(likeliest);
+  if (threadIdx.x % 32 == 0) atomicMax(&header().key, static_cast<unsigned long long>(~likeliest));
 }
 
 }  // namespace

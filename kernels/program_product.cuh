@@ -8,19 +8,69 @@
 namespace orcd::kernels {
 namespace {
 
+/// Rows up to which a first chunk's place in its ring is given away before the input is there: wider inputs
+/// take as long as the weights that would come meanwhile hold them up. Measured on an H200.
+constexpr std::uint32_t narrow_width = 2048;
+
+/// This worker's first chunk of the phase, unpacked before the input is there.
+template <std::uint32_t Formats>
+__device__ __forceinline__ void multiply_first_chunk(walk& w, const std::byte* ring, const __half* x,
+                                                     std::uint32_t columns, std::uint32_t lane, bool narrow,
+                                                     float* sums) {
+  stream_state& stream = header().stream;
+  const std::uint32_t worker = threadIdx.x / 32;
+  const stream_chunk c = w.reader.wait(stream, worker);
+  with_format_of<Formats>(c.format, [&](auto format) {
+    constexpr packed_format f = decltype(format)::value;
+    float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
+    if constexpr (is_float_format(f)) {  // more than registers hold
+      wait_at<program_barrier::input_there>();
+      multiply_chunk<f>(ring + c.at, c.groups, x + c.x, acc);
+      w.reader.done(stream, worker);
+    } else {
+      unpacked_chunk<f> chunk;
+      chunk.unpack(ring + c.at, c.groups, lane);
+      if (narrow) w.reader.done(stream, worker);
+      wait_at<program_barrier::input_there>();
+      if (!narrow) w.reader.done(stream, worker);
+      chunk.multiply(c.groups, x + c.x, acc);
+    }
+    keep_sums(sums + c.sums * columns, columns, lane, acc);
+  });
+}
+
 /// This worker's chunks of the phase, their sums of each of `columns` kept. `x` is the lane's. The format is
-/// chosen for a run of chunks.
+/// chosen for a run of chunks. With `ahead`, workers that bring none of the input unpack their first chunk
+/// before it is there; those that do wait for no more than that the others have left the phase before, whose
+/// sums they may overwrite.
+template <bool Stamps, std::uint32_t Formats>
 __device__ __forceinline__ void multiply_chunks(const decode_program& program, walk& w, std::uint32_t thread,
-                                                const __half* x, std::uint32_t columns, float* sums) {
+                                                const __half* x, std::uint32_t columns, bool ahead,
+                                                float* sums) {
   stream_state& stream = header().stream;
   const std::uint32_t worker = thread / 32;
   const std::uint32_t lane = thread % 32;
   const std::byte* const ring = ring_memory(program) + worker * ring_bytes(program);
   const std::uint32_t chunks = slot_of(w.phase).share.chunks;
+  std::uint32_t next = first_chunk_of(worker);
+  if (!ahead) {
+    sync_workers();
+  } else if (thread < row_threads) {
+    arrive_at<program_barrier::input_there>();
+    wait_at<program_barrier::phase_left>();
+  } else {
+    arrive_at<program_barrier::phase_left>();
+    if (next < chunks)
+      multiply_first_chunk<Formats>(w, ring, x, columns, lane, program.width <= narrow_width, sums);
+    else
+      wait_at<program_barrier::input_there>();
+    next += program_warps;
+  }
+  stamp<Stamps>(program, w.phase, 1);
 #pragma unroll 1
-  while (w.reader.next < chunks) {
+  while (next < chunks) {
     stream_chunk c = w.reader.wait(stream, worker);
-    with_format(c.format, 0, [&](auto format) {
+    with_format_of<Formats>(c.format, [&](auto format) {
       constexpr packed_format f = decltype(format)::value;
 #pragma unroll 1
       for (;;) {
@@ -28,14 +78,13 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
         multiply_chunk_ahead<f>(ring + c.at, c.groups, x + c.x, lane, acc);
         w.reader.done(stream, worker);
         keep_sums(sums + c.sums * columns, columns, lane, acc);
-        if (w.reader.next >= chunks) break;
+        next += program_warps;
+        if (next >= chunks) break;
         c = w.reader.wait(stream, worker);
         if (c.format != f) break;
       }
-      return 0;
     });
   }
-  w.reader.leave(chunks);
 }
 
 /// The norm of the residual stream as a product's input, `x_stride` halfs a column.
@@ -79,7 +128,7 @@ __device__ __forceinline__ void fetch_terms_of(std::uint32_t phase, std::uint32_
 
 /// A phase's product: its input, by row_threads threads if it is of one column, while others may still store
 /// outputs of the phase before; its chunks; its outputs.
-template <std::uint32_t Most, bool Stamps, class Prefetch>
+template <std::uint32_t Most, bool Stamps, class Code, class Prefetch>
 __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
                                          Prefetch prefetch_attention) {
   const std::uint32_t thread = thread_here();
@@ -88,38 +137,45 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
   const std::uint32_t cols = a.w[0].cols;
   const std::uint32_t padded = padded_cols(cols);
   const std::uint32_t outputs = output_tiles(a, slot.share) * tile_rows;
-  const std::uint32_t columns = Most == 1 || a.experts != nullptr ? 1 : program.columns;
+  const bool of_experts = Code::has.experts && a.experts != nullptr;
+  const std::uint32_t columns = Most == 1 || of_experts ? 1 : program.columns;
   const std::uint32_t x_stride = Most == 1 ? padded : input_stride(cols, columns);
   auto* const x = reinterpret_cast<__half*>(work_memory());
   auto* const sums =
       reinterpret_cast<float*>(work_memory() + (Most == 1 ? slot.phase.sums_at : columns * x_stride * 2));
   std::uint32_t expert = 0;
-  if (slot.phase.chooses) choose_experts<Most>(program, slot, w);
-  if (a.experts != nullptr) expert = static_cast<std::uint32_t>(header().stream.chosen[slot.share.item]);
+  if constexpr (Code::has.experts) {
+    if (slot.phase.chooses) choose_experts<Most>(program, slot, w);
+    if (of_experts) expert = static_cast<std::uint32_t>(header().stream.chosen[slot.share.item]);
+  }
   fetch_terms_of<Most>(w.phase, outputs, expert);
   if (Most == 1 && slot.phase.attention_next && threadIdx.x - row_threads < idle_threads)
     prefetch_attention();
+  const bool awaits = !(Code::has.experts && slot.phase.chooses) && !slot.phase.keeps_input;
   if (outputs > 0) {
-    const std::uint32_t row = a.x_divisor == 1 ? slot.share.item : slot.share.item / a.x_divisor;
+    std::uint32_t row = 0;
+    if (of_experts) row = a.x_divisor == 1 ? slot.share.item : slot.share.item / a.x_divisor;
     if (slot.phase.norms)
       take_norm<Most>(program, a.norm_eps, w, x, x_stride, sums);
-    else if (!slot.phase.chooses && !slot.phase.keeps_input)
+    else if (awaits)
       stage_halfs<Most>(slot.phase.in + row * a.x_stride / 2, a.x_stride / 2, cols, padded, slot.phase.quads,
                         columns, w.flag(), x, x_stride);
   } else if (slot.phase.norms) {
     wait_for_row(header().norm_barrier, slot.phase.norm_round);
   }
-  sync_workers();
-  stamp<Stamps>(program, w.phase, 1);
-  fetch_next_rows(program, slot.phase);
   const std::uint32_t lane = thread % 32;
   const std::uint32_t column = Most == 1 ? 0 : min(lane / 4, columns - 1);
-  multiply_chunks(program, w, thread, x + column * x_stride + 16 * (lane % 4), columns, sums);
+  multiply_chunks<Stamps, Code::has.formats>(program, w, thread, x + column * x_stride + 16 * (lane % 4),
+                                             columns, Most == 1 && awaits, sums);
   copied_floats();
   sync_workers();
   stamp<Stamps>(program, w.phase, 2);
   enter_phase(w.phase);
-  store_outputs<Most>(w.phase, outputs, columns, sums, expert, w.flag() + 1);
+  if (Most == 1 && slot.phase.out == nullptr)
+    store_logits(program, w.phase, outputs, sums);
+  else
+    store_outputs<Most>(w.phase, outputs, columns, sums, expert, w.flag() + 1);
+  fetch_next_rows(program, slot.phase);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/device_math.cuh"
 #include "kernels/sample.hpp"
 
 namespace orcd::kernels {
@@ -40,14 +41,6 @@ struct sample_shared {
 __device__ inline std::uint64_t warp_sum(std::uint64_t v) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, offset);
-  return v;
-}
-__device__ inline std::uint64_t warp_min(std::uint64_t v) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) {
-    const std::uint64_t other = __shfl_xor_sync(0xFFFFFFFFU, v, offset);
-    v = other < v ? other : v;
-  }
   return v;
 }
 __device__ inline std::uint64_t warp_inclusive_sum(std::uint64_t v) {

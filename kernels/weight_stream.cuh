@@ -41,6 +41,13 @@ struct stream_state {
   phase_slot slots[phase_slots];
 };
 
+/// The first chunk of a phase that is this worker's; every program_warps-th after it is too. Workers that
+/// bring no input come first.
+__device__ __forceinline__ std::uint32_t first_chunk_of(std::uint32_t worker) {
+  constexpr std::uint32_t bring = row_threads / 32;
+  return worker >= bring ? worker - bring : worker + program_warps - bring;
+}
+
 /// Whether this parity's round has completed.
 __device__ __forceinline__ bool barrier_test(std::uint32_t barrier, std::uint32_t parity) {
   std::uint32_t done;
@@ -66,7 +73,7 @@ __device__ __forceinline__ void write_volatile(T& value, T to) {
 class ring_loader {
  public:
   __device__ __forceinline__ ring_loader(std::uint32_t worker, std::uint32_t ring, std::uint32_t ring_bytes)
-      : worker_(worker), next_(worker), ring_(ring), ring_bytes_(ring_bytes) {}
+      : worker_(worker), ring_(ring), ring_bytes_(ring_bytes) {}
 
   /// The phase whose copies it starts.
   [[nodiscard]] __device__ __forceinline__ std::uint32_t phase() const { return phase_; }
@@ -108,6 +115,7 @@ class ring_loader {
     const decode_phase& phase = state.slots[index].phase;
     const block_share& share = state.slots[index].share;
     chunks_ = share.chunks;
+    next_ = first_chunk_of(worker_);
     if (next_ >= chunks_) {
       leave();
       return true;
@@ -138,7 +146,6 @@ class ring_loader {
     return true;
   }
   __device__ __forceinline__ void leave() {
-    next_ -= chunks_;
     ++phase_;
     entered_ = false;
   }
@@ -184,7 +191,7 @@ class ring_loader {
   std::uint32_t chunks_ = 0;   ///< of the block
   std::uint32_t groups_ = 0;   ///< of a row tile
   std::uint32_t in_tile_ = 1;  ///< chunks of a row tile
-  std::uint32_t next_;         ///< the worker's next chunk, of this tile and its chunk
+  std::uint32_t next_ = 0;     ///< the worker's next chunk, of this tile and its chunk
   std::uint32_t tile_ = 0;
   std::uint32_t chunk_ = 0;
   std::uint32_t tiles_on_ = 0;  ///< what program_warps chunks further is
@@ -200,10 +207,7 @@ class ring_loader {
 
 /// A worker's place in the sequence of its chunks.
 struct ring_reader {
-  std::uint32_t next;          ///< of the phase's chunks
   std::uint32_t sequence = 0;  ///< chunks read
-
-  explicit __device__ __forceinline__ ring_reader(std::uint32_t worker) : next(worker) {}
 
   /// The next chunk, once it has come.
   [[nodiscard]] __device__ __forceinline__ stream_chunk wait(const stream_state& state,
@@ -215,12 +219,9 @@ struct ring_reader {
   /// The whole warp has read it.
   __device__ __forceinline__ void done(stream_state& state, std::uint32_t worker) {
     ++sequence;
-    next += program_warps;
     __syncwarp();
     if (threadIdx.x % 32 == 0) write_volatile(state.read[worker], sequence);
   }
-  /// After all chunks of a phase.
-  __device__ __forceinline__ void leave(std::uint32_t chunks) { next -= chunks; }
 };
 
 }  // namespace orcd::kernels

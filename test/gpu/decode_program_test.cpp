@@ -4,6 +4,7 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -50,6 +51,14 @@ class planned_forward {
         cudaMemcpy(logits.data(), forward_.logits(), logits.size() * sizeof(float), cudaMemcpyDeviceToHost));
     return logits;
   }
+  /// What the last step of one sequence found to be the likeliest token; that is forgotten then.
+  engine::token_id take_likeliest() {
+    unsigned long long key = 0;
+    ORCD_CUDA(cudaMemcpy(&key, forward_.keys(1), sizeof(key), cudaMemcpyDeviceToHost));
+    ORCD_CUDA(cudaMemset(forward_.keys(1), 0, sizeof(key)));
+    return key == 0 ? -1 : static_cast<engine::token_id>(~static_cast<std::uint32_t>(key));
+  }
+  void ban(std::span<const engine::token_id> tokens) { forward_.ban(tokens); }
   [[nodiscard]] std::uint32_t phases_counted() const { return state().phases; }
   /// As if so many phases had passed.
   void count_phases(std::uint32_t phases) {
@@ -170,6 +179,29 @@ BOOST_DATA_TEST_CASE(few_sequences_of_many_heads_have_the_same_bits, data::make(
   compare_columns("many-heads", columns, 10);
 }
 
+const std::vector<std::string> head_names{"qwen2", "phi3-wide"};  // one part, two parts
+
+BOOST_DATA_TEST_CASE(the_output_head_finds_the_likeliest_token, data::make(head_names), name) {
+  const generated_model generated(name);
+  planned_forward forward(generated.path(), {1, generated_context, 512, {}});
+  std::vector<engine::token_id> banned;
+  for (std::int32_t step = 0; step < 24; ++step) {
+    std::vector<float> logits = forward.step(1, step / 8);
+    for (const engine::token_id id : banned) logits[static_cast<std::size_t>(id)] = -INFINITY;
+    const auto likeliest =
+        static_cast<engine::token_id>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    BOOST_TEST(forward.take_likeliest() == likeliest);
+    banned.push_back(likeliest);
+    forward.ban(banned);
+  }
+  banned.resize(forward.step(1, 3).size());
+  std::iota(banned.begin(), banned.end(), 0);
+  forward.ban(banned);
+  forward.take_likeliest();
+  (void)forward.step(1, 3);
+  BOOST_TEST(forward.take_likeliest() == -1);
+}
+
 // The words of columns that no step has written for long must not look new when counting begins anew.
 BOOST_AUTO_TEST_CASE(counting_begins_anew) {
   const generated_model generated("qwen2");
@@ -207,6 +239,16 @@ const std::vector<std::string> heads_of_96_names{"grouped-heads", "two-tiles", "
 BOOST_DATA_TEST_CASE(heads_whose_keys_are_asked_for_have_the_same_bits, data::make(heads_of_96_names), name) {
   BOOST_TEST(planned_forward(generated_model(name).path(), {1, generated_context, 512, {}}).phases() > 0U);
   compare_one_kernel_with_many(name, 600);
+}
+
+// A kernel for each width, of all formats, of K mixtures, and of MXFP4 experts.
+BOOST_DATA_TEST_CASE(every_kernel_gives_the_same_bits,
+                     data::make(std::vector<std::string>{"llama-no-f32", "phi3", "gpt-oss"}) *
+                         data::make({32U, 64U, 96U, 128U}),
+                     family, width) {
+  const std::string name = heads_of(family, width);
+  compare_one_kernel_with_many(name, 40);
+  compare_columns(name, 2, 6);
 }
 
 // The second launch begins where the first has left its counters.

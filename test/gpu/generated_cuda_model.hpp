@@ -17,6 +17,11 @@ namespace orcd::test {
 
 inline constexpr std::uint32_t generated_context = 2304;
 
+/// The name of a family's shape with heads of this width.
+inline std::string heads_of(const std::string& family, std::uint32_t width) {
+  return family + "-heads-of-" + std::to_string(width);
+}
+
 /// Two layers as wide as a small model's heads, in the types of the three targets and in all of them.
 inline std::map<std::string, tiny_model_options> generated_shapes() {
   tiny_model_options base;
@@ -76,6 +81,12 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["padded-heads"].head_dim = 80;
   all["windowed-heads"] = all["gpt-oss"];
   all["windowed-heads"].head_dim = 96;
+  for (const char* family : {"llama-no-f32", "phi3", "gpt-oss"}) {
+    for (const std::uint32_t width : {32U, 64U, 96U, 128U}) {
+      tiny_model_options& heads = all[heads_of(family, width)] = all[family];
+      heads.head_dim = width;
+    }
+  }
   return all;
 }
 

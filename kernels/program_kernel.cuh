@@ -1,0 +1,271 @@
+// The kernel of a decode program, and its launch. For the files that instantiate it, one for each of
+// program_codes.hpp.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/attention_dispatch.cuh"
+#include "kernels/decode_attention.cuh"
+#include "kernels/decode_program.hpp"
+#include "kernels/program_codes.hpp"
+#include "kernels/program_experts.cuh"
+#include "kernels/program_product.cuh"
+
+namespace orcd::kernels {
+namespace {
+
+using engine::kv_type;
+
+template <std::uint32_t W>
+using attention_shared = decode_shared<W, program_warps>;
+static_assert(norm_units * 32 == row_threads);
+template <std::uint32_t W>
+constexpr bool heads_lie_past_the_page = offsetof(attention_shared<W>, heads) == attention_page_bytes(W);
+static_assert(heads_lie_past_the_page<32> && heads_lie_past_the_page<64> && heads_lie_past_the_page<96> &&
+              heads_lie_past_the_page<128>);
+static_assert(sizeof(attention_shared<32>) <= attention_work_bytes(32) &&
+              sizeof(attention_shared<64>) <= attention_work_bytes(64) &&
+              sizeof(attention_shared<96>) <= attention_work_bytes(96) &&
+              sizeof(attention_shared<128>) <= attention_work_bytes(128));
+
+/// Attention's values from and to other blocks.
+template <std::uint32_t W, std::uint32_t Most>
+struct attention_flagged {
+  static constexpr std::uint32_t warps = program_warps;
+  static constexpr bool registers_to_spare = Most == 1 && W <= 96;
+  /// Keys and values of narrower heads come together anyway, wider ones leave too few registers.
+  static constexpr bool asks_ahead = Most == 1 && W > 64 && W <= 96;
+  /// Nor does who has asked for keys have the registers to prepare heads.
+  static constexpr std::uint32_t first_preparer = asks_ahead ? row_threads / 32 : 0;
+
+  const decode_phase& phase;
+  std::uint32_t column;
+  std::uint32_t flag;
+  const float2* turns;  ///< of the column
+
+  __device__ __forceinline__ void sync() const { sync_workers(); }
+  __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane]) const {
+    const rope_store_args& a = phase.attention.rope;
+    gather_floats<32>(phase.in + column * a.stride + index * a.width, a.width, flag, threadIdx.x % 32, v);
+  }
+  __device__ __forceinline__ void write(std::uint32_t d, __half first, __half second) const {
+    store_flagged(phase.out + (column * phase.attention.attend.out_stride + d) / 2,
+                  __half_as_ushort(first) | static_cast<std::uint32_t>(__half_as_ushort(second)) << 16U,
+                  flag + 1);
+  }
+};
+
+/// The rotation's sines are those of the layer before, unless it had another table.
+template <std::uint32_t Most>
+__device__ __forceinline__ void turn(const decode_program& program, const rope_store_args& a) {
+  if (header().turned == a.inv_freq) return;
+  for (std::uint32_t column = 0; column < columns_of<Most>(program); ++column) {
+    if (threadIdx.x < a.rope_dims / 2)
+      turns_of<Most>(program, column)[threadIdx.x] = turn_of(a, header().steps[column].position, threadIdx.x);
+  }
+  sync_workers();
+  if (threadIdx.x == 0) header().turned = a.inv_freq;
+  sync_workers();
+}
+
+/// Workers that bring no input and fetch no terms: ask L2 for the first page that attention, which is this
+/// phase, will read. More would hold the product's own weights up.
+template <std::uint32_t W>
+__device__ __forceinline__ void prefetch_attention(std::uint32_t phase) {
+  wait_for_phase(phase);
+  const phase_slot& slot = slot_of(phase);
+  const attention_share share = slot.share.attention;
+  if (share.heads > 0)
+    prefetch_pages<W, kv_type::f16, kv_type::f16>(
+        slot.phase.attention.attend, {0, share.kv_head, share.first_head, share.heads}, header().steps[0],
+        share.worker, slot.phase.page_workers, 0, 1, threadIdx.x - row_threads, idle_threads);
+}
+
+template <std::uint32_t W, std::uint32_t Most>
+__device__ __forceinline__ void attend(const decode_program& program, const walk& w) {
+  const decode_phase& phase = slot_of(w.phase).phase;
+  const decode_attention_args& args = phase.attention;
+  const attention_args_paged& a = args.attend;
+  auto& shared = *reinterpret_cast<attention_shared<W>*>(work_memory() + program.attention_at);
+  const std::uint32_t columns = columns_of<Most>(program);
+  const std::uint32_t workers =
+      Most == 1 ? phase.page_workers : decode_page_workers(a, columns, program.blocks);
+  const std::uint32_t items = Most == 1 ? phase.attention_items : decode_items(a, columns, workers);
+  attention_share share = slot_of(w.phase).share.attention;
+  if (Most > 1) share = blockIdx.x < items ? attention_share_of(a, columns, blockIdx.x) : attention_share{};
+  if (share.heads == 0) return;
+  const auto tile = [](const attention_share& s) {
+    return decode_tile{Most == 1 ? 0U : s.column, s.kv_head, s.first_head, s.heads};
+  };
+  // Of one column, not by those who read pages or wait for heads first; its first page has been asked for.
+  constexpr std::uint32_t from = Most == 1 ? row_threads : 0;
+  const auto prefetch = [&](const attention_share& s) {
+    const decode_tile its = tile(s);
+    prefetch_pages<W, kv_type::f16, kv_type::f16>(a, its, header().steps[its.column], s.worker, workers,
+                                                  Most == 1 ? 1 : 0, pages_ahead<W> + 1, threadIdx.x - from,
+                                                  worker_threads - from);
+  };
+  if (Most > 1 || threadIdx.x >= row_threads) prefetch(share);
+  turn<Most>(program, args.rope);
+#pragma unroll 1
+  for (std::uint32_t item = blockIdx.x;;) {
+    item += program.blocks;
+    if (Most > 1 && item < items) prefetch(attention_share_of(a, columns, item));
+    const std::uint32_t column = tile(share).column;
+    attend_token<W, kv_type::f16, kv_type::f16>(
+        args, tile(share), header().steps[column], share.worker, workers,
+        attention_flagged<W, Most>{phase, column, w.flag(), turns_of<Most>(program, column)}, shared);
+    sync_workers();
+    if (item >= items) return;
+    share = attention_share_of(a, columns, item);  // found again: kept, it would be moved out to memory
+  }
+}
+
+/// The embedding, which the kernel before has written, as the first state of the block's own rows.
+template <std::uint32_t Most>
+__device__ __forceinline__ void begin(const decode_program& program, const walk& w) {
+  const phase_slot& slot = slot_of(w.phase);
+  const packed_matmul_args& a = slot.phase.matmul;
+  const std::uint32_t rows = output_tiles(a, slot.share) * tile_rows;
+  for (std::uint32_t o = threadIdx.x; o < columns_of<Most>(program) * rows; o += worker_threads) {
+    const std::uint32_t column = Most == 1 ? 0 : o / rows;
+    const result_place place = output_at(a, slot.share, o - column * rows);
+    const std::uint32_t at = column * a.out_stride + place.row;
+    if (!is_padding(a, place)) publish_residual(slot, at, o, a.out[at], w.flag() + 1);
+  }
+}
+
+/// The block's key counts; the last block to leave counts the launch's phases.
+__device__ __forceinline__ void leave(const decode_program& program) {
+  if (program.key != nullptr) atomicMax(program.key, header().key);
+  std::uint32_t before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+               : "=r"(before)
+               : "l"(&program.state->left)
+               : "memory");
+  if (before + 1 != program.blocks) return;
+  program.state->left = 0;
+  program.state->phases += program.count;
+  if (program.state->phases < counted_phases_max) return;
+  for (std::uint64_t i = 0; i < program.word_count; ++i) program.words[i] = 0;
+  program.state->phases = 0;
+}
+
+template <std::uint32_t W, std::uint32_t Most, bool Stamps, class Code>
+__device__ __forceinline__ void work(const decode_program& program) {
+  walk w;
+#pragma unroll 1
+  for (; w.phase < program.count; ++w.phase) {
+    wait_for_phase(w.phase);
+    stamp<Stamps>(program, w.phase, 0);
+    const phase_kind kind = slot_of(w.phase).phase.kind;  // most are products, and each test takes its time
+    if (__builtin_expect(kind == phase_kind::matmul, 1)) {
+      multiply<Most, Stamps, Code>(program, w, [&] { prefetch_attention<W>(w.phase + 1); });
+    } else if (__builtin_expect(kind == phase_kind::attention, 1)) {
+      attend<W, Most>(program, w);
+    } else if (kind == phase_kind::begin) {
+      begin<Most>(program, w);
+    } else if constexpr (Code::has.experts) {
+      if (kind == phase_kind::route)
+        route<Most>(program, w);
+      else
+        combine<Most>(program, w);
+    }
+    const decode_phase& phase = slot_of(w.phase).phase;
+    if (Most > 1 || !phase.overlaps_next) {
+      const bool product = phase.kind == phase_kind::matmul;  // while the slot is still this phase's
+      sync_workers();
+      if (!product) fetch_next_rows(program, phase);
+      enter_phase(w.phase + 1);
+    }
+    stamp<Stamps>(program, w.phase, 3);
+  }
+  if (threadIdx.x == 0) leave(program);
+}
+
+/// The loader. While no copy can start it gives the slot of a phase that all have left to a later one.
+__device__ __forceinline__ void load(const decode_program& program) {
+  const std::uint32_t worker = threadIdx.x % 32;
+  if (worker >= program_warps) return;
+  const std::uint32_t bytes = ring_bytes(program);
+  ring_loader loader(worker, shared_address_of(ring_memory(program)) + worker * bytes, bytes);
+  // All lanes together: left to itself, each would take its turn alone.
+  constexpr std::uint32_t lanes = (1U << program_warps) - 1;
+  std::uint32_t left = 0;  // phases whose slots have been given away
+  for (;;) {
+    const bool done = loader.phase() == program.count;
+    if (__all_sync(lanes, done)) return;
+    const bool moved = !done && loader.step(header().stream);
+    if (__any_sync(lanes, moved)) continue;
+    const bool is_left = left < read_volatile(header().stream.current) && left < loader.phase();
+    if (__all_sync(lanes, is_left)) {
+      if (worker == 0) fetch_phase(program, left + phase_slots, slot_of(left).phase.later);
+      ++left;
+    } else {
+      __nanosleep(20);
+    }
+  }
+}
+
+/// A kernel for each width of heads, of one column and of several.
+template <std::uint32_t W, std::uint32_t Most, bool Stamps, class Code>
+__global__ void __launch_bounds__(program_threads, 1)
+    decode_program_kernel(const __grid_constant__ decode_program program) {
+  stream_state& stream = header().stream;
+  if (threadIdx.x < phase_slots) barrier_init(shared_address_of(&stream.slot_barriers[threadIdx.x]), 1);
+  if (threadIdx.x < program_warps * stream_copies)
+    barrier_init(shared_address_of(stream.barriers[0] + threadIdx.x), 1);
+  if (threadIdx.x < program_warps) stream.read[threadIdx.x] = 0;
+  if (threadIdx.x == 0) {
+    barrier_init(shared_address_of(&header().norm_barrier), 1);
+    barrier_init(shared_address_of(&header().router_barrier), 1);
+    header().turned = nullptr;
+    header().key = 0;
+    header().first_flag = read_volatile(program.state->phases);
+    stream.current = 0;
+    stream.known = 0;
+  }
+  if (threadIdx.x < columns_of<Most>(program)) header().steps[threadIdx.x] = program.steps[threadIdx.x];
+  barrier_init_done();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (std::uint32_t i = 0; i < phase_slots; ++i) fetch_phase(program, i, program.first_shares[i]);
+  }
+  if (threadIdx.x < worker_threads)
+    work<W, Most, Stamps, Code>(program);
+  else
+    load(program);
+}
+
+template <std::uint32_t W, std::uint32_t Most, bool Stamps, class Code>
+int launch(const decode_program& program, CUstream_st* stream) {
+  static const cudaError_t opted_in =
+      cudaFuncSetAttribute(decode_program_kernel<W, Most, Stamps, Code>,
+                           cudaFuncAttributeMaxDynamicSharedMemorySize, program_shared_bytes);
+  if (opted_in != cudaSuccess) return opted_in;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(program.blocks);
+  config.blockDim = dim3(program_threads);
+  config.dynamicSmemBytes = program_shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, decode_program_kernel<W, Most, Stamps, Code>, program);
+}
+
+}  // namespace
+
+template <class Code>
+int program_kernels<Code>::launch(const decode_program& program, CUstream_st* stream) {
+  return with_width<kv_type::f16, kv_type::f16>(
+      program.padded_head_width, [&]<std::uint32_t W, kv_type K, kv_type V>() {
+        if (program.columns > 1) return kernels::launch<W, program_columns_max, true, Code>(program, stream);
+        return program.stamps != nullptr ? kernels::launch<W, 1, true, Code>(program, stream)
+                                         : kernels::launch<W, 1, false, Code>(program, stream);
+      });
+}
+
+}  // namespace orcd::kernels

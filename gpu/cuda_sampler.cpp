@@ -141,10 +141,19 @@ void cuda_sampler::begin_chunk(const engine::sequence_step& part, const kernels:
   }
 }
 
-void cuda_sampler::sample(std::uint32_t columns, unsigned long long* keys) {
-  args_.columns = columns;
-  args_.keys = keys;
-  ORCD_CUDA(kernels::launch_sample(args_, stream_));
+void cuda_sampler::sample(std::uint32_t columns) {
+  kernels::sample_args args = args_;
+  args.columns = columns;
+  ORCD_CUDA(kernels::launch_sample(args, stream_));
+}
+
+void cuda_sampler::sample(std::span<const decode_part> parts, unsigned long long* keys) {
+  kernels::sample_args args = args_;
+  args.columns = static_cast<std::uint32_t>(parts.size());
+  args.keys = keys;
+  args.all_plain = std::all_of(parts.begin(), parts.end(),
+                               [](const decode_part& part) { return kernels::is_plain(part.sample); });
+  ORCD_CUDA(kernels::launch_sample(args, stream_));
 }
 
 }  // namespace orcd::gpu

@@ -62,8 +62,10 @@ class cuda_sampler {
   void begin_chunk(const engine::sequence_step& part, const kernels::sample_request* sample,
                    std::uint32_t ticket);
   /// Enqueues the choice for the first `columns` rows of the logits; takes nothing that changes from step to
-  /// step, so that a graph can hold it. `keys`: greedy keys of the forward pass, or null.
-  void sample(std::uint32_t columns, unsigned long long* keys = nullptr);
+  /// step, so that a graph can hold it.
+  void sample(std::uint32_t columns);
+  /// The same for these parts of a step, whose greedy keys the forward pass has found.
+  void sample(std::span<const decode_part> parts, unsigned long long* keys);
 
  private:
   template <class Word>

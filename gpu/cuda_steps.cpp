@@ -54,6 +54,7 @@ void cuda_steps::capture_graphs() {
     decodes_.push_back({engine::slot_id{i}, 0, 0, {.result = i}});
     sampler_.begin_decode(decodes_, 0);
     run_decode(columns);
+    sampler_.sample(columns);  // that kernel too, where the step has a quicker way
     ORCD_CUDA(cudaStreamSynchronize(stream_));
     if (columns <= forward_.programs().size()) continue;
     cudaGraph_t captured = nullptr;
@@ -72,7 +73,10 @@ void cuda_steps::capture_graphs() {
 
 void cuda_steps::run_decode(std::uint32_t columns) {
   forward_.decode(columns);
-  sampler_.sample(columns, forward_.keys(columns));
+  if (unsigned long long* const keys = forward_.keys(columns))
+    sampler_.sample(decodes_, keys);
+  else
+    sampler_.sample(columns);
 }
 
 void cuda_steps::launch(std::span<const engine::sequence_step> sequences,

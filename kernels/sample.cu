@@ -257,20 +257,20 @@ class column_sampler : private column_scores {
   std::uint32_t listed_ = 0;
 };
 
-/// What needs no look at the logits: a column that is computed in vain, or one that is plainly greedy.
-__device__ bool answer_at_once(const sample_args& a, std::uint32_t column, const sample_column& asked) {
-  const sample_request& r = asked.request;
-  const bool known = a.keys != nullptr && r.temperature == 0.0F && r.window == 0 && r.logprobs == 0 &&
-                     r.masked == 0 && r.biases == 0;
-  if (asked.active != 0 && !known) return false;
-  if (blockIdx.x % sample_blocks != 0 || threadIdx.x != 0) return true;
-  sample_result& out = a.results[r.result];
+/// Whether a column needs no look at its logits: it is computed in vain, or plainly greedy with its key
+/// known.
+__device__ bool is_known(const sample_args& a, const sample_column& asked) {
+  return asked.active == 0 || (a.keys != nullptr && is_plain(asked.request));
+}
+
+/// Of such a column. One thread.
+__device__ void answer_known(const sample_args& a, std::uint32_t column, const sample_column& asked) {
+  sample_result& out = a.results[asked.request.result];
   out.total = 0;
   out.gap = 0.0F;
   out.listed = 0;
   const unsigned long long key = asked.active != 0 ? a.keys[column] : 0;
   answer(a, column, asked, key == 0 ? -1 : static_cast<std::int32_t>(~static_cast<std::uint32_t>(key)));
-  return true;
 }
 
 __global__ void __cluster_dims__(sample_blocks, 1, 1) __launch_bounds__(sample_threads)
@@ -281,20 +281,32 @@ __global__ void __cluster_dims__(sample_blocks, 1, 1) __launch_bounds__(sample_t
   allow_next_kernel();
   const std::uint32_t column = blockIdx.x / sample_blocks;
   const sample_column& asked = a.asked[column];
-  if (answer_at_once(a, column, asked)) return;
+  if (is_known(a, asked)) {
+    if (blockIdx.x % sample_blocks == 0 && threadIdx.x == 0) answer_known(a, column, asked);
+    return;
+  }
   sample_cluster cluster(shared);
   const std::int32_t token =
       column_sampler(a, column, cluster, reinterpret_cast<float*>(&shared + 1)).run(asked);
   if (cluster.rank() == 0 && threadIdx.x == 0) answer(a, column, shared.asked, token);
 }
 
+/// Where all columns are known: a thread each.
+__global__ void __launch_bounds__(sample_columns_max) answer_kernel(const sample_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  if (threadIdx.x < a.columns) answer_known(a, threadIdx.x, a.asked[threadIdx.x]);
+}
+
 }  // namespace
 
 int launch_sample(const sample_args& a, CUstream_st* stream) {
   if (a.logits == nullptr || a.asked == nullptr || a.ticket == nullptr || a.results == nullptr ||
-      a.vocab == 0 || a.vocab > sample_vocab_max || a.columns == 0 || a.columns > sample_columns_max) {
+      a.vocab == 0 || a.vocab > sample_vocab_max || a.columns == 0 || a.columns > sample_columns_max ||
+      (a.all_plain && a.keys == nullptr)) {
     return cudaErrorInvalidValue;
   }
+  if (a.all_plain) return launch_dependent(answer_kernel, dim3(1), dim3(a.columns), 0, stream, a);
   const std::size_t bytes = sizeof(sample_shared) + segment_of(a.vocab) * sample_warps * sizeof(float);
   const cudaError_t status = cudaFuncSetAttribute(sample_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                   static_cast<int>(bytes));

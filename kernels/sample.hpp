@@ -42,6 +42,11 @@ struct sample_request {
   std::uint32_t biases = 0;       ///< entries of the slot in sample_args::biases that are added
 };
 
+/// Whether the token is simply that of the highest logit that is not banned, and nothing more is asked for.
+[[nodiscard]] ORCD_HD constexpr bool is_plain(const sample_request& r) {
+  return r.temperature == 0.0F && r.window == 0 && r.logprobs == 0 && r.masked == 0 && r.biases == 0;
+}
+
 /// Added to a token's logit; ids outside the vocabulary are ignored.
 struct sample_bias {
   std::int32_t token = -1;
@@ -86,6 +91,7 @@ struct sample_args {
   /// [columns] the highest logit that is not banned as ordered bits << 32 | ~id, if the kernel before found
   /// it, or null; zeroed. Saves plain greedy columns a look at their logits.
   unsigned long long* keys = nullptr;
+  bool all_plain = false;                 ///< every request is_plain(), and there are keys
   const std::uint32_t* banned = nullptr;  ///< bit per id, [(vocab + 31) / 32]; or null
   /// [slots][(vocab + 31) / 32] bit per id that may be chosen; or null
   const std::uint32_t* allowed = nullptr;

@@ -210,6 +210,26 @@ class sample_bench {
     for (const auto key : device_keys.read()) BOOST_TEST(key == 0U);
   }
 
+  /// All columns are plainly greedy, with keys of a token each, or not active.
+  void check_all_plain() {
+    std::vector<unsigned long long> keys(columns_);
+    for (std::uint32_t c = 0; c < columns_; ++c) {
+      asked_[c].request = request_of({.temperature = 0.0F}, 0.5, 0);
+      asked_[c].request.result = columns_ - 1 - c;
+      asked_[c].active = c % 3 != 2;
+      keys[c] = 0xC000'0000'0000'0000ULL | (0xFFFF'FFFFU - c);
+    }
+    const device_array<unsigned long long> device_keys{std::span<const unsigned long long>(keys)};
+    const auto results = run(device_keys.data(), true);
+    for (std::uint32_t c = 0; c < columns_; ++c) {
+      const kernels::sample_result& got = results[columns_ - 1 - c];
+      BOOST_TEST(got.token == (asked_[c].active != 0 ? static_cast<token_id>(c) : -1));
+      BOOST_TEST(got.active == static_cast<std::uint32_t>(asked_[c].active));
+      BOOST_TEST(got.ticket == ticket);
+    }
+    for (const auto key : device_keys.read()) BOOST_TEST(key == 0U);
+  }
+
   /// Microseconds of one launch, in a stream that has more of them.
   double time(const engine::sampling_params& p, std::uint32_t logprobs) {
     for (auto& a : asked_) {
@@ -264,7 +284,7 @@ class sample_bench {
     return args;
   }
 
-  std::vector<kernels::sample_result> run(unsigned long long* keys = nullptr) {
+  std::vector<kernels::sample_result> run(unsigned long long* keys = nullptr, bool all_plain = false) {
     const device_array<float> logits{std::span<const float>(logits_)};
     const device_array<kernels::sample_column> asked{std::span<const kernels::sample_column>(asked_)};
     const device_array<std::int32_t> history{std::span<const std::int32_t>(history_)};
@@ -280,6 +300,7 @@ class sample_bench {
     const device_array<kernels::sample_bias> biases{std::span<const kernels::sample_bias>(biases_)};
     args.biases = biases.data();
     args.keys = keys;
+    args.all_plain = all_plain;
     BOOST_REQUIRE_EQUAL(kernels::launch_sample(args, nullptr), cudaSuccess);
     return results.read();
   }
@@ -341,6 +362,12 @@ BOOST_AUTO_TEST_CASE(plain_greedy_columns_take_the_key_that_is_given_and_all_key
   sample_bench bench(1000, 6, 1);
   bench.fill(shape::normal);
   bench.check_keys();
+}
+
+BOOST_AUTO_TEST_CASE(columns_of_which_all_are_plain_take_their_keys) {
+  sample_bench bench(1000, 70, 1);
+  bench.fill(shape::normal);
+  bench.check_all_plain();
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_launched_is_refused) {

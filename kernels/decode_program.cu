@@ -25,8 +25,8 @@ int launch_decode_program(const decode_program& program, CUstream_st* stream) {
       program.work_bytes % 128 != 0 || program.kept_bytes % 128 != 0 || program.attention_at % 16 != 0 ||
       stream_bytes(program.work_bytes + program.kept_bytes) == 0)
     return cudaErrorInvalidValue;
-  if (program.needs.within(fp4_code::has)) return program_kernels<fp4_code>::launch(program, stream);
   if (program.needs.within(dense_code::has)) return program_kernels<dense_code>::launch(program, stream);
+  if (program.needs.within(fp4_code::has)) return program_kernels<fp4_code>::launch(program, stream);
   return program_kernels<any_code>::launch(program, stream);
 }
 

@@ -1,7 +1,8 @@
 // One way to launch a kernel that may overlap the tail of the one before it (programmatic dependent
 // launch). Kernels launched so call wait_for_previous_kernel() before they use what a step computes, and only
 // then allow_next_kernel(): so at most two kernels overlap, and when a kernel begins, all but the one before
-// it have ended. A norm alone allows its product at once: that reads nothing but weights before its own wait.
+// it have ended. A norm allows its product at once: that reads nothing but weights before its own wait. So
+// does a decode program what comes after it, which finds no room on a multiprocessor until it has left that.
 #pragma once
 
 #include <cuda_runtime.h>

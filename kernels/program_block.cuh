@@ -1,5 +1,5 @@
 // What a block of a decode program has: its shared memory, its place in the phases, and how it gets what they
-// need. Part of decode_program.cu.
+// need. Part of program_kernel.cuh.
 #pragma once
 
 #include "kernels/decode_program.hpp"

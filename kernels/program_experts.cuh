@@ -1,5 +1,5 @@
 // The phases of a decode program that experts need beside their products: which of them each column has, and
-// the sum of what they return. Part of decode_program.cu.
+// the sum of what they return. Part of program_kernel.cuh.
 #pragma once
 
 #include "kernels/expert_choice.cuh"

@@ -1,5 +1,5 @@
 // What a block of a decode program gives away: its rows of the residual stream, and the outputs of its
-// products, each folded, finished and handed to whoever waits for it. Part of decode_program.cu.
+// products, each folded, finished and handed to whoever waits for it. Part of program_kernel.cuh.
 #pragma once
 
 #include "kernels/matvec_tile.cuh"

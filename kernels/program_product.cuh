@@ -1,5 +1,5 @@
 // A product of a decode program: its input from other blocks, the chunks of this one, its outputs. Part of
-// decode_program.cu.
+// program_kernel.cuh.
 #pragma once
 
 #include "kernels/packed_dispatch.cuh"

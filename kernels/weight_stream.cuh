@@ -1,8 +1,8 @@
 // The weights of a decode program on their way to shared memory. One warp of a block, the loader, starts all
 // copies: each of its lanes fills the ring of one worker warp with the chunks that are that warp's own, of
 // all phases in order, as soon as there is room, whatever barrier the block waits at. Worker w takes every
-// program_warps-th chunk of the block's; the count goes on from phase to phase, so that all rings fill and
-// empty alike. Nothing here changes a bit.
+// program_warps-th chunk of the block's in a phase, counted from its first (first_chunk_of()). Nothing here
+// changes a bit.
 #pragma once
 
 #include "kernels/bulk_copy.cuh"

@@ -124,7 +124,8 @@ BOOST_DATA_TEST_CASE(neighbours_slots_and_graphs_change_no_bit, data::make(model
       std::vector<std::pair<std::uint32_t, std::span<const token_id>>> parts;
       for (const std::uint32_t s : neighbours)
         parts.emplace_back(s, tokens.subspan((i + s) % tokens.size(), 1));
-      parts.insert(parts.begin() + static_cast<std::ptrdiff_t>(others / 2), {mine, tokens.subspan(i, 1)});
+      const std::size_t place = i % 2 == 0 ? others / 2 : parts.size();
+      parts.insert(parts.begin() + static_cast<std::ptrdiff_t>(place), {mine, tokens.subspan(i, 1)});
       together.append(parts);
       BOOST_TEST(std::ranges::equal(together.logits(mine), expected[i - half]),
                  name << ": " << others << " neighbours change the bits at position " << i);

@@ -12,6 +12,7 @@
 #include "gpu/cuda_forward.hpp"
 #include "gpu/cuda_resources.hpp"
 #include "gpu/cuda_weights.hpp"
+#include "kernels/program_codes.hpp"
 #include "test/gpu/generated_cuda_model.hpp"
 
 namespace orcd::test {
@@ -37,6 +38,7 @@ class planned_forward {
     return forward_.programs().empty() ? 0 : forward_.programs()[0].count;
   }
   [[nodiscard]] std::size_t columns() const { return forward_.programs().size(); }
+  [[nodiscard]] const kernels::program_needs& needs() const { return forward_.programs().front().needs; }
   /// The logits of a step of sequences that are all at this position.
   std::vector<float> step(std::uint32_t columns, std::int32_t position) {
     std::vector<kernels::step_column> steps;
@@ -59,6 +61,15 @@ class planned_forward {
     return key == 0 ? -1 : static_cast<engine::token_id>(~static_cast<std::uint32_t>(key));
   }
   void ban(std::span<const engine::token_id> tokens) { forward_.ban(tokens); }
+  /// The output head's last whole row tile becomes its first: as many tokens are as likely as others.
+  void repeat_first_tile() {
+    const kernels::packed_matrix& w = weights_.output;
+    const std::uint32_t last = w.rows / kernels::tile_rows - 1;
+    ORCD_CUDA(cudaMemcpy(const_cast<std::byte*>(w.data) + last * w.tile_bytes(), w.data, w.tile_bytes(),
+                         cudaMemcpyDeviceToDevice));
+    ORCD_CUDA(cudaMemcpy(const_cast<float*>(w.row_scale) + last * kernels::tile_rows, w.row_scale,
+                         kernels::tile_rows * sizeof(float), cudaMemcpyDeviceToDevice));
+  }
   [[nodiscard]] std::uint32_t phases_counted() const { return state().phases; }
   /// As if so many phases had passed.
   void count_phases(std::uint32_t phases) {
@@ -202,6 +213,27 @@ BOOST_DATA_TEST_CASE(the_output_head_finds_the_likeliest_token, data::make(head_
   BOOST_TEST(forward.take_likeliest() == -1);
 }
 
+BOOST_DATA_TEST_CASE(of_equally_likely_tokens_the_lowest_is_found, data::make(head_names), name) {
+  const generated_model generated(name);
+  planned_forward forward(generated.path(), {1, generated_context, 512, {}});
+  forward.repeat_first_tile();
+  const std::size_t vocab = forward.step(1, 0).size();
+  const std::size_t twin = (vocab / kernels::tile_rows - 1) * kernels::tile_rows;
+  std::vector<engine::token_id> banned;  // all but those of the two tiles
+  for (std::size_t id = kernels::tile_rows; id < vocab; ++id) {
+    if (id < twin || id >= twin + kernels::tile_rows) banned.push_back(static_cast<engine::token_id>(id));
+  }
+  forward.ban(banned);
+  forward.take_likeliest();
+  for (std::int32_t position = 1; position < 9; ++position) {
+    const std::vector<float> logits = forward.step(1, position);
+    const auto likeliest = std::max_element(logits.begin(), logits.begin() + kernels::tile_rows);
+    const auto id = static_cast<std::size_t>(likeliest - logits.begin());
+    BOOST_TEST(logits[twin + id] == logits[id]);
+    BOOST_TEST(forward.take_likeliest() == static_cast<engine::token_id>(id));
+  }
+}
+
 // The words of columns that no step has written for long must not look new when counting begins anew.
 BOOST_AUTO_TEST_CASE(counting_begins_anew) {
   const generated_model generated("qwen2");
@@ -241,12 +273,20 @@ BOOST_DATA_TEST_CASE(heads_whose_keys_are_asked_for_have_the_same_bits, data::ma
   compare_one_kernel_with_many(name, 600);
 }
 
+BOOST_AUTO_TEST_CASE(experts_of_wide_rows_have_the_same_bits) {
+  compare_one_kernel_with_many("gpt-oss-wide", 40);
+  compare_columns("gpt-oss-wide", 2, 6);
+}
+
 // A kernel for each width, of all formats, of K mixtures, and of MXFP4 experts.
 BOOST_DATA_TEST_CASE(every_kernel_gives_the_same_bits,
                      data::make(std::vector<std::string>{"llama-no-f32", "phi3", "gpt-oss"}) *
                          data::make({32U, 64U, 96U, 128U}),
                      family, width) {
   const std::string name = heads_of(family, width);
+  const planned_forward taken(generated_model(name).path(), {1, generated_context, 512, {}});
+  BOOST_TEST(taken.needs().within(kernels::dense_code::has) == (family == "phi3"));
+  BOOST_TEST(taken.needs().within(kernels::fp4_code::has) == (family == "gpt-oss"));
   compare_one_kernel_with_many(name, 40);
   compare_columns(name, 2, 6);
 }

@@ -81,6 +81,12 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["padded-heads"].head_dim = 80;
   all["windowed-heads"] = all["gpt-oss"];
   all["windowed-heads"].head_dim = 96;
+  // Rows of gpt-oss-20b's width: many chunks a block, the last of a row with one group.
+  all["gpt-oss-wide"] = all["gpt-oss"];
+  all["gpt-oss-wide"].embedding = 2880;
+  all["gpt-oss-wide"].ffn = 2880;
+  all["gpt-oss-wide"].experts = 4;
+  all["gpt-oss-wide"].experts_used = 2;
   for (const char* family : {"llama-no-f32", "phi3", "gpt-oss"}) {
     for (const std::uint32_t width : {32U, 64U, 96U, 128U}) {
       tiny_model_options& heads = all[heads_of(family, width)] = all[family];

@@ -44,6 +44,7 @@ BOOST_AUTO_TEST_CASE(k_mixtures_have_kernels_of_their_own) {
   const auto dense = needs_of({packed_format::q4_k, packed_format::q5_0, packed_format::q8_0}, false);
   BOOST_TEST(dense.within(kernels::dense_code::has));
   BOOST_TEST(!dense.within(kernels::fp4_code::has));
+  BOOST_TEST(needs_of({packed_format::q8_0}, false).within(kernels::dense_code::has));
   const auto routed = needs_of({packed_format::q4_k}, true);
   BOOST_TEST(!routed.within(kernels::dense_code::has));
   BOOST_TEST(!needs_of({packed_format::q4_k, packed_format::bf16}, false).within(kernels::dense_code::has));

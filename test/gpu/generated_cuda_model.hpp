@@ -22,6 +22,15 @@ inline std::string heads_of(const std::string& family, std::uint32_t width) {
   return family + "-heads-of-" + std::to_string(width);
 }
 
+inline void add_widths_of_heads(std::map<std::string, tiny_model_options>& all) {
+  for (const char* family : {"llama-no-f32", "phi3", "gpt-oss"}) {
+    for (const std::uint32_t width : {32U, 64U, 96U, 128U}) {
+      tiny_model_options& heads = all[heads_of(family, width)] = all[family];
+      heads.head_dim = width;
+    }
+  }
+}
+
 /// Two layers as wide as a small model's heads, in the types of the three targets and in all of them.
 inline std::map<std::string, tiny_model_options> generated_shapes() {
   tiny_model_options base;
@@ -87,12 +96,7 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["gpt-oss-wide"].ffn = 2880;
   all["gpt-oss-wide"].experts = 4;
   all["gpt-oss-wide"].experts_used = 2;
-  for (const char* family : {"llama-no-f32", "phi3", "gpt-oss"}) {
-    for (const std::uint32_t width : {32U, 64U, 96U, 128U}) {
-      tiny_model_options& heads = all[heads_of(family, width)] = all[family];
-      heads.head_dim = width;
-    }
-  }
+  add_widths_of_heads(all);
   return all;
 }
 

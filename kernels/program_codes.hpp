@@ -10,7 +10,7 @@ namespace orcd::kernels {
 struct any_code {
   static constexpr program_needs has{~0U, true};
 };
-/// What llama.cpp's K mixtures consist of, rows that are no multiple of 256 included; and Q4_0 and Q8_0.
+/// What llama.cpp's Q4_K_M consists of, rows that are no multiple of 256 included; and Q4_0 and Q8_0.
 struct dense_code {
   static constexpr program_needs has{format_bit(packed_format::q4_0) | format_bit(packed_format::q5_0) |
                                          format_bit(packed_format::q8_0) | format_bit(packed_format::q4_k) |

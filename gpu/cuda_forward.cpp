@@ -148,6 +148,7 @@ void cuda_forward::ban(std::span<const engine::token_id> tokens) {
                        cudaMemcpyHostToDevice));
   ORCD_CUDA(cudaStreamSynchronize(nullptr));
   bans_ = !tokens.empty();
+  for (kernels::decode_program& program : programs_) program.banned = banned();
 }
 
 void cuda_forward::prefill(std::uint32_t columns, bool sample) {
@@ -160,9 +161,7 @@ void cuda_forward::decode(std::uint32_t columns) {
   ORCD_ENSURE(columns > 0 && columns <= extents_.slots);
   if (columns <= programs_.size()) {
     embed(columns);
-    kernels::decode_program& program = programs_[columns - 1];
-    program.banned = banned();
-    ORCD_CUDA(kernels::launch_decode_program(program, stream_));
+    ORCD_CUDA(kernels::launch_decode_program(programs_[columns - 1], stream_));
     if (columns == 1 && program_has_head_) return;
   } else {
     run(columns, false);

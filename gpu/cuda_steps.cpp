@@ -54,7 +54,7 @@ void cuda_steps::capture_graphs() {
     decodes_.push_back({engine::slot_id{i}, 0, 0, {.result = i}});
     sampler_.begin_decode(decodes_, 0);
     run_decode(columns);
-    sampler_.sample(columns);  // that kernel too, where the step has a quicker way
+    if (forward_.keys(columns) != nullptr) sampler_.sample(columns);  // else that kernel has not run
     ORCD_CUDA(cudaStreamSynchronize(stream_));
     if (columns <= forward_.programs().size()) continue;
     cudaGraph_t captured = nullptr;

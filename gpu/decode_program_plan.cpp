@@ -65,8 +65,6 @@ kernels::decode_phase& decode_program_plan::add(kernels::phase_kind kind, const 
     last.attention_next = kind == kernels::phase_kind::attention;
   }
   phase.kind = kind;
-  needs_.experts =
-      needs_.experts || kind == kernels::phase_kind::route || kind == kernels::phase_kind::combine;
   phase.in = in;
   phase.out = out;
   return phase;
@@ -147,7 +145,7 @@ void decode_program_plan::add_product(const packed_matmul_args& args, const std:
   phase.chunks = kernels::divider::by(args.w[0].chunks());
   phase.quads = kernels::divider::by(std::max(1U, args.w[0].cols / 4));
   for (std::uint32_t i = 0; i < args.matrices; ++i) {
-    needs_.formats |= kernels::format_bit(args.w[i].format);
+    formats_ |= kernels::format_bit(args.w[i].format);
     phase.tile_bytes[i] = static_cast<std::uint32_t>(args.w[i].tile_bytes());
     phase.chunk_bytes[i] = args.w[i].chunk_bytes();
     for (std::uint32_t columns = 1; columns <= columns_most; ++columns) {

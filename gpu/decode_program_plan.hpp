@@ -82,7 +82,7 @@ class decode_program_plan {
   [[nodiscard]] std::uint32_t experts() const noexcept { return experts_; }
   [[nodiscard]] std::uint32_t padded_head_width() const noexcept { return padded_head_width_; }
   /// What its phases need code for.
-  [[nodiscard]] const kernels::program_needs& needs() const noexcept { return needs_; }
+  [[nodiscard]] kernels::program_needs needs() const noexcept { return {formats_, experts_ > 0}; }
 
   /// Device bytes that hold so many phases, then so many rows of shares.
   [[nodiscard]] static std::uint64_t bytes(std::uint64_t phases, std::uint64_t rows,
@@ -117,7 +117,7 @@ class decode_program_plan {
   std::uint32_t experts_ = 0;
   std::uint32_t experts_used_ = 0;
   std::uint32_t padded_head_width_ = 0;
-  kernels::program_needs needs_;
+  std::uint32_t formats_ = 0;     ///< of all products' weights
   std::uint32_t norms_ = 0;       ///< phases with a norm so far
   std::uint32_t routes_ = 0;      ///< routes so far
   std::uint32_t norm_at_ = 0;     ///< the last phase with a norm, or the first

@@ -266,7 +266,7 @@ BOOST_DATA_TEST_CASE(several_pages_of_one_worker_have_the_same_bits, data::make(
 }
 
 const std::vector<std::string> heads_of_96_names{"grouped-heads", "two-tiles", "padded-heads",
-                                                 "windowed-heads"};
+                                                 heads_of("gpt-oss", 96)};
 
 BOOST_DATA_TEST_CASE(heads_whose_keys_are_asked_for_have_the_same_bits, data::make(heads_of_96_names), name) {
   BOOST_TEST(planned_forward(generated_model(name).path(), {1, generated_context, 512, {}}).phases() > 0U);

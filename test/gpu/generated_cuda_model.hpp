@@ -79,8 +79,8 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["many-heads"].head_dim = 32;
   all["many-wide-heads"] = all["many-heads"];
   all["many-wide-heads"].head_dim = 96;
-  // Heads of 96, or padded to that: more queries of a key than warps that prepare them, more than a block
-  // takes, and a window.
+  // Heads of 96, or padded to that: more queries of a key than warps that prepare them, and more than a block
+  // takes.
   all["grouped-heads"] = all["phi3"];
   all["grouped-heads"].heads = 8;
   all["grouped-heads"].kv_heads = 1;
@@ -88,8 +88,6 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["two-tiles"].heads = 16;
   all["padded-heads"] = all["phi3"];
   all["padded-heads"].head_dim = 80;
-  all["windowed-heads"] = all["gpt-oss"];
-  all["windowed-heads"].head_dim = 96;
   // Rows of gpt-oss-20b's width: many chunks a block, the last of a row with one group.
   all["gpt-oss-wide"] = all["gpt-oss"];
   all["gpt-oss-wide"].embedding = 2880;

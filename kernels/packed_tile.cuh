@@ -197,6 +197,13 @@ __device__ inline __half2 centre() {
   return as_half2(0x80008000U | bias | bias << (16 + upper_shift(F)));
 }
 
+/// word & mask | bits in one instruction; with two constants the compiler makes it two.
+__device__ inline std::uint32_t and_or(std::uint32_t word, std::uint32_t mask, std::uint32_t bits) {
+  std::uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(word), "r"(mask), "r"(bits));
+  return result;
+}
+
 /// The scales of K formats become halves by the bits of 1024 + n, their minimums as subnormals.
 template <packed_format F, std::uint32_t G>
 __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(std::uint32_t u,
@@ -214,15 +221,18 @@ __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(
     const std::uint32_t pick = 0x0400U + (2 * (in_unit & 1U) + t / 2) * 0x0101U;
     const std::uint32_t y = __byte_perm(super[0].y, super[1].y, pick);
     const std::uint32_t z = __byte_perm(super[0].z, super[1].z, pick);
-    std::uint32_t sc = y & 0x003F003FU;
-    std::uint32_t mn = z & 0x003F003FU;
-    if (in_unit >= 2) {
+    std::uint32_t sc = 0;
+    std::uint32_t mn = 0;
+    if (in_unit < 2) {
+      sc = and_or(y, 0x003F003FU, 0x64006400U);
+      mn = z & 0x003F003FU;
+    } else {
       const std::uint32_t w = __byte_perm(super[0].w, super[1].w, pick);
-      sc = (w & 0x000F000FU) | (y >> 2 & 0x00300030U);
-      mn = (w >> 4 & 0x000F000FU) | (z >> 2 & 0x00300030U);
+      sc = and_or(w, 0x000F000FU, and_or(y >> 2, 0x00300030U, 0x64006400U));
+      mn = and_or(w >> 4, 0x000F000FU, z >> 2 & 0x00300030U);
     }
     d = __hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x5410)),
-                __hsub2(as_half2(sc | 0x64006400U), __float2half2_rn(1024.0F)));
+                __hsub2(as_half2(sc), __float2half2_rn(1024.0F)));
     m = __hneg2(__hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x7632)), as_half2(mn)));
   } else if constexpr (F == packed_format::mxfp4) {
     // E2M1 bits moved into a half's exponent read 2^14 too small; the stored byte is 29 + e - top.
@@ -243,13 +253,6 @@ __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(
 /// `word` moved so that bit `from` comes to bit `to`.
 __device__ inline std::uint32_t bring(std::uint32_t word, std::uint32_t from, std::uint32_t to) {
   return from > to ? word >> (from - to) : word << (to - from);
-}
-
-/// word & mask | bits in one instruction; with two constants the compiler makes it two.
-__device__ inline std::uint32_t and_or(std::uint32_t word, std::uint32_t mask, std::uint32_t bits) {
-  std::uint32_t result;
-  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(word), "r"(mask), "r"(bits));
-  return result;
 }
 
 /// Pair i of a word of MXFP4 values as halves, 2^14 too small: E2M1 in a half's exponent.
@@ -288,6 +291,24 @@ __device__ inline __half2 integer_pair(const std::uint32_t (&words)[Words], std:
   return as_half2(bits);
 }
 
+/// The integers of all pairs of mma step s, as integer_pair(). Of four bits the upper byte's lower half is
+/// what is left of it without its upper half, which takes an instruction of a pipe that has little else to
+/// do.
+template <packed_format F, std::uint32_t Words>
+__device__ inline void integer_pairs(const std::uint32_t (&words)[Words], std::uint32_t s,
+                                     __half2 (&pairs)[4]) {
+  if constexpr (quantum_bits(F) == 4) {
+    const std::uint32_t upper = __byte_perm(words[s], 0, 0x4341);
+    pairs[0] = integer_pair<F>(words, s, 0);
+    pairs[1] = integer_pair<F>(words, s, 1);
+    pairs[3] = as_half2(upper & 0x00F000F0U);
+    pairs[2] = __hsub2(as_half2(upper), pairs[3]);
+  } else {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) pairs[i] = integer_pair<F>(words, s, i);
+  }
+}
+
 template <packed_format F, std::uint32_t G>
 __device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t s, const scales& both,
                                            std::uint32_t (&a)[4]) const {
@@ -310,12 +331,14 @@ __device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t s, con
     }
     return;
   } else {
+    __half2 pairs[4];
+    if constexpr (F != packed_format::mxfp4) integer_pairs<F>(quants[u], s, pairs);
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const __half2 d = (i & 1U) == 0 ? __low2half2(both.d) : __high2half2(both.d);
       const __half2 m = (i & 1U) == 0 ? __low2half2(both.m) : __high2half2(both.m);
       a[i] = F == packed_format::mxfp4 ? as_bits(__hmul2(as_half2(fp4_pair(quants[u][s], i)), d))
-                                       : as_bits(__hfma2(integer_pair<F>(quants[u], s, i), d, m));
+                                       : as_bits(__hfma2(pairs[i], d, m));
     }
   }
 }

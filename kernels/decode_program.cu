@@ -10,12 +10,14 @@ namespace orcd::kernels {
 std::uint32_t decode_program_blocks() {
   int device = 0;
   int cooperates = 0;
+  int reserved = 0;
   std::uint32_t multiprocessors = 0;
   if (cudaGetDevice(&device) != cudaSuccess ||
       cudaDeviceGetAttribute(&cooperates, cudaDevAttrCooperativeLaunch, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device) != cudaSuccess ||
       multiprocessor_count(multiprocessors) != cudaSuccess)
     return 0;
-  return cooperates != 0 ? multiprocessors : 0;
+  return cooperates != 0 && reserved == static_cast<int>(program_reserved_bytes) ? multiprocessors : 0;
 }
 
 int launch_decode_program(const decode_program& program, CUstream_st* stream) {

@@ -140,6 +140,7 @@ struct program_needs {
 inline constexpr std::uint32_t program_blocks_max = 160;
 inline constexpr std::uint32_t program_warps = 15;  ///< that multiply; one more loads
 inline constexpr std::uint32_t program_shared_bytes = 227 * 1024;
+inline constexpr std::uint32_t program_reserved_bytes = 1024;  ///< that the device keeps before them
 inline constexpr std::uint32_t program_header_bytes = 20 * 1024;
 
 /// Bytes of one warp's stream beside so much else.
@@ -238,7 +239,8 @@ struct decode_program {
   unsigned long long* key = nullptr;      ///< device, as sample_args::keys; or null
 };
 
-/// Blocks that a program runs on, at most; 0 when the device cannot hold a grid at a barrier.
+/// Blocks that a program runs on, at most; 0 when the device cannot hold a grid at a barrier, or keeps
+/// another part of shared memory for itself than Hopper does.
 [[nodiscard]] std::uint32_t decode_program_blocks();
 [[nodiscard]] int launch_decode_program(const decode_program& program, CUstream_st* stream);
 

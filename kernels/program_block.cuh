@@ -63,13 +63,24 @@ struct program_header {
 };
 static_assert(sizeof(program_header) <= program_header_bytes);
 
-// Found by name and not through pointers kept somewhere: so the compiler knows that it is shared memory.
 extern __shared__ __align__(128) std::byte program_memory[];
+/// Where shared memory begins, past what the device keeps for itself. To ask for the address of a name takes
+/// an instruction that waits, and a register, at every place that needs one.
+constexpr std::uint32_t program_shared_at = program_reserved_bytes;
+__device__ __forceinline__ std::byte* memory_start() {
+  std::uint32_t at;
+  asm("mov.u32 %0, %1;" : "=r"(at) : "n"(program_shared_at));  // as a plain constant it made wrong code
+  return static_cast<std::byte*>(__cvta_shared_to_generic(at));
+}
+/// Before anything uses memory_start().
+__device__ __forceinline__ void check_memory_start() {
+  if (shared_address_of(program_memory) != program_shared_at) __trap();
+}
 __device__ __forceinline__ program_header& header() {
-  return *reinterpret_cast<program_header*>(program_memory);
+  return *reinterpret_cast<program_header*>(memory_start());
 }
 __device__ __forceinline__ std::byte* work_memory() {
-  return program_memory + program_header_bytes;
+  return memory_start() + program_header_bytes;
 }
 /// The phase that this worker is in, the one before while others are, or a later one that has come.
 __device__ __forceinline__ const phase_slot& slot_of(std::uint32_t phase) {

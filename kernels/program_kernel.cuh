@@ -211,6 +211,7 @@ __device__ __forceinline__ void load(const decode_program& program) {
 template <std::uint32_t W, std::uint32_t Most, bool Stamps, class Code>
 __global__ void __launch_bounds__(program_threads, 1)
     decode_program_kernel(const __grid_constant__ decode_program program) {
+  check_memory_start();
   stream_state& stream = header().stream;
   allow_next_kernel();  // it has no room beside this one, but may follow at once
   if (threadIdx.x < phase_slots) barrier_init(shared_address_of(&stream.slot_barriers[threadIdx.x]), 1);

@@ -24,6 +24,11 @@ __device__ __forceinline__ void store_flagged(std::uint64_t* to, std::uint32_t d
                : "memory");
 }
 
+/// Negative while a word is of an earlier step than this flag.
+__device__ __forceinline__ std::int32_t behind(std::uint64_t word, std::uint32_t flag) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32U) - flag);
+}
+
 /// Two words that lie together.
 struct flagged_two {
   std::uint64_t word[2];
@@ -38,9 +43,8 @@ struct flagged_two {
                  : "l"(from)
                  : "memory");
   }
-  [[nodiscard]] __device__ __forceinline__ bool has(std::uint32_t flag) const {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(word[0] >> 32U) - flag) >= 0 &&
-           static_cast<std::int32_t>(static_cast<std::uint32_t>(word[1] >> 32U) - flag) >= 0;
+  [[nodiscard]] __device__ __forceinline__ std::int32_t is_behind(std::uint32_t flag) const {
+    return behind(word[0], flag) | behind(word[1], flag);
   }
   [[nodiscard]] __device__ __forceinline__ std::uint32_t data(std::uint32_t i) const {
     return static_cast<std::uint32_t>(word[i]);
@@ -56,8 +60,8 @@ struct flagged_one {
   __device__ __forceinline__ void load(const std::uint64_t* from) {
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
   }
-  [[nodiscard]] __device__ __forceinline__ bool has(std::uint32_t flag) const {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32U) - flag) >= 0;
+  [[nodiscard]] __device__ __forceinline__ std::int32_t is_behind(std::uint32_t flag) const {
+    return behind(word, flag);
   }
   [[nodiscard]] __device__ __forceinline__ std::uint32_t data() const {
     return static_cast<std::uint32_t>(word);
@@ -69,14 +73,14 @@ template <std::uint32_t Count, class Words, class Place>
 __device__ __forceinline__ void await(Words (&words)[Count], std::uint32_t flag, Place place) {
   std::uint64_t since = 0;
   for (std::uint32_t polls = 1;; ++polls) {
-    bool all = true;
+    std::int32_t any = 0;  // one test of all words, not one each
+#pragma unroll
+    for (std::uint32_t k = 0; k < Count; ++k) any |= words[k].is_behind(flag);
+    if (any >= 0) return;
 #pragma unroll
     for (std::uint32_t k = 0; k < Count; ++k) {
-      if (words[k].has(flag)) continue;
-      words[k].load(place(k));
-      all = false;
+      if (words[k].is_behind(flag) < 0) words[k].load(place(k));
     }
-    if (all) return;
     if (polls % 4096 != 0) continue;
     const std::uint64_t now = clock_ns();
     if (since == 0) since = now;
@@ -92,28 +96,48 @@ __device__ __forceinline__ std::uint32_t read_flagged(const std::uint64_t* from,
   return v[0].data();
 }
 
-/// words[k] = those at place(k) for k < inside, cleared ones past them.
+/// Asks for words[k] at place(k) for k < inside; those past them are as if read.
 template <std::uint32_t Count, class Words, class Place>
-__device__ __forceinline__ void gather(Words (&words)[Count], std::uint32_t inside, std::uint32_t flag,
-                                       Place place) {
+__device__ __forceinline__ void ask(Words (&words)[Count], std::uint32_t inside, std::uint32_t flag,
+                                    Place place) {
 #pragma unroll
   for (std::uint32_t k = 0; k < Count; ++k) words[k].clear(flag);
 #pragma unroll
   for (std::uint32_t k = 0; k < Count; ++k) {
     if (k < inside) words[k].load(place(k));
   }
-  await(words, flag, place);
 }
 
-/// v[k] = float thread + k * Threads of `count`, 0 past them.
+/// words[k] = those at place(k) for k < inside, cleared ones past them. Calls meanwhile() while they come.
+template <std::uint32_t Count, class Words, class Place, class Meanwhile>
+__device__ __forceinline__ void gather(Words (&words)[Count], std::uint32_t inside, std::uint32_t flag,
+                                       Place place, Meanwhile meanwhile) {
+  ask(words, inside, flag, place);
+  meanwhile();
+  await(words, flag, place);
+}
+template <std::uint32_t Count, class Words, class Place>
+__device__ __forceinline__ void gather(Words (&words)[Count], std::uint32_t inside, std::uint32_t flag,
+                                       Place place) {
+  gather(words, inside, flag, place, [] {});
+}
+
+/// v[k] = float thread + k * Threads of `count`, 0 past them. Calls meanwhile() while they come.
+template <std::uint32_t Threads, std::uint32_t Values, class Meanwhile>
+__device__ __forceinline__ void gather_floats(const std::uint64_t* from, std::uint32_t count,
+                                              std::uint32_t flag, std::uint32_t thread, float (&v)[Values],
+                                              Meanwhile meanwhile) {
+  flagged_one words[Values];
+  gather(
+      words, thread < count ? (count - thread + Threads - 1) / Threads : 0, flag,
+      [&](std::uint32_t k) { return from + thread + k * Threads; }, meanwhile);
+#pragma unroll
+  for (std::uint32_t k = 0; k < Values; ++k) v[k] = __uint_as_float(words[k].data());
+}
 template <std::uint32_t Threads, std::uint32_t Values>
 __device__ __forceinline__ void gather_floats(const std::uint64_t* from, std::uint32_t count,
                                               std::uint32_t flag, std::uint32_t thread, float (&v)[Values]) {
-  flagged_one words[Values];
-  gather(words, thread < count ? (count - thread + Threads - 1) / Threads : 0, flag,
-         [&](std::uint32_t k) { return from + thread + k * Threads; });
-#pragma unroll
-  for (std::uint32_t k = 0; k < Values; ++k) v[k] = __uint_as_float(words[k].data());
+  gather_floats<Threads>(from, count, flag, thread, v, [] {});
 }
 
 /// Thread `thread` of `Threads` calls store(i, words) for its part of `count` pairs of words, `AtOnce` at a

@@ -209,23 +209,51 @@ __device__ __forceinline__ void keep_sum(float squares, std::uint32_t unit, std:
   if (threadIdx.x % 32 == 0 && unit < units) header().scratch[unit] = squares;
 }
 
-/// norm_of_one with `Values` values of a thread in registers: all of them, or a wider row is read twice.
-template <std::uint32_t Values, bool All, class Store>
-__device__ __forceinline__ void norm_by(const decode_program& program, const std::uint64_t* x, float eps,
-                                        const walk& w, Store store) {
+/// norm_of_one of rows that a thread has `Values` values of, at most. What needs none of the row comes before
+/// it: the compiler cannot tell that weights and what is stored lie apart.
+template <std::uint32_t Values, class Store>
+__device__ __forceinline__ void norm_at_once(const decode_program& program, const std::uint64_t* x, float eps,
+                                             const walk& w, Store store) {
+  const std::uint32_t n = program.width;
+  const std::uint32_t thread = thread_here();
+  float v[Values];
+  float weights[Values];
+  gather_floats<row_threads>(x, n, w.flag(), thread, v, [&] {
+    wait_for_row(header().norm_barrier, slot_of(w.phase).phase.norm_round);
+#pragma unroll
+    for (std::uint32_t k = 0; k < Values; ++k) {
+      const std::uint32_t i = thread + k * row_threads;
+      weights[k] = i < n ? next_norm(program)[i] : 0.0F;
+    }
+  });
+  float squares = 0.0F;
+#pragma unroll
+  for (std::uint32_t k = 0; k < Values; ++k) squares = fmaf(v[k], v[k], squares);
+  keep_sum(squares, thread / 32, norm_units);
+  sync_row_threads();
+  const float scale = rms_scale(sum_of_warps(header().scratch), n, eps);
+#pragma unroll
+  for (std::uint32_t k = 0; k < Values; ++k) {
+    const std::uint32_t i = thread + k * row_threads;
+    if (i < n) store(0, i, __fmul_rn(__fmul_rn(v[k], scale), weights[k]));
+  }
+}
+
+/// The same of any row, which is read twice, `Values` values at a time.
+template <std::uint32_t Values, class Store>
+__device__ __forceinline__ void norm_in_parts(const decode_program& program, const std::uint64_t* x,
+                                              float eps, const walk& w, Store store) {
   const std::uint32_t n = program.width;
   const auto parts = [&](auto part) {
-    if constexpr (All) {
-      part(thread_here());
-    } else {
 #pragma unroll 1
-      for (std::uint32_t first = threadIdx.x; first < n; first += Values * row_threads) part(first);
+    for (std::uint32_t first = threadIdx.x; first < n; first += Values * row_threads) {
+      float v[Values];
+      gather_floats<row_threads>(x, n, w.flag(), first, v);
+      part(first, v);
     }
   };
-  float v[Values];
   float squares = 0.0F;
-  parts([&](std::uint32_t first) {
-    gather_floats<row_threads>(x, n, w.flag(), first, v);
+  parts([&](std::uint32_t, const float(&v)[Values]) {
 #pragma unroll
     for (std::uint32_t k = 0; k < Values; ++k) squares = fmaf(v[k], v[k], squares);
   });
@@ -234,8 +262,7 @@ __device__ __forceinline__ void norm_by(const decode_program& program, const std
   const float scale = rms_scale(sum_of_warps(header().scratch), n, eps);
   wait_for_row(header().norm_barrier, slot_of(w.phase).phase.norm_round);
   const float* const weights = next_norm(program);
-  parts([&](std::uint32_t first) {
-    if constexpr (!All) gather_floats<row_threads>(x, n, w.flag(), first, v);
+  parts([&](std::uint32_t first, const float(&v)[Values]) {
 #pragma unroll
     for (std::uint32_t k = 0; k < Values; ++k) {
       const std::uint32_t i = first + k * row_threads;
@@ -249,11 +276,11 @@ template <class Store>
 __device__ __forceinline__ void norm_of_one(const decode_program& program, const std::uint64_t* x, float eps,
                                             const walk& w, Store store) {
   if (program.width <= 4 * row_threads)
-    norm_by<4, true>(program, x, eps, w, store);
+    norm_at_once<4>(program, x, eps, w, store);
   else if (program.width <= 12 * row_threads)
-    norm_by<12, true>(program, x, eps, w, store);
+    norm_at_once<12>(program, x, eps, w, store);
   else
-    norm_by<8, false>(program, x, eps, w, store);
+    norm_in_parts<8>(program, x, eps, w, store);
 }
 
 /// norm_row() of `columns` columns of the residual stream from `x` on, bit for bit. Calls

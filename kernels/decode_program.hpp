@@ -148,8 +148,6 @@ inline constexpr std::uint32_t program_header_bytes = 20 * 1024;
   const std::uint32_t used = program_header_bytes + work_and_kept_bytes;
   return used >= program_shared_bytes ? 0 : (program_shared_bytes - used) / program_warps / 128 * 128;
 }
-/// Outputs of a block whose biases and scales are fetched ahead; half as many where phases overlap.
-inline constexpr std::uint32_t terms_ahead = 256;
 /// Rows of the residual stream that a block may own, those of each column counted.
 inline constexpr std::uint32_t own_rows_max = 256;
 

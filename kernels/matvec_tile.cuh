@@ -151,15 +151,15 @@ __device__ __forceinline__ void fetch(float* to, const float* from, float otherw
 }
 
 /// Starts to bring row scales and biases into shared memory.
-__device__ __forceinline__ void fetch_terms(const packed_matmul_args& a, const result_place& r,
-                                            std::uint32_t expert, result_terms& to) {
+__device__ __forceinline__ void fetch_scales(const packed_matmul_args& a, const result_place& r,
+                                             std::uint32_t expert, float (&scale)[2], float (&bias)[2]) {
   if (is_padding(a, r)) return;
   for (std::uint32_t m = 0; m < members_of(a); ++m) {
     const packed_matrix& w = a.w[r.matrix + m];
-    const float* bias = a.bias[r.matrix + m];
-    fetch(&to.scale[m], w.row_scale == nullptr ? nullptr : w.row_scale + expert * w.row_scale_stride + r.row,
+    const float* its_bias = a.bias[r.matrix + m];
+    fetch(&scale[m], w.row_scale == nullptr ? nullptr : w.row_scale + expert * w.row_scale_stride + r.row,
           1.0F);
-    fetch(&to.bias[m], bias == nullptr ? nullptr : bias + expert * w.rows + r.row, -0.0F);
+    fetch(&bias[m], its_bias == nullptr ? nullptr : its_bias + expert * w.rows + r.row, -0.0F);
   }
 }
 
@@ -221,21 +221,33 @@ __device__ __forceinline__ void keep_sums(float* sums, std::uint32_t columns, st
   }
 }
 
-/// Sums of 256 columns added left to right, of each of `Members` row tiles that lie `apart`.
+/// Sums of 256 columns added left to right, of each of `Members` row tiles. What is no multiple of eight
+/// comes first, so that the others need no test.
 template <std::uint32_t Members>
-__device__ __forceinline__ void fold(const float* sums, std::uint32_t chunks, std::uint32_t stride,
-                                     std::uint32_t apart, float (&folded)[Members]) {
+__device__ __forceinline__ void fold(const float* const (&sums)[Members], std::uint32_t chunks,
+                                     std::uint32_t stride, float (&folded)[Members]) {
   constexpr std::uint32_t at_once = 8;
+  const std::uint32_t odd = (chunks - 1) % at_once;
+  float v[at_once][Members];
 #pragma unroll
-  for (std::uint32_t m = 0; m < Members; ++m) folded[m] = sums[m * apart];
+  for (std::uint32_t m = 0; m < Members; ++m) folded[m] = sums[m][0];
+#pragma unroll
+  for (std::uint32_t c = 0; c + 1 < at_once; ++c) {
+#pragma unroll
+    for (std::uint32_t m = 0; m < Members; ++m)
+      v[c][m] = c < odd ? sums[m][(1 + c) * stride] : -0.0F;  // changes no bit
+  }
+#pragma unroll
+  for (std::uint32_t c = 0; c + 1 < at_once; ++c) {
+#pragma unroll
+    for (std::uint32_t m = 0; m < Members; ++m) folded[m] += v[c][m];
+  }
 #pragma unroll 1
-  for (std::uint32_t first = 1; first < chunks; first += at_once) {
-    float v[at_once][Members];
+  for (std::uint32_t first = 1 + odd; first < chunks; first += at_once) {
 #pragma unroll
     for (std::uint32_t c = 0; c < at_once; ++c) {
 #pragma unroll
-      for (std::uint32_t m = 0; m < Members; ++m)
-        v[c][m] = first + c < chunks ? sums[m * apart + (first + c) * stride] : -0.0F;  // changes no bit
+      for (std::uint32_t m = 0; m < Members; ++m) v[c][m] = sums[m][(first + c) * stride];
     }
 #pragma unroll
     for (std::uint32_t c = 0; c < at_once; ++c) {
@@ -245,8 +257,9 @@ __device__ __forceinline__ void fold(const float* sums, std::uint32_t chunks, st
   }
 }
 __device__ __forceinline__ float fold(const float* sums, std::uint32_t chunks, std::uint32_t stride) {
+  const float* const one[1] = {sums};
   float folded[1];
-  fold(sums, chunks, stride, 0, folded);
+  fold(one, chunks, stride, folded);
   return folded[0];
 }
 

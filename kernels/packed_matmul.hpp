@@ -55,8 +55,11 @@ struct packed_matmul_args {
 };
 
 /// Whether the output takes a gate and an up matrix.
+ORCD_HD constexpr bool is_paired(matmul_output output) {
+  return output == matmul_output::swiglu || output == matmul_output::swiglu_clamped;
+}
 ORCD_HD constexpr bool is_paired(const packed_matmul_args& a) {
-  return a.output == matmul_output::swiglu || a.output == matmul_output::swiglu_clamped;
+  return is_paired(a.output);
 }
 
 /// Columns one launch of the latency kernel may have,

@@ -175,7 +175,9 @@ __global__ void __launch_bounds__(matvec_threads, 1)
   std::uint32_t expert = 0;
   if (a.experts == nullptr) {
     slots.fill(expert);
-    if (has_result) fetch_terms(a, result_at(a, plan, work, result), expert, shared.terms[result]);
+    if (has_result)
+      fetch_scales(a, result_at(a, plan, work, result), expert, shared.terms[result].scale,
+                   shared.terms[result].bias);
   }
   prefetch_next(a.next, plan.next_part);
   {
@@ -185,7 +187,9 @@ __global__ void __launch_bounds__(matvec_threads, 1)
     if (a.experts != nullptr) {
       expert = static_cast<std::uint32_t>(a.experts[work.first_column]);
       slots.fill(expert);
-      if (has_result) fetch_terms(a, result_at(a, plan, work, result), expert, shared.terms[result]);
+      if (has_result)
+        fetch_scales(a, result_at(a, plan, work, result), expert, shared.terms[result].scale,
+                     shared.terms[result].bias);
     }
     if (has_result && a.output == matmul_output::add)
       fetch_old(a, result_at(a, plan, work, result), shared.terms[result]);

@@ -14,9 +14,11 @@ constexpr std::uint32_t worker_threads = program_warps * 32;
 constexpr std::uint32_t program_threads = worker_threads + 32;
 static_assert(worker_threads >= row_threads);
 
-constexpr std::uint32_t fetching_threads = 128;  ///< the last workers: they fetch terms
-/// Between those who bring a product's input and those who fetch its terms. They store the first outputs.
-constexpr std::uint32_t idle_threads = worker_threads - fetching_threads - row_threads;
+/// The last workers find an output each before a product, and store it first if it is of one column.
+constexpr std::uint32_t finding_threads = 128;
+constexpr std::uint32_t first_finder = worker_threads - finding_threads;
+/// Between those who bring a product's input and those.
+constexpr std::uint32_t idle_threads = first_finder - row_threads;
 /// The worker that fetches rows, and then says that a phase has been left.
 constexpr std::uint32_t phase_keeper = worker_threads - 1;
 
@@ -27,23 +29,24 @@ __device__ __forceinline__ std::uint32_t thread_here() {
   return thread;
 }
 /// Which outputs of a block this worker stores: every worker_threads-th from here on. The first are those of
-/// warps that bring no input: unless outputs are many, who does can begin the next phase at once.
+/// who finds them, the last of who brings input: unless outputs are many, these can begin the next phase at
+/// once.
 __device__ __forceinline__ std::uint32_t first_output() {
-  return threadIdx.x >= row_threads ? threadIdx.x - row_threads
+  if (threadIdx.x >= first_finder) return threadIdx.x - first_finder;
+  return threadIdx.x >= row_threads ? threadIdx.x - row_threads + finding_threads
                                     : threadIdx.x + (worker_threads - row_threads);
 }
-/// Outputs whose terms are fetched ahead, and where in program_header those of output i are: of even and odd
-/// phases apart where these overlap.
-template <std::uint32_t Most>
-constexpr std::uint32_t terms_of_phase = Most == 1 ? terms_ahead / 2 : terms_ahead;
-template <std::uint32_t Most>
-__device__ __forceinline__ std::uint32_t term_place(std::uint32_t phase, std::uint32_t i) {
-  return Most == 1 ? phase % 2 * (terms_ahead / 2) + i : i;
-}
-/// Which output's terms this worker fetches first: one that no block has, if it fetches none.
-__device__ __forceinline__ std::uint32_t fetched_output() {
-  return threadIdx.x - (worker_threads - fetching_threads);
-}
+
+/// What it takes to store an output of a block's product: found before the product where it can be.
+struct alignas(16) product_output {
+  float scale[2];
+  float bias[2];
+  std::uint32_t target;   ///< target_of(), in the first column
+  std::uint32_t sums[2];  ///< where each member's partial sums begin, of the first column
+  std::uint16_t chunks;   ///< how many they are
+  matmul_output output;
+};
+static_assert(sizeof(product_output) == 32);
 
 /// At the start of shared memory; a phase's working memory and the rings follow.
 struct program_header {
@@ -51,12 +54,11 @@ struct program_header {
   std::uint64_t norm_barrier;    ///< of the next norm's weights
   std::uint64_t router_barrier;  ///< of the router's row
   step_column steps[program_columns_max];
-  std::uint32_t first_flag;            ///< of what is there before the first phase
-  const float* turned;                 ///< whose turns are known: the table's inverse frequencies
-  float2 turns[head_width_max / 2];    ///< of the only column
-  result_terms terms[terms_ahead];     ///< of the block's outputs: term_place()
-  std::uint32_t targets[terms_ahead];  ///< where they go: target_of()
-  float residual[own_rows_max];        ///< the block's own rows, of one column after the other
+  std::uint32_t first_flag;                 ///< of what is there before the first phase
+  const float* turned;                      ///< whose turns are known: the table's inverse frequencies
+  float2 turns[head_width_max / 2];         ///< of the only column
+  product_output outputs[finding_threads];  ///< the first of the block
+  float residual[own_rows_max];             ///< the block's own rows, of one column after the other
   float scratch[program_columns_max * row_threads / 32];
   float expert_weights[program_columns_max * experts_used_max];
   unsigned long long key;  ///< of the block's logits, as decode_program::key
@@ -114,12 +116,12 @@ struct walk {
   [[nodiscard]] __device__ __forceinline__ std::uint32_t flag() const { return header().first_flag + phase; }
 };
 
-/// One instant of a phase, where `Stamps` are taken if there is a place for them; the last one by a worker
-/// that stores outputs.
+/// One instant of a phase, where `Stamps` are taken if there is a place for them; the last one by the worker
+/// that stores the first output.
 template <bool Stamps>
 __device__ __forceinline__ void stamp(const decode_program& program, std::uint32_t phase,
                                       std::uint32_t instant) {
-  const std::uint32_t by = instant + 1 == phase_stamps ? row_threads : 0;
+  const std::uint32_t by = instant + 1 == phase_stamps ? first_finder : 0;
   if (!Stamps || threadIdx.x != by || program.stamps == nullptr) return;
   program.stamps[(static_cast<std::uint64_t>(blockIdx.x) * program.count + phase) * phase_stamps + instant] =
       clock_ns();

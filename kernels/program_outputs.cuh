@@ -49,59 +49,109 @@ __device__ __forceinline__ void publish_residual(const phase_slot& slot, std::ui
   slot.phase.matmul.out[at] = value;
 }
 
-template <std::uint32_t Most>
-__device__ __forceinline__ void store_outputs(std::uint32_t phase, std::uint32_t outputs,
-                                              std::uint32_t columns, const float* sums, std::uint32_t expert,
-                                              std::uint32_t flag) {
-  const phase_slot& slot = slot_of(phase);
+/// Output i of the block, but for its scales and biases.
+__device__ __forceinline__ product_output output_of_block(const phase_slot& slot, const result_place& place,
+                                                          std::uint32_t i, std::uint32_t columns) {
   const packed_matmul_args& a = slot.phase.matmul;
   const std::uint32_t chunks = slot.phase.chunks.d;
+  const std::uint32_t sums = i / tile_rows * chunks * columns * tile_rows + i % tile_rows;
+  const std::uint32_t apart = is_paired(a) ? slot.share.tiles[0] * chunks * columns * tile_rows : 0;
+  return {{}, {}, target_of(a, place), {sums, sums + apart}, static_cast<std::uint16_t>(chunks), a.output};
+}
+
+/// A worker that finds one: the output of the block that it does, and starts to bring its scales and biases.
+__device__ __forceinline__ void find_output(const phase_slot& slot, std::uint32_t outputs,
+                                            std::uint32_t columns, std::uint32_t expert) {
+  const std::uint32_t i = threadIdx.x - first_finder;
+  product_output& to = header().outputs[i];
+  to.output = slot.phase.matmul.output;  // the same in all of a warp
+  if (i >= outputs) {
+    to.target = no_target;
+    return;
+  }
+  const result_place place = output_at(slot.phase.matmul, slot.share, i);
+  const product_output its = output_of_block(slot, place, i, columns);
+  to.target = its.target;
+  to.sums[0] = its.sums[0];
+  to.sums[1] = its.sums[1];
+  to.chunks = its.chunks;
+  fetch_scales(slot.phase.matmul, place, expert, to.scale, to.bias);
+}
+
+/// Gives the o-th output of all columns away: its sums lie `stride` apart. `lanes` of the warp come here
+/// together; of gate and up, rows 2 n and 2 n + 1 are neighbours among them.
+__device__ __forceinline__ void store_output(const phase_slot& slot, const product_output& its,
+                                             const float* sums, std::uint32_t stride, std::uint32_t o,
+                                             std::uint32_t lanes, std::uint32_t flag) {
+  const result_terms terms{{its.scale[0], its.scale[1]}, {its.bias[0], its.bias[1]}, 0.0F};
+  const bool padding = its.target == no_target;
+  if (is_paired(its.output)) {
+    std::uint32_t half = 0;
+    if (!padding) {
+      const float* const members[2] = {sums + its.sums[0], sums + its.sums[1]};
+      float folded[2];
+      fold(members, its.chunks, stride, folded);
+      half = __half_as_ushort(activated(its.output, terms, folded[0], folded[1]));
+    }
+    const std::uint32_t next = __shfl_xor_sync(lanes, half, 1);
+    if (o % 2 == 0 && !padding) store_flagged(slot.phase.out + its.target / 2, half | next << 16U, flag);
+    return;
+  }
+  if (padding) return;
+  const float value = with_terms(terms, 0, fold(sums + its.sums[0], its.chunks, stride));
+  if (its.output == matmul_output::add)
+    publish_residual(slot, its.target, o, __fadd_rn(header().residual[o], value), flag);
+  else
+    store_flagged(slot.phase.out + its.target, __float_as_uint(value), flag);
+}
+
+/// Outputs `first`, which is this worker's, and every worker_threads-th after it, of all columns.
+template <std::uint32_t Most>
+__device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint32_t first,
+                                              std::uint32_t outputs, std::uint32_t columns, const float* sums,
+                                              std::uint32_t expert, std::uint32_t flag) {
+  const packed_matmul_args& a = slot.phase.matmul;
   const std::uint32_t all = columns * outputs;
-  const std::uint32_t a_chunk = columns * tile_rows;
 #pragma unroll 1
-  for (std::uint32_t o = first_output(); o < all; o += worker_threads) {
+  for (std::uint32_t o = first; o < all; o += worker_threads) {
     const std::uint32_t column = columns == 1 ? 0 : o / outputs;
     const std::uint32_t i = o - column * outputs;
-    std::uint32_t target = no_target;
-    const std::uint32_t at = term_place<Most>(phase, i % terms_of_phase<Most>);
-    result_terms terms = header().terms[at];
-    if (i < terms_of_phase<Most>) {
-      target = header().targets[at];
+    product_output its;
+    if (Most > 1 && i < finding_threads) {
+      its = header().outputs[i];
     } else {
       const result_place place = output_at(a, slot.share, i);
-      target = target_of(a, place);
-      if (target != no_target) terms = terms_of(a, place, expert);
+      its = output_of_block(slot, place, i, columns);
+      if (its.target != no_target) {
+        const result_terms terms = terms_of(a, place, expert);
+        for (std::uint32_t m = 0; m < 2; ++m) {
+          its.scale[m] = terms.scale[m];
+          its.bias[m] = terms.bias[m];
+        }
+      }
     }
-    const bool padding = target == no_target;
-    const float* mine = sums + (i / tile_rows * chunks * columns + column) * tile_rows + i % tile_rows;
-    if (is_paired(a)) {
-      float sums_of[2];
-      fold(mine, chunks, a_chunk, slot.share.tiles[0] * chunks * a_chunk, sums_of);
-      // Rows 2 n and 2 n + 1 are neighbours in one warp, whose first or whose all lanes have an output.
-      const std::uint32_t lanes = o / 32 * 32 + 32 <= all ? 0xFFFFFFFFU : 0xFFFFU;
-      const std::uint32_t half =
-          padding ? 0U : __half_as_ushort(activated(a.output, terms, sums_of[0], sums_of[1]));
-      const std::uint32_t next = __shfl_xor_sync(lanes, half, 1);
-      if (i % 2 == 0 && !padding)
-        store_flagged(slot.phase.out + (target + column * a.act_stride) / 2, half | next << 16U, flag);
-      continue;
-    }
-    if (padding) continue;
-    const float first = fold(mine, chunks, a_chunk);
-    if (a.output == matmul_output::add) {
-      publish_residual(slot, target + column * a.out_stride, o,
-                       __fadd_rn(header().residual[o], with_terms(terms, 0, first)), flag);
-    } else {
-      store_flagged(slot.phase.out + target + column * a.out_stride,
-                    __float_as_uint(with_terms(terms, 0, first)), flag);
-    }
+    if (its.target != no_target) its.target += column * (is_paired(a) ? a.act_stride : a.out_stride);
+    const std::uint32_t lanes = o / 32 * 32 + 32 <= all ? 0xFFFFFFFFU : 0xFFFFU;
+    store_output(slot, its, sums + column * tile_rows, columns * tile_rows, o, lanes, flag);
   }
 }
 
+/// Whether the phase is a part of the output head of one column.
+__device__ __forceinline__ bool gives_logits(const phase_slot& slot) {
+  return slot.phase.out == nullptr;
+}
+
+/// Asks L2 for the row scales of an output head: one matrix.
+__device__ __forceinline__ void prefetch_scales(const phase_slot& slot, std::uint32_t outputs) {
+  constexpr std::uint32_t a_sector = l2_sector_bytes / sizeof(float);
+  const std::uint32_t i = a_sector * threadIdx.x;
+  const float* const scales = slot.phase.matmul.w[0].row_scale;
+  if (i < outputs && scales != nullptr) prefetch_sector(scales + slot.share.first_tile[0] * tile_rows + i);
+}
+
 /// Of the one column of an output head: its logits, and the key of the likeliest of the block's.
-__device__ __forceinline__ void store_logits(const decode_program& program, std::uint32_t phase,
+__device__ __forceinline__ void store_logits(const decode_program& program, const phase_slot& slot,
                                              std::uint32_t outputs, const float* sums) {
-  const phase_slot& slot = slot_of(phase);
   const packed_matmul_args& a = slot.phase.matmul;
   const std::uint32_t chunks = slot.phase.chunks.d;
   std::uint64_t likeliest = ~0ULL;  // an order value
@@ -109,8 +159,7 @@ __device__ __forceinline__ void store_logits(const decode_program& program, std:
   for (std::uint32_t i = first_output(); i < outputs; i += worker_threads) {
     const result_place place = output_at(a, slot.share, i);
     if (is_padding(a, place)) continue;
-    const bool fetched = i < terms_of_phase<1>;
-    const result_terms terms = fetched ? header().terms[term_place<1>(phase, i)] : terms_of(a, place, 0);
+    const result_terms terms = terms_of(a, place, 0);
     const float sum = fold(sums + i / tile_rows * chunks * tile_rows + i % tile_rows, chunks, tile_rows);
     const float logit = with_terms(terms, 0, sum);
     float* const to = a.out + place.row;

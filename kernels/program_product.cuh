@@ -101,31 +101,6 @@ __device__ __forceinline__ void take_norm(const decode_program& program, float e
       [&](std::uint32_t column, std::uint32_t i, float value) { x[column * x_stride + i] = to_half(value); });
 }
 
-/// Asks L2 for the row scales of outputs past those that are fetched, of the output head: one matrix.
-template <std::uint32_t Most>
-__device__ __forceinline__ void prefetch_terms(const packed_matmul_args& a, const block_share& share,
-                                               std::uint32_t outputs) {
-  constexpr std::uint32_t a_sector = l2_sector_bytes / sizeof(float);
-  const std::uint32_t i = terms_of_phase<Most> + a_sector * threadIdx.x;
-  if (i < outputs && a.w[0].row_scale != nullptr)
-    prefetch_sector(a.w[0].row_scale + share.first_tile[0] * tile_rows + i);
-}
-
-/// Fetches scales and biases of the outputs of the phase and finds where they go.
-template <std::uint32_t Most>
-__device__ __forceinline__ void fetch_terms_of(std::uint32_t phase, std::uint32_t outputs,
-                                               std::uint32_t expert) {
-  const phase_slot& slot = slot_of(phase);
-  const packed_matmul_args& a = slot.phase.matmul;
-#pragma unroll 1
-  for (std::uint32_t i = fetched_output(); i < min(outputs, terms_of_phase<Most>); i += fetching_threads) {
-    const result_place place = output_at(a, slot.share, i);
-    fetch_terms(a, place, expert, header().terms[term_place<Most>(phase, i)]);
-    header().targets[term_place<Most>(phase, i)] = target_of(a, place);
-  }
-  prefetch_terms<Most>(a, slot.share, outputs);
-}
-
 /// A phase's product: its input, by row_threads threads if it is of one column, while others may still store
 /// outputs of the phase before; its chunks; its outputs.
 template <std::uint32_t Most, bool Stamps, class Code, class Prefetch>
@@ -148,7 +123,10 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
     if (slot.phase.chooses) choose_experts<Most>(program, slot, w);
     if (of_experts) expert = static_cast<std::uint32_t>(header().stream.chosen[slot.share.item]);
   }
-  fetch_terms_of<Most>(w.phase, outputs, expert);
+  if (Most == 1 && gives_logits(slot))
+    prefetch_scales(slot, outputs);
+  else if (threadIdx.x >= first_finder)
+    find_output(slot, outputs, columns, expert);
   if (Most == 1 && slot.phase.attention_next && threadIdx.x - row_threads < idle_threads)
     prefetch_attention();
   const bool awaits = !(Code::has.experts && slot.phase.chooses) && !slot.phase.keeps_input;
@@ -168,13 +146,22 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
   multiply_chunks<Stamps, Code::has.formats>(program, w, thread, x + column * x_stride + 16 * (lane % 4),
                                              columns, Most == 1 && awaits, sums);
   copied_floats();
+  // Its own if it has found one; to ask which ones have would take longer.
+  [[maybe_unused]] const product_output own =
+      header().outputs[(threadIdx.x - first_finder) % finding_threads];
   sync_workers();
   stamp<Stamps>(program, w.phase, 2);
   enter_phase(w.phase);
-  if (Most == 1 && slot.phase.out == nullptr)
-    store_logits(program, w.phase, outputs, sums);
-  else
-    store_outputs<Most>(w.phase, outputs, columns, sums, expert, w.flag() + 1);
+  if (Most == 1 && gives_logits(slot)) {
+    store_logits(program, slot, outputs, sums);
+  } else {
+    std::uint32_t first = first_output();
+    if (Most == 1 && first < finding_threads) {
+      store_output(slot, own, sums, tile_rows, first, 0xFFFFFFFFU, w.flag() + 1);
+      first += worker_threads;
+    }
+    store_outputs<Most>(slot, first, outputs, columns, sums, expert, w.flag() + 1);
+  }
   fetch_next_rows(program, slot.phase);
 }
 

@@ -25,7 +25,7 @@ void cuda_forward::plan_layers(decode_program_plan& plan) const {
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     const cuda_layer_weights& w = weights_.layers[layer];
     add(qkv_of(layer), w.attn_norm, residual, qkv);
-    plan.add_attention(attention_of(layer, 1), qkv, attended);
+    plan.add_attention(attention_of(layer, 1), qkv, attended, flagged(layout_.flagged.page_parts));
     add(o_of(layer), nullptr, attended, residual);
     if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
       auto* const logits = flagged(layout_.flagged.router_logits);

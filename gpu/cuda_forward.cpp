@@ -69,9 +69,6 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
       plan.reserve(kernels::sorted_tiles_max(static_cast<std::uint32_t>(pairs), std::max(1U, spec.experts)) *
                    sizeof(kernels::expert_tile));
   tile_count = plan.reserve(sizeof(std::int32_t));
-  partial =
-      plan.reserve(kernels::decode_partial_floats(extents.slots, w.heads, extents.pages_per_slot(), w.head) *
-                   sizeof(float));
   logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
   key = plan.reserve(sizeof(unsigned long long));
@@ -89,7 +86,15 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   flagged.activated = words(std::uint64_t{w.used} * w.ffn / 2);
   flagged.parts = words(spec.experts > 0 ? std::uint64_t{w.used} * spec.embedding : 0);
   flagged.router_logits = words(spec.experts);
+  const auto partial_floats = [&](std::uint32_t columns) {
+    return kernels::decode_partial_floats(columns, w.heads, extents.pages_per_slot(), w.head);
+  };
+  const bool handed = extents.one_kernel && extents.kv == engine::kv_types{};
+  flagged.page_parts = plan.reserve(handed ? partial_floats(1) * sizeof(std::uint64_t) : 0);
   flagged.end = plan.bytes();
+  // One sequence's steps are of the program or not; then it has no words.
+  partial = handed && extents.slots == 1 ? flagged.page_parts
+                                         : plan.reserve(partial_floats(extents.slots) * sizeof(float));
   program_stamps = plan.reserve(extents.phase_stamps ? phases * kernels::program_blocks_max *
                                                            kernels::phase_stamps * sizeof(std::uint64_t)
                                                      : 0);

@@ -59,7 +59,7 @@ struct work_layout {
   std::uint64_t program, program_state, program_stamps;
   /// What the blocks of the program hand to each other.
   struct {
-    std::uint64_t residual, qkv, attended, activated, parts, router_logits, end;
+    std::uint64_t residual, qkv, attended, activated, parts, router_logits, page_parts, end;
   } flagged;
   std::uint64_t bytes = 0;
 };

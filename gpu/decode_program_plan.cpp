@@ -195,10 +195,11 @@ void decode_program_plan::add_product(const packed_matmul_args& args, const std:
 }
 
 void decode_program_plan::add_attention(const kernels::decode_attention_args& args, const std::uint64_t* in,
-                                        std::uint64_t* out) {
+                                        std::uint64_t* out, std::uint64_t* parts) {
   const kernels::attention_args_paged& a = args.attend;
   kernels::decode_phase& phase = add(kernels::phase_kind::attention, in, out);
   phase.attention = args;
+  phase.parts = parts;
   phase.page_workers = kernels::decode_page_workers(a, 1, blocks_);
   phase.attention_items = kernels::decode_items(a, 1, phase.page_workers);
   std::vector<block_share> shares(blocks_);

@@ -52,7 +52,8 @@ class decode_program_plan {
   /// A product of one column, or of one column for each chosen expert. What adds to the residual stream must
   /// have the rows of `o`.
   void add_matmul(const kernels::packed_matmul_args& args, const std::uint64_t* in, std::uint64_t* out);
-  void add_attention(const kernels::decode_attention_args& args, const std::uint64_t* in, std::uint64_t* out);
+  void add_attention(const kernels::decode_attention_args& args, const std::uint64_t* in, std::uint64_t* out,
+                     std::uint64_t* parts = nullptr);
   /// The two products after it are of the experts that it chooses; the first takes its norm.
   void add_route(const kernels::route_args& args, const std::uint64_t* in, std::uint64_t* out);
   void add_combine(const kernels::combine_experts_args& args, const std::uint64_t* in, std::uint64_t* out);

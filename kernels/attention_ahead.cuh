@@ -49,6 +49,7 @@ class block_asked {
   }
   /// The keys' registers are free now.
   __device__ __forceinline__ void after_scores() {
+    __builtin_assume(__isGlobal(asked_.values));
 #pragma unroll
     for (std::uint32_t d = 0; d < rows; ++d)
       values_[d] = value_fragment<engine::kv_type::f16, W>(asked_.values, 16 * d, block_);

@@ -4,19 +4,11 @@
 
 #include "kernels/arrival.cuh"
 #include "kernels/attention_ahead.cuh"
+#include "kernels/flagged.cuh"
 #include "kernels/paged_attention.cuh"
 #include "kernels/rope_head.cuh"
 
 namespace orcd::kernels {
-
-/// Partial results of decode: [column][head][page][W + 2], the last two being maximum and sum.
-__device__ inline float* partial_of(const decode_attention_args& a, std::uint32_t column, std::uint32_t head,
-                                    std::uint32_t page) {
-  const attention_args_paged& attend = a.attend;
-  return a.partial +
-         ((static_cast<std::uint64_t>(column) * attend.heads + head) * attend.cache.pages_per_slot + page) *
-             (attend.padded_width + 2);
-}
 
 /// What a decode block works on: a tile of the query heads of one kv head, for one token.
 struct decode_tile {
@@ -57,19 +49,90 @@ struct decode_shared {
   bool folds;
 };
 
+/// The parts of the pages of a tile's heads, [head][page][W + 2] from the first page that the token sees on,
+/// the last two being maximum and sum: as a kernel leaves them for whoever comes last,
+template <std::uint32_t W>
+struct stored_parts {
+  using pair = float2;
+  static constexpr std::uint32_t at_once = 8;  ///< parts that a thread has registers for
+
+  float* parts;
+  std::uint32_t pages;  ///< between heads
+
+  [[nodiscard]] __device__ __forceinline__ float* at(std::uint32_t head, std::uint32_t page,
+                                                     std::uint32_t d) const {
+    return parts + (static_cast<std::uint64_t>(head) * pages + page) * (W + 2) + d;
+  }
+  __device__ __forceinline__ void write(std::uint32_t head, std::uint32_t page, std::uint32_t d,
+                                        float2 value) const {
+    *reinterpret_cast<float2*>(at(head, page, d)) = value;
+  }
+  /// pairs[k] = values d and d + 1 of page first + k, for k < inside.
+  template <std::uint32_t Count>
+  __device__ __forceinline__ void gather(pair (&pairs)[Count], std::uint32_t inside, std::uint32_t head,
+                                         std::uint32_t first, std::uint32_t d) const {
+    const float* const from = at(head, first, d);
+#pragma unroll
+    for (std::uint32_t k = 0; k < Count; ++k) {
+      if (k < inside) pairs[k] = __ldcg(reinterpret_cast<const float2*>(from + k * (W + 2)));
+    }
+  }
+  [[nodiscard]] static __device__ __forceinline__ float2 value(const pair& p) {
+    return p;
+  }
+};
+
+/// or in flagged words, as they come.
+template <std::uint32_t W>
+struct handed_parts {
+  using pair = flagged_two;
+  static constexpr std::uint32_t at_once = 4;
+
+  std::uint64_t* words;
+  std::uint32_t pages;  ///< between heads
+  std::uint32_t flag;
+
+  [[nodiscard]] __device__ __forceinline__ std::uint64_t* at(std::uint32_t head, std::uint32_t page,
+                                                             std::uint32_t d) const {
+    return words + (static_cast<std::uint64_t>(head) * pages + page) * (W + 2) + d;
+  }
+  __device__ __forceinline__ void write(std::uint32_t head, std::uint32_t page, std::uint32_t d,
+                                        float2 value) const {
+    store_flagged_two(at(head, page, d), __float_as_uint(value.x), __float_as_uint(value.y), flag);
+  }
+  template <std::uint32_t Count>
+  __device__ __forceinline__ void gather(pair (&pairs)[Count], std::uint32_t inside, std::uint32_t head,
+                                         std::uint32_t first, std::uint32_t d) const {
+    const std::uint64_t* const from = at(head, first, d);
+    kernels::gather(pairs, inside, flag, [&](std::uint32_t k) { return from + k * (W + 2); });
+  }
+  [[nodiscard]] static __device__ __forceinline__ float2 value(const pair& p) {
+    return {__uint_as_float(p.data(0)), __uint_as_float(p.data(1))};
+  }
+};
+
 /// How attention gets the product's values and gives its own away: through memory that a kernel before has
 /// written and one after will read. The block has row_threads threads; all of them prepare heads.
 struct attention_memory {
   static constexpr std::uint32_t warps = row_threads / 32;
   static constexpr std::uint32_t first_preparer = 0;  ///< of the warps
   static constexpr bool asks_ahead = false;           ///< for keys, in attend_token()
-  static constexpr bool registers_to_spare = false;   ///< in fold_pages()
+  static constexpr bool hands_parts = false;          ///< to the worker that folds, in flagged words
 
   const decode_attention_args& args;
   std::uint32_t column;
   const float2* turns;  ///< of the token's position
 
   __device__ __forceinline__ void sync() const { sync_row_threads(); }
+
+  /// Of a tile's heads, of the pages from `first` on.
+  template <std::uint32_t W>
+  [[nodiscard]] __device__ __forceinline__ stored_parts<W> parts(const decode_tile& tile,
+                                                                 std::uint32_t first) const {
+    const std::uint32_t pages = args.attend.cache.pages_per_slot;
+    const std::uint64_t head = static_cast<std::uint64_t>(column) * args.attend.heads + tile.first_head;
+    return {args.partial + (head * pages + first) * (W + 2), pages};
+  }
 
   __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane]) const {
     const rope_store_args& a = args.rope;
@@ -202,16 +265,19 @@ __device__ void prefetch_pages(const attention_args_paged& a, const decode_tile&
   }
 }
 
-template <std::uint32_t W>
-__device__ void write_partial(const decode_attention_args& a, const decode_tile& tile, std::uint32_t page,
-                              const page_shared<W>& shared) {
+/// Of the page-th page that the token sees.
+template <std::uint32_t W, class Parts>
+__device__ __forceinline__ void write_part(const decode_tile& tile, std::uint32_t page, const Parts& parts,
+                                           const page_shared<W>& shared) {
 #pragma unroll 1
-  for (std::uint32_t i = threadIdx.x; i < tile.heads * W; i += row_threads)
-    partial_of(a, tile.column, tile.first_head + i / W, page)[i % W] = page_value(shared, i / W, i % W);
+  for (std::uint32_t i = threadIdx.x; i < tile.heads * W / 2; i += row_threads) {
+    const std::uint32_t head = 2 * i / W;
+    const std::uint32_t d = 2 * i % W;
+    parts.write(head, page, d, {page_value(shared, head, d), page_value(shared, head, d + 1)});
+  }
   if (threadIdx.x < tile.heads) {
-    float* p = partial_of(a, tile.column, tile.first_head + threadIdx.x, page);
-    p[W] = shared.page[threadIdx.x].maximum;
-    p[W + 1] = shared.page[threadIdx.x].sum;
+    const softmax_state& state = shared.page[threadIdx.x];
+    parts.write(threadIdx.x, page, W, {state.maximum, state.sum});
   }
 }
 
@@ -265,36 +331,28 @@ __device__ inline fold_factors factors_of_pages(softmax_state& state, const soft
   return mine;
 }
 
-/// The parts of all pages of each head of the tile, folded left to right: a warp a head finds the factors of
-/// 32 pages, then each thread folds its values, eight of whose parts are on their way at once.
-template <std::uint32_t W, class Memory, class Shared>
-__device__ void fold_pages(const decode_attention_args& args, const decode_tile& tile,
-                           const page_range& pages, const Memory& memory, Shared& shared) {
-  constexpr std::uint32_t at_once = 8;
-  constexpr bool early = Memory::registers_to_spare;
+/// The parts of `pages` pages of each head of the tile, folded left to right: a warp a head finds the factors
+/// of 32 pages, then each thread folds its values, several of whose parts are on their way at once.
+template <std::uint32_t W, class Parts, class Memory, class Shared>
+__device__ void fold_pages(const attention_args_paged& a, const decode_tile& tile, std::uint32_t pages,
+                           const Parts& parts, const Memory& memory, Shared& shared) {
+  constexpr std::uint32_t at_once = Parts::at_once;
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x % 32;
   auto* const values = reinterpret_cast<float2*>(shared.page.values);  // free by now; [heads][W / 2]
   softmax_state state{-INFINITY, 0.0F};
 #pragma unroll 1
-  for (std::uint32_t first = pages.first; first <= pages.last; first += 32) {
-    const std::uint32_t count = min(32U, pages.last - first + 1);
-    float2 parts[at_once];
-    const auto ask = [&](std::uint32_t i, std::uint32_t k) {
-      const float* const from = partial_of(args, tile.column, tile.first_head + 2 * i / W, first) + 2 * i % W;
-#pragma unroll
-      for (std::uint32_t j = 0; j < at_once; ++j) {
-        if (k + j < count) parts[j] = __ldcg(reinterpret_cast<const float2*>(from + (k + j) * (W + 2)));
-      }
-    };
-    if (early && threadIdx.x < tile.heads * W / 2) ask(threadIdx.x, 0);
+  for (std::uint32_t first = 0; first < pages; first += 32) {
+    const std::uint32_t count = min(32U, pages - first);
     if (warp < tile.heads) {
-      float2 page{-INFINITY, 0.0F};
+      softmax_state page{-INFINITY, 0.0F};
       if (lane < count) {
-        const float* p = partial_of(args, tile.column, tile.first_head + warp, first + lane) + W;
-        page = __ldcg(reinterpret_cast<const float2*>(p));
+        typename Parts::pair its[1];
+        parts.gather(its, 1, warp, first + lane, W);
+        const float2 value = Parts::value(its[0]);
+        page = {value.x, value.y};
       }
-      shared.factors[warp][lane] = factors_of_pages(state, {page.x, page.y}, count);
+      shared.factors[warp][lane] = factors_of_pages(state, page, count);
       if (lane == 0) shared.folded[warp] = state;
     }
     sync_row_threads();
@@ -302,26 +360,27 @@ __device__ void fold_pages(const decode_attention_args& args, const decode_tile&
     for (std::uint32_t i = threadIdx.x; i < tile.heads * W / 2; i += row_threads) {
       const std::uint32_t head = 2 * i / W;
       const std::uint32_t d = 2 * i % W;
-      float2 value = first == pages.first ? float2{0.0F, 0.0F} : values[i];
+      float2 value = first == 0 ? float2{0.0F, 0.0F} : values[i];
 #pragma unroll 1
       for (std::uint32_t k = 0; k < count; k += at_once) {
-        if (!early || i != threadIdx.x || k > 0) ask(i, k);
+        typename Parts::pair its[at_once];
+        parts.gather(its, count - k, head, first + k, d);
 #pragma unroll
         for (std::uint32_t j = 0; j < at_once; ++j) {
-          if (k + j < count) value = fold_values(value, parts[j], shared.factors[head][k + j]);
+          if (k + j < count) value = fold_values(value, Parts::value(its[j]), shared.factors[head][k + j]);
         }
       }
       values[i] = value;
-      if (first + 32 > pages.last && d < args.attend.width)
-        write_head(args.attend, tile, memory, head, d, shared.folded[head], value);
+      if (first + 32 >= pages && d < a.width)
+        write_head(a, tile, memory, head, d, shared.folded[head], value);
     }
     sync_row_threads();
   }
 }
 
 /// A tile's token against every `workers`-th of its pages. Who asks ahead asks for the keys of the first
-/// before there are queries, and for those of each one before the last is folded. The last worker to finish
-/// folds all.
+/// before there are queries, and for those of each one before the last is folded. The parts of several pages
+/// are folded by the last worker, which has the fewest, as they come; or by the one that finishes last.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V, class Memory>
 __device__ void attend_token(const decode_attention_args& args, const decode_tile& tile,
                              const step_column& step, std::uint32_t worker, std::uint32_t workers,
@@ -374,13 +433,15 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
     }
     fold_page(shared.page);
     if (pages == 1) break;
-    write_partial(args, tile, page, shared.page);
+    write_part(tile, page - range.first, memory.template parts<W>(tile, range.first), shared.page);
     sync_row_threads();
   }
   if (pages == 1) return write_page(a, tile, memory, shared.page);
-  if (arrives_last(args.arrivals + tile.column * a.heads + tile.first_head, min(workers, pages),
-                   shared.folds))
-    fold_pages<W>(args, tile, range, memory, shared);
+  const std::uint32_t others = min(workers, pages) - 1;
+  bool folds = worker == others;
+  if constexpr (!Memory::hands_parts)
+    folds = arrives_last(args.arrivals + tile.column * a.heads + tile.first_head, others + 1, shared.folds);
+  if (folds) fold_pages<W>(a, tile, pages, memory.template parts<W>(tile, range.first), memory, shared);
 }
 
 }  // namespace orcd::kernels

@@ -74,6 +74,9 @@ struct alignas(16) decode_phase {
   std::uint32_t next_norm_at = 0;
   const float* next_router = nullptr;
   decode_attention_args attention;
+  /// Device, flagged words [heads][pages][padded width + 2]: of steps of one column, the parts of attention's
+  /// pages for the worker that folds them.
+  std::uint64_t* parts = nullptr;
   std::uint32_t page_workers = 0;     ///< of one column
   std::uint32_t attention_items = 0;  ///< decode_items() of one column
   route_args route;

@@ -24,6 +24,15 @@ __device__ __forceinline__ void store_flagged(std::uint64_t* to, std::uint32_t d
                : "memory");
 }
 
+/// Two words that lie together, on 16 bytes.
+__device__ __forceinline__ void store_flagged_two(std::uint64_t* to, std::uint32_t first,
+                                                  std::uint32_t second, std::uint32_t flag) {
+  const std::uint64_t upper = static_cast<std::uint64_t>(flag) << 32U;
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(upper | first),
+               "l"(upper | second)
+               : "memory");
+}
+
 /// Negative while a word is of an earlier step than this flag.
 __device__ __forceinline__ std::int32_t behind(std::uint64_t word, std::uint32_t flag) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32U) - flag);

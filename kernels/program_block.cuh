@@ -62,6 +62,7 @@ struct program_header {
   float scratch[program_columns_max * row_threads / 32];
   float expert_weights[program_columns_max * experts_used_max];
   unsigned long long key;  ///< of the block's logits, as decode_program::key
+  bool clears;             ///< the block clears all words
 };
 static_assert(sizeof(program_header) <= program_header_bytes);
 

@@ -32,7 +32,7 @@ static_assert(sizeof(attention_shared<32>) <= attention_work_bytes(32) &&
 template <std::uint32_t W, std::uint32_t Most>
 struct attention_flagged {
   static constexpr std::uint32_t warps = program_warps;
-  static constexpr bool registers_to_spare = Most == 1 && W <= 96;
+  static constexpr bool hands_parts = Most == 1;
   /// Keys and values of narrower heads come together anyway, wider ones leave too few registers.
   static constexpr bool asks_ahead = Most == 1 && W > 64 && W <= 96;
   /// Nor does who has asked for keys have the registers to prepare heads.
@@ -44,6 +44,17 @@ struct attention_flagged {
   const float2* turns;  ///< of the column
 
   __device__ __forceinline__ void sync() const { sync_workers(); }
+  template <std::uint32_t>
+  [[nodiscard]] __device__ __forceinline__ auto parts(const decode_tile& tile, std::uint32_t first) const {
+    const std::uint32_t pages = phase.attention.attend.cache.pages_per_slot;
+    const std::uint64_t head =
+        static_cast<std::uint64_t>(column) * phase.attention.attend.heads + tile.first_head;
+    const std::uint64_t at = (head * pages + first) * (W + 2);
+    if constexpr (hands_parts)
+      return handed_parts<W>{phase.parts + at, pages, flag + 1};
+    else
+      return stored_parts<W>{phase.attention.partial + at, pages};
+  }
   __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane]) const {
     const rope_store_args& a = phase.attention.rope;
     gather_floats<32>(phase.in + column * a.stride + index * a.width, a.width, flag, threadIdx.x % 32, v);
@@ -135,20 +146,26 @@ __device__ __forceinline__ void begin(const decode_program& program, const walk&
   }
 }
 
-/// The block's key counts; the last block to leave counts the launch's phases.
+/// All workers: the block's key counts; the last block to leave counts the launch's phases.
 __device__ __forceinline__ void leave(const decode_program& program) {
-  if (program.key != nullptr) atomicMax(program.key, header().key);
-  std::uint32_t before;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
-               : "=r"(before)
-               : "l"(&program.state->left)
-               : "memory");
-  if (before + 1 != program.blocks) return;
-  program.state->left = 0;
-  program.state->phases += program.count;
-  if (program.state->phases < counted_phases_max) return;
-  for (std::uint64_t i = 0; i < program.word_count; ++i) program.words[i] = 0;
-  program.state->phases = 0;
+  if (threadIdx.x == 0) {
+    if (program.key != nullptr) atomicMax(program.key, header().key);
+    std::uint32_t before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+                 : "=r"(before)
+                 : "l"(&program.state->left)
+                 : "memory");
+    header().clears = false;
+    if (before + 1 == program.blocks) {
+      program.state->left = 0;
+      program.state->phases += program.count;
+      header().clears = program.state->phases >= counted_phases_max;
+      if (header().clears) program.state->phases = 0;
+    }
+  }
+  sync_workers();
+  if (!header().clears) return;
+  for (std::uint64_t i = threadIdx.x; i < program.word_count; i += worker_threads) program.words[i] = 0;
 }
 
 template <std::uint32_t W, std::uint32_t Most, bool Stamps, class Code>
@@ -180,7 +197,7 @@ __device__ __forceinline__ void work(const decode_program& program) {
     }
     stamp<Stamps>(program, w.phase, 3);
   }
-  if (threadIdx.x == 0) leave(program);
+  leave(program);
 }
 
 /// The loader. While no copy can start it gives the slot of a phase that all have left to a later one.

@@ -217,10 +217,10 @@ struct ring_reader {
     return state.chunks[worker][slot];
   }
   /// The whole warp has read it.
-  __device__ __forceinline__ void done(stream_state& state, std::uint32_t worker) {
+  __device__ __forceinline__ void done(stream_state& state, std::uint32_t thread) {
     ++sequence;
     __syncwarp();
-    if (threadIdx.x % 32 == 0) write_volatile(state.read[worker], sequence);
+    if (thread % 32 == 0) write_volatile(state.read[thread / 32], sequence);
   }
 };
 

@@ -86,11 +86,15 @@ __device__ __forceinline__ void choose(const route_args& a, Logit logit_at, std:
     choose_among<experts_max / 32>(a, logit_at, chosen, weights);
 }
 
-/// What `used` chosen experts with these weights and parts add to a value.
+/// What the parts of some chosen experts add to a value, with that of one more.
+__device__ __forceinline__ float with_part(float sum, float weight, float part) {
+  return __fmaf_rn(weight, part, sum);
+}
+/// Of `used` experts with these weights and parts.
 template <class Part>
 __device__ __forceinline__ float combined(std::uint32_t used, const float* weights, Part part) {
   float sum = 0.0F;
-  for (std::uint32_t i = 0; i < used; ++i) sum = __fmaf_rn(weights[i], part(i), sum);
+  for (std::uint32_t i = 0; i < used; ++i) sum = with_part(sum, weights[i], part(i));
   return sum;
 }
 

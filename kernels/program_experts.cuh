@@ -87,14 +87,18 @@ __device__ __forceinline__ void combine(const decode_program& program, const wal
     const result_place place = output_at(slot.phase.matmul, slot.share, o - column * rows);
     if (is_padding(slot.phase.matmul, place)) continue;
     const std::uint64_t* const in = slot.phase.in + column * a.used * a.width + place.row;
-    flagged_one parts[4];
-    const float sum = combined(a.used, header().expert_weights + column * a.used, [&](std::uint32_t k) {
-      if (k % 4 == 0)
-        gather(parts, a.used - k, w.flag(), [&](std::uint32_t i) { return in + (k + i) * a.width; });
-      const flagged_one& low = k % 2 == 0 ? parts[0] : parts[1];
-      const flagged_one& high = k % 2 == 0 ? parts[2] : parts[3];
-      return __uint_as_float((k % 4 < 2 ? low : high).data());
-    });
+    const float* const weights = header().expert_weights + column * a.used;
+    constexpr std::uint32_t at_once = 4;
+    float sum = 0.0F;
+#pragma unroll 1
+    for (std::uint32_t first = 0; first < a.used; first += at_once) {
+      flagged_one parts[at_once];
+      gather(parts, a.used - first, w.flag(), [&](std::uint32_t i) { return in + (first + i) * a.width; });
+#pragma unroll
+      for (std::uint32_t i = 0; i < at_once; ++i) {
+        if (first + i < a.used) sum = with_part(sum, weights[first + i], __uint_as_float(parts[i].data()));
+      }
+    }
     publish_residual(slot, place.row + column * a.width, o, __fadd_rn(header().residual[o], sum),
                      w.flag() + 1);
   }

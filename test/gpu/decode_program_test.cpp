@@ -259,10 +259,43 @@ BOOST_DATA_TEST_CASE(wide_models_have_the_same_bits, data::make(wide_shape_names
   compare_one_kernel_with_many(name, 40);
 }
 
-const std::vector<std::string> many_heads_names{"many-heads", "many-wide-heads"};
+const std::vector<std::string> many_heads_names{"many-heads", "many-wide-heads", "more-heads-than-blocks"};
 
 BOOST_DATA_TEST_CASE(several_pages_of_one_worker_have_the_same_bits, data::make(many_heads_names), name) {
   compare_one_kernel_with_many(name, 700);
+}
+
+namespace {
+
+/// A token alone after every `apart` others that come together, up to the end of the context.
+void compare_along_context(const std::string& name, std::uint32_t context, std::uint32_t apart) {
+  const generated_model generated(name);
+  auto one = generated.load({}, 1, context);
+  auto many = generated.load({.one_kernel = false}, 1, context);
+  std::minstd_rand random(7);
+  std::vector<engine::token_id> tokens(apart + 1);
+  for (std::uint32_t position = 0; position + apart + 1 < context; position += apart + 1) {
+    for (auto& token : tokens) token = static_cast<engine::token_id>(random() % one.vocab());
+    const std::span<const engine::token_id> all(tokens);
+    BOOST_REQUIRE((one.run(0, all.first(apart)) == many.run(0, all.first(apart))));
+    BOOST_REQUIRE_MESSAGE(one.run(0, all.last(1)) == many.run(0, all.last(1)),
+                          name << ": other bits at position " << position + apart);
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string> few_a_key_names{"many-heads", "many-wide-heads", "more-heads-than-blocks",
+                                               "heads-in-pairs", "wide-heads-by-three"};
+
+// Results of several pages lie together; a worker has up to nine.
+BOOST_DATA_TEST_CASE(rounds_of_pages_have_the_same_bits, data::make(few_a_key_names), name) {
+  BOOST_TEST(planned_forward(generated_model(name).path(), {1, generated_context, 512, {}}).phases() > 0U);
+  compare_along_context(name, generated_context, 6);
+}
+
+BOOST_AUTO_TEST_CASE(more_pages_than_are_folded_at_a_time) {
+  compare_along_context("long", long_context, 60);
 }
 
 const std::vector<std::string> heads_of_96_names{"grouped-heads", "two-tiles", "padded-heads",

@@ -16,6 +16,7 @@
 namespace orcd::test {
 
 inline constexpr std::uint32_t generated_context = 2304;
+inline constexpr std::uint32_t long_context = 18'432;  ///< of the shape that is called long
 
 /// The name of a family's shape with heads of this width.
 inline std::string heads_of(const std::string& family, std::uint32_t width) {
@@ -79,6 +80,16 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["many-heads"].head_dim = 32;
   all["many-wide-heads"] = all["many-heads"];
   all["many-wide-heads"].head_dim = 96;
+  all["more-heads-than-blocks"] = all["many-heads"];
+  all["more-heads-than-blocks"].heads = all["more-heads-than-blocks"].kv_heads = 176;
+  // Two and three queries of a key: results of four and two pages fit together.
+  all["heads-in-pairs"] = all["many-heads"];
+  all["heads-in-pairs"].heads = 128;
+  all["wide-heads-by-three"] = all["many-wide-heads"];
+  all["wide-heads-by-three"].heads = 96;
+  all["wide-heads-by-three"].kv_heads = 32;
+  all["long"] = all["qwen2"];
+  all["long"].context = long_context;
   // Heads of 96, or padded to that: more queries of a key than warps that prepare them, and more than a block
   // takes.
   all["grouped-heads"] = all["phi3"];
@@ -112,8 +123,9 @@ class generated_model {
     out.close();
     BOOST_REQUIRE(out.good());
   }
-  [[nodiscard]] loaded_cuda_model load(gpu::cuda_backend_options options, std::uint32_t slots) const {
-    return {path_, generated_context, {}, std::move(options), slots};
+  [[nodiscard]] loaded_cuda_model load(gpu::cuda_backend_options options, std::uint32_t slots,
+                                       std::uint32_t context = generated_context) const {
+    return {path_, context, {}, std::move(options), slots};
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

@@ -4,7 +4,7 @@
 
 #include "kernels/arrival.cuh"
 #include "kernels/attention_ahead.cuh"
-#include "kernels/flagged.cuh"
+#include "kernels/attention_parts.cuh"
 #include "kernels/paged_attention.cuh"
 #include "kernels/rope_head.cuh"
 
@@ -44,71 +44,8 @@ struct decode_shared {
   float heads[Warps][head_width_max];
   alignas(16) __half q[tile_columns][W];
   token_halfs<W> token;
-  fold_factors factors[tile_columns][32];  ///< of pages
-  softmax_state folded[tile_columns];
+  pages_shared pages;
   bool folds;
-};
-
-/// The parts of the pages of a tile's heads, [head][page][W + 2] from the first page that the token sees on,
-/// the last two being maximum and sum: as a kernel leaves them for whoever comes last,
-template <std::uint32_t W>
-struct stored_parts {
-  using pair = float2;
-  static constexpr std::uint32_t at_once = 8;  ///< parts that a thread has registers for
-
-  float* parts;
-  std::uint32_t pages;  ///< between heads
-
-  [[nodiscard]] __device__ __forceinline__ float* at(std::uint32_t head, std::uint32_t page,
-                                                     std::uint32_t d) const {
-    return parts + (static_cast<std::uint64_t>(head) * pages + page) * (W + 2) + d;
-  }
-  __device__ __forceinline__ void write(std::uint32_t head, std::uint32_t page, std::uint32_t d,
-                                        float2 value) const {
-    *reinterpret_cast<float2*>(at(head, page, d)) = value;
-  }
-  /// pairs[k] = values d and d + 1 of page first + k, for k < inside.
-  template <std::uint32_t Count>
-  __device__ __forceinline__ void gather(pair (&pairs)[Count], std::uint32_t inside, std::uint32_t head,
-                                         std::uint32_t first, std::uint32_t d) const {
-    const float* const from = at(head, first, d);
-#pragma unroll
-    for (std::uint32_t k = 0; k < Count; ++k) {
-      if (k < inside) pairs[k] = __ldcg(reinterpret_cast<const float2*>(from + k * (W + 2)));
-    }
-  }
-  [[nodiscard]] static __device__ __forceinline__ float2 value(const pair& p) {
-    return p;
-  }
-};
-
-/// or in flagged words, as they come.
-template <std::uint32_t W>
-struct handed_parts {
-  using pair = flagged_two;
-  static constexpr std::uint32_t at_once = 4;
-
-  std::uint64_t* words;
-  std::uint32_t pages;  ///< between heads
-  std::uint32_t flag;
-
-  [[nodiscard]] __device__ __forceinline__ std::uint64_t* at(std::uint32_t head, std::uint32_t page,
-                                                             std::uint32_t d) const {
-    return words + (static_cast<std::uint64_t>(head) * pages + page) * (W + 2) + d;
-  }
-  __device__ __forceinline__ void write(std::uint32_t head, std::uint32_t page, std::uint32_t d,
-                                        float2 value) const {
-    store_flagged_two(at(head, page, d), __float_as_uint(value.x), __float_as_uint(value.y), flag);
-  }
-  template <std::uint32_t Count>
-  __device__ __forceinline__ void gather(pair (&pairs)[Count], std::uint32_t inside, std::uint32_t head,
-                                         std::uint32_t first, std::uint32_t d) const {
-    const std::uint64_t* const from = at(head, first, d);
-    kernels::gather(pairs, inside, flag, [&](std::uint32_t k) { return from + k * (W + 2); });
-  }
-  [[nodiscard]] static __device__ __forceinline__ float2 value(const pair& p) {
-    return {__uint_as_float(p.data(0)), __uint_as_float(p.data(1))};
-  }
 };
 
 /// How attention gets the product's values and gives its own away: through memory that a kernel before has
@@ -117,7 +54,8 @@ struct attention_memory {
   static constexpr std::uint32_t warps = row_threads / 32;
   static constexpr std::uint32_t first_preparer = 0;  ///< of the warps
   static constexpr bool asks_ahead = false;           ///< for keys, in attend_token()
-  static constexpr bool hands_parts = false;          ///< to the worker that folds, in flagged words
+  static constexpr bool hands_parts = false;          ///< to the other workers, in flagged words
+  static constexpr bool prefetches = true;            ///< pages after the first, in attend_token()
 
   const decode_attention_args& args;
   std::uint32_t column;
@@ -265,22 +203,6 @@ __device__ void prefetch_pages(const attention_args_paged& a, const decode_tile&
   }
 }
 
-/// Of the page-th page that the token sees.
-template <std::uint32_t W, class Parts>
-__device__ __forceinline__ void write_part(const decode_tile& tile, std::uint32_t page, const Parts& parts,
-                                           const page_shared<W>& shared) {
-#pragma unroll 1
-  for (std::uint32_t i = threadIdx.x; i < tile.heads * W / 2; i += row_threads) {
-    const std::uint32_t head = 2 * i / W;
-    const std::uint32_t d = 2 * i % W;
-    parts.write(head, page, d, {page_value(shared, head, d), page_value(shared, head, d + 1)});
-  }
-  if (threadIdx.x < tile.heads) {
-    const softmax_state& state = shared.page[threadIdx.x];
-    parts.write(threadIdx.x, page, W, {state.maximum, state.sum});
-  }
-}
-
 /// Values d and d + 1 of a head (of the tile), with all its pages folded, to where they go.
 template <class Memory>
 __device__ void write_head(const attention_args_paged& a, const decode_tile& tile, const Memory& memory,
@@ -288,10 +210,6 @@ __device__ void write_head(const attention_args_paged& a, const decode_tile& til
   const std::uint32_t of_head = tile.first_head + head;
   memory.write(of_head * a.width + d, to_half(attention_output(state, value.x, a.sinks, of_head)),
                to_half(attention_output(state, value.y, a.sinks, of_head)));
-}
-
-__device__ inline float2 fold_values(float2 old, float2 block, const fold_factors& f) {
-  return {fold_value(old.x, block.x, f), fold_value(old.y, block.y, f)};
 }
 
 /// Of the one page that there is, which this block has.
@@ -309,78 +227,9 @@ __device__ void write_page(const attention_args_paged& a, const decode_tile& til
   }
 }
 
-/// One warp: the factors that fold up to 32 pages of a head left to right, a page a lane, and the state after
-/// them. The maxima before every page are known at once; only the sums go from page to page.
-__device__ inline fold_factors factors_of_pages(softmax_state& state, const softmax_state& page,
-                                                std::uint32_t count) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  float top = fmaxf(state.maximum, page.maximum);
-#pragma unroll
-  for (std::uint32_t offset = 1; offset < 32; offset *= 2) {
-    const float below = __shfl_up_sync(0xFFFFFFFFU, top, offset);
-    if (lane >= offset) top = fmaxf(top, below);
-  }
-  const float before = __shfl_up_sync(0xFFFFFFFFU, top, 1);
-  const fold_factors mine = factors_of(lane == 0 ? state.maximum : before, page.maximum);
-#pragma unroll 4
-  for (std::uint32_t k = 0; k < count; ++k) {
-    const fold_factors f{__shfl_sync(0xFFFFFFFFU, mine.keep, k), __shfl_sync(0xFFFFFFFFU, mine.take, k)};
-    state.sum = fold_value(state.sum, __shfl_sync(0xFFFFFFFFU, page.sum, k), f);
-  }
-  state.maximum = __shfl_sync(0xFFFFFFFFU, top, count - 1);
-  return mine;
-}
-
-/// The parts of `pages` pages of each head of the tile, folded left to right: a warp a head finds the factors
-/// of 32 pages, then each thread folds its values, several of whose parts are on their way at once.
-template <std::uint32_t W, class Parts, class Memory, class Shared>
-__device__ void fold_pages(const attention_args_paged& a, const decode_tile& tile, std::uint32_t pages,
-                           const Parts& parts, const Memory& memory, Shared& shared) {
-  constexpr std::uint32_t at_once = Parts::at_once;
-  const std::uint32_t warp = threadIdx.x / 32;
-  const std::uint32_t lane = threadIdx.x % 32;
-  auto* const values = reinterpret_cast<float2*>(shared.page.values);  // free by now; [heads][W / 2]
-  softmax_state state{-INFINITY, 0.0F};
-#pragma unroll 1
-  for (std::uint32_t first = 0; first < pages; first += 32) {
-    const std::uint32_t count = min(32U, pages - first);
-    if (warp < tile.heads) {
-      softmax_state page{-INFINITY, 0.0F};
-      if (lane < count) {
-        typename Parts::pair its[1];
-        parts.gather(its, 1, warp, first + lane, W);
-        const float2 value = Parts::value(its[0]);
-        page = {value.x, value.y};
-      }
-      shared.factors[warp][lane] = factors_of_pages(state, page, count);
-      if (lane == 0) shared.folded[warp] = state;
-    }
-    sync_row_threads();
-#pragma unroll 1
-    for (std::uint32_t i = threadIdx.x; i < tile.heads * W / 2; i += row_threads) {
-      const std::uint32_t head = 2 * i / W;
-      const std::uint32_t d = 2 * i % W;
-      float2 value = first == 0 ? float2{0.0F, 0.0F} : values[i];
-#pragma unroll 1
-      for (std::uint32_t k = 0; k < count; k += at_once) {
-        typename Parts::pair its[at_once];
-        parts.gather(its, count - k, head, first + k, d);
-#pragma unroll
-        for (std::uint32_t j = 0; j < at_once; ++j) {
-          if (k + j < count) value = fold_values(value, Parts::value(its[j]), shared.factors[head][k + j]);
-        }
-      }
-      values[i] = value;
-      if (first + 32 >= pages && d < a.width)
-        write_head(a, tile, memory, head, d, shared.folded[head], value);
-    }
-    sync_row_threads();
-  }
-}
-
 /// A tile's token against every `workers`-th of its pages. Who asks ahead asks for the keys of the first
 /// before there are queries, and for those of each one before the last is folded. The parts of several pages
-/// are folded by the last worker, which has the fewest, as they come; or by the one that finishes last.
+/// are folded by all workers, a slice of the values each, as they come; or by the one that finishes last.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V, class Memory>
 __device__ void attend_token(const decode_attention_args& args, const decode_tile& tile,
                              const step_column& step, std::uint32_t worker, std::uint32_t workers,
@@ -420,7 +269,7 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
   }
   for (std::uint32_t page = range.first + worker; page <= range.last; page += workers) {
     const std::uint32_t later = page + (1 + pages_ahead<W>)*workers;
-    if (later <= range.last) prefetch_next<W, K, V>(a, tile, step, later);
+    if (Memory::prefetches && later <= range.last) prefetch_next<W, K, V>(a, tile, step, later);
     const auto begin = static_cast<std::int32_t>(page * page_positions + block);
     if constexpr (ahead) {
       block_asked<W> kv(next, block, shared.token, static_cast<std::uint32_t>(step.position - begin));
@@ -433,15 +282,25 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
     }
     fold_page(shared.page);
     if (pages == 1) break;
-    write_part(tile, page - range.first, memory.template parts<W>(tile, range.first), shared.page);
+    write_part(tile.heads, page - range.first, memory.template parts<W>(tile, range.first), shared.page);
     sync_row_threads();
   }
   if (pages == 1) return write_page(a, tile, memory, shared.page);
-  const std::uint32_t others = min(workers, pages) - 1;
-  bool folds = worker == others;
-  if constexpr (!Memory::hands_parts)
-    folds = arrives_last(args.arrivals + tile.column * a.heads + tile.first_head, others + 1, shared.folds);
-  if (folds) fold_pages<W>(a, tile, pages, memory.template parts<W>(tile, range.first), memory, shared);
+  const auto write = [&](std::uint32_t head, std::uint32_t d, const softmax_state& state, float2 value) {
+    if (d < a.width) write_head(a, tile, memory, head, d, state, value);
+  };
+  auto* const free = reinterpret_cast<float2*>(shared.page.values);
+  const std::uint32_t sharing = min(workers, pages);
+  const auto parts = memory.template parts<W>(tile, range.first);
+  if constexpr (Memory::hands_parts) {
+    const std::uint32_t pairs = tile.heads * W / 2;
+    const std::uint32_t end = pairs * (worker + 1) / sharing;
+#pragma unroll 1
+    for (std::uint32_t first = pairs * worker / sharing; first < end; first += row_threads)
+      fold_slice<W>({first, min(end, first + row_threads)}, pages, parts, free, shared.pages, write);
+  } else if (arrives_last(args.arrivals + tile.column * a.heads + tile.first_head, sharing, shared.folds)) {
+    fold_pages<W>(tile.heads, pages, parts, free, shared.pages, write);
+  }
 }
 
 }  // namespace orcd::kernels

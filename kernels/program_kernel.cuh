@@ -33,6 +33,7 @@ template <std::uint32_t W, std::uint32_t Most>
 struct attention_flagged {
   static constexpr std::uint32_t warps = program_warps;
   static constexpr bool hands_parts = Most == 1;
+  static constexpr bool prefetches = Most > 1;
   /// Keys and values of narrower heads come together anyway, wider ones leave too few registers.
   static constexpr bool asks_ahead = Most == 1 && W > 64 && W <= 96;
   /// Nor does who has asked for keys have the registers to prepare heads.
@@ -108,15 +109,13 @@ __device__ __forceinline__ void attend(const decode_program& program, const walk
   const auto tile = [](const attention_share& s) {
     return decode_tile{Most == 1 ? 0U : s.column, s.kv_head, s.first_head, s.heads};
   };
-  // Of one column, not by those who read pages or wait for heads first; its first page has been asked for.
-  constexpr std::uint32_t from = Most == 1 ? row_threads : 0;
-  const auto prefetch = [&](const attention_share& s) {
+  // Of one column, the first page has been asked for; more would hold up what is read now.
+  [[maybe_unused]] const auto prefetch = [&](const attention_share& s) {
     const decode_tile its = tile(s);
-    prefetch_pages<W, kv_type::f16, kv_type::f16>(a, its, header().steps[its.column], s.worker, workers,
-                                                  Most == 1 ? 1 : 0, pages_ahead<W> + 1, threadIdx.x - from,
-                                                  worker_threads - from);
+    prefetch_pages<W, kv_type::f16, kv_type::f16>(a, its, header().steps[its.column], s.worker, workers, 0,
+                                                  pages_ahead<W> + 1, threadIdx.x, worker_threads);
   };
-  if (Most > 1 || threadIdx.x >= row_threads) prefetch(share);
+  if constexpr (Most > 1) prefetch(share);
   turn<Most>(program, args.rope);
 #pragma unroll 1
   for (std::uint32_t item = blockIdx.x;;) {

@@ -56,7 +56,6 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
   if (!ahead) {
     sync_workers();
   } else if (thread < row_threads) {
-    arrive_at<program_barrier::input_there>();
     wait_at<program_barrier::phase_left>();
   } else {
     arrive_at<program_barrier::phase_left>();
@@ -141,6 +140,7 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
   } else if (slot.phase.norms) {
     wait_for_row(header().norm_barrier, slot.phase.norm_round);
   }
+  if (Most == 1 && awaits && thread < row_threads) arrive_at<program_barrier::input_there>();
   const std::uint32_t lane = thread % 32;
   const std::uint32_t column = Most == 1 ? 0 : min(lane / 4, columns - 1);
   multiply_chunks<Stamps, Code::has.formats>(program, w, thread, x + column * x_stride + 16 * (lane % 4),

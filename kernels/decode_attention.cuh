@@ -50,6 +50,7 @@ struct decode_shared {
 
 /// How attention gets the product's values and gives its own away: through memory that a kernel before has
 /// written and one after will read. The block has row_threads threads; all of them prepare heads.
+template <std::uint32_t W>
 struct attention_memory {
   static constexpr std::uint32_t warps = row_threads / 32;
   static constexpr std::uint32_t first_preparer = 0;  ///< of the warps
@@ -64,7 +65,6 @@ struct attention_memory {
   __device__ __forceinline__ void sync() const { sync_row_threads(); }
 
   /// Of a tile's heads, of the pages from `first` on.
-  template <std::uint32_t W>
   [[nodiscard]] __device__ __forceinline__ stored_parts<W> parts(const decode_tile& tile,
                                                                  std::uint32_t first) const {
     const std::uint32_t pages = args.attend.cache.pages_per_slot;
@@ -282,7 +282,7 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
     }
     fold_page(shared.page);
     if (pages == 1) break;
-    write_part(tile.heads, page - range.first, memory.template parts<W>(tile, range.first), shared.page);
+    write_part(tile.heads, page - range.first, memory.parts(tile, range.first), shared.page);
     sync_row_threads();
   }
   if (pages == 1) return write_page(a, tile, memory, shared.page);
@@ -291,7 +291,7 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
   };
   auto* const free = reinterpret_cast<float2*>(shared.page.values);
   const std::uint32_t sharing = min(workers, pages);
-  const auto parts = memory.template parts<W>(tile, range.first);
+  const auto parts = memory.parts(tile, range.first);
   if constexpr (Memory::hands_parts) {
     const std::uint32_t pairs = tile.heads * W / 2;
     const std::uint32_t end = pairs * (worker + 1) / sharing;

@@ -75,7 +75,7 @@ struct alignas(16) decode_phase {
   const float* next_router = nullptr;
   decode_attention_args attention;
   /// Device, flagged words [heads][pages][padded width + 2]: of steps of one column, the parts of attention's
-  /// pages for the worker that folds them.
+  /// pages for the workers, each of which folds some values of them.
   std::uint64_t* parts = nullptr;
   std::uint32_t page_workers = 0;     ///< of one column
   std::uint32_t attention_items = 0;  ///< decode_items() of one column

@@ -15,7 +15,7 @@ constexpr std::uint32_t decode_blocks = W <= 64 ? 3 : 4;
 template <std::uint32_t W, kv_type K, kv_type V>
 __global__ void __launch_bounds__(row_threads, decode_blocks<W>)
     decode_kernel(const __grid_constant__ decode_attention_args args) {
-  __shared__ decode_shared<W, attention_memory::warps> shared;
+  __shared__ decode_shared<W, attention_memory<W>::warps> shared;
   __shared__ float2 turns[head_width_max / 2];
   const decode_tile tile = tile_of(args.attend, blockIdx.x, blockIdx.y);
   const step_column step = args.attend.steps[tile.column];
@@ -26,8 +26,8 @@ __global__ void __launch_bounds__(row_threads, decode_blocks<W>)
   __syncthreads();
   wait_for_previous_kernel();
   allow_next_kernel();
-  attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z, attention_memory{args, tile.column, turns},
-                        shared);
+  attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z,
+                        attention_memory<W>{args, tile.column, turns}, shared);
 }
 
 template <std::uint32_t W, kv_type K, kv_type V>

@@ -72,7 +72,8 @@ extern __shared__ __align__(128) std::byte program_memory[];
 constexpr std::uint32_t program_shared_at = program_reserved_bytes;
 __device__ __forceinline__ std::byte* memory_start() {
   std::uint32_t at;
-  asm("mov.u32 %0, %1;" : "=r"(at) : "n"(program_shared_at));  // as a plain constant it made wrong code
+  // Where the compiler knew the number, nvcc 13.0 made code that gave other bits (docs/performance.md).
+  asm("mov.u32 %0, %1;" : "=r"(at) : "n"(program_shared_at));
   return static_cast<std::byte*>(__cvta_shared_to_generic(at));
 }
 /// Before anything uses memory_start().

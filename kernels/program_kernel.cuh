@@ -45,7 +45,6 @@ struct attention_flagged {
   const float2* turns;  ///< of the column
 
   __device__ __forceinline__ void sync() const { sync_workers(); }
-  template <std::uint32_t>
   [[nodiscard]] __device__ __forceinline__ auto parts(const decode_tile& tile, std::uint32_t first) const {
     const std::uint32_t pages = phase.attention.attend.cache.pages_per_slot;
     const std::uint64_t head =

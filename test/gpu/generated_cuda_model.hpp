@@ -32,6 +32,23 @@ inline void add_widths_of_heads(std::map<std::string, tiny_model_options>& all) 
   }
 }
 
+/// Heads with keys of their own, or two or three of a key.
+inline void add_many_heads(std::map<std::string, tiny_model_options>& all) {
+  // So many heads that a worker of the one kernel has every second page.
+  all["many-heads"] = all["phi3"];
+  all["many-heads"].heads = all["many-heads"].kv_heads = 64;
+  all["many-heads"].head_dim = 32;
+  all["many-wide-heads"] = all["many-heads"];
+  all["many-wide-heads"].head_dim = 96;
+  all["more-heads-than-blocks"] = all["many-heads"];
+  all["more-heads-than-blocks"].heads = all["more-heads-than-blocks"].kv_heads = 176;
+  all["heads-in-pairs"] = all["many-heads"];
+  all["heads-in-pairs"].heads = 128;
+  all["wide-heads-by-three"] = all["many-wide-heads"];
+  all["wide-heads-by-three"].heads = 96;
+  all["wide-heads-by-three"].kv_heads = 32;
+}
+
 /// Two layers as wide as a small model's heads, in the types of the three targets and in all of them.
 inline std::map<std::string, tiny_model_options> generated_shapes() {
   tiny_model_options base;
@@ -74,20 +91,7 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["narrow-heads"].head_dim = 32;
   all["wide-ffn"] = all["phi3"];
   all["wide-ffn"].ffn = 28'672;
-  // So many heads that a worker of the one kernel has every second page.
-  all["many-heads"] = all["phi3"];
-  all["many-heads"].heads = all["many-heads"].kv_heads = 64;
-  all["many-heads"].head_dim = 32;
-  all["many-wide-heads"] = all["many-heads"];
-  all["many-wide-heads"].head_dim = 96;
-  all["more-heads-than-blocks"] = all["many-heads"];
-  all["more-heads-than-blocks"].heads = all["more-heads-than-blocks"].kv_heads = 176;
-  // Two and three queries of a key: results of four and two pages fit together.
-  all["heads-in-pairs"] = all["many-heads"];
-  all["heads-in-pairs"].heads = 128;
-  all["wide-heads-by-three"] = all["many-wide-heads"];
-  all["wide-heads-by-three"].heads = 96;
-  all["wide-heads-by-three"].kv_heads = 32;
+  add_many_heads(all);
   all["long"] = all["qwen2"];
   all["long"].context = long_context;
   // Heads of 96, or padded to that: more queries of a key than warps that prepare them, and more than a block

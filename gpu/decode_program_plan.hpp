@@ -24,7 +24,7 @@ inline constexpr std::uint32_t overlap_bytes_max = 64 * 1024;
 /// Columns up to which one kernel is the faster way, measured on an H200: rows whose norms are found at once
 /// of 12 Ki values together (Phi-3-mini: four). A narrow model's kernels have little to do, and as many as
 /// four columns of it do not make up for what they cost. With experts one: a step of two columns of
-/// gpt-oss-20b did not end once (docs/performance.md), and its cause is not known.
+/// gpt-oss-20b failed once, for a reason not known (docs/performance.md).
 [[nodiscard]] constexpr std::uint32_t columns_best(std::uint32_t width, std::uint32_t experts_used) noexcept {
   constexpr std::uint32_t narrow = 2048;
   if (experts_used > 0) return 1;

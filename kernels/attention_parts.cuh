@@ -12,40 +12,39 @@ __device__ inline float2 fold_values(float2 old, float2 block, const fold_factor
 }
 
 /// The parts of the pages of a tile's heads, [head][page][W + 2] from the first page that the token sees on,
-/// the last two being maximum and sum: as a kernel leaves them for the block that comes last,
-template <std::uint32_t W>
-struct stored_parts {
-  float* parts;
+/// the last two being maximum and sum:
+template <std::uint32_t W, class Value>
+struct page_parts {
+  Value* first;
   std::uint32_t pages;  ///< between heads
 
-  [[nodiscard]] __device__ __forceinline__ float* at(std::uint32_t head, std::uint32_t page,
+  [[nodiscard]] __device__ __forceinline__ Value* at(std::uint32_t head, std::uint32_t page,
                                                      std::uint32_t d) const {
-    return parts + (static_cast<std::uint64_t>(head) * pages + page) * (W + 2) + d;
+    return first + (static_cast<std::uint64_t>(head) * pages + page) * (W + 2) + d;
   }
+};
+
+/// as a kernel leaves them for the block that comes last,
+template <std::uint32_t W>
+struct stored_parts : page_parts<W, float> {
   __device__ __forceinline__ void write(std::uint32_t head, std::uint32_t page, std::uint32_t d,
                                         float2 value) const {
-    *reinterpret_cast<float2*>(at(head, page, d)) = value;
+    *reinterpret_cast<float2*>(this->at(head, page, d)) = value;
   }
   [[nodiscard]] __device__ __forceinline__ float2 read(std::uint32_t head, std::uint32_t page,
                                                        std::uint32_t d) const {
-    return __ldcg(reinterpret_cast<const float2*>(at(head, page, d)));
+    return __ldcg(reinterpret_cast<const float2*>(this->at(head, page, d)));
   }
 };
 
 /// or in flagged words.
 template <std::uint32_t W>
-struct handed_parts {
-  std::uint64_t* words;
-  std::uint32_t pages;  ///< between heads
+struct handed_parts : page_parts<W, std::uint64_t> {
   std::uint32_t flag;
 
-  [[nodiscard]] __device__ __forceinline__ std::uint64_t* at(std::uint32_t head, std::uint32_t page,
-                                                             std::uint32_t d) const {
-    return words + (static_cast<std::uint64_t>(head) * pages + page) * (W + 2) + d;
-  }
   __device__ __forceinline__ void write(std::uint32_t head, std::uint32_t page, std::uint32_t d,
                                         float2 value) const {
-    store_flagged_two(at(head, page, d), __float_as_uint(value.x), __float_as_uint(value.y), flag);
+    store_flagged_two(this->at(head, page, d), __float_as_uint(value.x), __float_as_uint(value.y), flag);
   }
   [[nodiscard]] static __device__ __forceinline__ float2 value(const flagged_two& words) {
     return {__uint_as_float(words.data(0)), __uint_as_float(words.data(1))};
@@ -146,7 +145,8 @@ struct pair_slice {
   std::uint32_t end;
 };
 
-/// Handed parts of all pages of a slice, folded left to right as they come: all threads bring parts to
+/// Handed parts of all pages of a slice, folded left to right as they come; those who share a tile's values
+/// wait for each other, so each has a block of its own (decode_page_workers()). All threads bring parts to
 /// `staged`, of as many pages as it has room for (32 at most), while a warp a head finds those pages'
 /// factors; then a thread a pair folds. Calls write(head, d, state, value). `staged` has room for 32 * W
 /// pairs.

@@ -37,6 +37,15 @@ struct page_range {
         last(static_cast<std::uint32_t>(position) / page_positions) {}
 };
 
+/// Of workspace for all columns and heads: the parts of a tile's heads, of the pages from `first` on.
+template <std::uint32_t W, class Value>
+__device__ __forceinline__ page_parts<W, Value> parts_from(const attention_args_paged& a, Value* workspace,
+                                                           const decode_tile& tile, std::uint32_t first) {
+  const std::uint32_t pages = a.cache.pages_per_slot;
+  const std::uint64_t head = static_cast<std::uint64_t>(tile.column) * a.heads + tile.first_head;
+  return {workspace + (head * pages + first) * (W + 2), pages};
+}
+
 /// Of a block with so many warps that prepare heads or read pages.
 template <std::uint32_t W, std::uint32_t Warps>
 struct decode_shared {
@@ -67,9 +76,7 @@ struct attention_memory {
   /// Of a tile's heads, of the pages from `first` on.
   [[nodiscard]] __device__ __forceinline__ stored_parts<W> parts(const decode_tile& tile,
                                                                  std::uint32_t first) const {
-    const std::uint32_t pages = args.attend.cache.pages_per_slot;
-    const std::uint64_t head = static_cast<std::uint64_t>(column) * args.attend.heads + tile.first_head;
-    return {args.partial + (head * pages + first) * (W + 2), pages};
+    return {parts_from<W>(args.attend, args.partial, tile, first)};
   }
 
   __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane]) const {
@@ -181,19 +188,18 @@ __device__ __forceinline__ void prefetch_next(const attention_args_paged& a, con
     prefetch_page<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head));
 }
 
-/// `threads` threads, of which this is `thread`: ask L2 for the worker's pages from its i-th to before its
-/// j-th, before the QKV product has ended; the kernel that wrote the step has (launch.cuh). Whole pages by a
-/// lane of the last warp each, the others by all.
+/// `threads` threads, of which this is `thread`: ask L2 for the worker's first `count` pages, before the QKV
+/// product has ended; the kernel that wrote the step has (launch.cuh). Whole pages by a lane of the last warp
+/// each, the others by all.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
 __device__ void prefetch_pages(const attention_args_paged& a, const decode_tile& tile,
                                const step_column& step, std::uint32_t worker, std::uint32_t workers,
-                               std::uint32_t i, std::uint32_t j, std::uint32_t thread,
-                               std::uint32_t threads) {
+                               std::uint32_t count, std::uint32_t thread, std::uint32_t threads) {
   if (step.position < 0) return;
-  if (a.sinks != nullptr && thread == 0 && i == 0) prefetch_sector(a.sinks + tile.first_head);
+  if (a.sinks != nullptr && thread == 0) prefetch_sector(a.sinks + tile.first_head);
   const page_range range(a, step.position);
 #pragma unroll 1
-  for (; i < j; ++i) {
+  for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t page = range.first + worker + i * workers;
     if (page > range.last) return;
     if (!sees_whole(a, step.position, page))

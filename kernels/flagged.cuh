@@ -33,7 +33,7 @@ __device__ __forceinline__ void store_flagged_two(std::uint64_t* to, std::uint32
                : "memory");
 }
 
-/// Negative while a word is of an earlier step than this flag.
+/// Negative while a word is of an earlier phase than this flag.
 __device__ __forceinline__ std::int32_t behind(std::uint64_t word, std::uint32_t flag) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32U) - flag);
 }

@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(row_threads, decode_blocks<W>)
   __shared__ float2 turns[head_width_max / 2];
   const decode_tile tile = tile_of(args.attend, blockIdx.x, blockIdx.y);
   const step_column step = args.attend.steps[tile.column];
-  prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, 0, pages_ahead<W> + 1, threadIdx.x,
+  prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, pages_ahead<W> + 1, threadIdx.x,
                           row_threads);
   if (threadIdx.x < args.rope.rope_dims / 2)
     turns[threadIdx.x] = turn_of(args.rope, step.position, threadIdx.x);

@@ -46,14 +46,11 @@ struct attention_flagged {
 
   __device__ __forceinline__ void sync() const { sync_workers(); }
   [[nodiscard]] __device__ __forceinline__ auto parts(const decode_tile& tile, std::uint32_t first) const {
-    const std::uint32_t pages = phase.attention.attend.cache.pages_per_slot;
-    const std::uint64_t head =
-        static_cast<std::uint64_t>(column) * phase.attention.attend.heads + tile.first_head;
-    const std::uint64_t at = (head * pages + first) * (W + 2);
+    const decode_attention_args& args = phase.attention;
     if constexpr (hands_parts)
-      return handed_parts<W>{phase.parts + at, pages, flag + 1};
+      return handed_parts<W>{parts_from<W>(args.attend, phase.parts, tile, first), flag + 1};
     else
-      return stored_parts<W>{phase.attention.partial + at, pages};
+      return stored_parts<W>{parts_from<W>(args.attend, args.partial, tile, first)};
   }
   __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane]) const {
     const rope_store_args& a = phase.attention.rope;
@@ -79,7 +76,7 @@ __device__ __forceinline__ void turn(const decode_program& program, const rope_s
   sync_workers();
 }
 
-/// Workers that bring no input and fetch no terms: ask L2 for the first page that attention, which is this
+/// Workers that bring no input and find no output: ask L2 for the first page that attention, which is this
 /// phase, will read. More would hold the product's own weights up.
 template <std::uint32_t W>
 __device__ __forceinline__ void prefetch_attention(std::uint32_t phase) {
@@ -89,7 +86,7 @@ __device__ __forceinline__ void prefetch_attention(std::uint32_t phase) {
   if (share.heads > 0)
     prefetch_pages<W, kv_type::f16, kv_type::f16>(
         slot.phase.attention.attend, {0, share.kv_head, share.first_head, share.heads}, header().steps[0],
-        share.worker, slot.phase.page_workers, 0, 1, threadIdx.x - row_threads, idle_threads);
+        share.worker, slot.phase.page_workers, 1, threadIdx.x - row_threads, idle_threads);
 }
 
 template <std::uint32_t W, std::uint32_t Most>
@@ -111,7 +108,7 @@ __device__ __forceinline__ void attend(const decode_program& program, const walk
   // Of one column, the first page has been asked for; more would hold up what is read now.
   [[maybe_unused]] const auto prefetch = [&](const attention_share& s) {
     const decode_tile its = tile(s);
-    prefetch_pages<W, kv_type::f16, kv_type::f16>(a, its, header().steps[its.column], s.worker, workers, 0,
+    prefetch_pages<W, kv_type::f16, kv_type::f16>(a, its, header().steps[its.column], s.worker, workers,
                                                   pages_ahead<W> + 1, threadIdx.x, worker_threads);
   };
   if constexpr (Most > 1) prefetch(share);

@@ -21,14 +21,14 @@ inline constexpr std::uint32_t head_sums_max = 24 * 1024;  ///< bytes a block, o
 /// the streams too little.
 inline constexpr std::uint32_t overlap_bytes_max = 64 * 1024;
 
-/// Columns up to which one kernel is the faster way, measured on an H200: rows whose norms are found at once
-/// of 12 Ki values together (Phi-3-mini: four). A narrow model's kernels have little to do, and as many as
-/// four columns of it do not make up for what they cost. With experts one: a step of two columns of
-/// gpt-oss-20b failed once, for a reason not known (docs/performance.md).
+/// Columns up to which one kernel is the faster way, measured on an H200: twelve pairs of a column and an
+/// expert, which read their expert's weights alone where more have some in common; and rows whose norms are
+/// found at once of 12 Ki values together (Phi-3-mini: four). A narrow model's kernels have little to do, and
+/// as many as four columns of it do not make up for what they cost.
 [[nodiscard]] constexpr std::uint32_t columns_best(std::uint32_t width, std::uint32_t experts_used) noexcept {
   constexpr std::uint32_t narrow = 2048;
-  if (experts_used > 0) return 1;
-  return std::clamp(width < narrow ? 3U : 12 * 1024 / width, 1U, kernels::program_columns_max);
+  const std::uint32_t rows = width < narrow ? 3 : 12 * 1024 / width;
+  return std::clamp(std::min(rows, 12 / std::max(1U, experts_used)), 1U, kernels::program_columns_max);
 }
 
 /// Phases of a step of a model, at most.

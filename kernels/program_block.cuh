@@ -71,10 +71,7 @@ extern __shared__ __align__(128) std::byte program_memory[];
 /// an instruction that waits, and a register, at every place that needs one.
 constexpr std::uint32_t program_shared_at = program_reserved_bytes;
 __device__ __forceinline__ std::byte* memory_start() {
-  std::uint32_t at;
-  // Where the compiler knew the number, nvcc 13.0 made code that gave other bits (docs/performance.md).
-  asm("mov.u32 %0, %1;" : "=r"(at) : "n"(program_shared_at));
-  return static_cast<std::byte*>(__cvta_shared_to_generic(at));
+  return static_cast<std::byte*>(__cvta_shared_to_generic(program_shared_at));
 }
 /// Before anything uses memory_start().
 __device__ __forceinline__ void check_memory_start() {
@@ -135,17 +132,19 @@ __device__ __forceinline__ std::uint32_t columns_of(const decode_program& progra
   return Most == 1 ? 1 : program.columns;
 }
 
-/// One thread: copies a phase and the block's share to its slot, which is free.
+/// One thread: copies a phase and the block's share to its slot, which is free. Reads of the slot must have
+/// ended by then, and a bulk copy waits for none by itself: those of the workers, and of `row`, which the loader
+/// has just read there. So it is fenced, and the share, whose place follows from `row`, comes first.
 __device__ __forceinline__ void fetch_phase(const decode_program& program, std::uint32_t index,
                                             share_row row) {
   if (index >= program.count) return;
   phase_slot& slot = header().stream.slots[index % phase_slots];
   const std::uint32_t barrier = shared_address_of(&header().stream.slot_barriers[index % phase_slots]);
+  const block_share* const share = program.shares + row.of(program.columns) * program.blocks + blockIdx.x;
+  fence_shared_for_async();
   barrier_expect(barrier, sizeof(decode_phase) + sizeof(block_share));
+  bulk_copy(shared_address_of(&slot.share), share, sizeof(block_share), barrier);
   bulk_copy(shared_address_of(&slot.phase), program.phases + index, sizeof(decode_phase), barrier);
-  bulk_copy(shared_address_of(&slot.share),
-            program.shares + row.of(program.columns) * program.blocks + blockIdx.x, sizeof(block_share),
-            barrier);
 }
 
 /// Waits until a phase is in its slot.

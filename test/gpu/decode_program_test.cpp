@@ -175,8 +175,9 @@ BOOST_DATA_TEST_CASE(few_sequences_have_the_same_bits_in_one_kernel,
   compare_columns(name, columns, 40);
 }
 
-BOOST_DATA_TEST_CASE(with_experts_one_kernel_is_of_one_sequence, data::make(expert_names), name) {
-  BOOST_TEST(planned_forward(generated_model(name).path(), {3, generated_context, 512, {}}).columns() == 1U);
+BOOST_DATA_TEST_CASE(few_sequences_with_experts_have_the_same_bits_in_one_kernel,
+                     data::make(expert_names) * data::make({2U, 3U}), name, columns) {
+  compare_columns(name, columns, 40);
 }
 
 // Rows as wide as Phi-3-mini's.
@@ -260,8 +261,10 @@ BOOST_DATA_TEST_CASE(wide_models_have_the_same_bits, data::make(wide_shape_names
 
 const std::vector<std::string> many_heads_names{"many-heads", "many-wide-heads", "more-heads-than-blocks"};
 
+// So many steps that a phase whose place was read too late would be met (fetch_phase()): without the fence,
+// heads of 96 gave other bits in 3 of 8 runs of 700.
 BOOST_DATA_TEST_CASE(several_pages_of_one_worker_have_the_same_bits, data::make(many_heads_names), name) {
-  compare_one_kernel_with_many(name, 700);
+  compare_one_kernel_with_many(name, 2200);
 }
 
 namespace {
@@ -307,6 +310,7 @@ BOOST_DATA_TEST_CASE(heads_whose_keys_are_asked_for_have_the_same_bits, data::ma
 
 BOOST_AUTO_TEST_CASE(experts_of_wide_rows_have_the_same_bits) {
   compare_one_kernel_with_many("gpt-oss-wide", 40);
+  compare_columns("gpt-oss-wide", 2, 6);
 }
 
 // A kernel for each width, of all formats, of K mixtures, and of MXFP4 experts.
@@ -319,7 +323,7 @@ BOOST_DATA_TEST_CASE(every_kernel_gives_the_same_bits,
   BOOST_TEST(taken.needs().within(kernels::dense_code::has) == (family == "phi3"));
   BOOST_TEST(taken.needs().within(kernels::fp4_code::has) == (family == "gpt-oss"));
   compare_one_kernel_with_many(name, 40);
-  if (!taken.has_experts()) compare_columns(name, 2, 6);
+  compare_columns(name, 2, 6);
 }
 
 // The second launch begins where the first has left its counters.

@@ -42,6 +42,18 @@ __device__ inline std::uint32_t u32_at(const std::byte* p, std::uint32_t i) {
   return u16_at(p, i) | u16_at(p, i + 2) << 16;
 }
 
+/// The scales and minimums of blocks h, h + 2, h + 4 and h + 6 of a Q4_K or Q5_K block.
+__device__ inline k_scales raw_k_scales(const std::byte* b, std::uint32_t h) {
+  k_scales s{};
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const std::uint32_t j = 2 * i + h;
+    const auto at = [&](std::uint32_t n) { return byte_at(b, 4 + n); };
+    s.scale[i] = static_cast<std::uint8_t>(j < 4 ? at(j) & 63U : (at(j + 4) & 15U) | at(j - 4) >> 6 << 4);
+    s.minimum[i] = static_cast<std::uint8_t>(j < 4 ? at(j + 4) & 63U : at(j + 4) >> 4 | at(j) >> 6 << 4);
+  }
+  return s;
+}
+
 /// The unsigned quantum of element i of a block; Q8_0 is biased by 128 and floats are their bits.
 template <packed_format F>
 __device__ std::uint32_t raw_quantum(const std::byte* b, std::uint32_t i) {

@@ -108,29 +108,17 @@ __device__ __forceinline__ void multiply_chunk(const std::byte* bytes, std::uint
   }
 }
 
-/// The same for a kernel that stays: two groups at a time, a whole unit where that is the chunk.
+/// The same for a kernel that stays: a whole chunk's weights are read before the first is multiplied.
 template <packed_format F>
 __device__ __forceinline__ void multiply_chunk_ahead(const std::byte* bytes, std::uint32_t groups,
                                                      const __half* x, std::uint32_t lane, float (&acc)[4]) {
-  if constexpr (is_k_format(F)) {
-    tile_stage<F, groups_per_chunk> unit;
-    unit.template load<from_shared>(bytes, 0, groups_per_chunk, lane);
+  if (!is_float_format(F) && (is_k_format(F) || groups == groups_per_chunk)) {
+    tile_stage<F, groups_per_chunk> whole;
+    whole.template load<from_shared>(bytes, 0, groups_per_chunk, lane);
 #pragma unroll
-    for (std::uint32_t u = 0; u < groups_per_chunk; ++u) multiply_group(unit, u, u, x, lane, acc);
+    for (std::uint32_t u = 0; u < groups_per_chunk; ++u) multiply_group(whole, u, u, x, lane, acc);
   } else {
-    tile_stage<F, 1> first;
-    tile_stage<F, 1> second;
-    std::uint32_t u = 0;
-#pragma unroll 1
-    for (; u + 1 < groups; u += 2) {
-      first.template load_group<from_shared>(bytes, u, lane);
-      second.template load_group<from_shared>(bytes, u + 1, lane);
-      multiply_group(first, 0, u, x, lane, acc);
-      multiply_group(second, 0, u + 1, x, lane, acc);
-    }
-    if (u == groups) return;
-    first.template load_group<from_shared>(bytes, u, lane);
-    multiply_group(first, 0, u, x, lane, acc);
+    multiply_chunk<F>(bytes, groups, x, acc);
   }
 }
 

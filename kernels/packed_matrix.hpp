@@ -60,6 +60,14 @@ inline constexpr std::uint32_t groups_per_chunk = chunk_cols / group_cols;
   return (cols + group_cols - 1) / group_cols * group_cols;
 }
 
+/// Of block formats: the scale of a row's block among the 32 of a (row tile, unit). Those of rows g and g +
+/// 8, which a lane needs, lie together.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t scale_index(std::uint32_t row, std::uint32_t block) {
+  return (block * 8 + row % 8) * 2 + row / 8;
+}
+/// MXFP4's block scale is stored as 2^(e + 29 - top), which is a half's upper byte: its exponent lies here.
+inline constexpr std::uint32_t fp4_exponent_bit = 2;
+
 /// Bytes of the parts of one (row tile, unit).
 struct unit_layout {
   std::uint32_t cols;         ///< 64 or 256
@@ -76,8 +84,8 @@ ORCD_HD constexpr unit_layout layout_of(packed_format f) {
     case packed_format::q5_0: return {64, 512, 128, 64};   // d per 32
     case packed_format::q5_1: return {64, 512, 128, 128};  // d, m per 32
     case packed_format::q8_0: return {64, 1024, 0, 64};    // d per 32
-    case packed_format::mxfp4: return {64, 512, 0, 32};    // relative exponent per 32
-    case packed_format::q4_k: return {256, 2048, 0, 256};  // d, dmin, 12 bytes of 6-bit pairs
+    case packed_format::mxfp4: return {64, 512, 0, 32};    // upper byte of a relative f16 scale per 32
+    case packed_format::q4_k: return {256, 2048, 0, 256};  // k_scales of 16 rows and two halves; d, dmin
     case packed_format::q5_k: return {256, 2048, 512, 256};
     case packed_format::q6_k: return {256, 2048, 1024, 288};  // 16 int8 scales, d
     case packed_format::f16: return {64, 2048, 0, 0};
@@ -85,6 +93,58 @@ ORCD_HD constexpr unit_layout layout_of(packed_format f) {
     case packed_format::f32: return {64, 4096, 0, 0};
   }
   return {0, 0, 0, 0};
+}
+
+/// Q4_K and Q5_K: scales and minimums, six bits each, of the blocks h, h + 2, h + 4 and h + 6 of a row's
+/// unit: those that lanes t = 2 h and 2 h + 1 own some of. Three halves hold them so that few instructions
+/// find them: bits 4 to 9 of half i are minimum i, bits 10 to 15 scale i; those of block 3 are in the lowest
+/// bits.
+struct k_scales {
+  std::uint8_t scale[4];
+  std::uint8_t minimum[4];
+
+  [[nodiscard]] bool operator==(const k_scales&) const = default;
+};
+/// How much higher the integers of minimums then lie in their halves; their factor is as much smaller.
+inline constexpr std::uint32_t k_minimum_bit = 4;
+[[nodiscard]] ORCD_HD constexpr std::uint32_t k_scale_half(const k_scales& s, std::uint32_t i) {
+  const auto high = [](std::uint32_t v) { return v >> 4U; };
+  const std::uint32_t lowest = i == 0   ? s.scale[3] & 15U
+                               : i == 1 ? s.minimum[3] & 15U
+                                        : high(s.scale[3]) | high(s.minimum[3]) << 2U;
+  return lowest | static_cast<std::uint32_t>(s.minimum[i]) << k_minimum_bit |
+         static_cast<std::uint32_t>(s.scale[i]) << 10U;
+}
+[[nodiscard]] ORCD_HD constexpr k_scales k_scales_of(std::uint32_t first, std::uint32_t second,
+                                                     std::uint32_t third) {
+  k_scales s{};
+  const std::uint32_t halves[3] = {first, second, third};
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    s.minimum[i] = static_cast<std::uint8_t>(halves[i] >> k_minimum_bit & 63U);
+    s.scale[i] = static_cast<std::uint8_t>(halves[i] >> 10U & 63U);
+  }
+  s.scale[3] = static_cast<std::uint8_t>((first & 15U) | (third & 3U) << 4U);
+  s.minimum[3] = static_cast<std::uint8_t>((second & 15U) | (third >> 2U & 3U) << 4U);
+  return s;
+}
+/// Where half i of a row is among a unit's scales, in bytes: rows g and g + 8 lie together.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t k_scale_at(std::uint32_t row, std::uint32_t h,
+                                                         std::uint32_t i) {
+  const std::uint32_t pair = row % 8 * 2 + h;
+  return (i < 2 ? pair * 8 + i * 4 : 128 + pair * 4) + row / 8 * 2;
+}
+/// And the row's d or dmin.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t k_factor_at(std::uint32_t row, bool of_minimums) {
+  return 192 + row % 8 * 8 + (of_minimums ? 4U : 0U) + row / 8 * 2;
+}
+/// Q6_K: where the scale of block j of 16 columns is, and a row's d: two bytes of each of rows g and g + 8
+/// make a word.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t q6_scale_at(std::uint32_t row, std::uint32_t j) {
+  const std::uint32_t group = j / 4;
+  return (row % 8 * 4 + j % 4) * 8 + group / 2 * 4 + row / 8 * 2 + group % 2;
+}
+[[nodiscard]] ORCD_HD constexpr std::uint32_t q6_factor_at(std::uint32_t row) {
+  return 256 + row % 8 * 4 + row / 8 * 2;
 }
 
 [[nodiscard]] ORCD_HD constexpr bool is_k_format(packed_format f) {
@@ -128,14 +188,15 @@ inline constexpr std::uint32_t minimum_shift = 8;
   return quantum_bits(f) == 5 ? 1 : quantum_bits(f) == 6 ? 2 : 0;
 }
 
-/// MXFP4 values have bits scattered over a 16-bit half so that most come to a half's exponent and sign, bits
-/// 9 to 11 and 15, with one shift or none: pair i's three low bits start here,
+/// MXFP4 values have bits scattered over a 16-bit half so that those of two pairs come together to a half's
+/// exponent and sign, bits 9 to 11 and 15, or to the same bits of its lower byte (fp4_pairs()): pair i's
+/// three low bits start here,
 ORCD_HD constexpr std::uint32_t fp4_magnitude_bit(std::uint32_t i) {
-  return 9 - 3 * i;
+  return (i / 2 == 0 ? 1 : 4) + (i % 2 == 0 ? 8 : 0);
 }
 /// and its sign is here.
 ORCD_HD constexpr std::uint32_t fp4_sign_bit(std::uint32_t i) {
-  return i == 0 ? 15 : i == 1 ? 12 : i == 2 ? 14 : 13;
+  return (i / 2 == 0 ? 7 : 0) + (i % 2 == 0 ? 8 : 0);
 }
 
 /// Where a bit of a quantum is: in which of a lane's words (first the quanta, then the high bits), and where

@@ -76,8 +76,8 @@ struct tile_stage {
   static constexpr std::uint32_t words = quant_words(F);
 
   std::uint32_t quants[G][words + high_words(F)];  ///< the high bits last
-  std::uint32_t scale[G][2];                       ///< block formats: d | m << 16 of rows g and g + 8
-  uint4 super[2];                                  ///< K formats: the 16 scale bytes of rows g and g + 8
+  std::uint32_t scale[G][2];  ///< block formats: d of rows g and g + 8, or d | m << 16 each
+  std::uint32_t super[F == packed_format::q6_k ? 3 : 5];  ///< K formats: a unit's scales of both rows
 
   /// Loads groups first .. first + G - 1 (first a multiple of G); those at or past `end` become zero.
   /// `super` must hold the current unit's scales when first is not a multiple of 4.
@@ -162,30 +162,32 @@ struct tile_stage {
   template <class Source>
   __device__ void load_scales(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t g,
                               std::uint32_t t) {
-#pragma unroll
-    for (std::uint32_t r = 0; r < 2; ++r) {
-      const std::uint32_t at = (g + 8 * r) * 2 + t / 2;
-      if constexpr (has_minimum(F))
-        scale[u][r] = inside ? Source::load_4(p + at * 4) : 0;
-      else if constexpr (F == packed_format::mxfp4)
-        scale[u][r] = inside ? static_cast<std::uint32_t>(p[at]) : 0;
-      else
-        scale[u][r] = inside ? Source::load_2(p + at * 2) : 0;
+    const std::uint32_t at = scale_index(g, t / 2);
+    if constexpr (has_minimum(F)) {
+      const uint2 both = inside ? Source::load_8(p + at * 4) : uint2{0, 0};
+      scale[u][0] = both.x;
+      scale[u][1] = both.y;
+    } else if constexpr (F == packed_format::mxfp4) {
+      scale[u][0] = inside ? Source::load_2(p + at) : 0;
+    } else {
+      scale[u][0] = inside ? Source::load_4(p + at * 2) : 0;
     }
   }
   template <class Source>
   __device__ void load_super(const std::byte* p, bool inside, std::uint32_t g, std::uint32_t t) {
-#pragma unroll
-    for (std::uint32_t r = 0; r < 2; ++r) {
-      const std::uint32_t row = g + 8 * r;
-      super[r] = uint4{0, 0, 0, 0};
-      if (!inside) continue;
-      if constexpr (F == packed_format::q6_k) {
-        super[r].x = Source::load_4(p + row * 16 + t * 4);
-        super[r].y = Source::load_2(p + 256 + row * 2);
-      } else {
-        super[r] = Source::load_16(p + row * 16);
-      }
+    if constexpr (F == packed_format::q6_k) {
+      const uint2 both = inside ? Source::load_8(p + q6_scale_at(g, t)) : uint2{0, 0};
+      super[0] = both.x;
+      super[1] = both.y;
+      super[2] = inside ? Source::load_4(p + q6_factor_at(g)) : 0;
+    } else {
+      const uint2 both = inside ? Source::load_8(p + k_scale_at(g, t / 2, 0)) : uint2{0, 0};
+      const uint2 factors = inside ? Source::load_8(p + k_factor_at(g, false)) : uint2{0, 0};
+      super[0] = both.x;
+      super[1] = both.y;
+      super[2] = inside ? Source::load_4(p + k_scale_at(g, t / 2, 2)) : 0;
+      super[3] = factors.x;
+      super[4] = factors.y;
     }
   }
 };
@@ -212,40 +214,35 @@ __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(
   __half2 d{};
   __half2 m{};
   if constexpr (F == packed_format::q6_k) {
-    const std::uint32_t both = __byte_perm(super[0].x, super[1].x, 0x0400 + in_unit * 0x0101) & 0x00FF00FFU;
-    const __half2 sc = __hsub2(as_half2((both ^ 0x00800080U) | 0x64006400U), __float2half2_rn(1152.0F));
-    d = __hmul2(as_half2(__byte_perm(super[0].y, super[1].y, 0x5410)), sc);
+    const std::uint32_t two = in_unit < 2 ? super[0] : super[1];
+    const std::uint32_t both = (in_unit % 2 == 0 ? two : two >> 8) & 0x00FF00FFU;
+    const __half2 sc = __hsub2(as_half2(both ^ 0x64806480U), __float2half2_rn(1152.0F));
+    d = __hmul2(as_half2(super[2]), sc);
     m = __hmul2(d, centre<F>());
   } else if constexpr (is_k_format(F)) {
-    // Byte of this lane's block in rows g and g + 8, one in each half.
-    const std::uint32_t pick = 0x0400U + (2 * (in_unit & 1U) + t / 2) * 0x0101U;
-    const std::uint32_t y = __byte_perm(super[0].y, super[1].y, pick);
-    const std::uint32_t z = __byte_perm(super[0].z, super[1].z, pick);
     std::uint32_t sc = 0;
     std::uint32_t mn = 0;
-    if (in_unit < 2) {
-      sc = and_or(y, 0x003F003FU, 0x64006400U);
-      mn = z & 0x003F003FU;
+    if (in_unit < 3) {
+      const std::uint32_t halves = in_unit == 0 ? super[0] : in_unit == 1 ? super[1] : super[2];
+      sc = and_or(halves >> 10, 0x003F003FU, 0x64006400U);
+      mn = halves & 0x03F003F0U;
     } else {
-      const std::uint32_t w = __byte_perm(super[0].w, super[1].w, pick);
-      sc = and_or(w, 0x000F000FU, and_or(y >> 2, 0x00300030U, 0x64006400U));
-      mn = and_or(w >> 4, 0x000F000FU, z >> 2 & 0x00300030U);
+      sc = and_or(super[2] << 4, 0x00300030U, and_or(super[0], 0x000F000FU, 0x64006400U));
+      mn = and_or(super[2] << 6, 0x03000300U, super[1] << 4 & 0x00F000F0U);
     }
-    d = __hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x5410)),
-                __hsub2(as_half2(sc), __float2half2_rn(1024.0F)));
-    m = __hneg2(__hmul2(as_half2(__byte_perm(super[0].x, super[1].x, 0x7632)), as_half2(mn)));
+    d = __hmul2(as_half2(super[3]), __hsub2(as_half2(sc), __float2half2_rn(1024.0F)));
+    m = __hneg2(__hmul2(as_half2(super[4]), as_half2(mn)));
   } else if constexpr (F == packed_format::mxfp4) {
-    // E2M1 bits moved into a half's exponent read 2^14 too small; the stored byte is 29 + e - top.
-    d = as_half2((scale[u][0] | scale[u][1] << 16) << 10);
-  } else {
+    // E2M1 bits moved into a half's exponent read 2^14 too small.
+    d = as_half2(__byte_perm(scale[u][0], 0, 0x1404));
+  } else if constexpr (has_minimum(F)) {
     d = as_half2(__byte_perm(scale[u][0], scale[u][1], 0x5410));
-    if constexpr (has_minimum(F)) {
-      // 2^-16 is what a subnormal's 2^-24 leaves of the minimum's own power.
-      static_assert(minimum_shift == 8);
-      m = __hmul2(as_half2(__byte_perm(scale[u][0], scale[u][1], 0x7632)), as_half2(0x01000100U));
-    } else {
-      m = __hmul2(d, centre<F>());
-    }
+    // 2^-16 is what a subnormal's 2^-24 leaves of the minimum's own power.
+    static_assert(minimum_shift == 8);
+    m = __hmul2(as_half2(__byte_perm(scale[u][0], scale[u][1], 0x7632)), as_half2(0x01000100U));
+  } else {
+    d = as_half2(scale[u][0]);
+    m = __hmul2(d, centre<F>());
   }
   return {d, m};
 }
@@ -255,11 +252,26 @@ __device__ inline std::uint32_t bring(std::uint32_t word, std::uint32_t from, st
   return from > to ? word >> (from - to) : word << (to - from);
 }
 
-/// Pair i of a word of MXFP4 values as halves, 2^14 too small: E2M1 in a half's exponent.
-__device__ inline std::uint32_t fp4_pair(std::uint32_t word, std::uint32_t i) {
-  const std::uint32_t magnitude = word << (9 - fp4_magnitude_bit(i));
-  if (fp4_sign_bit(i) + 9 - fp4_magnitude_bit(i) == 15) return magnitude & 0x8E008E00U;
-  return and_or(word << (15 - fp4_sign_bit(i)), 0x80008000U, magnitude & 0x0E000E00U);
+/// The bits of `chosen` where `mask` has ones, those of `others` where it has zeros.
+__device__ inline std::uint32_t select_bits(std::uint32_t mask, std::uint32_t chosen, std::uint32_t others) {
+  std::uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(result) : "r"(mask), "r"(chosen), "r"(others));
+  return result;
+}
+
+/// The pairs of a word of MXFP4 values as halves, 2^14 too small: E2M1 in a half's exponent. Pairs 2 and 3
+/// are first moved to where 0 and 1 lie.
+__device__ inline void fp4_pairs(std::uint32_t word, __half2 (&pairs)[4]) {
+  constexpr std::uint32_t mask = 0x8E008E00U;
+  static_assert(fp4_magnitude_bit(0) == 9 && fp4_sign_bit(0) == 15);
+  static_assert(fp4_magnitude_bit(1) == 1 && fp4_sign_bit(1) == 7);
+  static_assert(fp4_magnitude_bit(2) == 12 && fp4_sign_bit(2) == 8);
+  static_assert(fp4_magnitude_bit(3) == 4 && fp4_sign_bit(3) == 0);
+  const std::uint32_t later = select_bits(0x80808080U, word << 7, word >> 3);
+  pairs[0] = as_half2(word & mask);
+  pairs[1] = as_half2(word << 8 & mask);
+  pairs[2] = as_half2(later & mask);
+  pairs[3] = as_half2(later << 8 & mask);
 }
 
 /// `count` bits of both elements of a pair, moved to bit `to` of their halves.
@@ -332,13 +344,15 @@ __device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t s, con
     return;
   } else {
     __half2 pairs[4];
-    if constexpr (F != packed_format::mxfp4) integer_pairs<F>(quants[u], s, pairs);
+    if constexpr (F == packed_format::mxfp4)
+      fp4_pairs(quants[u][s], pairs);
+    else
+      integer_pairs<F>(quants[u], s, pairs);
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const __half2 d = (i & 1U) == 0 ? __low2half2(both.d) : __high2half2(both.d);
       const __half2 m = (i & 1U) == 0 ? __low2half2(both.m) : __high2half2(both.m);
-      a[i] = F == packed_format::mxfp4 ? as_bits(__hmul2(as_half2(fp4_pair(quants[u][s], i)), d))
-                                       : as_bits(__hfma2(pairs[i], d, m));
+      a[i] = as_bits(F == packed_format::mxfp4 ? __hmul2(pairs[i], d) : __hfma2(pairs[i], d, m));
     }
   }
 }

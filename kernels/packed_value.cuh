@@ -70,32 +70,37 @@ __device__ float packed_value(const packed_matrix& m, std::uint32_t row, std::ui
   const std::uint32_t n = quantum_of<F>(quants, high, e);
   const std::uint32_t block = col % group_cols / 32;
   const float row_scale = m.row_scale[row];
-  if constexpr (F == packed_format::mxfp4)
-    return fp4_value(n) * ldexpf(row_scale, static_cast<int>(scales[r * 2 + block]) - 29);
+  if constexpr (F == packed_format::mxfp4) {
+    const auto exponent = static_cast<std::uint32_t>(scales[scale_index(r, block)]) >> fp4_exponent_bit;
+    return fp4_value(n) * ldexpf(row_scale, static_cast<int>(exponent) - 29);
+  }
   // The powers of two of stored minimums and scales.
   const float back = row_scale * (1.0F / 16777216.0F);
   const float scale_back = r < tile_rows / 2 ? back : back * static_cast<float>(1U << upper_shift(F));
   const float q = static_cast<float>(n) - static_cast<float>(quantum_bias(F));
   if constexpr (F == packed_format::q6_k) {
-    const std::uint32_t s = col % 256 / 16;
-    const auto sc = static_cast<std::int8_t>(scales[r * 16 + s % 4 * 4 + s / 4]);
-    return half_at(scales + 256 + r * 2) * scale_back * static_cast<float>(sc) * q;
+    const auto sc = static_cast<std::int8_t>(scales[q6_scale_at(r, col % 256 / 16)]);
+    return half_at(scales + q6_factor_at(r)) * scale_back * static_cast<float>(sc) * q;
   }
   if constexpr (F == packed_format::q4_k || F == packed_format::q5_k) {
-    const std::byte* s = scales + r * 16;
     const std::uint32_t j = col % 256 / 32;
-    const auto at = [&](std::uint32_t i) { return static_cast<std::uint32_t>(s[4 + i]); };
-    const std::uint32_t sc = j < 4 ? at(j) & 63U : (at(j + 4) & 15U) | at(j - 4) >> 6 << 4;
-    const std::uint32_t mn = j < 4 ? at(j + 4) & 63U : at(j + 4) >> 4 | at(j) >> 6 << 4;
-    return __fsub_rn(__fmul_rn(half_at(s) * scale_back * static_cast<float>(sc), q),
-                     half_at(s + 2) * back * static_cast<float>(mn));
+    const auto half = [&](std::uint32_t i) {
+      return static_cast<std::uint32_t>(
+          *reinterpret_cast<const std::uint16_t*>(scales + k_scale_at(r, j % 2, i)));
+    };
+    const k_scales its = k_scales_of(half(0), half(1), half(2));
+    const float minimum_back = back * static_cast<float>(1U << k_minimum_bit);
+    return __fsub_rn(
+        __fmul_rn(half_at(scales + k_factor_at(r, false)) * scale_back * static_cast<float>(its.scale[j / 2]),
+                  q),
+        half_at(scales + k_factor_at(r, true)) * minimum_back * static_cast<float>(its.minimum[j / 2]));
   }
   if constexpr (has_minimum(F)) {
-    const std::byte* s = scales + (r * 2 + block) * 4;
+    const std::byte* s = scales + scale_index(r, block) * 4;
     return __fadd_rn(__fmul_rn(half_at(s) * scale_back, q),
                      half_at(s + 2) * back * static_cast<float>(1U << minimum_shift));
   }
-  return half_at(scales + (r * 2 + block) * 2) * scale_back * q;
+  return half_at(scales + scale_index(r, block) * 2) * scale_back * q;
 }
 
 }  // namespace orcd::kernels

@@ -147,12 +147,13 @@ __global__ void row_scale_kernel(repack_args a, std::uint32_t padded_rows) {
   a.row_scale[row] = row < a.rows ? scale : 0.0F;
 }
 
-/// Stores a scale of the file times a power of two.
-__device__ void store_scaled(std::byte* to, const std::byte* b, std::uint32_t at, float factor) {
-  const std::uint32_t bits =
-      b == nullptr ? 0U : __half_as_ushort(__float2half_rn(half_value(b, at) * factor));
+__device__ void store_half(std::byte* to, std::uint32_t bits) {
   to[0] = static_cast<std::byte>(bits & 0xFFU);
   to[1] = static_cast<std::byte>(bits >> 8);
+}
+/// Stores a scale of the file times a power of two.
+__device__ void store_scaled(std::byte* to, const std::byte* b, std::uint32_t at, float factor) {
+  store_half(to, b == nullptr ? 0U : __half_as_ushort(__float2half_rn(half_value(b, at) * factor)));
 }
 
 /// Packs the scales of one row of one unit; `row` is within the tile.
@@ -167,27 +168,30 @@ __device__ void pack_scales(const repack_args& a, std::uint32_t tile, std::uint3
   if constexpr (is_k_format(F)) {
     const std::byte* b = block_at<F>(a, matrix_row, unit * 256);
     if constexpr (F == packed_format::q6_k) {
-      // Lane t needs scales t, 4 + t, 8 + t, 12 + t: together they are one 32-bit load.
-      for (std::uint32_t i = 0; i < 16; ++i)
-        scales[row * 16 + i % 4 * 4 + i / 4] = b ? b[192 + i] : std::byte{0};
-      store_scaled(scales + 256 + row * 2, b, scale_at<F>, scale);
+      for (std::uint32_t j = 0; j < 16; ++j) scales[q6_scale_at(row, j)] = b ? b[192 + j] : std::byte{0};
+      store_scaled(scales + q6_factor_at(row), b, scale_at<F>, scale);
     } else {
-      store_scaled(scales + row * 16, b, scale_at<F>, scale);
-      store_scaled(scales + row * 16 + 2, b, scale_at<F> + 2, factor);
-      for (std::uint32_t i = 4; i < 16; ++i) scales[row * 16 + i] = b ? b[i] : std::byte{0};
+      for (std::uint32_t h = 0; h < 2; ++h) {
+        const k_scales its = b ? raw_k_scales(b, h) : k_scales{};
+        for (std::uint32_t i = 0; i < 3; ++i)
+          store_half(scales + k_scale_at(row, h, i), k_scale_half(its, i));
+      }
+      store_scaled(scales + k_factor_at(row, false), b, scale_at<F>, scale);
+      store_scaled(scales + k_factor_at(row, true), b, scale_at<F> + 2,
+                   factor * power_of_two(-static_cast<int>(k_minimum_bit)));
     }
   } else if constexpr (F == packed_format::mxfp4) {
     const std::uint32_t top = exponent_of_scale(row_scale);
     for (std::uint32_t block = 0; block < 2; ++block) {
       const std::byte* b = block_at<F>(a, matrix_row, unit * 64 + block * 32);
       const int biased = b ? 29 + static_cast<int>(byte_at(b, 0)) - static_cast<int>(top) : 0;
-      scales[row * 2 + block] = static_cast<std::byte>(max(biased, 0));
+      scales[scale_index(row, block)] = static_cast<std::byte>(max(biased, 0) << fp4_exponent_bit);
     }
   } else {
     constexpr std::uint32_t width = has_minimum(F) ? 4 : 2;
     for (std::uint32_t block = 0; block < 2; ++block) {
       const std::byte* b = block_at<F>(a, matrix_row, unit * 64 + block * 32);
-      std::byte* const to = scales + (row * 2 + block) * width;
+      std::byte* const to = scales + scale_index(row, block) * width;
       store_scaled(to, b, scale_at<F>, scale);
       if constexpr (has_minimum(F))
         store_scaled(to + 2, b, scale_at<F> + 2, factor * power_of_two(-static_cast<int>(minimum_shift)));

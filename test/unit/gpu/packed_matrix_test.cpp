@@ -70,6 +70,57 @@ BOOST_DATA_TEST_CASE(integers_of_the_upper_rows_are_subnormal_too, boost::unit_t
   BOOST_TEST(kernels::quantum_bias(q.format) << kernels::upper_shift(q.format) < 1024U);
 }
 
+BOOST_AUTO_TEST_CASE(scales_of_k_formats_come_back) {
+  for (std::uint32_t seed = 0; seed < 64; ++seed) {
+    kernels::k_scales s{};
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      s.scale[i] = static_cast<std::uint8_t>((seed * 5 + i * 19) % 64);
+      s.minimum[i] = static_cast<std::uint8_t>((seed * 11 + i * 23 + 7) % 64);
+    }
+    std::uint32_t halves[3];
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      halves[i] = kernels::k_scale_half(s, i);
+      BOOST_TEST(halves[i] < 65536U);
+    }
+    BOOST_TEST((kernels::k_scales_of(halves[0], halves[1], halves[2]) == s));
+  }
+}
+
+namespace {
+
+/// Bytes of a unit's scales, each of which may be taken once.
+class scale_places {
+ public:
+  explicit scale_places(packed_format format) : bytes_(kernels::layout_of(format).scale_bytes) {}
+  ~scale_places() { BOOST_TEST(taken_.size() == bytes_); }
+
+  void take(std::uint32_t at, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      BOOST_TEST(at + i < bytes_);
+      BOOST_TEST(taken_.insert(at + i).second);
+    }
+  }
+
+ private:
+  std::uint32_t bytes_;
+  std::set<std::uint32_t> taken_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(scales_have_places_of_their_own) {
+  scale_places k(packed_format::q5_k);
+  scale_places q6(packed_format::q6_k);
+  scale_places blocks(packed_format::mxfp4);
+  for (std::uint32_t row = 0; row < kernels::tile_rows; ++row) {
+    for (std::uint32_t i = 0; i < 6; ++i) k.take(kernels::k_scale_at(row, i / 3, i % 3), 2);
+    for (const bool of_minimums : {false, true}) k.take(kernels::k_factor_at(row, of_minimums), 2);
+    for (std::uint32_t j = 0; j < 16; ++j) q6.take(kernels::q6_scale_at(row, j), 1);
+    q6.take(kernels::q6_factor_at(row), 2);
+    for (std::uint32_t block = 0; block < 2; ++block) blocks.take(kernels::scale_index(row, block), 1);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(float_formats_have_no_row_scales) {
   BOOST_TEST(kernels::packed_row_scales(packed_format::f16, 100) == 0U);
   BOOST_TEST(kernels::packed_row_scales(packed_format::q6_k, 100) == 112U);

@@ -7,15 +7,22 @@
 
 namespace orcd::kernels {
 
-/// One warp: an expert's logit. Lanes take every 32nd product.
+/// One warp: an expert's logit; `width` is a multiple of 4, both rows lie on 16 bytes. A lane takes four
+/// products of every 128, and adds them up in four sums.
 __device__ inline float logit_of(const float* w, const float* normed, std::uint32_t width) {
-  float sum = 0.0F;
+  float4 sum{0.0F, 0.0F, 0.0F, 0.0F};
 #pragma unroll 8
-  for (std::uint32_t i = threadIdx.x % 32; i < width; i += 32) sum = __fmaf_rn(w[i], normed[i], sum);
+  for (std::uint32_t i = threadIdx.x % 32 * 4; i < width; i += 128) {
+    const float4 a = *reinterpret_cast<const float4*>(w + i);
+    const float4 b = *reinterpret_cast<const float4*>(normed + i);
+    sum = {__fmaf_rn(a.x, b.x, sum.x), __fmaf_rn(a.y, b.y, sum.y), __fmaf_rn(a.z, b.z, sum.z),
+           __fmaf_rn(a.w, b.w, sum.w)};
+  }
+  float all = __fadd_rn(__fadd_rn(sum.x, sum.y), __fadd_rn(sum.z, sum.w));
 #pragma unroll
   for (std::uint32_t offset = 16; offset > 0; offset /= 2)
-    sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFU, sum, offset));
-  return sum;
+    all = __fadd_rn(all, __shfl_xor_sync(0xFFFFFFFFU, all, offset));
+  return all;
 }
 
 /// Order-preserving bits of a logit; NaN is lower than everything.
@@ -31,9 +38,10 @@ __device__ __forceinline__ float logit_of_rank(std::uint32_t rank) {
 }
 
 /// choose() of up to 32 * Keys experts. Each lane reads its logits once.
-template <std::uint32_t Keys, class Logit>
+template <std::uint32_t Keys, class Logit, class Known>
 __device__ __forceinline__ void choose_among(const route_args& a, Logit logit_at, std::int32_t* chosen,
-                                             float* weights) {
+                                             float* weights, Known known) {
+  constexpr std::uint32_t all = 0xFFFFFFFFU;
   constexpr std::uint32_t nobody = 0xFFFFFFFFU;
   const std::uint32_t lane = threadIdx.x % 32;
   std::uint32_t ranks[Keys];
@@ -44,46 +52,47 @@ __device__ __forceinline__ void choose_among(const route_args& a, Logit logit_at
     ids[i] = e < a.experts ? e : nobody;
     ranks[i] = e < a.experts ? rank_of(logit_at(e)) : 0;
   }
-  float highest = 0.0F;
-  float sum = 0.0F;
-  float mine = 0.0F;  // lane i keeps choice i
+  std::uint32_t mine = 0;  // lane i keeps choice i
+#pragma unroll 1
   for (std::uint32_t i = 0; i < a.used; ++i) {
     std::uint32_t rank = ranks[0];
 #pragma unroll
     for (std::uint32_t k = 1; k < Keys; ++k) rank = max(rank, ranks[k]);
-    rank = __reduce_max_sync(0xFFFFFFFFU, rank);
+    rank = __reduce_max_sync(all, rank);
     std::uint32_t id = nobody;
 #pragma unroll
     for (std::uint32_t k = 0; k < Keys; ++k) {
       if (ranks[k] == rank) id = min(id, ids[k]);
     }
-    id = __reduce_min_sync(0xFFFFFFFFU, id);
+    id = __reduce_min_sync(all, id);
 #pragma unroll
     for (std::uint32_t k = 0; k < Keys; ++k) {
       if (ids[k] != id) continue;
       ids[k] = nobody;
       ranks[k] = 0;
     }
-    const float logit = logit_of_rank(rank);
-    if (i == 0) highest = logit;
-    const float p = expf(__fsub_rn(logit, highest));
-    sum = __fadd_rn(sum, p);
-    if (lane == i) {
-      mine = p;
-      chosen[i] = static_cast<std::int32_t>(id);
-    }
+    if (lane != i) continue;
+    mine = rank;
+    chosen[i] = static_cast<std::int32_t>(id);
   }
-  if (lane < a.used) weights[lane] = __fdiv_rn(mine, sum);
+  known();
+  const float logit = logit_of_rank(mine);
+  const float p = expf(__fsub_rn(logit, __shfl_sync(all, logit, 0)));
+  float sum = 0.0F;
+#pragma unroll 1
+  for (std::uint32_t i = 0; i < a.used; ++i) sum = __fadd_rn(sum, __shfl_sync(all, p, i));
+  if (lane < a.used) weights[lane] = __fdiv_rn(p, sum);
 }
 
-/// One warp: the highest of the logits logit_at(expert); ties go to the lowest id.
-template <class Logit>
+/// One warp: the highest of the logits logit_at(expert); ties go to the lowest id. Calls known() when they
+/// are chosen, before their weights are.
+template <class Logit, class Known>
 __device__ __forceinline__ void choose(const route_args& a, Logit logit_at, std::int32_t* chosen,
-                                       float* weights) {
+                                       float* weights, Known known) {
   if (a.experts <= 32)
-    choose_among<1>(a, logit_at, chosen, weights);
+    choose_among<1>(a, logit_at, chosen, weights, known);
   else
-    choose_among<experts_max / 32>(a, logit_at, chosen, weights);
+    choose_among<experts_max / 32>(a, logit_at, chosen, weights, known);
 }
 
 /// What the parts of some chosen experts add to a value, with that of one more.

@@ -25,7 +25,7 @@ __device__ __forceinline__ void choose_for(const route_args& a, std::uint32_t co
   const float* const logits = a.logits + static_cast<std::uint64_t>(column) * a.experts;
   choose(
       a, [&](std::uint32_t e) { return __ldcg(logits + e); }, a.chosen + column * a.used,
-      a.weights + column * a.used);
+      a.weights + column * a.used, [] {});
 }
 
 /// grid: (blocks that share the columns, groups of eight experts); one warp an expert, whose row comes ahead

@@ -19,10 +19,12 @@ __device__ __forceinline__ void choose_experts(const decode_program& program, co
     const std::uint64_t* const logits = slot.phase.in + column * a.experts;
     choose(
         a, [&](std::uint32_t expert) { return __uint_as_float(read_flagged(logits + expert, w.flag())); },
-        stream.chosen + column * a.used, header().expert_weights + column * a.used);
-    __syncwarp();
-    if (threadIdx.x % 32 == 0 && (Most == 1 || column == slot.share.item / a.used))
-      write_volatile(stream.known, w.phase);
+        stream.chosen + column * a.used, header().expert_weights + column * a.used,
+        [&] {
+          __syncwarp();
+          if (threadIdx.x % 32 == 0 && (Most == 1 || column == slot.share.item / a.used))
+            write_volatile(stream.known, w.phase);
+        });
   }
   sync_workers();
 }

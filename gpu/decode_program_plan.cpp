@@ -143,6 +143,9 @@ void decode_program_plan::add_product(const packed_matmul_args& args, const std:
   kernels::decode_phase& phase = add(kernels::phase_kind::matmul, in, out);
   phase.matmul = args;
   phase.chunks = kernels::divider::by(args.w[0].chunks());
+  phase.tiles_on = kernels::program_warps / args.w[0].chunks();
+  phase.chunks_on = kernels::program_warps % args.w[0].chunks();
+  phase.groups = args.w[0].groups();
   phase.quads = kernels::divider::by(std::max(1U, args.w[0].cols / 4));
   for (std::uint32_t i = 0; i < args.matrices; ++i) {
     formats_ |= kernels::format_bit(args.w[i].format);

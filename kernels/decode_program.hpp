@@ -51,10 +51,14 @@ struct alignas(16) decode_phase {
   /// matmul: `columns` counts experts used of one column, or is 1
   packed_matmul_args matmul;
   divider chunks{};                   ///< of a row tile
+  std::uint32_t tiles_on = 0;         ///< program_warps chunks further: so many row tiles
+  std::uint32_t chunks_on = 0;        ///< and chunks
+  std::uint32_t groups = 0;           ///< of a row tile
   divider quads{};                    ///< four values of a row of the input
   std::uint32_t chunk_bytes[3] = {};  ///< of a whole one
   std::uint32_t tile_bytes[3] = {};
-  /// The phase from whose start on the weights are known: a product of experts waits for the choice.
+  /// Of a product of experts, which waits for the choice: the phase from whose start on its weights are
+  /// known.
   std::uint32_t known_from = 0;
   /// The product starts with the choice that `route` describes; its input is there since.
   bool chooses = false;

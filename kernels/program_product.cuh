@@ -12,30 +12,30 @@ namespace {
 /// take as long as the weights that would come meanwhile hold them up. Measured on an H200.
 constexpr std::uint32_t narrow_width = 2048;
 
-/// This worker's first chunk of the phase, unpacked before the input is there.
+/// This worker's first chunk of the phase, the block's chunk `index`, unpacked before the input is there.
 template <std::uint32_t Formats>
-__device__ __forceinline__ void multiply_first_chunk(walk& w, const std::byte* ring, const __half* x,
-                                                     std::uint32_t columns, std::uint32_t thread, bool narrow,
-                                                     float* sums) {
+__device__ __forceinline__ void multiply_first_chunk(walk& w, const std::byte* ring, std::uint32_t index,
+                                                     const __half* x, std::uint32_t columns,
+                                                     std::uint32_t thread, bool narrow, float* sums) {
   stream_state& stream = header().stream;
   const std::uint32_t lane = thread % 32;
   const stream_chunk c = w.reader.wait(stream, thread / 32);
-  with_format_of<Formats>(c.format, [&](auto format) {
+  with_format_of<Formats>(c.format(), [&](auto format) {
     constexpr packed_format f = decltype(format)::value;
     float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
     if constexpr (is_float_format(f)) {  // more than registers hold
       wait_at<program_barrier::input_there>();
-      multiply_chunk<f>(ring + c.at, c.groups, x + c.x, acc);
+      multiply_chunk<f>(ring + c.at(), c.groups(), x + c.column(), acc);
       w.reader.done(stream, thread);
     } else {
       unpacked_chunk<f> chunk;
-      chunk.unpack(ring + c.at, c.groups, lane);
+      chunk.unpack(ring + c.at(), c.groups(), lane);
       if (narrow) w.reader.done(stream, thread);
       wait_at<program_barrier::input_there>();
       if (!narrow) w.reader.done(stream, thread);
-      chunk.multiply(c.groups, x + c.x, acc);
+      chunk.multiply(c.groups(), x + c.column(), acc);
     }
-    keep_sums(sums + c.sums * columns, columns, lane, acc);
+    keep_sums(sums + index * tile_rows * columns, columns, lane, acc);
   });
 }
 
@@ -60,7 +60,7 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
   } else {
     arrive_at<program_barrier::phase_left>();
     if (next < chunks)
-      multiply_first_chunk<Formats>(w, ring, x, columns, thread, program.width <= narrow_width, sums);
+      multiply_first_chunk<Formats>(w, ring, next, x, columns, thread, program.width <= narrow_width, sums);
     else
       wait_at<program_barrier::input_there>();
     next += program_warps;
@@ -69,18 +69,18 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
 #pragma unroll 1
   while (next < chunks) {
     stream_chunk c = w.reader.wait(stream, worker);
-    with_format_of<Formats>(c.format, [&](auto format) {
+    with_format_of<Formats>(c.format(), [&](auto format) {
       constexpr packed_format f = decltype(format)::value;
 #pragma unroll 1
       for (;;) {
         float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
-        multiply_chunk_ahead<f>(ring + c.at, c.groups, x + c.x, lane, acc);
+        multiply_chunk_ahead<f>(ring + c.at(), c.groups(), x + c.column(), lane, acc);
         w.reader.done(stream, thread);
-        keep_sums(sums + c.sums * columns, columns, lane, acc);
+        keep_sums(sums + next * tile_rows * columns, columns, lane, acc);
         next += program_warps;
         if (next >= chunks) break;
         c = w.reader.wait(stream, worker);
-        if (c.format != f) break;
+        if (c.format() != f) break;
       }
     });
   }

@@ -18,15 +18,29 @@ struct phase_slot {
   block_share share;
 };
 
-/// What a worker needs to know of a chunk that has come, in one read.
-struct alignas(16) stream_chunk {
-  std::uint32_t at;    ///< byte in the ring
-  std::uint32_t x;     ///< its first column
-  std::uint32_t sums;  ///< its first partial sum, of the block's share
-  packed_format format;
-  std::uint8_t groups;
+/// What a worker needs to know of a chunk that has come: two words, one read.
+class stream_chunk {
+ public:
+  stream_chunk() = default;
+  __device__ __forceinline__ stream_chunk(std::uint32_t at, std::uint32_t chunk, packed_format format,
+                                          std::uint32_t groups)
+      : words_{at | chunk << 16U, static_cast<std::uint32_t>(format) | groups << 8U} {}
+
+  /// Its first byte in the ring.
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t at() const { return words_.x & 0xFFFFU; }
+  /// Its first column.
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t column() const {
+    return (words_.x >> 16U) * chunk_cols;
+  }
+  [[nodiscard]] __device__ __forceinline__ packed_format format() const {
+    return static_cast<packed_format>(words_.y & 0xFFU);
+  }
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t groups() const { return words_.y >> 8U; }
+
+ private:
+  uint2 words_;
 };
-static_assert(sizeof(stream_chunk) == 16);
+static_assert(stream_bytes(0) <= 0xFFFF);
 
 /// What loader and workers share.
 struct stream_state {
@@ -69,7 +83,8 @@ __device__ __forceinline__ void write_volatile(T& value, T to) {
   *static_cast<volatile T*>(&value) = to;
 }
 
-/// One lane of the loader. It keeps what it needs of its phase in registers: a step is to be short.
+/// One lane of the loader. All lanes wait for what one does, so a phase is taken over matrix by matrix, and
+/// what is copied next is found before the ring has room for it.
 class ring_loader {
  public:
   __device__ __forceinline__ ring_loader(std::uint32_t worker, std::uint32_t ring, std::uint32_t ring_bytes)
@@ -78,36 +93,21 @@ class ring_loader {
   /// The phase whose copies it starts.
   [[nodiscard]] __device__ __forceinline__ std::uint32_t phase() const { return phase_; }
 
-  /// Starts the next copy, or moves on to the next phase; false when it must wait.
+  /// Starts the next copy, or comes closer to it; false when it must wait.
   __device__ __forceinline__ bool step(stream_state& state) {
-    if (!entered_) return enter(state);
-    if (next_ >= chunks_) {
-      leave();
-      return true;
+    if (!(entered_ ? copy(state) : enter(state))) return false;
+    if (next_ < chunks_) {
+      find_next(state.slots[phase_ % phase_slots]);
+    } else {
+      ++phase_;
+      entered_ = false;
     }
-    const std::uint32_t read = read_volatile(state.read[worker_]);
-#pragma unroll 1
-    for (; freed_ != read; ++freed_) free_ += state.spans[worker_][freed_ % stream_copies];
-    if (sequence_ - read == stream_copies) return false;
-    if (sequence_ == read) {
-      offset_ = 0;
-      free_ = ring_bytes_;
-    }
-    return copy(state);
+    return true;
   }
 
  private:
-  /// Row tiles of one matrix in the block's share.
-  struct part {
-    const std::byte* data;
-    std::uint32_t end;  ///< first tile of the share that is not its own
-    std::uint32_t tile_bytes;
-    std::uint32_t chunk_bytes;
-    packed_format format;
-  };
-
   /// Takes over the phase, once it has come and its weights are known.
-  __device__ __forceinline__ bool enter(stream_state& state) {
+  __device__ __forceinline__ bool enter(const stream_state& state) {
     if (phase_ >= read_volatile(state.current) + phase_slots) return false;
     const std::uint32_t index = phase_ % phase_slots;
     if (!barrier_test(shared_address_of(&state.slot_barriers[index]), phase_ / phase_slots & 1U))
@@ -116,61 +116,60 @@ class ring_loader {
     const block_share& share = state.slots[index].share;
     chunks_ = share.chunks;
     next_ = first_chunk_of(worker_);
-    if (next_ >= chunks_) {
-      leave();
-      return true;
-    }
+    if (next_ >= chunks_) return true;
     if (phase.known_from > read_volatile(state.known)) return false;
-    const bool of_experts = phase.matmul.experts != nullptr;
-    const std::uint32_t expert = of_experts ? read_volatile(state.chosen[share.item]) : 0;
-    std::uint32_t end = 0;
-#pragma unroll
-    for (std::uint32_t i = 0; i < 3; ++i) {
-      const packed_matrix& w = phase.matmul.w[i];
-      part& p = parts_[i];
-      p.tile_bytes = phase.tile_bytes[i];
-      p.chunk_bytes = phase.chunk_bytes[i];
-      p.format = w.format;
-      const auto first = static_cast<std::int64_t>(share.first_tile[i]) - end;
-      p.data = w.data + expert * w.expert_stride + first * p.tile_bytes;
-      end += share.tiles[i];
-      p.end = end;
-    }
-    groups_ = phase.matmul.w[0].groups();
+    expert_ = phase.known_from > 0 ? read_volatile(state.chosen[share.item]) : 0;
+    groups_ = phase.groups;
     in_tile_ = phase.chunks.d;
+    tiles_on_ = phase.tiles_on;
+    chunks_on_ = phase.chunks_on;
     tile_ = phase.chunks.quotient(next_);
     chunk_ = next_ - tile_ * in_tile_;
-    tiles_on_ = phase.chunks.quotient(program_warps);
-    chunks_on_ = program_warps - tiles_on_ * in_tile_;
+    matrix_ = ~0U;
+    end_ = 0;
     entered_ = true;
     return true;
   }
-  __device__ __forceinline__ void leave() {
-    ++phase_;
-    entered_ = false;
+
+  /// The next chunk in memory; the row tiles of the share's matrices follow each other.
+  __device__ __forceinline__ void find_next(const phase_slot& slot) {
+#pragma unroll 1
+    while (tile_ >= end_) {
+      const packed_matrix& w = slot.phase.matmul.w[++matrix_];
+      tile_bytes_ = slot.phase.tile_bytes[matrix_];
+      chunk_bytes_ = slot.phase.chunk_bytes[matrix_];
+      format_ = w.format;
+      const auto first = static_cast<std::int64_t>(slot.share.first_tile[matrix_]) - end_;
+      data_ = w.data + expert_ * w.expert_stride + first * tile_bytes_;
+      end_ += slot.share.tiles[matrix_];
+    }
+    const std::uint32_t skipped = chunk_ * chunk_bytes_;
+    from_ = data_ + static_cast<std::uint64_t>(tile_) * tile_bytes_ + skipped;
+    bytes_ = min(chunk_bytes_, tile_bytes_ - skipped);
   }
 
   /// The next chunk, if the ring has room for it; it never lies over the end.
   __device__ __forceinline__ bool copy(stream_state& state) {
-    part p = parts_[0];
-    if (tile_ >= parts_[0].end) p = parts_[1];
-    if (tile_ >= parts_[1].end) p = parts_[2];
-    const std::uint32_t skipped = chunk_ * p.chunk_bytes;
-    const std::uint32_t bytes = min(p.chunk_bytes, p.tile_bytes - skipped);
-    const bool wraps = offset_ + bytes > ring_bytes_;
-    const std::uint32_t span = bytes + (wraps ? ring_bytes_ - offset_ : 0);
+    const std::uint32_t read = read_volatile(state.read[worker_]);
+#pragma unroll 1
+    for (; freed_ != read; ++freed_) free_ += state.spans[worker_][freed_ % stream_copies];
+    if (sequence_ - read == stream_copies) return false;
+    if (sequence_ == read) {
+      offset_ = 0;
+      free_ = ring_bytes_;
+    }
+    const bool wraps = offset_ + bytes_ > ring_bytes_;
+    const std::uint32_t span = bytes_ + (wraps ? ring_bytes_ - offset_ : 0);
     if (span > free_) return false;
     const std::uint32_t at = wraps ? 0 : offset_;
     const std::uint32_t slot = sequence_ % stream_copies;
     const std::uint32_t barrier = shared_address_of(&state.barriers[worker_][slot]);
-    state.chunks[worker_][slot] = {
-        at, chunk_ * chunk_cols, next_ * tile_rows, p.format,
-        static_cast<std::uint8_t>(min(groups_per_chunk, groups_ - chunk_ * groups_per_chunk))};
+    state.chunks[worker_][slot] = {at, chunk_, format_,
+                                   min(groups_per_chunk, groups_ - chunk_ * groups_per_chunk)};
     state.spans[worker_][slot] = span;
-    barrier_expect(barrier, bytes);
-    bulk_copy(ring_ + at, p.data + static_cast<std::uint64_t>(tile_) * p.tile_bytes + skipped, bytes,
-              barrier);
-    offset_ = at + bytes;
+    barrier_expect(barrier, bytes_);
+    bulk_copy(ring_ + at, from_, bytes_, barrier);
+    offset_ = at + bytes_;
     free_ -= span;
     ++sequence_;
     next_ += program_warps;
@@ -187,15 +186,25 @@ class ring_loader {
   std::uint32_t phase_ = 0;
   bool entered_ = false;
   // Of the phase:
-  part parts_[3];
   std::uint32_t chunks_ = 0;   ///< of the block
   std::uint32_t groups_ = 0;   ///< of a row tile
   std::uint32_t in_tile_ = 1;  ///< chunks of a row tile
-  std::uint32_t next_ = 0;     ///< the worker's next chunk, of this tile and its chunk
+  std::uint32_t expert_ = 0;
+  std::uint32_t next_ = 0;  ///< the worker's next chunk, of this tile and its chunk
   std::uint32_t tile_ = 0;
   std::uint32_t chunk_ = 0;
   std::uint32_t tiles_on_ = 0;  ///< what program_warps chunks further is
   std::uint32_t chunks_on_ = 0;
+  // Of that tile's matrix:
+  std::uint32_t matrix_ = 0;
+  const std::byte* data_ = nullptr;
+  std::uint32_t end_ = 0;  ///< first tile of the share that is not its own
+  std::uint32_t tile_bytes_ = 0;
+  std::uint32_t chunk_bytes_ = 0;
+  packed_format format_ = packed_format::f16;
+  // Of that chunk:
+  const std::byte* from_ = nullptr;
+  std::uint32_t bytes_ = 0;
   // Of the ring:
   std::uint32_t sequence_ = 0;  ///< copies started
   std::uint32_t freed_ = 0;     ///< copies whose room is free again

@@ -9,71 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "test/unit/gpu/plan_products.hpp"
+
 namespace orcd::test {
 namespace {
 
 namespace data = boost::unit_test::data;
 using gpu::columns_best;
-using gpu::decode_program_plan;
 using kernels::block_share;
-using kernels::packed_format;
-using kernels::packed_matmul_args;
-
-kernels::packed_matrix matrix(std::uint32_t rows, std::uint32_t cols,
-                              packed_format format = packed_format::q4_k) {
-  kernels::packed_matrix w;
-  w.data = reinterpret_cast<const std::byte*>(std::uintptr_t{1} << 40);
-  w.rows = rows;
-  w.cols = cols;
-  w.format = format;
-  return w;
-}
-
-packed_matmul_args product(std::vector<kernels::packed_matrix> stack) {
-  packed_matmul_args args;
-  args.matrices = static_cast<std::uint32_t>(stack.size());
-  for (std::size_t i = 0; i < stack.size(); ++i) args.w[i] = stack[i];
-  args.columns = 1;
-  args.x_stride = args.w[0].groups() * kernels::group_cols;
-  return args;
-}
-
-packed_matmul_args output_product(std::uint32_t rows = 3072) {
-  packed_matmul_args o = product({matrix(rows, 3072)});
-  o.output = kernels::matmul_output::add;
-  return o;
-}
-
-packed_matmul_args gate_up(std::uint32_t rows, std::uint32_t cols) {
-  packed_matmul_args args = product({matrix(rows, cols), matrix(rows, cols)});
-  args.output = kernels::matmul_output::swiglu;
-  args.act_stride = rows;
-  return args;
-}
-
-/// The same of four chosen experts.
-packed_matmul_args of_experts(packed_matmul_args args) {
-  static const std::int32_t chosen[4] = {};
-  args.experts = chosen;
-  args.columns = 4;
-  return args;
-}
-
-kernels::decode_attention_args attention_of(std::uint32_t heads, std::uint32_t kv_heads,
-                                            std::uint32_t width) {
-  kernels::decode_attention_args args;
-  args.attend.heads = heads;
-  args.attend.kv_heads = kv_heads;
-  args.attend.columns = 1;
-  args.attend.width = args.attend.padded_width = width;
-  args.attend.cache.pages_per_slot = 9;
-  return args;
-}
-
-/// A router's phase, as gpt-oss has it.
-void add_route(decode_program_plan& plan) {
-  plan.add_route({.width = 2880, .experts = 32, .used = 4, .columns = 1}, nullptr, nullptr);
-}
 
 std::vector<block_share> shares_of(const decode_program_plan& plan, std::uint32_t phase, std::uint32_t blocks,
                                    std::uint32_t columns = 1) {
@@ -105,6 +48,20 @@ BOOST_DATA_TEST_CASE(every_row_tile_of_a_stack_is_one_block_s, data::make({1U, 7
   }
   BOOST_TEST(seen.size() == 56U + 9U + 8U);
   BOOST_TEST(most - least <= 1U);
+}
+
+// Rows of less and of more chunks than there are workers.
+BOOST_DATA_TEST_CASE(a_worker_s_next_chunk_is_known_by_tiles_and_chunks,
+                     data::make({256U, 896U, 2880U, 4864U, 8192U}), cols) {
+  decode_program_plan plan(132);
+  plan.add_begin(output_product(), nullptr);
+  plan.add_matmul(gate_up(3072, cols), nullptr, nullptr);
+  const kernels::decode_phase& phase = plan.phases().back();
+  const std::uint32_t in_tile = (cols + 255) / 256;
+  BOOST_TEST(phase.chunks.d == in_tile);
+  BOOST_TEST(phase.groups == cols / 64);
+  BOOST_TEST(phase.chunks_on < in_tile);
+  BOOST_TEST(phase.tiles_on * in_tile + phase.chunks_on == kernels::program_warps);
 }
 
 BOOST_AUTO_TEST_CASE(gate_and_up_tiles_of_the_same_rows_stay_together) {
@@ -219,26 +176,6 @@ BOOST_AUTO_TEST_CASE(phases_that_deal_alike_have_one_row) {
 }
 
 // So many as one kernel is faster for, or fewer where their rows, sums and a chunk a warp have no room.
-BOOST_AUTO_TEST_CASE(so_many_columns_fit_as_shared_memory_holds) {
-  const auto columns_of = [](std::uint32_t cols, std::uint32_t rows) {
-    decode_program_plan plan(132, kernels::program_columns_max);
-    plan.add_begin(output_product(rows), nullptr);
-    packed_matmul_args down = product({matrix(rows, cols)});
-    down.output = kernels::matmul_output::add;
-    plan.add_matmul(down, nullptr, nullptr);
-    std::uint32_t columns = 0;
-    while (plan.fits(columns + 1)) ++columns;
-    for (std::uint32_t n = 1; n <= columns; ++n) {
-      BOOST_TEST(plan.work_bytes(n) >= n * cols * 2);
-      BOOST_TEST(kernels::stream_bytes(plan.work_bytes(n) + plan.kept_bytes(n)) >= 16 * 144U);
-    }
-    return columns;
-  };
-  BOOST_TEST((columns_of(4864, 896) == 3U && columns_of(8192, 3072) == 4U));
-  BOOST_TEST(columns_of(24'576, 2048) == 3U);  // no room for a fourth
-  BOOST_TEST((columns_of(3072, 5120) == 2U && columns_of(3072, 8192) == 1U));
-}
-
 BOOST_AUTO_TEST_CASE(layers_of_equal_shapes_need_no_more_rows) {
   engine::model_spec spec;
   spec.layers.resize(24);
@@ -360,90 +297,6 @@ BOOST_AUTO_TEST_CASE(an_output_head_comes_in_parts_that_leave_room_for_the_strea
     }
     BOOST_TEST(seen == rows);
   }
-}
-
-constexpr std::uint32_t sums_of(std::uint32_t tiles, std::uint32_t chunks) {
-  return tiles * chunks * kernels::tile_rows * static_cast<std::uint32_t>(sizeof(float));
-}
-
-// While outputs of a product of one column are folded, the next phase's input is on its way.
-BOOST_AUTO_TEST_CASE(sums_of_a_product_lie_where_the_next_input_does_not) {
-  const float norm[1] = {};
-  float logits[1] = {};
-  decode_program_plan plan(132);
-  plan.add_begin(output_product(2880), nullptr);
-  plan.add_matmul(product({matrix(5120, 2880)}), nullptr, nullptr);
-  plan.add_attention(attention_of(64, 8, 64), nullptr, nullptr);
-  plan.add_matmul(output_product(2880), nullptr, nullptr);
-  add_route(plan);
-  plan.add_matmul(of_experts(gate_up(2880, 2880)), nullptr, nullptr);
-  plan.add_matmul(of_experts(product({matrix(2880, 2880)})), nullptr, nullptr);
-  plan.add_combine({.width = 2880, .used = 4, .columns = 1}, nullptr, nullptr);
-  const std::vector<bool> overlaps = {false, true, false, true, false, true, true, false};
-  for (std::size_t i = 0; i < overlaps.size(); ++i) BOOST_TEST(plan.phases()[i].overlaps_next == overlaps[i]);
-  BOOST_TEST(plan.phases()[1].attention_next);
-  const auto end = [&](std::size_t phase, std::uint32_t sums) { return plan.phases()[phase].sums_at + sums; };
-  BOOST_TEST(plan.phases()[1].sums_at == 2 * 2880U);
-  BOOST_TEST(plan.attention_at() + kernels::attention_page_bytes(64) >= end(1, sums_of(3, 12)));
-  BOOST_TEST(plan.phases()[3].sums_at == kernels::route_work_bytes(2880, 1));  // wider than its own 3,072
-  BOOST_TEST(plan.phases()[5].sums_at == 2 * 2880U);
-  BOOST_TEST(plan.work_bytes() >= end(3, sums_of(2, 12)));
-  BOOST_TEST(plan.work_bytes() >= end(5, sums_of(2 * 6, 12)));
-  BOOST_TEST(plan.work_bytes() >= plan.attention_at() + kernels::attention_work_bytes(64));
-  packed_matmul_args head = product({matrix(201'088, 2880, packed_format::q8_0)});
-  head.norm_x = head.norm_weight = norm;
-  head.out = logits;
-  BOOST_TEST_REQUIRE(plan.add_head(head, nullptr));
-  BOOST_TEST(plan.work_bytes() >= 2 * 2880 + gpu::head_sums_max / 2);
-}
-
-BOOST_AUTO_TEST_CASE(sums_clear_the_wider_of_two_inputs) {
-  decode_program_plan plan(132);
-  plan.add_begin(output_product(3072), nullptr);
-  plan.add_matmul(gate_up(8192, 3072), nullptr, nullptr);
-  packed_matmul_args down = product({matrix(3072, 8192)});
-  down.output = kernels::matmul_output::add;
-  plan.add_matmul(down, nullptr, nullptr);
-  plan.add_matmul(product({matrix(9216, 3072)}), nullptr, nullptr);
-  BOOST_TEST(plan.phases()[1].sums_at == 2 * 8192U);
-  BOOST_TEST(plan.phases()[2].sums_at == 2 * 8192U);
-  BOOST_TEST(plan.phases()[3].sums_at == 2 * 3072U);
-  BOOST_TEST(plan.work_bytes() >= 2 * 8192 + sums_of(8, 12));
-}
-
-// Narrow heads after a wide input: attention moves up.
-BOOST_AUTO_TEST_CASE(attention_begins_where_its_input_meets_no_sums) {
-  decode_program_plan plan(6);
-  plan.add_begin(output_product(8192), nullptr);
-  plan.add_matmul(product({matrix(768, 8192)}), nullptr, nullptr);
-  plan.add_attention(attention_of(8, 8, 32), nullptr, nullptr);
-  BOOST_TEST(plan.phases()[1].sums_at == 2 * 8192U);
-  BOOST_TEST(plan.attention_at() > 0U);
-  BOOST_TEST(plan.attention_at() + kernels::attention_page_bytes(32) >= 2 * 8192 + sums_of(8, 32));
-}
-
-// A dense model of 70 billion weights: its widest input and its most sums are not those of one product.
-BOOST_AUTO_TEST_CASE(the_widest_dense_models_have_room) {
-  decode_program_plan plan(132);
-  const auto wide = [](std::uint32_t rows, std::uint32_t cols) {
-    return matrix(rows, cols, packed_format::q8_0);
-  };
-  packed_matmul_args o = product({wide(8192, 8192)});
-  o.output = kernels::matmul_output::add;
-  packed_matmul_args up = product({wide(28'672, 8192), wide(28'672, 8192)});
-  up.output = kernels::matmul_output::swiglu;
-  up.act_stride = 28'672;
-  packed_matmul_args down = product({wide(8192, 28'672)});
-  down.output = kernels::matmul_output::add;
-  plan.add_begin(o, nullptr);
-  plan.add_matmul(product({wide(10'240, 8192)}), nullptr, nullptr);
-  plan.add_attention(attention_of(64, 8, 128), nullptr, nullptr);
-  plan.add_matmul(o, nullptr, nullptr);
-  plan.add_matmul(up, nullptr, nullptr);
-  plan.add_matmul(down, nullptr, nullptr);
-  BOOST_TEST(plan.fits());
-  BOOST_TEST(plan.phases()[3].overlaps_next);
-  BOOST_TEST(!plan.phases()[4].overlaps_next);  // sums of 14 tiles and an input of 56 KiB
 }
 
 BOOST_AUTO_TEST_CASE(an_output_head_without_room_stays_outside) {

@@ -163,6 +163,7 @@ void decode_program_plan::add_product(const packed_matmul_args& args, const std:
       chooses_at_ = index;
     }
     phase.known_from = chooses_at_;
+    taken_ = taken_ && chooses_at_ > 0;
   }
   if (args.norm_x != nullptr) {
     taken_ = taken_ && args.w[0].cols == width();

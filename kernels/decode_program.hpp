@@ -58,7 +58,7 @@ struct alignas(16) decode_phase {
   std::uint32_t chunk_bytes[3] = {};  ///< of a whole one
   std::uint32_t tile_bytes[3] = {};
   /// Of a product of experts, which waits for the choice: the phase from whose start on its weights are
-  /// known.
+  /// known. 0 if it is of none.
   std::uint32_t known_from = 0;
   /// The product starts with the choice that `route` describes; its input is there since.
   bool chooses = false;

@@ -40,13 +40,13 @@ struct unpacked_chunk {
       tile_stage<F, groups_per_chunk> unit;
       unit.template load<from_shared>(bytes, 0, groups_per_chunk, lane);
 #pragma unroll
-      for (std::uint32_t u = 0; u < groups_per_chunk; ++u) take(unit, u, u, lane);
+      for (std::uint32_t u = 0; u < groups_per_chunk; ++u) take(unit, u, u);
     } else {
 #pragma unroll
       for (std::uint32_t u = 0; u < groups_per_chunk; ++u) {
         tile_stage<F, 1> group;  // past the last one, that again: a branch would put `a` into memory
         group.template load_group<from_shared>(bytes, min(u, groups - 1), lane);
-        take(group, 0, u, lane);
+        take(group, 0, u);
       }
     }
   }
@@ -66,9 +66,9 @@ struct unpacked_chunk {
 
  private:
   template <std::uint32_t G>
-  __device__ __forceinline__ void take(const tile_stage<F, G>& stage, std::uint32_t u, std::uint32_t in_chunk,
-                                       std::uint32_t lane) {
-    const auto scales = stage.scales_of(u, in_chunk, lane % 4);
+  __device__ __forceinline__ void take(const tile_stage<F, G>& stage, std::uint32_t u,
+                                       std::uint32_t in_chunk) {
+    const auto scales = stage.scales_of(u, in_chunk);
 #pragma unroll
     for (std::uint32_t s = 0; s < 4; ++s) stage.fragment(u, s, scales, a[in_chunk][s]);
   }
@@ -78,13 +78,12 @@ struct unpacked_chunk {
 /// column's value 16 t of the chunk.
 template <packed_format F, std::uint32_t G>
 __device__ __forceinline__ void multiply_group(const tile_stage<F, G>& stage, std::uint32_t u,
-                                               std::uint32_t in_chunk, const __half* x, std::uint32_t lane,
-                                               float (&acc)[4]) {
+                                               std::uint32_t in_chunk, const __half* x, float (&acc)[4]) {
   const auto* p = reinterpret_cast<const uint4*>(x + in_chunk * group_cols);
   const uint4 low = p[0];
   const uint4 high = p[1];
   const std::uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-  const auto scales = stage.scales_of(u, in_chunk, lane % 4);
+  const auto scales = stage.scales_of(u, in_chunk);
 #pragma unroll
   for (std::uint32_t s = 0; s < 4; ++s) {
     std::uint32_t fragment[4];
@@ -104,22 +103,25 @@ __device__ __forceinline__ void multiply_chunk(const std::byte* bytes, std::uint
 #pragma unroll 1
   for (std::uint32_t u = 0; u < groups; ++u) {
     stage.template load_group<from_shared>(bytes, u, lane);
-    multiply_group(stage, 0, u, x, lane, acc);
+    multiply_group(stage, 0, u, x, acc);
   }
 }
 
-/// The same for a kernel that stays: a whole chunk's weights are read before the first is multiplied.
+/// The same for a kernel that stays: the weights of a whole chunk, unless they are floats, are read before
+/// the first is multiplied.
 template <packed_format F>
 __device__ __forceinline__ void multiply_chunk_ahead(const std::byte* bytes, std::uint32_t groups,
                                                      const __half* x, std::uint32_t lane, float (&acc)[4]) {
-  if (!is_float_format(F) && (is_k_format(F) || groups == groups_per_chunk)) {
-    tile_stage<F, groups_per_chunk> whole;
-    whole.template load<from_shared>(bytes, 0, groups_per_chunk, lane);
+  if constexpr (!is_float_format(F)) {
+    if (is_k_format(F) || groups == groups_per_chunk) {
+      tile_stage<F, groups_per_chunk> whole;
+      whole.template load<from_shared>(bytes, 0, groups_per_chunk, lane);
 #pragma unroll
-    for (std::uint32_t u = 0; u < groups_per_chunk; ++u) multiply_group(whole, u, u, x, lane, acc);
-  } else {
-    multiply_chunk<F>(bytes, groups, x, acc);
+      for (std::uint32_t u = 0; u < groups_per_chunk; ++u) multiply_group(whole, u, u, x, acc);
+      return;
+    }
   }
+  multiply_chunk<F>(bytes, groups, x, acc);
 }
 
 __device__ __forceinline__ bool is_padding(const packed_matmul_args& a, const result_place& r) {

@@ -155,7 +155,7 @@ class weight_ring {
     const std::uint32_t in_slot = u % plan::slot_groups;
     if (in_slot == 0) wait();
     stage_.template load<from_shared>(here_, in_slot, in_slot + 1, lane);
-    const auto scales = stage_.scales_of(0, u, lane % 4);
+    const auto scales = stage_.scales_of(0, u);
 #pragma unroll
     for (std::uint32_t s = 0; s < 4; ++s) stage_.fragment(0, s, scales, a[s]);
     if (in_slot + 1 == plan::slot_groups || last) next();

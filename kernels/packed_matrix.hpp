@@ -65,7 +65,8 @@ inline constexpr std::uint32_t groups_per_chunk = chunk_cols / group_cols;
 [[nodiscard]] ORCD_HD constexpr std::uint32_t scale_index(std::uint32_t row, std::uint32_t block) {
   return (block * 8 + row % 8) * 2 + row / 8;
 }
-/// MXFP4's block scale is stored as 2^(e + 29 - top), which is a half's upper byte: its exponent lies here.
+/// MXFP4's block scale is stored as the upper byte of a half whose exponent is e + 29 - top, or 0; that lies
+/// here.
 inline constexpr std::uint32_t fp4_exponent_bit = 2;
 
 /// Bytes of the parts of one (row tile, unit).
@@ -85,7 +86,7 @@ ORCD_HD constexpr unit_layout layout_of(packed_format f) {
     case packed_format::q5_1: return {64, 512, 128, 128};  // d, m per 32
     case packed_format::q8_0: return {64, 1024, 0, 64};    // d per 32
     case packed_format::mxfp4: return {64, 512, 0, 32};    // upper byte of a relative f16 scale per 32
-    case packed_format::q4_k: return {256, 2048, 0, 256};  // k_scales of 16 rows and two halves; d, dmin
+    case packed_format::q4_k: return {256, 2048, 0, 256};  // k_scales of 16 rows, two each; d, dmin
     case packed_format::q5_k: return {256, 2048, 512, 256};
     case packed_format::q6_k: return {256, 2048, 1024, 288};  // 16 int8 scales, d
     case packed_format::f16: return {64, 2048, 0, 0};

@@ -133,7 +133,7 @@ struct tile_stage {
   };
   /// Of the columns that this lane owns of the stage's group u, which is group `in_unit` (0..3) of its 256
   /// columns.
-  __device__ scales scales_of(std::uint32_t u, std::uint32_t in_unit, std::uint32_t t) const;
+  __device__ scales scales_of(std::uint32_t u, std::uint32_t in_unit) const;
 
   /// The four registers of operand A for mma step s of the stage's group u, which has these scales.
   __device__ void fragment(std::uint32_t u, std::uint32_t s, const scales& both, std::uint32_t (&a)[4]) const;
@@ -209,8 +209,7 @@ __device__ inline std::uint32_t and_or(std::uint32_t word, std::uint32_t mask, s
 /// The scales of K formats become halves by the bits of 1024 + n, their minimums as subnormals.
 template <packed_format F, std::uint32_t G>
 __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(std::uint32_t u,
-                                                                                std::uint32_t in_unit,
-                                                                                std::uint32_t t) const {
+                                                                                std::uint32_t in_unit) const {
   __half2 d{};
   __half2 m{};
   if constexpr (F == packed_format::q6_k) {

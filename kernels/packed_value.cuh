@@ -1,4 +1,5 @@
-// One element of a packed matrix as the file's own f32 value: for embedding rows and for tests.
+// One element of a packed matrix as the file's own f32 value, but for the lowest bits of minimums in rows of
+// K formats whose scales are past 64: for embedding rows and for tests.
 #pragma once
 
 #include "kernels/packed_tile.cuh"

@@ -133,8 +133,9 @@ __device__ __forceinline__ std::uint32_t columns_of(const decode_program& progra
 }
 
 /// One thread: copies a phase and the block's share to its slot, which is free. Reads of the slot must have
-/// ended by then, and a bulk copy waits for none by itself: those of the workers, and of `row`, which the
-/// loader has just read there. So it is fenced, and the share, whose place follows from `row`, comes first.
+/// ended by then, and a bulk copy waits for none by itself: those of the workers, those of the loader's
+/// lanes, whose last copies needed what they have read, and that of `row`, which the loader has just read
+/// there. So it is fenced, and the share, whose place follows from `row`, comes first.
 __device__ __forceinline__ void fetch_phase(const decode_program& program, std::uint32_t index,
                                             share_row row) {
   if (index >= program.count) return;

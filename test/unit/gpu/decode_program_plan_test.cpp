@@ -175,7 +175,6 @@ BOOST_AUTO_TEST_CASE(phases_that_deal_alike_have_one_row) {
   }
 }
 
-// So many as one kernel is faster for, or fewer where their rows, sums and a chunk a warp have no room.
 BOOST_AUTO_TEST_CASE(layers_of_equal_shapes_need_no_more_rows) {
   engine::model_spec spec;
   spec.layers.resize(24);
@@ -343,6 +342,8 @@ BOOST_AUTO_TEST_CASE(what_the_kernel_does_not_take_is_found) {
   BOOST_TEST(!fits([](auto& p) { p.add_matmul(product({matrix(64, 200'000)}), nullptr, nullptr); }));
   // Another product that adds must have the rows that the blocks own.
   BOOST_TEST(!fits([](auto& p) { p.add_matmul(output_product(1536), nullptr, nullptr); }));
+  BOOST_TEST(
+      !fits([](auto& p) { p.add_matmul(of_experts(gate_up(64, 256)), nullptr, nullptr); }));  // no choice
   BOOST_TEST(!decode_program_plan(132).fits());
   decode_program_plan narrow(2);
   narrow.add_begin(output_product(), nullptr);

@@ -77,15 +77,17 @@ struct flagged_one {
   }
 };
 
-/// Loads words[k] from place(k) until all carry the flag.
+/// Loads words[k] from place(k) until all carry the flag. Lanes that come here together leave together:
+/// apart, they would take what follows one after the other.
 template <std::uint32_t Count, class Words, class Place>
 __device__ __forceinline__ void await(Words (&words)[Count], std::uint32_t flag, Place place) {
+  const std::uint32_t lanes = __activemask();
   std::uint64_t since = 0;
   for (std::uint32_t polls = 1;; ++polls) {
     std::int32_t any = 0;  // one test of all words, not one each
 #pragma unroll
     for (std::uint32_t k = 0; k < Count; ++k) any |= words[k].is_behind(flag);
-    if (any >= 0) return;
+    if (__all_sync(lanes, any >= 0)) return;
 #pragma unroll
     for (std::uint32_t k = 0; k < Count; ++k) {
       if (words[k].is_behind(flag) < 0) words[k].load(place(k));

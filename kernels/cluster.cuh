@@ -45,6 +45,16 @@ __device__ inline void send_to_block(std::uint32_t address, const float (&v)[4],
       "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(barrier)
       : "memory");
 }
+/// bulk_copy() to the same place of every block of the cluster; the corresponding barrier of each counts it.
+__device__ inline void bulk_copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes,
+                                            std::uint32_t barrier, std::uint32_t blocks) {
+  const auto all = static_cast<std::uint16_t>((1U << blocks) - 1);
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, "
+      "[%3], %4;" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(barrier), "h"(all)
+      : "memory");
+}
 /// Arrives at a block's barrier.
 __device__ inline void arrive_in_block(std::uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");

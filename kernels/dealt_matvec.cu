@@ -2,10 +2,12 @@
 // that were chosen, each with the columns that chose it, so that every weight is read once. One block a
 // multiprocessor has an equal run of tiles; its warps take turns at their chunks of 256 columns, which are
 // copied into slots of shared memory ahead of use. Tiles are multiplied until their sums fill a part of
-// shared memory, then folded and stored.
+// shared memory, then folded and stored. Every block of one product needs all activations, so two of a
+// cluster bring half of them each, for both.
 #include <algorithm>
 
 #include "kernels/bulk_copy.cuh"
+#include "kernels/cluster.cuh"
 #include "kernels/divider.hpp"
 #include "kernels/launch.cuh"
 #include "kernels/matvec_tile.cuh"
@@ -14,8 +16,13 @@ namespace orcd::kernels {
 namespace {
 
 constexpr std::uint32_t warps_max = 24;
+constexpr std::uint32_t warps_min = 8;
 constexpr std::uint32_t threads = warps_max * 32;
+/// Registers are those of so many threads: what is left has room for a block of the norm that follows.
+constexpr std::uint32_t register_threads = 1024;
 constexpr std::uint32_t slots_max = 96;
+/// Of a cluster: every multiprocessor has another beside it, not three.
+constexpr std::uint32_t sharing_blocks = 2;
 constexpr std::uint32_t shared_max = 227 * 1024;
 /// Of sums, unless one tile has more.
 constexpr std::uint32_t sums_most = 48 * 1024;
@@ -31,8 +38,10 @@ struct dealt_plan {
   std::uint32_t chunk_bytes[3] = {};
   std::uint32_t tile_bytes[3] = {};
   std::uint32_t x_stride = 0;  ///< halfs
+  std::uint32_t share = 1;     ///< blocks of a cluster, which copy activations to each other
   std::uint32_t warps = 0;     ///< that multiply
   std::uint32_t slots = 0;     ///< a multiple of them
+  std::uint32_t ahead = 0;     ///< slots of a warp
   std::uint32_t slot_bytes = 0;
   std::uint32_t sums_bytes = 0;
   std::uint32_t x_at = 0, sums_at = 0, slots_at = 0;  ///< offsets in shared memory, after the barriers
@@ -51,59 +60,145 @@ __device__ __forceinline__ dealt_tile tile_of(const packed_matmul_args& a, const
   return {matrix, tile - plan.first_tile[matrix]};
 }
 
-/// Where chunk v of a run of tiles is.
-struct chunk_in_tiles {
-  std::uint32_t tile;    ///< of the run
-  std::uint32_t chunk;   ///< of its row tile
-  std::uint32_t member;  ///< which row tile of a pair
+/// The tiles of a block, counted through all items.
+struct tile_run {
+  std::uint32_t first;
+  std::uint32_t end;
 
-  __device__ __forceinline__ chunk_in_tiles(const dealt_plan& plan, std::uint32_t v)
-      : tile(plan.in_tile.quotient(v)),
-        chunk(v - tile * plan.in_tile.d),
-        member(chunk >= plan.chunks ? 1 : 0) {
-    chunk -= member * plan.chunks;
+  __device__ __forceinline__ tile_run(const dealt_plan& plan, std::uint32_t items) {
+    const std::uint64_t all = static_cast<std::uint64_t>(items) * plan.tiles.d;
+    first = static_cast<std::uint32_t>(all * blockIdx.x / gridDim.x);
+    end = static_cast<std::uint32_t>(all * (blockIdx.x + 1) / gridDim.x);
   }
 };
 
-/// A block's chunks on their way through the slots.
-struct dealt_slots {
-  const tiled_matmul_args& args;
-  const dealt_plan& plan;
-  std::uint32_t first_tile;
-  std::uint32_t count;     ///< chunks of the block
-  std::uint32_t barriers;  ///< one a slot, and one of the activations
-  std::byte* slots;
+/// What is to be known of a chunk that has come.
+class chunk_kind {
+ public:
+  chunk_kind() = default;
+  __device__ __forceinline__ explicit chunk_kind(std::uint32_t bits) : bits_(bits) {}
+  __device__ __forceinline__ chunk_kind(std::uint32_t chunk, const packed_matrix& w)
+      : bits_(chunk | min(groups_per_chunk, w.groups() - chunk * groups_per_chunk) << 16U |
+              static_cast<std::uint32_t>(w.format) << 24U) {}
 
-  /// One thread starts the copy of chunk v, whose slot is free.
-  __device__ __forceinline__ void copy(std::uint32_t v, std::uint32_t slot) const {
-    const chunk_in_tiles c(plan, v);
-    const std::uint32_t item = plan.tiles.quotient(first_tile + c.tile);
-    const dealt_tile place = tile_of(args.matmul, plan, first_tile + c.tile - item * plan.tiles.d, c.member);
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t bits() const { return bits_; }
+  /// Its first column.
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t column() const {
+    return (bits_ & 0xFFFFU) * chunk_cols;
+  }
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t groups() const { return bits_ >> 16U & 0xFFU; }
+  [[nodiscard]] __device__ __forceinline__ packed_format format() const {
+    return static_cast<packed_format>(bits_ >> 24U);
+  }
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
+/// A warp's chunks on their way through its slots of shared memory: every plan.warps-th of the block's. What
+/// is known of one is found by a lane for itself, of 32 at a time, and that lane starts its copy: the warp
+/// would take longer over one address than over a third of a chunk's products.
+class warp_chunks {
+ public:
+  __device__ __forceinline__ warp_chunks(const tiled_matmul_args& args, const dealt_plan& plan,
+                                         std::uint32_t barriers, std::byte* slots)
+      : args_(args), plan_(plan), barriers_(barriers), slots_(slots) {}
+
+  /// Starts the first copies of a block's run, which begins at chunk 0.
+  __device__ __forceinline__ void begin(const tile_run& run) {
+    first_tile_ = run.first;
+    count_ = (run.end - run.first) * plan_.in_tile.d;
+    chunk_ = slot_ = threadIdx.x / 32;
+    if (chunk_ >= plan_.warps) count_ = 0;
+    known_ = threadIdx.x % 32;
+    find();
+    const std::uint32_t own = slot_ + known_ * plan_.warps;
+    if (count_ > 0 && own < plan_.slots) {
+      barrier_init(barriers_ + 8 * own, 1);
+      barrier_init_done();
+      copy(own);
+    }
+    __syncwarp();
+  }
+
+  /// The number in the block of the warp's next chunk.
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t next() const { return chunk_; }
+  [[nodiscard]] __device__ __forceinline__ chunk_kind kind() const {
+    return chunk_kind(__shfl_sync(0xFFFFFFFFU, kind_.bits(), static_cast<int>(number_ % 32)));
+  }
+  /// Waits for it.
+  [[nodiscard]] __device__ __forceinline__ const std::byte* wait() const {
+    barrier_wait(barriers_ + 8 * slot_, round_ & 1U);
+    return slots_ + slot_ * plan_.slot_bytes;
+  }
+  /// The warp has read it: another takes its slot.
+  __device__ __forceinline__ void advance() {
+    __syncwarp();
+    if (known_ == number_ + plan_.ahead) copy(slot_);
+    ++number_;
+    chunk_ += plan_.warps;
+    slot_ += plan_.warps;
+    if (slot_ >= plan_.slots) {
+      slot_ -= plan_.slots;
+      ++round_;
+    }
+    if (number_ % find_every == 0 && known_ < number_) {
+      known_ += 32;
+      find();
+    }
+  }
+
+  static constexpr std::uint32_t find_every = 16;  ///< and no more are on their way
+
+ private:
+  /// Of the lane's chunk, if the block has it.
+  __device__ __forceinline__ void find() {
+    const std::uint32_t v = threadIdx.x / 32 + known_ * plan_.warps;
+    bytes_ = 0;
+    if (v >= count_) return;
+    const std::uint32_t in_run = plan_.in_tile.quotient(v);
+    std::uint32_t chunk = v - in_run * plan_.in_tile.d;
+    const std::uint32_t member = chunk >= plan_.chunks ? 1 : 0;  // of a pair
+    chunk -= member * plan_.chunks;
+    const std::uint32_t item = plan_.tiles.quotient(first_tile_ + in_run);
+    const dealt_tile place =
+        tile_of(args_.matmul, plan_, first_tile_ + in_run - item * plan_.tiles.d, member);
     const std::uint32_t m = place.matrix;
-    const packed_matrix& w = args.matmul.w[m];
-    const std::uint32_t skipped = c.chunk * plan.chunk_bytes[m];
-    const std::uint32_t bytes = min(plan.chunk_bytes[m], plan.tile_bytes[m] - skipped);
+    const packed_matrix& w = args_.matmul.w[m];
     const std::uint32_t expert =
-        args.tiles == nullptr ? 0 : static_cast<std::uint32_t>(args.tiles[item].expert);
-    barrier_expect(barriers + 8 * slot, bytes);
-    bulk_copy(shared_address_of(slots + slot * plan.slot_bytes),
-              w.data + expert * w.expert_stride +
-                  static_cast<std::uint64_t>(place.tile) * plan.tile_bytes[m] + skipped,
-              bytes, barriers + 8 * slot);
+        args_.tiles == nullptr ? 0 : static_cast<std::uint32_t>(args_.tiles[item].expert);
+    const std::uint32_t skipped = chunk * plan_.chunk_bytes[m];
+    from_ = w.data + expert * w.expert_stride + static_cast<std::uint64_t>(place.tile) * plan_.tile_bytes[m] +
+            skipped;
+    bytes_ = min(plan_.chunk_bytes[m], plan_.tile_bytes[m] - skipped);
+    kind_ = chunk_kind(chunk, w);
   }
-  /// Of the item's activations: after those of the slots.
-  [[nodiscard]] __device__ __forceinline__ std::uint32_t x_barrier() const {
-    return barriers + 8 * slots_max;
+  /// One lane: its chunk into a slot that is free.
+  __device__ __forceinline__ void copy(std::uint32_t slot) const {
+    if (bytes_ == 0) return;
+    const std::uint32_t barrier = barriers_ + 8 * slot;
+    barrier_expect(barrier, bytes_);
+    bulk_copy(shared_address_of(slots_ + slot * plan_.slot_bytes), from_, bytes_, barrier);
   }
-  /// All threads: the first copies. The block must synchronize before it waits for one.
-  __device__ __forceinline__ void fill() const {
-    if (threadIdx.x == 0) barrier_init(x_barrier(), 1);
-    if (threadIdx.x >= plan.slots) return;
-    barrier_init(barriers + 8 * threadIdx.x, 1);
-    barrier_init_done();
-    if (threadIdx.x < count) copy(threadIdx.x, threadIdx.x);
-  }
+
+  const tiled_matmul_args& args_;
+  const dealt_plan& plan_;
+  std::uint32_t barriers_;  ///< one a slot
+  std::byte* slots_;
+  std::uint32_t first_tile_ = 0;  ///< of the block
+  std::uint32_t count_ = 0;       ///< chunks of the block
+  // The warp's place:
+  std::uint32_t number_ = 0;  ///< chunks that it has read
+  std::uint32_t chunk_ = 0;
+  std::uint32_t slot_ = 0;
+  std::uint32_t round_ = 0;
+  // Of the warp's chunk that the lane knows:
+  std::uint32_t known_ = 0;  ///< which one
+  std::uint32_t bytes_ = 0;
+  const std::byte* from_ = nullptr;
+  chunk_kind kind_;
 };
+static_assert(slots_max / warps_min <= warp_chunks::find_every);
 
 /// The columns of an item.
 struct item_columns {
@@ -125,16 +220,24 @@ struct item_columns {
 };
 
 /// The first warp starts to copy an item's activations to `x`, whose last readers have synchronized with it.
-__device__ __forceinline__ void copy_columns(const packed_matmul_args& a, const dealt_plan& plan,
-                                             const item_columns& columns, __half* x, std::uint32_t barrier) {
+/// Blocks that share them copy every plan.share-th column each, to all.
+__device__ __forceinline__ void copy_columns(const tiled_matmul_args& args, const dealt_plan& plan,
+                                             std::uint32_t item, __half* x, std::uint32_t barrier) {
   if (threadIdx.x >= 32) return;
+  const packed_matmul_args& a = args.matmul;
+  const item_columns columns(args, item);
   const std::uint32_t bytes = padded_cols(a.w[0].cols) * static_cast<std::uint32_t>(sizeof(__half));
   fence_shared_for_async();
   if (threadIdx.x == 0) barrier_expect(barrier, columns.count * bytes);
   __syncwarp();
   if (threadIdx.x >= columns.count) return;
   const std::uint64_t row = columns[threadIdx.x] / a.x_divisor;
-  bulk_copy(shared_address_of(x + threadIdx.x * plan.x_stride), a.x + row * a.x_stride, bytes, barrier);
+  const __half* const from = a.x + row * a.x_stride;
+  const std::uint32_t to = shared_address_of(x + threadIdx.x * plan.x_stride);
+  if (plan.share == 1)
+    bulk_copy(to, from, bytes, barrier);
+  else if (threadIdx.x % plan.share == cluster_rank())
+    bulk_copy_to_cluster(to, from, bytes, barrier, plan.share);
 }
 
 /// Tiles of one item that are multiplied before their sums are folded.
@@ -144,55 +247,50 @@ struct dealt_pass {
   std::uint32_t tiles;
 };
 
-/// A warp's place in its chunks: the next one of the block's, and its slot.
-struct warp_place {
-  std::uint32_t chunk;
-  std::uint32_t slot;
-  std::uint32_t round = 0;
-
-  __device__ __forceinline__ void advance(const dealt_plan& plan) {
-    chunk += plan.warps;
-    slot += plan.warps;
-    if (slot < plan.slots) return;
-    slot -= plan.slots;
-    ++round;
-  }
-};
-
-/// acc += one chunk of a row tile times all columns: a whole unit at a time where that is the chunk.
+/// acc += one chunk of a row tile times all columns: read whole where that was measured to be faster.
 template <packed_format F>
 __device__ __forceinline__ void multiply_one(const std::byte* bytes, std::uint32_t groups, const __half* x,
                                              float (&acc)[4]) {
-  if constexpr (is_k_format(F))
+  if constexpr (is_k_format(F) || F == packed_format::mxfp4)
     multiply_chunk_ahead<F>(bytes, groups, x, threadIdx.x % 32, acc);
   else
     multiply_chunk<F>(bytes, groups, x, acc);
 }
 
 /// This warp's chunks of the pass; their sums of each column are kept.
-__device__ __forceinline__ void multiply_pass(const dealt_slots& slots, const dealt_pass& pass,
-                                              std::uint32_t columns, const __half* x, float* sums,
-                                              warp_place& at) {
-  const dealt_plan& plan = slots.plan;
-  const packed_matmul_args& a = slots.args.matmul;
-  if (threadIdx.x / 32 >= plan.warps) return;
-  const std::uint32_t end = pass.first + pass.tiles * plan.in_tile.d;
-  for (; at.chunk < end; at.advance(plan)) {
-    const std::uint32_t in_pass = at.chunk - pass.first;
-    const chunk_in_tiles c(plan, in_pass);
-    const packed_matrix& w = a.w[tile_of(a, plan, pass.tile + c.tile, c.member).matrix];
-    barrier_wait(slots.barriers + 8 * at.slot, at.round & 1U);
+__device__ __forceinline__ void multiply_pass(warp_chunks& chunks, const dealt_pass& pass, std::uint32_t end,
+                                              std::uint32_t columns, const __half* x, float* sums) {
+#pragma unroll 1
+  for (; chunks.next() < end; chunks.advance()) {
+    const chunk_kind kind = chunks.kind();
+    const std::byte* const bytes = chunks.wait();
     float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
-    with_format(w.format, 0, [&](auto format) {
-      multiply_one<decltype(format)::value>(slots.slots + at.slot * plan.slot_bytes,
-                                            min(groups_per_chunk, w.groups() - c.chunk * groups_per_chunk),
-                                            x + c.chunk * chunk_cols, acc);
+    with_format(kind.format(), 0, [&](auto format) {
+      multiply_one<decltype(format)::value>(bytes, kind.groups(), x + kind.column(), acc);
       return 0;
     });
-    __syncwarp();
-    if (threadIdx.x % 32 == 0 && at.chunk + plan.slots < slots.count)
-      slots.copy(at.chunk + plan.slots, at.slot);
-    keep_sums(sums + in_pass * tile_rows * columns, columns, threadIdx.x % 32, acc);
+    keep_sums(sums + (chunks.next() - pass.first) * tile_rows * columns, columns, threadIdx.x % 32, acc);
+  }
+}
+
+/// Asks L2 for the row scales and biases of a run's outputs.
+__device__ __forceinline__ void prefetch_terms(const tiled_matmul_args& args, const dealt_plan& plan,
+                                               const tile_run& run) {
+  constexpr std::uint32_t in_sector = l2_sector_bytes / sizeof(float);
+  constexpr std::uint32_t sectors = tile_rows / in_sector;
+  const packed_matmul_args& a = args.matmul;
+  const std::uint32_t of_tile = members_of(a) * sectors;
+  for (std::uint32_t i = threadIdx.x; i < (run.end - run.first) * of_tile; i += threads) {
+    const std::uint32_t tile = run.first + i / of_tile;
+    const std::uint32_t item = plan.tiles.quotient(tile);
+    const dealt_tile at = tile_of(a, plan, tile - item * plan.tiles.d, i % of_tile / sectors);
+    const packed_matrix& w = a.w[at.matrix];
+    const std::uint32_t row = at.tile * tile_rows + i % sectors * in_sector;
+    const std::uint32_t expert =
+        args.tiles == nullptr ? 0 : static_cast<std::uint32_t>(args.tiles[item].expert);
+    if (row >= w.rows) continue;
+    if (w.row_scale != nullptr) prefetch_sector(w.row_scale + expert * w.row_scale_stride + row);
+    if (a.bias[at.matrix] != nullptr) prefetch_sector(a.bias[at.matrix] + expert * w.rows + row);
   }
 }
 
@@ -216,55 +314,72 @@ __device__ __forceinline__ void store_pass(const packed_matmul_args& a, const de
   }
 }
 
-__global__ void __launch_bounds__(threads, 1)
+/// The block's weights on their way, and what its results need besides.
+__device__ __forceinline__ void begin_run(const tiled_matmul_args& args, const dealt_plan& plan,
+                                          const tile_run& run, warp_chunks& chunks) {
+  chunks.begin(run);
+  prefetch_terms(args, plan, run);
+  __syncwarp();
+}
+
+__global__ void __launch_bounds__(register_threads, 1)
     dealt_kernel(const __grid_constant__ tiled_matmul_args args, const __grid_constant__ dealt_plan plan) {
   extern __shared__ uint4 shared_bytes[];
   const packed_matmul_args& a = args.matmul;
   auto* const bytes = reinterpret_cast<std::byte*>(shared_bytes);
   auto* const x = reinterpret_cast<__half*>(bytes + plan.x_at);
   auto* const sums = reinterpret_cast<float*>(bytes + plan.sums_at);
-  dealt_slots slots{args, plan, 0, 0, shared_address_of(bytes), bytes + plan.slots_at};
-  std::uint32_t end = 0;
-  const auto deal = [&](std::uint32_t items) {
-    const std::uint64_t all = static_cast<std::uint64_t>(items) * plan.tiles.d;
-    slots.first_tile = static_cast<std::uint32_t>(all * blockIdx.x / gridDim.x);
-    end = static_cast<std::uint32_t>(all * (blockIdx.x + 1) / gridDim.x);
-    slots.count = (end - slots.first_tile) * plan.in_tile.d;
-    slots.fill();
-  };
+  const std::uint32_t x_barrier = shared_address_of(bytes) + 8 * slots_max;
+  warp_chunks chunks(args, plan, shared_address_of(bytes), bytes + plan.slots_at);
+  if (threadIdx.x == 0) {
+    barrier_init(x_barrier, 1);
+    barrier_init_done();
+  }
   // Which experts were chosen is the work of a kernel before; other weights are known.
-  if (args.tiles == nullptr) deal(1);
+  tile_run run(plan, 1);
+  if (args.tiles == nullptr) begin_run(args, plan, run, chunks);
+  if (plan.share > 1) cluster_begins();
   wait_for_previous_kernel();
   allow_next_kernel();
-  if (args.tiles != nullptr) deal(static_cast<std::uint32_t>(*args.tile_count));
-  warp_place place{threadIdx.x / 32, threadIdx.x / 32};
-  std::uint32_t staged = ~0U;
-  std::uint32_t items = 0;  // whose activations have been asked for
-  for (std::uint32_t at = slots.first_tile; at < end;) {
+  if (args.tiles != nullptr) {
+    run = tile_run(plan, static_cast<std::uint32_t>(*args.tile_count));
+    begin_run(args, plan, run, chunks);
+  }
+  if (run.first < run.end) copy_columns(args, plan, plan.tiles.quotient(run.first), x, x_barrier);
+  std::uint32_t items = 0;  // whose activations are done with
+  for (std::uint32_t at = run.first; at < run.end;) {
     const std::uint32_t item = plan.tiles.quotient(at);
     const item_columns columns(args, item);
     const std::uint32_t fit = plan.sums_bytes / (plan.in_tile.d * tile_rows * columns.count *
                                                  static_cast<std::uint32_t>(sizeof(float)));
-    const dealt_pass pass{(at - slots.first_tile) * plan.in_tile.d, at - item * plan.tiles.d,
-                          min(fit, min(end, (item + 1) * plan.tiles.d) - at)};
-    if (item != staged) {
-      copy_columns(a, plan, columns, x, slots.x_barrier());
-      staged = item;
-      ++items;
-    }
+    const dealt_pass pass{(at - run.first) * plan.in_tile.d, at - item * plan.tiles.d,
+                          min(fit, min(run.end, (item + 1) * plan.tiles.d) - at)};
+    at += pass.tiles;
     __syncthreads();
-    barrier_wait(slots.x_barrier(), (items - 1) & 1U);
+    barrier_wait(x_barrier, items & 1U);
     // Lanes of columns that do not exist read another's: no column takes part in another's results.
     const std::uint32_t mine = min(threadIdx.x % 32 / 4, columns.count - 1);
-    multiply_pass(slots, pass, columns.count, x + mine * plan.x_stride + 16 * (threadIdx.x % 4), sums, place);
+    if (threadIdx.x / 32 < plan.warps)
+      multiply_pass(chunks, pass, (at - run.first) * plan.in_tile.d, columns.count,
+                    x + mine * plan.x_stride + 16 * (threadIdx.x % 4), sums);
     __syncthreads();
+    if (at == (item + 1) * plan.tiles.d && at < run.end) {
+      copy_columns(args, plan, item + 1, x, x_barrier);
+      ++items;
+    }
     store_pass(a, plan, pass, columns, sums);
-    at += pass.tiles;
   }
 }
 
 constexpr std::uint32_t aligned(std::uint32_t bytes) {
   return (bytes + 127) / 128 * 128;
+}
+
+/// What is left of shared memory, among the warps.
+void divide_slots(dealt_plan& plan) {
+  const std::uint32_t fit = std::min(slots_max, (shared_max - plan.slots_at) / plan.slot_bytes);
+  plan.ahead = fit / plan.warps;
+  plan.slots = plan.ahead * plan.warps;
 }
 
 /// Shared memory for up to `columns` columns of an item; false when it has no room.
@@ -276,13 +391,23 @@ bool divide_memory(dealt_plan& plan, std::uint32_t columns) {
   if (plan.sums_at >= shared_max) return false;
   plan.sums_bytes = aligned(std::max(tile_sums, std::min(sums_most, (shared_max - plan.sums_at) / 3)));
   plan.slots_at = plan.sums_at + plan.sums_bytes;
-  for (plan.warps = warps_max; plan.warps >= 8; plan.warps -= 4) {
+  for (plan.warps = warps_max; plan.warps >= warps_min; plan.warps -= 4) {
     if (plan.slots_at + plan.warps * plan.slot_bytes > shared_max) continue;
-    const std::uint32_t fit = std::min(slots_max, (shared_max - plan.slots_at) / plan.slot_bytes);
-    plan.slots = fit / plan.warps * plan.warps;
+    divide_slots(plan);
     return true;
   }
   return false;
+}
+
+/// A block of so many tiles takes no more than it needs: what follows may find room beside it.
+void limit_to_run(dealt_plan& plan, std::uint32_t columns, std::uint32_t tiles) {
+  const std::uint32_t tile_sums =
+      plan.in_tile.d * tile_rows * columns * static_cast<std::uint32_t>(sizeof(float));
+  plan.sums_bytes = std::min(plan.sums_bytes, aligned(tiles * tile_sums));
+  plan.slots_at = plan.sums_at + plan.sums_bytes;
+  divide_slots(plan);
+  plan.ahead = std::min(plan.ahead, (tiles * plan.in_tile.d + plan.warps - 1) / plan.warps);
+  plan.slots = plan.ahead * plan.warps;
 }
 
 bool make_plan(const packed_matmul_args& a, std::uint32_t columns, dealt_plan& plan) {
@@ -330,8 +455,10 @@ int launch_dealt_matvec(const tiled_matmul_args& args, CUstream_st* stream) {
   std::uint32_t blocks = 0;
   if (const cudaError_t status = multiprocessor_count(blocks); status != cudaSuccess) return status;
   if (!grouped) blocks = std::min(blocks, plan.tiles.d);
-  return launch_dependent(dealt_kernel, dim3(blocks), dim3(threads),
-                          plan.slots_at + plan.slots * plan.slot_bytes, stream, args, plan);
+  if (!grouped) limit_to_run(plan, a.columns, (plan.tiles.d + blocks - 1) / blocks);
+  if (!grouped && blocks % sharing_blocks == 0) plan.share = sharing_blocks;
+  return launch_dependent_clusters(dealt_kernel, plan.share, dim3(blocks), dim3(threads),
+                                   plan.slots_at + plan.slots * plan.slot_bytes, stream, args, plan);
 }
 
 }  // namespace orcd::kernels

@@ -142,6 +142,40 @@ BOOST_DATA_TEST_CASE(experts_equal_single_matrices, boost::unit_test::data::make
   }
 }
 
+/// So many chunks of a warp that its lanes cannot know all at once: one matrix as every expert of many.
+BOOST_DATA_TEST_CASE(warps_of_many_chunks_agree, boost::unit_test::data::make(formats), format) {
+  constexpr std::uint32_t rows = 1024;
+  constexpr std::uint32_t cols = 2048;
+  constexpr std::uint32_t columns = 300;
+  const test_matrix w(format, rows, cols, 61);
+  const test_input x(cols, columns, 62);
+  std::vector<std::int32_t> order(columns);
+  std::vector<kernels::expert_tile> tiles(columns);
+  for (std::uint32_t i = 0; i < columns; ++i) {
+    order[i] = static_cast<std::int32_t>(columns - 1 - i);
+    tiles[i] = {static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), 1};
+  }
+  const std::int32_t all_tiles = columns;
+  const device_array<std::int32_t> device_order{std::span<const std::int32_t>(order)};
+  const device_array<kernels::expert_tile> device_tiles{std::span<const kernels::expert_tile>(tiles)};
+  const device_array<std::int32_t> count{std::span<const std::int32_t>(&all_tiles, 1)};
+  const auto run = [&](bool dealt) {
+    const device_array<float> out(std::size_t{columns} * rows);
+    kernels::tiled_matmul_args all{};
+    all.matmul = arguments(w, x, 0, columns, out);
+    if (dealt) {
+      all.order = device_order.data();
+      all.tiles = device_tiles.data();
+      all.tile_count = count.data();
+      all.tile_columns = 1;
+    }
+    BOOST_REQUIRE_EQUAL(dealt ? launch_dealt_matvec(all, nullptr) : launch_packed_matmul(all, nullptr), 0);
+    return out.read();
+  };
+  const auto want = run(false);
+  BOOST_TEST((std::memcmp(run(true).data(), want.data(), want.size() * sizeof(float)) == 0), format);
+}
+
 BOOST_AUTO_TEST_CASE(experts_with_rows_too_long_for_a_block_are_left_to_the_other_kernels) {
   kernels::tiled_matmul_args all{};
   kernels::packed_matmul_args& a = all.matmul;

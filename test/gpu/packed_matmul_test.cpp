@@ -215,9 +215,10 @@ void check_both_kernels(kernels::packed_matmul_args a, std::uint32_t columns, st
   }
 }
 
-/// So many rows that a warp has tiles of its own, and so many columns that not all fit in shared memory.
+/// So many rows that a warp has tiles of its own, so many columns that not all fit in shared memory, and an
+/// even number of blocks, which share activations.
 BOOST_DATA_TEST_CASE(heads_and_wide_matrices_agree, boost::unit_test::data::make(formats), format) {
-  for (const shape size : {shape{60'000, 512}, shape{48, 28'672}}) {
+  for (const shape size : {shape{60'000, 512}, shape{48, 28'672}, shape{90, 8192}}) {
     const test_matrix w(format, size.rows, size.cols, 31);
     const test_input x(size.cols, 9, 32);
     const device_array<float> none(1);

@@ -24,7 +24,7 @@
 namespace orcd::kernels {
 
 /// Columns (sequences) of a step in one kernel, at most.
-inline constexpr std::uint32_t program_columns_max = 4;
+inline constexpr std::uint32_t program_columns_max = 3;
 /// Phases that a block knows ahead, the current one included.
 inline constexpr std::uint32_t phase_slots = 8;
 

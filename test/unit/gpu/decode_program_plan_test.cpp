@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(each_column_s_experts_have_blocks_of_their_own) {
 
 BOOST_AUTO_TEST_CASE(columns_are_as_many_as_one_kernel_is_faster_for) {
   BOOST_TEST(columns_best(896, 0) == 3U);
-  BOOST_TEST((columns_best(2048, 0) == 4U && columns_best(3072, 0) == 4U));
+  BOOST_TEST((columns_best(3072, 0) == 3U && columns_best(5120, 0) == 2U));
   BOOST_TEST(columns_best(2880, 4) == 3U);
   BOOST_TEST(columns_best(2880, 13) == 1U);
   BOOST_TEST(columns_best(16'384, 0) == 1U);

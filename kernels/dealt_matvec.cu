@@ -21,7 +21,8 @@ constexpr std::uint32_t threads = warps_max * 32;
 /// Registers are those of so many threads: what is left has room for a block of the norm that follows.
 constexpr std::uint32_t register_threads = 1024;
 constexpr std::uint32_t slots_max = 96;
-/// Of a cluster: every multiprocessor has another beside it, not three.
+/// Of a cluster: every multiprocessor has another beside it, not three. Each of them has tiles, or it would
+/// be gone before the other's copies come.
 constexpr std::uint32_t sharing_blocks = 2;
 constexpr std::uint32_t shared_max = 227 * 1024;
 /// Of sums, unless one tile has more.

@@ -78,7 +78,8 @@ struct flagged_one {
 };
 
 /// Loads words[k] from place(k) until all carry the flag. Lanes that come here together leave together:
-/// apart, they would take what follows one after the other.
+/// apart, they would take what follows one after the other. So no word may depend on what another lane does
+/// after this.
 template <std::uint32_t Count, class Words, class Place>
 __device__ __forceinline__ void await(Words (&words)[Count], std::uint32_t flag, Place place) {
   const std::uint32_t lanes = __activemask();

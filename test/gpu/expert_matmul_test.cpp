@@ -4,6 +4,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <vector>
@@ -142,23 +143,30 @@ BOOST_DATA_TEST_CASE(experts_equal_single_matrices, boost::unit_test::data::make
   }
 }
 
-/// So many chunks of a warp that its lanes cannot know all at once: one matrix as every expert of many.
-BOOST_DATA_TEST_CASE(warps_of_many_chunks_agree, boost::unit_test::data::make(formats), format) {
+/// One matrix as every expert of many: so many chunks of a warp that its lanes cannot know all at once, of one
+/// column each; or tiles whose sums have no room at once, of experts with different numbers of columns.
+BOOST_DATA_TEST_CASE(many_experts_of_a_block_agree,
+                     boost::unit_test::data::make(formats) * boost::unit_test::data::make({1U, 8U}), format,
+                     most) {
   constexpr std::uint32_t rows = 1024;
   constexpr std::uint32_t cols = 2048;
   constexpr std::uint32_t columns = 300;
   const test_matrix w(format, rows, cols, 61);
   const test_input x(cols, columns, 62);
   std::vector<std::int32_t> order(columns);
-  std::vector<kernels::expert_tile> tiles(columns);
-  for (std::uint32_t i = 0; i < columns; ++i) {
-    order[i] = static_cast<std::int32_t>(columns - 1 - i);
-    tiles[i] = {static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), 1};
+  std::iota(order.rbegin(), order.rend(), 0);
+  std::vector<kernels::expert_tile> tiles;
+  for (std::uint32_t first = 0; first < columns;) {
+    const auto expert = static_cast<std::uint32_t>(tiles.size());
+    const std::uint32_t count = std::min(1 + expert % most, columns - first);
+    tiles.push_back({static_cast<std::int32_t>(expert), static_cast<std::int32_t>(first),
+                     static_cast<std::int32_t>(count)});
+    first += count;
   }
-  const std::int32_t all_tiles = columns;
+  const auto count = static_cast<std::int32_t>(tiles.size());
   const device_array<std::int32_t> device_order{std::span<const std::int32_t>(order)};
   const device_array<kernels::expert_tile> device_tiles{std::span<const kernels::expert_tile>(tiles)};
-  const device_array<std::int32_t> count{std::span<const std::int32_t>(&all_tiles, 1)};
+  const device_array<std::int32_t> device_count{std::span<const std::int32_t>(&count, 1)};
   const auto run = [&](bool dealt) {
     const device_array<float> out(std::size_t{columns} * rows);
     kernels::tiled_matmul_args all{};
@@ -166,8 +174,8 @@ BOOST_DATA_TEST_CASE(warps_of_many_chunks_agree, boost::unit_test::data::make(fo
     if (dealt) {
       all.order = device_order.data();
       all.tiles = device_tiles.data();
-      all.tile_count = count.data();
-      all.tile_columns = 1;
+      all.tile_count = device_count.data();
+      all.tile_columns = most;
     }
     BOOST_REQUIRE_EQUAL(dealt ? launch_dealt_matvec(all, nullptr) : launch_packed_matmul(all, nullptr), 0);
     return out.read();

@@ -18,7 +18,8 @@ namespace {
 
 /// Columns a launch, and whether by the kernel that deals row tiles.
 const std::vector<std::pair<std::uint32_t, bool>> few_columns{{1, false}, {3, false}, {8, false},
-                                                              {1, true},  {2, true},  {8, true}};
+                                                              {1, true},  {2, true},  {3, true},
+                                                              {5, true},  {7, true},  {8, true}};
 
 template <class T>
 void append_bytes(std::vector<std::byte>& to, const std::vector<T>& values) {
@@ -135,12 +136,14 @@ BOOST_DATA_TEST_CASE(clusters_that_share_k_agree,
 BOOST_DATA_TEST_CASE(pairs_and_stacks_agree, boost::unit_test::data::make(formats), format) {
   const std::uint32_t cols = engine::traits_of(format.file).block_elems > 32 ? 1280 : 928;
   constexpr std::uint32_t columns = 77;
-  const test_matrix gate(format, 200, cols, 21);
-  const test_matrix up(format, 200, cols, 22);
-  const test_matrix small(format, 72, cols, 23);
+  constexpr std::uint32_t out_stride = 528;
+  constexpr std::uint32_t act_stride = 224;
+  const test_matrix gate(format, 216, cols, 21);  // an even number of tiles: blocks share activations
+  const test_matrix up(format, 216, cols, 22);
+  const test_matrix small(format, 88, cols, 23);
   const test_input x(cols, columns, 24);
-  const std::vector<float> before(std::size_t{columns} * 480, 0.25F);
-  const std::vector<__half> poison(std::size_t{columns} * 208, __float2half_rn(-7.0F));
+  const std::vector<float> before(std::size_t{columns} * out_stride, 0.25F);
+  const std::vector<__half> poison(std::size_t{columns} * act_stride, __float2half_rn(-7.0F));
   const auto run = [&](bool paired, auto launch) {
     const device_array<float> out{std::span<const float>(before)};
     const device_array<__half> act{std::span<const __half>(poison)};
@@ -149,9 +152,9 @@ BOOST_DATA_TEST_CASE(pairs_and_stacks_agree, boost::unit_test::data::make(format
     a.w[2] = small.view;
     a.matrices = paired ? 2 : 3;
     a.output = paired ? kernels::matmul_output::swiglu : kernels::matmul_output::add;
-    a.out_stride = 480;
+    a.out_stride = out_stride;
     a.act = act.data();
-    a.act_stride = 208;
+    a.act_stride = act_stride;
     launch(a);
     std::vector<std::byte> bytes;
     append_bytes(bytes, out.read());
@@ -215,10 +218,10 @@ void check_both_kernels(kernels::packed_matmul_args a, std::uint32_t columns, st
   }
 }
 
-/// So many rows that a warp has tiles of its own, so many columns that not all fit in shared memory, and an
-/// even number of blocks, which share activations.
+/// So many rows that a warp has tiles of its own, so many columns that not all fit in shared memory; blocks
+/// of three tiles that have room for the sums of one.
 BOOST_DATA_TEST_CASE(heads_and_wide_matrices_agree, boost::unit_test::data::make(formats), format) {
-  for (const shape size : {shape{60'000, 512}, shape{48, 28'672}, shape{90, 8192}}) {
+  for (const shape size : {shape{60'000, 512}, shape{48, 28'672}, shape{4'400, 8192}}) {
     const test_matrix w(format, size.rows, size.cols, 31);
     const test_input x(size.cols, 9, 32);
     const device_array<float> none(1);
@@ -228,7 +231,7 @@ BOOST_DATA_TEST_CASE(heads_and_wide_matrices_agree, boost::unit_test::data::make
 }
 
 BOOST_AUTO_TEST_CASE(stacks_of_several_formats_agree) {
-  const test_matrix q(formats[5], 200, 1280, 41);
+  const test_matrix q(formats[5], 216, 1280, 41);
   const test_matrix k(formats[4], 72, 1280, 42);
   const test_matrix v(formats[7], 72, 1280, 43);
   const test_input x(1280, 9, 44);
@@ -237,7 +240,7 @@ BOOST_AUTO_TEST_CASE(stacks_of_several_formats_agree) {
   a.w[1] = k.view;
   a.w[2] = v.view;
   a.matrices = 3;
-  check_both_kernels(a, 9, 344, "q4_k, q8_0, q6_k");
+  check_both_kernels(a, 9, 360, "q4_k, q8_0, q6_k");
 }
 
 /// The norm inside the latency kernel has the bits of the norm kernel, also where a row is wider than a

@@ -143,8 +143,8 @@ BOOST_DATA_TEST_CASE(experts_equal_single_matrices, boost::unit_test::data::make
   }
 }
 
-/// One matrix as every expert of many: so many chunks of a warp that its lanes cannot know all at once, of one
-/// column each; or tiles whose sums have no room at once, of experts with different numbers of columns.
+/// One matrix as every expert of many: so many chunks of a warp that its lanes cannot know all at once, of
+/// one column each; or tiles whose sums have no room at once, of experts with different numbers of columns.
 BOOST_DATA_TEST_CASE(many_experts_of_a_block_agree,
                      boost::unit_test::data::make(formats) * boost::unit_test::data::make({1U, 8U}), format,
                      most) {

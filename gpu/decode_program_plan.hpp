@@ -25,7 +25,7 @@ inline constexpr std::uint32_t overlap_bytes_max = 64 * 1024;
 /// expert, which read their expert's weights alone where more have some in common; and rows whose norms are
 /// found at once of 12 Ki values together. Four columns are faster through many kernels in all our models.
 [[nodiscard]] constexpr std::uint32_t columns_best(std::uint32_t width, std::uint32_t experts_used) noexcept {
-  return std::clamp(std::min(12 * 1024 / width, 12 / std::max(1U, experts_used)), 1U,
+  return std::clamp(std::min(12 * 1024 / std::max(1U, width), 12 / std::max(1U, experts_used)), 1U,
                     kernels::program_columns_max);
 }
 

@@ -376,6 +376,11 @@ constexpr std::uint32_t aligned(std::uint32_t bytes) {
   return (bytes + 127) / 128 * 128;
 }
 
+/// Of a tile's sums of so many columns.
+std::uint32_t tile_sums_bytes(const dealt_plan& plan, std::uint32_t columns) {
+  return plan.in_tile.d * tile_rows * columns * static_cast<std::uint32_t>(sizeof(float));
+}
+
 /// What is left of shared memory, among the warps.
 void divide_slots(dealt_plan& plan) {
   const std::uint32_t fit = std::min(slots_max, (shared_max - plan.slots_at) / plan.slot_bytes);
@@ -385,12 +390,11 @@ void divide_slots(dealt_plan& plan) {
 
 /// Shared memory for up to `columns` columns of an item; false when it has no room.
 bool divide_memory(dealt_plan& plan, std::uint32_t columns) {
-  const std::uint32_t tile_sums =
-      plan.in_tile.d * tile_rows * columns * static_cast<std::uint32_t>(sizeof(float));
   plan.x_at = aligned((slots_max + 1) * 8);
   plan.sums_at = plan.x_at + aligned(columns * plan.x_stride * 2);
   if (plan.sums_at >= shared_max) return false;
-  plan.sums_bytes = aligned(std::max(tile_sums, std::min(sums_most, (shared_max - plan.sums_at) / 3)));
+  plan.sums_bytes = aligned(
+      std::max(tile_sums_bytes(plan, columns), std::min(sums_most, (shared_max - plan.sums_at) / 3)));
   plan.slots_at = plan.sums_at + plan.sums_bytes;
   for (plan.warps = warps_max; plan.warps >= warps_min; plan.warps -= 4) {
     if (plan.slots_at + plan.warps * plan.slot_bytes > shared_max) continue;
@@ -402,9 +406,7 @@ bool divide_memory(dealt_plan& plan, std::uint32_t columns) {
 
 /// A block of so many tiles takes no more than it needs: what follows may find room beside it.
 void limit_to_run(dealt_plan& plan, std::uint32_t columns, std::uint32_t tiles) {
-  const std::uint32_t tile_sums =
-      plan.in_tile.d * tile_rows * columns * static_cast<std::uint32_t>(sizeof(float));
-  plan.sums_bytes = std::min(plan.sums_bytes, aligned(tiles * tile_sums));
+  plan.sums_bytes = std::min(plan.sums_bytes, aligned(tiles * tile_sums_bytes(plan, columns)));
   plan.slots_at = plan.sums_at + plan.sums_bytes;
   divide_slots(plan);
   plan.ahead = std::min(plan.ahead, (tiles * plan.in_tile.d + plan.warps - 1) / plan.warps);
@@ -455,9 +457,11 @@ int launch_dealt_matvec(const tiled_matmul_args& args, CUstream_st* stream) {
   if (opted_in != cudaSuccess) return opted_in;
   std::uint32_t blocks = 0;
   if (const cudaError_t status = multiprocessor_count(blocks); status != cudaSuccess) return status;
-  if (!grouped) blocks = std::min(blocks, plan.tiles.d);
-  if (!grouped) limit_to_run(plan, a.columns, (plan.tiles.d + blocks - 1) / blocks);
-  if (!grouped && blocks % sharing_blocks == 0) plan.share = sharing_blocks;
+  if (!grouped) {
+    blocks = std::min(blocks, plan.tiles.d);
+    limit_to_run(plan, a.columns, (plan.tiles.d + blocks - 1) / blocks);
+    if (blocks % sharing_blocks == 0) plan.share = sharing_blocks;
+  }
   return launch_dependent_clusters(dealt_kernel, plan.share, dim3(blocks), dim3(threads),
                                    plan.slots_at + plan.slots * plan.slot_bytes, stream, args, plan);
 }

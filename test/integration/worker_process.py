@@ -40,7 +40,7 @@ def wait_until(condition, timeout: float, what: str, step: float = 0.005):
         time.sleep(step)
 
 
-def fastest(attempt, limit: float, attempts: int = 5) -> None:
+def fastest(attempt, limit: float, attempts: int = 20) -> None:
     """Some attempt must take less than the limit. Each returns its seconds; what else runs on the machine
     can only add to them, so the least of a few is the time of the worker."""
     took: List[float] = []

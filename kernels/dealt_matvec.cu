@@ -46,6 +46,11 @@ struct dealt_plan {
   std::uint32_t slot_bytes = 0;
   std::uint32_t sums_bytes = 0;
   std::uint32_t x_at = 0, sums_at = 0, slots_at = 0;  ///< offsets in shared memory, after the barriers
+
+  /// Of a tile's sums of so many columns.
+  [[nodiscard]] ORCD_HD constexpr std::uint32_t tile_sums_bytes(std::uint32_t columns) const {
+    return in_tile.d * tile_rows * columns * static_cast<std::uint32_t>(sizeof(float));
+  }
 };
 
 /// A row tile in its matrix.
@@ -351,8 +356,7 @@ __global__ void __launch_bounds__(register_threads, 1)
   for (std::uint32_t at = run.first; at < run.end;) {
     const std::uint32_t item = plan.tiles.quotient(at);
     const item_columns columns(args, item);
-    const std::uint32_t fit = plan.sums_bytes / (plan.in_tile.d * tile_rows * columns.count *
-                                                 static_cast<std::uint32_t>(sizeof(float)));
+    const std::uint32_t fit = plan.sums_bytes / plan.tile_sums_bytes(columns.count);
     const dealt_pass pass{(at - run.first) * plan.in_tile.d, at - item * plan.tiles.d,
                           min(fit, min(run.end, (item + 1) * plan.tiles.d) - at)};
     at += pass.tiles;
@@ -376,11 +380,6 @@ constexpr std::uint32_t aligned(std::uint32_t bytes) {
   return (bytes + 127) / 128 * 128;
 }
 
-/// Of a tile's sums of so many columns.
-std::uint32_t tile_sums_bytes(const dealt_plan& plan, std::uint32_t columns) {
-  return plan.in_tile.d * tile_rows * columns * static_cast<std::uint32_t>(sizeof(float));
-}
-
 /// What is left of shared memory, among the warps.
 void divide_slots(dealt_plan& plan) {
   const std::uint32_t fit = std::min(slots_max, (shared_max - plan.slots_at) / plan.slot_bytes);
@@ -394,7 +393,7 @@ bool divide_memory(dealt_plan& plan, std::uint32_t columns) {
   plan.sums_at = plan.x_at + aligned(columns * plan.x_stride * 2);
   if (plan.sums_at >= shared_max) return false;
   plan.sums_bytes = aligned(
-      std::max(tile_sums_bytes(plan, columns), std::min(sums_most, (shared_max - plan.sums_at) / 3)));
+      std::max(plan.tile_sums_bytes(columns), std::min(sums_most, (shared_max - plan.sums_at) / 3)));
   plan.slots_at = plan.sums_at + plan.sums_bytes;
   for (plan.warps = warps_max; plan.warps >= warps_min; plan.warps -= 4) {
     if (plan.slots_at + plan.warps * plan.slot_bytes > shared_max) continue;
@@ -406,7 +405,7 @@ bool divide_memory(dealt_plan& plan, std::uint32_t columns) {
 
 /// A block of so many tiles takes no more than it needs: what follows may find room beside it.
 void limit_to_run(dealt_plan& plan, std::uint32_t columns, std::uint32_t tiles) {
-  plan.sums_bytes = std::min(plan.sums_bytes, aligned(tiles * tile_sums_bytes(plan, columns)));
+  plan.sums_bytes = std::min(plan.sums_bytes, aligned(tiles * plan.tile_sums_bytes(columns)));
   plan.slots_at = plan.sums_at + plan.sums_bytes;
   divide_slots(plan);
   plan.ahead = std::min(plan.ahead, (tiles * plan.in_tile.d + plan.warps - 1) / plan.warps);

@@ -1,5 +1,5 @@
-// Keys of a block of positions in registers before the token's query is there: what is in the cache already
-// does not depend on the product before. The token's own key and value, which the block has in shared memory,
+// Keys of a block of positions, of narrow heads the values too, in registers before the token's query is
+// there: what is in the cache already does not depend on the product before. The token's own key and value, which the block has in shared memory,
 // take their places last. f16 caches only.
 #pragma once
 
@@ -14,11 +14,16 @@ struct token_halfs {
   alignas(16) __half value[W];
 };
 
-/// One lane's part of the keys of a block of 32 positions.
+/// One lane's part of the keys of a block of 32 positions, and of its values where there are registers for
+/// both.
 template <std::uint32_t W>
 struct keys_asked {
+  static constexpr bool with_values = W <= 64;
+  static constexpr std::uint32_t value_rows = W / 16;
+
   kv_fragment keys[2][W / 32] = {};  ///< of positions 16 r + {0..15}, dimensions 32 j + {0..31}
-  const void* values = nullptr;      ///< of the page
+  kv_fragment early_values[with_values ? value_rows : 1] = {};
+  const void* values = nullptr;  ///< of the page
 
   /// `block` is the block's first position in the page.
   __device__ __forceinline__ void ask(const page_place& place, std::uint32_t block) {
@@ -29,6 +34,13 @@ struct keys_asked {
       for (std::uint32_t j = 0; j < W / 32; ++j)
         keys[r][j] = key_fragment<engine::kv_type::f16, W>(place.keys, block + 16 * r, j);
     }
+    if constexpr (with_values) read_values(early_values, block);
+  }
+  __device__ __forceinline__ void read_values(kv_fragment (&to)[value_rows], std::uint32_t block) const {
+    __builtin_assume(__isGlobal(values));
+#pragma unroll
+    for (std::uint32_t d = 0; d < value_rows; ++d)
+      to[d] = value_fragment<engine::kv_type::f16, W>(values, 16 * d, block);
   }
 };
 
@@ -49,10 +61,12 @@ class block_asked {
   }
   /// The keys' registers are free now.
   __device__ __forceinline__ void after_scores() {
-    __builtin_assume(__isGlobal(asked_.values));
+    if constexpr (keys_asked<W>::with_values) {
 #pragma unroll
-    for (std::uint32_t d = 0; d < rows; ++d)
-      values_[d] = value_fragment<engine::kv_type::f16, W>(asked_.values, 16 * d, block_);
+      for (std::uint32_t d = 0; d < rows; ++d) values_[d] = asked_.early_values[d];
+    } else {
+      asked_.read_values(values_, block_);
+    }
   }
   __device__ __forceinline__ void before_values() {
     if (at_ < block_positions) take_value();
@@ -62,7 +76,7 @@ class block_asked {
   }
 
  private:
-  static constexpr std::uint32_t rows = W / 16;
+  static constexpr std::uint32_t rows = keys_asked<W>::value_rows;
 
   /// The lane has rows g and g + 8 of 16 positions, dimensions 8 t .. 8 t + 7 of 32.
   __device__ __forceinline__ void take_key() {

@@ -59,11 +59,11 @@ struct decode_shared {
 
 /// How attention gets the product's values and gives its own away: through memory that a kernel before has
 /// written and one after will read. The block has row_threads threads; all of them prepare heads.
-template <std::uint32_t W>
+template <std::uint32_t W, bool Ahead>
 struct attention_memory {
   static constexpr std::uint32_t warps = row_threads / 32;
   static constexpr std::uint32_t first_preparer = 0;  ///< of the warps
-  static constexpr bool asks_ahead = false;           ///< for keys, in attend_token()
+  static constexpr bool asks_ahead = Ahead;           ///< for keys, in attend_token()
   static constexpr bool hands_parts = false;          ///< to the other workers, in flagged words
   static constexpr bool prefetches = true;            ///< pages after the first, in attend_token()
 
@@ -71,6 +71,10 @@ struct attention_memory {
   std::uint32_t column;
   const float2* turns;  ///< of the token's position
 
+  __device__ __forceinline__ void await_input() const {
+    wait_for_previous_kernel();
+    allow_next_kernel();
+  }
   __device__ __forceinline__ void sync() const { sync_row_threads(); }
 
   /// Of a tile's heads, of the pages from `first` on.
@@ -234,7 +238,8 @@ __device__ void write_page(const attention_args_paged& a, const decode_tile& til
 }
 
 /// A tile's token against every `workers`-th of its pages. Who asks ahead asks for the keys of the first
-/// before there are queries, and for those of each one before the last is folded. The parts of several pages
+/// before there are queries (of narrow heads for the values, too), and for those of each one before the last
+/// is folded. The parts of several pages
 /// are folded by all workers, a slice of the values each, as they come; or by the one that finishes last.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V, class Memory>
 __device__ void attend_token(const decode_attention_args& args, const decode_tile& tile,
@@ -243,11 +248,11 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
   constexpr bool ahead = Memory::asks_ahead;
   static_assert(!ahead || (K == engine::kv_type::f16 && V == engine::kv_type::f16));
   const attention_args_paged& a = args.attend;
-  if (step.position < 0) return;
+  if (step.position < 0) return memory.await_input();
   const std::int32_t seen = first_seen(step.position, a.window);
   const page_range range(a, step.position);
   const std::uint32_t pages = range.last - range.first + 1;
-  if (worker >= pages) return;
+  if (worker >= pages) return memory.await_input();
   const bool reads = threadIdx.x < row_threads;
   const std::uint32_t block = threadIdx.x / 32 * block_positions;
   [[maybe_unused]] keys_asked<W> next;
@@ -260,6 +265,7 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
       next = {};
   };
   if (ahead && reads) ask(range.first + worker);
+  memory.await_input();
   if (Memory::first_preparer > 0 && reads)
     memory.sync();
   else

@@ -7,35 +7,42 @@ namespace {
 
 using engine::kv_type;
 
-/// Of a multiprocessor: a wider head waits longer.
+/// Few blocks have the registers to ask for keys before there are queries.
+constexpr std::uint32_t few_blocks = 2;
+/// Of a multiprocessor, of many: a wider head waits longer.
 template <std::uint32_t W>
-constexpr std::uint32_t decode_blocks = W <= 64 ? 3 : 4;
+constexpr std::uint32_t many_blocks = W <= 64 ? 3 : 4;
 
 /// grid: (columns * head tiles, kv heads, page workers); a worker takes every gridDim.z-th page.
-template <std::uint32_t W, kv_type K, kv_type V>
-__global__ void __launch_bounds__(row_threads, decode_blocks<W>)
+template <std::uint32_t W, kv_type K, kv_type V, bool Few>
+__global__ void __launch_bounds__(row_threads, Few ? few_blocks : many_blocks<W>)
     decode_kernel(const __grid_constant__ decode_attention_args args) {
-  __shared__ decode_shared<W, attention_memory<W>::warps> shared;
+  using memory = attention_memory<W, Few>;
+  __shared__ decode_shared<W, memory::warps> shared;
   __shared__ float2 turns[head_width_max / 2];
   const decode_tile tile = tile_of(args.attend, blockIdx.x, blockIdx.y);
   const step_column step = args.attend.steps[tile.column];
-  prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, pages_ahead<W> + 1, threadIdx.x,
-                          row_threads);
   if (threadIdx.x < args.rope.rope_dims / 2)
     turns[threadIdx.x] = turn_of(args.rope, step.position, threadIdx.x);
+  prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, pages_ahead<W> + 1, threadIdx.x,
+                          row_threads);
   __syncthreads();
-  wait_for_previous_kernel();
-  allow_next_kernel();
-  attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z,
-                        attention_memory<W>{args, tile.column, turns}, shared);
+  attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z, memory{args, tile.column, turns}, shared);
 }
 
 template <std::uint32_t W, kv_type K, kv_type V>
 int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
   const attention_args_paged& a = args.attend;
+  std::uint32_t multiprocessors = 0;
+  if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
+  const std::uint32_t few = few_blocks * multiprocessors;
   // Short contexts leave most workers idle.
-  const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads, decode_page_workers(a, a.columns, 264));
-  return launch_dependent(decode_kernel<W, K, V>, grid, dim3(row_threads), 0, stream, args);
+  const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads, decode_page_workers(a, a.columns, few));
+  if constexpr (K == kv_type::f16 && V == kv_type::f16) {
+    if (grid.x * grid.y * grid.z <= few)
+      return launch_dependent(decode_kernel<W, K, V, true>, grid, dim3(row_threads), 0, stream, args);
+  }
+  return launch_dependent(decode_kernel<W, K, V, false>, grid, dim3(row_threads), 0, stream, args);
 }
 
 }  // namespace

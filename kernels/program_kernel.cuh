@@ -44,6 +44,7 @@ struct attention_flagged {
   std::uint32_t flag;
   const float2* turns;  ///< of the column
 
+  __device__ __forceinline__ void await_input() const {}  // read() does
   __device__ __forceinline__ void sync() const { sync_workers(); }
   [[nodiscard]] __device__ __forceinline__ auto parts(const decode_tile& tile, std::uint32_t first) const {
     const decode_attention_args& args = phase.attention;

@@ -1,6 +1,6 @@
 // Keys of a block of positions, of narrow heads the values too, in registers before the token's query is
-// there: what is in the cache already does not depend on the product before. The token's own key and value, which the block has in shared memory,
-// take their places last. f16 caches only.
+// there: what is in the cache already does not depend on the product before. The token's own key and value,
+// which the block has in shared memory, take their places last. f16 caches only.
 #pragma once
 
 #include "kernels/paged_attention.cuh"

@@ -23,10 +23,12 @@ __device__ inline std::uint32_t cluster_count() {
   return count;
 }
 
-/// All threads of all blocks, before any writes into another's shared memory. Barriers that this block has
-/// initialised (barrier_init_done) are there for all.
-__device__ inline void cluster_begins() {
+/// All threads of all blocks, both in this order, before any writes into another's shared memory. Barriers
+/// that this block has initialised (barrier_init_done) before the first are there for all after the second.
+__device__ inline void cluster_arrives() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ inline void cluster_begins() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 

@@ -133,8 +133,8 @@ __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::ui
 }
 
 __global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_args a) {
+  allow_next_kernel();  // a norm, or what has one inside (launch.cuh)
   wait_for_previous_kernel();
-  allow_next_kernel();
   const std::uint32_t c = blockIdx.x * row_threads + threadIdx.x;
   if (c >= a.width) return;
   const std::uint64_t m = blockIdx.y;

@@ -266,6 +266,7 @@ __global__ void __launch_bounds__(block_plan<F, N, SplitK>::threads, 1)
   const block_memory<F, N, SplitK> memory(shared_bytes);
   memory.init_barriers(work);
   if constexpr (SplitK) {
+    cluster_arrives();
     cluster_begins();
   } else {
     __syncthreads();

@@ -1,0 +1,105 @@
+// What a block of dealt_matvec.cu gives away: the outputs of a pass. A thread finds the first of its own, and
+// has its terms on their way, before the product, so that nothing but sums is left to come after it.
+#pragma once
+
+#include "kernels/dealt_plan.cuh"
+
+namespace orcd::kernels {
+namespace {
+
+/// An output of a pass that a thread stores.
+struct pass_output {
+  result_terms terms;
+  std::uint32_t to;   ///< among the launch's outputs
+  std::uint32_t sum;  ///< its first chunk's among the pass's, or no_sum: it is padding
+};
+constexpr std::uint32_t no_sum = 0xFFFFFFFFU;
+
+/// Outputs of a pass, in the order of its sums: of a row tile, of a column, of its rows.
+template <bool Grouped>
+class pass_outputs {
+ public:
+  __device__ __forceinline__ pass_outputs(const packed_matmul_args& a, const dealt_plan& plan,
+                                          const dealt_pass& pass, const item_columns<Grouped>& columns)
+      : a_(a), plan_(plan), pass_(pass), columns_(columns), inverse_(0x10000U / columns.count + 1) {}
+
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t count() const {
+    return pass_.tiles * columns_.count * tile_rows;
+  }
+  /// Finds output i; `to` is in shared memory, where its terms are after copied_floats().
+  __device__ __forceinline__ void find(std::uint32_t i, pass_output& to) const {
+    const std::uint32_t tile = i / tile_rows * inverse_ >> 16U;
+    const std::uint32_t column = i / tile_rows - tile * columns_.count;
+    const dealt_tile in_matrix = tile_of(a_, plan_, pass_.tile + tile, 0);
+    const std::uint32_t row = in_matrix.tile * tile_rows + i % tile_rows;
+    const result_place place{columns_[column], in_matrix.matrix, row, plan_.out_row[in_matrix.matrix] + row};
+    to.sum = no_sum;
+    if (is_padding(a_, place)) return;
+    fetch_scales(a_, place, columns_.expert, to.terms.scale, to.terms.bias);
+    if (a_.output == matmul_output::add) fetch_old(a_, place, to.terms);
+    to.to = is_paired(a_) ? place.column * a_.act_stride + row : place.column * a_.out_stride + place.out_row;
+    to.sum = (tile * plan_.in_tile.d * columns_.count + column) * tile_rows + i % tile_rows;
+  }
+
+ private:
+  const packed_matmul_args& a_;
+  const dealt_plan& plan_;
+  const dealt_pass& pass_;
+  const item_columns<Grouped>& columns_;
+  std::uint32_t inverse_;  ///< of the columns: exact for as many outputs as have room
+};
+static_assert(shared_max / sizeof(float) / tile_rows < 0x10000U / matvec_columns_max);
+
+/// Asks L2 for the row scales and biases of a run's outputs.
+template <bool Grouped>
+__device__ __forceinline__ void prefetch_run_terms(const tiled_matmul_args& args, const dealt_plan& plan,
+                                                   const tile_run& run) {
+  constexpr std::uint32_t in_sector = l2_sector_bytes / sizeof(float);
+  constexpr std::uint32_t sectors = tile_rows / in_sector;
+  const packed_matmul_args& a = args.matmul;
+  const std::uint32_t of_tile = members_of(a) * sectors;
+  for (std::uint32_t i = threadIdx.x; i < (run.end - run.first) * of_tile; i += threads) {
+    const std::uint32_t tile = run.first + i / of_tile;
+    const std::uint32_t item = item_of<Grouped>(plan, tile);
+    const dealt_tile at = tile_of(a, plan, tile - item * plan.tiles.d, i % of_tile / sectors);
+    const packed_matrix& w = a.w[at.matrix];
+    const std::uint32_t row = at.tile * tile_rows + i % sectors * in_sector;
+    const std::uint32_t expert = expert_of<Grouped>(args, item);
+    if (row >= w.rows) continue;
+    if (w.row_scale != nullptr) prefetch_sector(w.row_scale + expert * w.row_scale_stride + row);
+    if (a.bias[at.matrix] != nullptr) prefetch_sector(a.bias[at.matrix] + expert * w.rows + row);
+  }
+}
+
+/// Folds an output's sums, which lie `stride` apart, and stores what becomes of them.
+__device__ __forceinline__ void store_output(const packed_matmul_args& a, const pass_output& output,
+                                             const float* sums, std::uint32_t chunks, std::uint32_t stride) {
+  if (output.sum == no_sum) return;
+  const float* const from = sums + output.sum;
+  if (is_paired(a)) {
+    const float* const members[2] = {from, from + chunks * stride};
+    float folded[2];
+    fold(members, chunks, stride, folded);
+    a.act[output.to] = activated(a.output, output.terms, folded[0], folded[1]);
+    return;
+  }
+  const float value = with_terms(output.terms, 0, fold(from, chunks, stride));
+  a.out[output.to] = a.output == matmul_output::add ? __fadd_rn(output.terms.old, value) : value;
+}
+
+/// Stores the results of the pass: each thread the one that it has found and every threads-th after it.
+template <bool Grouped>
+__device__ __forceinline__ void store_pass(const packed_matmul_args& a, const dealt_plan& plan,
+                                           const pass_outputs<Grouped>& outputs, pass_output& output,
+                                           std::uint32_t columns, const float* sums) {
+#pragma unroll 1
+  for (std::uint32_t i = threadIdx.x; i < outputs.count();) {
+    copied_floats();
+    store_output(a, output, sums, plan.chunks, columns * tile_rows);
+    i += threads;
+    if (i < outputs.count()) outputs.find(i, output);
+  }
+}
+
+}  // namespace
+}  // namespace orcd::kernels

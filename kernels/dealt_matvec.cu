@@ -13,28 +13,22 @@
 namespace orcd::kernels {
 namespace {
 
-/// acc += one chunk of a row tile times all columns: read whole where that was measured to be faster.
-template <packed_format F>
-__device__ __forceinline__ void multiply_one(const std::byte* bytes, std::uint32_t groups, const __half* x,
-                                             float (&acc)[4]) {
-  if constexpr (is_k_format(F) || F == packed_format::mxfp4)
-    multiply_chunk_ahead<F>(bytes, groups, x, threadIdx.x % 32, acc);
-  else
-    multiply_chunk<F>(bytes, groups, x, acc);
-}
-
-/// This warp's chunks of the pass; their sums of each column are kept.
+/// This warp's chunks of the pass, once the item's activations are there; their sums of each column are kept.
 template <bool Grouped>
 __device__ __forceinline__ void multiply_pass(warp_chunks<Grouped>& chunks, const dealt_pass& pass,
                                               std::uint32_t end, std::uint32_t columns, const __half* x,
-                                              float* sums) {
+                                              const column_bringer<Grouped>& activations, float* sums) {
+  bool waits = true;
 #pragma unroll 1
   for (; chunks.next() < end; chunks.advance()) {
     const chunk_kind kind = chunks.kind();
     const std::byte* const bytes = chunks.wait();
+    if (waits) activations.wait();
+    waits = false;
     float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
     with_format(kind.format(), 0, [&](auto format) {
-      multiply_one<decltype(format)::value>(bytes, kind.groups(), x + kind.column(), acc);
+      multiply_chunk_ahead<decltype(format)::value>(bytes, kind.groups(), x + kind.column(), threadIdx.x % 32,
+                                                    acc);
       return 0;
     });
     keep_sums(sums + (chunks.next() - pass.first) * tile_rows * columns, columns, threadIdx.x % 32, acc);
@@ -80,7 +74,6 @@ __global__ void __launch_bounds__(register_threads, 1)
     __syncwarp();
   }
   if (threadIdx.x == 0) state.run = run;
-  std::uint32_t items = 0;  // whose activations are done with
   for (std::uint32_t at = run.first; at < run.end;) {
     const std::uint32_t item = item_of<Grouped>(plan, at);
     const item_columns<Grouped> columns(args, item);
@@ -91,17 +84,16 @@ __global__ void __launch_bounds__(register_threads, 1)
     if (threadIdx.x < outputs.count()) outputs.find(threadIdx.x, output);
     at += pass.tiles;
     __syncthreads();
-    barrier_wait(x_barrier, items & 1U);
     // Lanes of columns that do not exist read another's: no column takes part in another's results.
     const std::uint32_t mine = min(threadIdx.x % 32 / 4, columns.count - 1);
     if (threadIdx.x / 32 < plan.warps)
       multiply_pass(chunks, pass, (at - run.first) * plan.in_tile.d, columns.count,
-                    x + mine * plan.x_stride + 16 * (threadIdx.x % 4), sums);
+                    x + mine * plan.x_stride + 16 * (threadIdx.x % 4), activations, sums);
     __syncthreads();
-    if (Grouped && at == (item + 1) * plan.tiles.d && at < run.end) {
-      activations.find(item + 1);
+    const std::uint32_t next = item_of<Grouped>(plan, at);
+    if (Grouped && at == next * plan.tiles.d && at < run.end) {
+      activations.find(next);
       activations.copy();
-      ++items;
     }
     store_pass(a, plan, outputs, output, columns.count, sums);
   }

@@ -146,6 +146,7 @@ class column_bringer {
 
   /// Finds an item's and announces them; the last readers of what was there have synchronized with the warp.
   __device__ __forceinline__ void find(std::uint32_t item) {
+    ++items_;
     if (threadIdx.x < first_bringer) return;
     const packed_matmul_args& a = args_.matmul;
     const item_columns<Grouped> columns(args_, item);
@@ -166,6 +167,8 @@ class column_bringer {
       bulk_copy_to_cluster(to, from_, bytes(), barrier_, plan_.share);
     from_ = nullptr;
   }
+  /// Any thread: waits for them.
+  __device__ __forceinline__ void wait() const { barrier_wait(barrier_, ~items_ & 1U); }
 
  private:
   [[nodiscard]] __device__ __forceinline__ std::uint32_t bytes() const {
@@ -176,6 +179,7 @@ class column_bringer {
   const dealt_plan& plan_;
   __half* x_;
   std::uint32_t barrier_;
+  std::uint32_t items_ = 0;       ///< found
   const __half* from_ = nullptr;  ///< the lane's column
 };
 

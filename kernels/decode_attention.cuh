@@ -58,10 +58,11 @@ struct decode_shared {
 };
 
 /// How attention gets the product's values and gives its own away: through memory that a kernel before has
-/// written and one after will read. The block has row_threads threads; all of them prepare heads.
+/// written and one after will read. All warps of the block prepare heads; of narrow ones, if it asks ahead,
+/// there are as many as a tile has heads, its key and its value, more than read pages.
 template <std::uint32_t W, bool Ahead>
 struct attention_memory {
-  static constexpr std::uint32_t warps = row_threads / 32;
+  static constexpr std::uint32_t warps = Ahead && W <= 64 ? tile_columns + 2 : row_threads / 32;
   static constexpr std::uint32_t first_preparer = 0;  ///< of the warps
   static constexpr bool asks_ahead = Ahead;           ///< for keys, in attend_token()
   static constexpr bool hands_parts = false;          ///< to the other workers, in flagged words
@@ -75,7 +76,7 @@ struct attention_memory {
     wait_for_previous_kernel();
     allow_next_kernel();
   }
-  __device__ __forceinline__ void sync() const { sync_row_threads(); }
+  __device__ __forceinline__ void sync() const { __syncthreads(); }
 
   /// Of a tile's heads, of the pages from `first` on.
   [[nodiscard]] __device__ __forceinline__ stored_parts<W> parts(const decode_tile& tile,

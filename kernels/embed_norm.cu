@@ -20,9 +20,10 @@ __global__ void __launch_bounds__(row_threads) embed_kernel(packed_embed_args a)
       packed_value<F>(a.table, static_cast<std::uint32_t>(token), c);
 }
 
+template <std::uint32_t Values>
 __global__ void __launch_bounds__(row_threads) norm_kernel(norm_to_half_args a) {
   __shared__ float scratch[8];
-  const norm_weights weights(a.weight, a.width);
+  const norm_weights<Values> weights(a.weight, a.width);
   allow_next_kernel();  // a product (launch.cuh)
   wait_for_previous_kernel();
   const std::uint32_t row = a.rows != nullptr ? static_cast<std::uint32_t>(a.rows[blockIdx.x]) : blockIdx.x;
@@ -48,7 +49,10 @@ int launch_norm_to_half(const norm_to_half_args& a, CUstream_st* stream) {
       a.out_stride % 8 != 0 || a.out_stride < padded_cols(a.width)) {
     return cudaErrorInvalidValue;
   }
-  return launch_dependent(norm_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
+  const auto kernel = a.width <= 4 * row_threads    ? norm_kernel<4>
+                      : a.width <= 12 * row_threads ? norm_kernel<12>
+                                                    : norm_kernel<norm_values>;
+  return launch_dependent(kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
 }
 
 }  // namespace orcd::kernels

@@ -142,7 +142,7 @@ __device__ __forceinline__ void prefetch_next(const next_weights& next, std::uin
 
 /// All threads: a row of activations, or the norm of one of the residual stream, into shared memory as f16.
 /// Not synchronized at the end.
-__device__ __forceinline__ void stage_input(const packed_matmul_args& a, const norm_weights& weights,
+__device__ __forceinline__ void stage_input(const packed_matmul_args& a, const norm_weights<>& weights,
                                             std::uint32_t row, __half* x, float* scratch) {
   const std::uint32_t cols = a.w[0].cols;
   const std::uint32_t padded = padded_cols(a.w[0].cols);

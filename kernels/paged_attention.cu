@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "kernels/attention_dispatch.cuh"
 #include "kernels/decode_attention.cuh"
 #include "kernels/launch.cuh"
@@ -7,15 +9,17 @@ namespace {
 
 using engine::kv_type;
 
-/// Few blocks have the registers to ask for keys before there are queries.
-constexpr std::uint32_t few_blocks = 2;
+/// Of a multiprocessor, where there are few: they have the registers to ask for keys before there are
+/// queries.
+template <std::uint32_t W>
+constexpr std::uint32_t few_blocks = W <= 64 ? 1 : 2;
 /// Of a multiprocessor, of many: a wider head waits longer.
 template <std::uint32_t W>
 constexpr std::uint32_t many_blocks = W <= 64 ? 3 : 4;
 
 /// grid: (columns * head tiles, kv heads, page workers); a worker takes every gridDim.z-th page.
 template <std::uint32_t W, kv_type K, kv_type V, bool Few>
-__global__ void __launch_bounds__(row_threads, Few ? few_blocks : many_blocks<W>)
+__global__ void __launch_bounds__(attention_memory<W, Few>::warps * 32, Few ? few_blocks<W> : many_blocks<W>)
     decode_kernel(const __grid_constant__ decode_attention_args args) {
   using memory = attention_memory<W, Few>;
   __shared__ decode_shared<W, memory::warps> shared;
@@ -25,7 +29,7 @@ __global__ void __launch_bounds__(row_threads, Few ? few_blocks : many_blocks<W>
   if (threadIdx.x < args.rope.rope_dims / 2)
     turns[threadIdx.x] = turn_of(args.rope, step.position, threadIdx.x);
   prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, pages_ahead<W> + 1, threadIdx.x,
-                          row_threads);
+                          blockDim.x);
   __syncthreads();
   attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z, memory{args, tile.column, turns}, shared);
 }
@@ -35,14 +39,17 @@ int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
   const attention_args_paged& a = args.attend;
   std::uint32_t multiprocessors = 0;
   if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
-  const std::uint32_t few = few_blocks * multiprocessors;
   // Short contexts leave most workers idle.
-  const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads, decode_page_workers(a, a.columns, few));
+  const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads,
+                  decode_page_workers(a, a.columns, 2 * multiprocessors));
+  const auto run = [&]<bool Few>(std::bool_constant<Few>) {
+    return launch_dependent(decode_kernel<W, K, V, Few>, grid, dim3(attention_memory<W, Few>::warps * 32), 0,
+                            stream, args);
+  };
   if constexpr (K == kv_type::f16 && V == kv_type::f16) {
-    if (grid.x * grid.y * grid.z <= few)
-      return launch_dependent(decode_kernel<W, K, V, true>, grid, dim3(row_threads), 0, stream, args);
+    if (grid.x * grid.y * grid.z <= few_blocks<W> * multiprocessors) return run(std::true_type{});
   }
-  return launch_dependent(decode_kernel<W, K, V, false>, grid, dim3(row_threads), 0, stream, args);
+  return run(std::false_type{});
 }
 
 }  // namespace

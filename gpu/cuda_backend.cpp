@@ -136,7 +136,8 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
   ORCD_ENSURE(config.slots > 0 && config.context_tokens > 0);
   if (m.spec.pooling) {
     // What is one kernel or a graph ends with a token.
-    options_.one_kernel = options_.graphs = false;
+    options_.one_kernel = 0;
+    options_.graphs = false;
     if (!m.spec.causal) options_.chunk_tokens = config.context_tokens;
   }
   auto planned = plan(m, config);

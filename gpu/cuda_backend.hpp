@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/accelerator.hpp"
@@ -20,12 +21,13 @@ struct cuda_backend_options {
   std::uint64_t kv_bytes_max = 0;      ///< 0 = whatever slots * context needs
   bool pinned = true;                  ///< false: no pinned staging while loading
   bool graphs = true;                  ///< false: every kernel launched by itself (debugging)
-  bool one_kernel = true;              ///< false: a decode step of few sequences as many kernels too
-  bool keep_logits = false;            ///< copy every sampled row to the host for logits(); tests
-  layer_tap tap{};                     ///< unset: costs nothing; set: no graphs
-  wait_policy wait{};                  ///< for how long a GPU is waited for
-  wait_clock clock{};                  ///< unset: real_wait_clock()
-  pointer_probe probe{};               ///< unset: cuda_pointer_probe(); tests report faults with it
+  /// Sequences of a decode step that is one kernel, at most; unset: as many as that is faster for.
+  std::optional<std::uint32_t> one_kernel{};
+  bool keep_logits = false;  ///< copy every sampled row to the host for logits(); tests
+  layer_tap tap{};           ///< unset: costs nothing; set: no graphs
+  wait_policy wait{};        ///< for how long a GPU is waited for
+  wait_clock clock{};        ///< unset: real_wait_clock()
+  pointer_probe probe{};     ///< unset: cuda_pointer_probe(); tests report faults with it
 };
 
 [[nodiscard]] std::unique_ptr<engine::accelerator> make_cuda_backend(const cuda_backend_options& options);

@@ -72,13 +72,13 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
   key = plan.reserve(sizeof(unsigned long long));
-  const std::uint64_t phases = extents.one_kernel ? phases_max(spec) : 0;
   const std::uint32_t together = program_columns(spec, extents);
-  const std::uint64_t rows = extents.one_kernel ? share_rows_max(spec, together) : 0;
+  const std::uint64_t phases = together > 0 ? phases_max(spec) : 0;
+  const std::uint64_t rows = together > 0 ? share_rows_max(spec, together) : 0;
   program = plan.reserve(decode_program_plan::bytes(phases, rows, kernels::program_blocks_max));
   program_state = plan.reserve(sizeof(kernels::program_state));
   const auto words = [&](std::uint64_t values) {
-    return plan.reserve(extents.one_kernel ? together * values * sizeof(std::uint64_t) : 0);
+    return plan.reserve(together * values * sizeof(std::uint64_t));
   };
   flagged.residual = words(spec.embedding);
   flagged.qkv = words(w.qkv);
@@ -89,7 +89,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   const auto partial_floats = [&](std::uint32_t columns) {
     return kernels::decode_partial_floats(columns, w.heads, extents.pages_per_slot(), w.head);
   };
-  const bool handed = extents.one_kernel && extents.kv == engine::kv_types{};
+  const bool handed = together > 0 && extents.kv == engine::kv_types{};
   flagged.page_parts = plan.reserve(handed ? partial_floats(1) * sizeof(std::uint64_t) : 0);
   flagged.end = plan.bytes();
   // One sequence's steps are of the program or not; then it has no words.
@@ -118,7 +118,7 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
               cache.bytes() >= extents.pages() * kv_page_bytes(spec_, extents.kv));
   ORCD_ENSURE(spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max);
   write_tables();
-  if (extents_.one_kernel && !tap_) write_program();
+  if (program_columns(spec_, extents_) > 0 && !tap_) write_program();
   // A copy from pageable memory may still be on its way, and the step's stream does not wait for it.
   ORCD_CUDA(cudaStreamSynchronize(nullptr));
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,8 +31,9 @@ struct cuda_extents {
   std::uint32_t chunk_tokens = 512;
   engine::kv_types kv{};
   std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
-  bool one_kernel = true;      ///< decode steps of few sequences as one kernel, where it takes the model
-  bool phase_stamps = false;   ///< that kernel says when it was where
+  /// Sequences of a decode step that is one kernel, at most, where it takes the model; unset: columns_best().
+  std::optional<std::uint32_t> one_kernel{};
+  bool phase_stamps = false;  ///< that kernel says when it was where
 
   [[nodiscard]] std::uint32_t pages() const noexcept {
     return kv_pages == 0 ? slots * pages_per_slot() : kv_pages;
@@ -45,7 +47,8 @@ struct cuda_extents {
 /// Columns of a step in one kernel, at most.
 [[nodiscard]] inline std::uint32_t program_columns(const engine::model_spec& spec,
                                                    const cuda_extents& extents) noexcept {
-  return std::min(extents.slots, columns_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0));
+  const std::uint32_t best = columns_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0);
+  return std::min({extents.slots, kernels::program_columns_max, extents.one_kernel.value_or(best)});
 }
 
 /// Offsets of every buffer of a forward pass in its arena.

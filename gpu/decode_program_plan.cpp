@@ -293,7 +293,7 @@ bool decode_program_plan::fits(std::uint32_t columns) const {
   if (columns == 1) return true;
   const std::uint32_t rows = (o_.w[0].row_tiles() + blocks_ - 1) / blocks_ * kernels::tile_rows;
   return columns * rows <= kernels::own_rows_max && columns * experts_used_ <= blocks_ &&
-         columns <= columns_best(width(), experts_used_);
+         columns <= columns_taken(width(), experts_used_);
 }
 
 }  // namespace orcd::gpu

@@ -21,12 +21,17 @@ inline constexpr std::uint32_t head_sums_max = 24 * 1024;  ///< bytes a block, o
 /// the streams too little.
 inline constexpr std::uint32_t overlap_bytes_max = 64 * 1024;
 
-/// Columns up to which one kernel is the faster way, measured on an H200: twelve pairs of a column and an
-/// expert, which read their expert's weights alone where more have some in common; and rows whose norms are
-/// found at once of 12 Ki values together. Four columns are faster through many kernels in all our models.
-[[nodiscard]] constexpr std::uint32_t columns_best(std::uint32_t width, std::uint32_t experts_used) noexcept {
+/// Columns that one kernel takes: twelve pairs of a column and an expert, and rows whose norms are found at
+/// once of 12 Ki values together.
+[[nodiscard]] constexpr std::uint32_t columns_taken(std::uint32_t width,
+                                                    std::uint32_t experts_used) noexcept {
   return std::clamp(std::min(12 * 1024 / std::max(1U, width), 12 / std::max(1U, experts_used)), 1U,
                     kernels::program_columns_max);
+}
+/// And up to which it is the faster way, measured on an H200: one of narrow rows, two of others. Three are
+/// faster through many kernels in all our models.
+[[nodiscard]] constexpr std::uint32_t columns_best(std::uint32_t width, std::uint32_t experts_used) noexcept {
+  return width <= 1024 ? 1 : std::min(2U, columns_taken(width, experts_used));
 }
 
 /// Phases of a step of a model, at most.
@@ -60,7 +65,7 @@ class decode_program_plan {
   [[nodiscard]] bool add_head(const kernels::packed_matmul_args& args, const std::uint64_t* in);
 
   /// Whether the kernel takes steps of so many columns: f16 caches, heads of one width, no more chosen
-  /// experts than blocks, no more columns than columns_best(), and shared memory for the widest phase.
+  /// experts than blocks, no more columns than columns_taken(), and shared memory for the widest phase.
   [[nodiscard]] bool fits(std::uint32_t columns = 1) const;
 
   [[nodiscard]] const std::vector<kernels::decode_phase>& phases() const noexcept { return phases_; }

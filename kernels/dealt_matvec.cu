@@ -2,8 +2,8 @@
 // that were chosen, each with the columns that chose it, so that every weight is read once. One block a
 // multiprocessor has an equal run of tiles; its warps take turns at their chunks of 256 columns, which are
 // copied into slots of shared memory ahead of use. Tiles are multiplied until their sums fill a part of
-// shared memory, then folded and stored. Every block of one product needs all activations, so two of a
-// cluster bring half of them each, for both.
+// shared memory, then folded and stored. Every block of one product needs all activations, so those of a
+// cluster bring a part of them each, for all.
 #include <algorithm>
 
 #include "kernels/dealt_outputs.cuh"
@@ -162,6 +162,27 @@ bool valid(const tiled_matmul_args& args) {
          (args.tiles == nullptr || (args.tile_count != nullptr && args.order != nullptr));
 }
 
+/// How many blocks a product has, and how many of them share activations.
+struct block_choice {
+  std::uint32_t blocks;
+  std::uint32_t share;
+};
+
+/// The largest clusters that all run at once, of blocks that all have tiles: a block without would be gone
+/// before the others' copies come. Of long columns no more blocks than take as long as all: a larger cluster
+/// brings more there than their part of the weights.
+block_choice choose_blocks(std::uint32_t tiles, std::uint32_t column_bytes, const device_room& room) {
+  constexpr std::uint32_t long_columns = 4 * 1024;
+  const std::uint32_t most = std::min(tiles, room.multiprocessors);
+  const std::uint32_t each = (tiles + most - 1) / most;
+  const std::uint32_t least = column_bytes >= long_columns ? (tiles + each - 1) / each : most;
+  for (std::uint32_t share = cluster_blocks_max; share > 1; share /= 2) {
+    const std::uint32_t clusters = (least + share - 1) / share;
+    if (clusters * share <= most && clusters <= room.clusters[share]) return {clusters * share, share};
+  }
+  return {most, 1};
+}
+
 template <bool Grouped>
 int launch(const tiled_matmul_args& args, cudaStream_t stream) {
   const packed_matmul_args& a = args.matmul;
@@ -171,10 +192,14 @@ int launch(const tiled_matmul_args& args, cudaStream_t stream) {
   static const cudaError_t opted_in =
       cudaFuncSetAttribute(dealt_kernel<Grouped>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_max);
   if (opted_in != cudaSuccess) return opted_in;
-  std::uint32_t blocks = 0;
-  if (const cudaError_t status = multiprocessor_count(blocks); status != cudaSuccess) return status;
-  if (!Grouped) blocks = std::min(blocks, plan.tiles.d);
-  if (!Grouped && blocks % sharing_blocks == 0) plan.share = sharing_blocks;
+  const device_room& room = room_of_device();
+  if (room.status != cudaSuccess) return room.status;
+  std::uint32_t blocks = room.multiprocessors;
+  if constexpr (!Grouped) {
+    const block_choice choice = choose_blocks(plan.tiles.d, plan.x_stride * 2, room);
+    blocks = choice.blocks;
+    plan.share = choice.share;
+  }
   plan.blocks = divider::by(blocks);
   const std::uint64_t tiles = std::uint64_t{std::max(args.tiles_max, 1U)} * plan.tiles.d;
   if (tiles * std::max(plan.tiles.d, blocks) > UINT32_MAX ||  // divider.hpp

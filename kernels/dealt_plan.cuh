@@ -1,6 +1,7 @@
 // How the work of dealt_matvec.cu is divided: what a launch decides, and a block's tiles, columns and passes.
 #pragma once
 
+#include "kernels/device_room.hpp"
 #include "kernels/divider.hpp"
 #include "kernels/matvec_tile.cuh"
 
@@ -14,10 +15,7 @@ constexpr std::uint32_t first_bringer = threads - 32;  ///< thread of the warp t
 /// Registers are those of so many threads: what is left has room for a block of the norm that follows.
 constexpr std::uint32_t register_threads = 1024;
 constexpr std::uint32_t slots_max = 96;
-/// Of a cluster: every multiprocessor has another beside it, not three. Each of them has tiles, or it would
-/// be gone before the other's copies come.
-constexpr std::uint32_t sharing_blocks = 2;
-constexpr std::uint32_t shared_max = 227 * 1024;
+constexpr std::uint32_t shared_max = multiprocessor_shared_bytes;
 /// Of sums, unless one tile has more.
 constexpr std::uint32_t sums_most = 48 * 1024;
 

@@ -6,7 +6,7 @@
 namespace orcd::kernels {
 namespace {
 
-constexpr std::uint32_t split_max = 8;  ///< blocks of a cluster that every device runs
+constexpr std::uint32_t split_max = cluster_blocks_max;
 
 /// How an instance is run: columns of a tile, sets of 64 rows of a block, blocks that share k.
 struct tile_choice {
@@ -14,50 +14,6 @@ struct tile_choice {
   std::uint32_t row_blocks;
   std::uint32_t split;
 };
-
-/// What a device runs at a time.
-struct device_room {
-  cudaError_t status = cudaSuccess;
-  std::uint32_t multiprocessors = 0;
-  std::uint32_t clusters[split_max + 1] = {};  ///< of so many blocks, a multiprocessor each
-};
-
-/// What the device is asked about: as large as a block that shares k. Never launched.
-__global__ void __launch_bounds__(block_plan<packed_format::q4_k, 16, true>::threads, 1) one_of_cluster() {}
-
-/// Clusters of `blocks` blocks that run at a time; none where the device has no such thing.
-std::uint32_t cluster_room(std::uint32_t blocks) {
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {blocks, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(blocks);
-  config.blockDim = dim3(block_plan<packed_format::q4_k, 16, true>::threads);
-  config.dynamicSmemBytes = multiprocessor_shared_bytes;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  int count = 0;
-  if (cudaOccupancyMaxActiveClusters(&count, one_of_cluster, &config) == cudaSuccess)
-    return static_cast<std::uint32_t>(count);
-  cudaGetLastError();
-  return 0;
-}
-
-/// Of the current device; asked once.
-const device_room& room_of_device() {
-  static const device_room known = [] {
-    device_room room;
-    room.status = multiprocessor_count(room.multiprocessors);
-    if (room.status == cudaSuccess) {
-      room.status = cudaFuncSetAttribute(one_of_cluster, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         multiprocessor_shared_bytes);
-    }
-    for (std::uint32_t blocks = 2; blocks <= split_max && room.status == cudaSuccess; ++blocks)
-      room.clusters[blocks] = cluster_room(blocks);
-    return room;
-  }();
-  return known;
-}
 
 /// One matrix of each of many experts has too few rows for sets of four: 16 columns take 47 us instead of 40.
 std::uint32_t row_blocks_max(const tiled_matmul_args& args, std::uint32_t columns) {

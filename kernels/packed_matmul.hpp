@@ -99,13 +99,12 @@ struct tiled_matmul_args {
 [[nodiscard]] int launch_dealt_matvec(const tiled_matmul_args& args, CUstream_st* stream);
 /// Whether rows of so many columns, and their sums, fit into a block's memory.
 [[nodiscard]] bool dealt_matvec_takes(const packed_matmul_args& args, std::uint32_t columns);
-/// Whether it is the fastest of the three for one product (measured on an H200): not of an output head, and
-/// not of so many long columns that they leave little room for weights, unless of a pair.
+/// Whether it is the fastest of the three for one product (measured on an H200): not of so many long columns
+/// that they leave little room for weights, unless of a pair.
 [[nodiscard]] inline bool dealt_matvec_best(const packed_matmul_args& args, std::uint32_t columns) {
-  constexpr std::uint32_t many_rows = 32'000;
   constexpr std::uint32_t many_cols = 8 * 1024;
   const bool has_room = columns <= matvec_columns_best || args.w[0].cols <= many_cols || is_paired(args);
-  return has_room && args.w[0].rows < many_rows && dealt_matvec_takes(args, columns);
+  return has_room && dealt_matvec_takes(args, columns);
 }
 
 }  // namespace orcd::kernels

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernels/cluster.cuh"
+#include "kernels/device_room.hpp"
 #include "kernels/packed_matmul.hpp"
 #include "kernels/packed_tile.cuh"
 
@@ -21,7 +22,6 @@ namespace orcd::kernels {
 
 inline constexpr std::uint32_t warpgroup_threads = 128;
 inline constexpr std::uint32_t group_row_tiles = 4;  ///< of a warpgroup
-inline constexpr std::uint32_t multiprocessor_shared_bytes = 227 * 1024;
 
 /// Groups of 64 columns in a slot of weights, per row tile.
 ORCD_HD constexpr std::uint32_t slot_groups_of(packed_format f) {

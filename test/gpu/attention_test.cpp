@@ -207,23 +207,30 @@ std::vector<__half> prefilled(const sequence& s, std::uint32_t chunk) {
   return out.read();
 }
 
-/// Token by token from an empty cache.
-std::vector<__half> decoded(sequence& s) {
-  s.keys->fill(0);
-  s.cache_v->fill(0);
+/// So many tokens a launch.
+std::vector<__half> decoded_by(const sequence& s, std::uint32_t columns) {
   device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
-  device_array<float> partial(kernels::decode_partial_floats(1, s.geo.heads, s.pages, s.padded));
-  device_array<std::uint32_t> arrivals(s.geo.heads);
+  device_array<float> partial(kernels::decode_partial_floats(columns, s.geo.heads, s.pages, s.padded));
+  device_array<std::uint32_t> arrivals(std::size_t{columns} * s.geo.heads);
   arrivals.fill(0);
-  for (std::uint32_t position = 0; position < s.count; ++position) {
-    kernels::decode_attention_args a{s.store_arguments(position, 1), s.arguments(position, 1, out.data()),
-                                     partial.data(), arrivals.data()};
+  for (std::uint32_t position = 0; position < s.count; position += columns) {
+    const std::uint32_t some = std::min(columns, s.count - position);
+    kernels::decode_attention_args a{s.store_arguments(position, some),
+                                     s.arguments(position, some, out.data()), partial.data(),
+                                     arrivals.data()};
     a.rope.q = nullptr;
     a.attend.q = nullptr;
     BOOST_REQUIRE_EQUAL(kernels::launch_attention_decode(a, nullptr), 0);
   }
   for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
   return out.read();
+}
+
+/// Token by token from an empty cache.
+std::vector<__half> decoded(sequence& s) {
+  s.keys->fill(0);
+  s.cache_v->fill(0);
+  return decoded_by(s, 1);
 }
 
 bool same_bits(const std::vector<__half>& a, const std::vector<__half>& b) {
@@ -254,6 +261,8 @@ BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::da
                   name_of(s.types).c_str(), most);
       BOOST_TEST(same_bits(prefilled(s, 100), whole), g << " " << name_of(s.types) << ": chunks differ");
       BOOST_TEST(same_bits(decoded(s), whole), g << " " << name_of(s.types) << ": decode differs");
+      // The cache is full now. So many tokens are more blocks than ask for keys ahead, with several pages.
+      BOOST_TEST(same_bits(decoded_by(s, 300), whole), g << " " << name_of(s.types) << ": many differ");
     }
   }
 }

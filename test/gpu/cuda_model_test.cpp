@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(experts_results_do_not_take_the_padding_of_attention) {
   spec.layers = {layer, layer};
   gpu::cuda_extents extents;
   extents.context = 256;
-  extents.one_kernel = false;
+  extents.one_kernel = 0;
   const gpu::work_layout layout(spec, extents);
   const std::uint64_t attended_end = layout.attended + std::uint64_t{extents.columns()} * 320 * 2;
   const std::uint64_t parts_end =

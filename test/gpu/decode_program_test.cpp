@@ -109,7 +109,7 @@ BOOST_DATA_TEST_CASE(every_family_is_taken, data::make(shape_names), name) {
       generated.path(), {1, generated_context, 512, {engine::kv_type::q8_0, engine::kv_type::f16}});
   BOOST_TEST(other_cache.phases() == 0U);
   gpu::cuda_extents many{1, generated_context, 512, {}};
-  many.one_kernel = false;
+  many.one_kernel = 0;
   BOOST_TEST(planned_forward(generated.path(), many).phases() == 0U);
 }
 
@@ -118,7 +118,7 @@ namespace {
 void compare_one_kernel_with_many(const std::string& name, std::uint32_t positions) {
   const generated_model generated(name);
   auto one = generated.load({}, 1);
-  auto many = generated.load({.one_kernel = false}, 1);
+  auto many = generated.load({.one_kernel = 0}, 1);
   std::minstd_rand random(7);
   for (std::uint32_t position = 0; position < positions; ++position) {
     const auto token = static_cast<engine::token_id>(random() % one.vocab());
@@ -140,10 +140,11 @@ namespace {
 /// Steps of `columns` sequences at positions far from each other, in one kernel and in many.
 void compare_columns(const std::string& name, std::uint32_t columns, std::uint32_t steps) {
   const generated_model generated(name);
-  BOOST_REQUIRE(planned_forward(generated.path(), {columns, generated_context, 512, {}}).columns() >=
-                columns);
-  auto one = generated.load({}, columns);
-  auto many = generated.load({.one_kernel = false}, columns);
+  gpu::cuda_extents extents{columns, generated_context, 512, {}};
+  extents.one_kernel = columns;
+  BOOST_REQUIRE(planned_forward(generated.path(), extents).columns() == columns);
+  auto one = generated.load({.one_kernel = columns}, columns);
+  auto many = generated.load({.one_kernel = 0}, columns);
   std::minstd_rand random(columns);
   std::vector<engine::token_id> tokens(std::size_t{columns} * 300);
   for (auto& token : tokens) token = static_cast<engine::token_id>(random() % one.vocab());
@@ -273,7 +274,7 @@ namespace {
 void compare_along_context(const std::string& name, std::uint32_t context, std::uint32_t apart) {
   const generated_model generated(name);
   auto one = generated.load({}, 1, context);
-  auto many = generated.load({.one_kernel = false}, 1, context);
+  auto many = generated.load({.one_kernel = 0}, 1, context);
   std::minstd_rand random(7);
   std::vector<engine::token_id> tokens(apart + 1);
   for (std::uint32_t position = 0; position + apart + 1 < context; position += apart + 1) {

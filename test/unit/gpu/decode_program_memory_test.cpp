@@ -9,7 +9,7 @@
 namespace orcd::test {
 namespace {
 
-// So many as one kernel is faster for, or fewer where their rows, sums and a chunk a warp have no room.
+// So many as one kernel takes, or fewer where their rows, sums and a chunk a warp have no room.
 BOOST_AUTO_TEST_CASE(so_many_columns_fit_as_shared_memory_holds) {
   const auto columns_of = [](std::uint32_t cols, std::uint32_t rows) {
     decode_program_plan plan(132, kernels::program_columns_max);

@@ -58,13 +58,14 @@ struct decode_shared {
 };
 
 /// How attention gets the product's values and gives its own away: through memory that a kernel before has
-/// written and one after will read. All warps of the block prepare heads; of narrow ones, if it asks ahead,
-/// there are as many as a tile has heads, its key and its value, more than read pages.
-template <std::uint32_t W, bool Ahead>
+/// written and one after will read. All warps of the block prepare heads. `Blocks` run on a multiprocessor:
+/// one has a warp for each head of a tile, its key and its value, more than read pages; one or two have the
+/// registers to ask ahead; 0 stands for more.
+template <std::uint32_t W, std::uint32_t Blocks>
 struct attention_memory {
-  static constexpr std::uint32_t warps = Ahead && W <= 64 ? tile_columns + 2 : row_threads / 32;
+  static constexpr std::uint32_t warps = Blocks == 1 ? tile_columns + 2 : row_threads / 32;
   static constexpr std::uint32_t first_preparer = 0;  ///< of the warps
-  static constexpr bool asks_ahead = Ahead;           ///< for keys, in attend_token()
+  static constexpr bool asks_ahead = Blocks > 0;      ///< for keys, in attend_token()
   static constexpr bool hands_parts = false;          ///< to the other workers, in flagged words
   static constexpr bool prefetches = true;            ///< pages after the first, in attend_token()
 

@@ -1,9 +1,9 @@
 // One way to launch a kernel that may overlap the tail of the one before it (programmatic dependent
 // launch). Kernels launched so call wait_for_previous_kernel() before they use what a step computes, and only
-// then allow_next_kernel(): so at most two kernels overlap, and when a kernel begins, all but the one before
-// it have ended. A norm allows its product at once: that reads nothing but weights before its own wait. So
-// does the sum of experts, after which comes a norm or a product with one inside. So does a decode program
-// what comes after it, which finds no room on a multiprocessor until it has left that.
+// then allow_next_kernel(): so when a kernel begins, all but the one before it have ended. There are
+// exceptions, after which comes what reads nothing but constants before its own wait: a norm, the sum of
+// experts (a norm follows, or a product with one inside), and a decode program, after which nothing finds room
+// on a multiprocessor until it has left that.
 #pragma once
 
 #include <cuda_runtime.h>

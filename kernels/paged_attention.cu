@@ -9,19 +9,16 @@ namespace {
 
 using engine::kv_type;
 
-/// Of a multiprocessor, where there are few: they have the registers to ask for keys before there are
-/// queries.
-template <std::uint32_t W>
-constexpr std::uint32_t few_blocks = W <= 64 ? 1 : 2;
-/// Of a multiprocessor, of many: a wider head waits longer.
+/// Blocks of a multiprocessor where there are more than two: a wider head waits longer.
 template <std::uint32_t W>
 constexpr std::uint32_t many_blocks = W <= 64 ? 3 : 4;
 
 /// grid: (columns * head tiles, kv heads, page workers); a worker takes every gridDim.z-th page.
-template <std::uint32_t W, kv_type K, kv_type V, bool Few>
-__global__ void __launch_bounds__(attention_memory<W, Few>::warps * 32, Few ? few_blocks<W> : many_blocks<W>)
+template <std::uint32_t W, kv_type K, kv_type V, std::uint32_t Blocks>
+__global__ void __launch_bounds__(attention_memory<W, Blocks>::warps * 32,
+                                  Blocks > 0 ? Blocks : many_blocks<W>)
     decode_kernel(const __grid_constant__ decode_attention_args args) {
-  using memory = attention_memory<W, Few>;
+  using memory = attention_memory<W, Blocks>;
   __shared__ decode_shared<W, memory::warps> shared;
   __shared__ float2 turns[head_width_max / 2];
   const decode_tile tile = tile_of(args.attend, blockIdx.x, blockIdx.y);
@@ -42,14 +39,19 @@ int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
   // Short contexts leave most workers idle.
   const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads,
                   decode_page_workers(a, a.columns, 2 * multiprocessors));
-  const auto run = [&]<bool Few>(std::bool_constant<Few>) {
-    return launch_dependent(decode_kernel<W, K, V, Few>, grid, dim3(attention_memory<W, Few>::warps * 32), 0,
-                            stream, args);
+  const std::uint32_t blocks = grid.x * grid.y * grid.z;
+  const auto run = [&]<std::uint32_t Blocks>(std::integral_constant<std::uint32_t, Blocks>) {
+    return launch_dependent(decode_kernel<W, K, V, Blocks>, grid,
+                            dim3(attention_memory<W, Blocks>::warps * 32), 0, stream, args);
   };
   if constexpr (K == kv_type::f16 && V == kv_type::f16) {
-    if (grid.x * grid.y * grid.z <= few_blocks<W> * multiprocessors) return run(std::true_type{});
+    // Of wide heads one block of more warps would have too few registers.
+    if constexpr (W <= 64) {
+      if (blocks <= multiprocessors) return run(std::integral_constant<std::uint32_t, 1>{});
+    }
+    if (blocks <= 2 * multiprocessors) return run(std::integral_constant<std::uint32_t, 2>{});
   }
-  return run(std::false_type{});
+  return run(std::integral_constant<std::uint32_t, 0>{});
 }
 
 }  // namespace

@@ -113,7 +113,8 @@ inline constexpr std::uint32_t decode_heads = 8;
   return wanted == 0 ? 1 : wanted < pages ? wanted : pages;
 }
 /// Columns of different sequences; a block has up to eight heads of a kv head and some of the pages. The last
-/// block to finish folds.
+/// block to finish folds. The cache is read before the kernel before this one has ended, which must not write
+/// it.
 [[nodiscard]] int launch_attention_decode(const decode_attention_args& args, CUstream_st* stream);
 /// Floats of workspace for `columns` tokens of `pages` pages each.
 [[nodiscard]] std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads,

@@ -221,6 +221,8 @@ std::vector<__half> decoded_by(const sequence& s, std::uint32_t columns) {
     a.rope.q = nullptr;
     a.attend.q = nullptr;
     BOOST_REQUIRE_EQUAL(kernels::launch_attention_decode(a, nullptr), 0);
+    // The next token's launch asks for this one's key before it waits; a step has other kernels between.
+    BOOST_REQUIRE_EQUAL(cudaStreamSynchronize(nullptr), cudaSuccess);
   }
   for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
   return out.read();

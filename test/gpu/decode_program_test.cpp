@@ -238,8 +238,10 @@ BOOST_DATA_TEST_CASE(of_equally_likely_tokens_the_lowest_is_found, data::make(he
 // The words of columns that no step has written for long must not look new when counting begins anew.
 BOOST_AUTO_TEST_CASE(counting_begins_anew) {
   const generated_model generated("qwen2");
-  const gpu::cuda_extents extents{3, generated_context, 512, {}};
+  gpu::cuda_extents extents{3, generated_context, 512, {}};
+  extents.one_kernel = 3;
   planned_forward forward(generated.path(), extents);
+  BOOST_REQUIRE(forward.columns() == 3U);
   planned_forward fresh(generated.path(), extents);
   const auto compare = [&](std::uint32_t columns, std::int32_t position) {
     BOOST_TEST((forward.step(columns, position) == fresh.step(columns, position)));

@@ -2,8 +2,8 @@
 // launch). Kernels launched so call wait_for_previous_kernel() before they use what a step computes, and only
 // then allow_next_kernel(): so when a kernel begins, all but the one before it have ended. There are
 // exceptions, after which comes what reads nothing but constants before its own wait: a norm, the sum of
-// experts (a norm follows, or a product with one inside), and a decode program, after which nothing finds room
-// on a multiprocessor until it has left that.
+// experts (a norm follows, or a product with one inside), and a decode program, after which nothing finds
+// room on a multiprocessor until it has left that.
 #pragma once
 
 #include <cuda_runtime.h>

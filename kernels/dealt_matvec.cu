@@ -129,7 +129,7 @@ bool divide_memory(dealt_plan& plan, std::uint32_t columns, std::uint32_t tiles)
   return false;
 }
 
-/// All but what depends on the number of blocks, and shared memory.
+/// All but what depends on the number of blocks, and shared memory. False for what it cannot deal.
 bool describe(const packed_matmul_args& a, std::uint32_t columns, dealt_plan& plan) {
   const bool paired = is_paired(a);
   if (a.matrices == 0 || a.matrices > 3 || (paired && a.matrices != 2) || columns == 0 ||
@@ -150,7 +150,7 @@ bool describe(const packed_matmul_args& a, std::uint32_t columns, dealt_plan& pl
     rows += a.w[i].rows;
   }
   plan.tiles = divider::by(paired ? a.w[0].row_tiles() : tiles);
-  return true;
+  return std::uint64_t{plan.tiles.d} * plan.tiles.d <= UINT32_MAX;  // divider.hpp
 }
 
 /// Whether pointers and strides make sense.

@@ -230,6 +230,17 @@ BOOST_DATA_TEST_CASE(heads_and_wide_matrices_agree, boost::unit_test::data::make
   }
 }
 
+BOOST_AUTO_TEST_CASE(more_row_tiles_than_can_be_dealt_are_left_to_the_other_kernels) {
+  const test_matrix w(formats[0], 16, 256, 61);
+  const test_input x(256, 1, 62);
+  const device_array<float> none(1);
+  kernels::packed_matmul_args a = arguments(w, x, 0, 1, none);
+  a.w[0].rows = 65'535 * kernels::tile_rows;
+  BOOST_TEST(kernels::dealt_matvec_best(a, kernels::matvec_columns_max));
+  ++a.w[0].rows;
+  BOOST_TEST(!kernels::dealt_matvec_best(a, kernels::matvec_columns_max));
+}
+
 BOOST_AUTO_TEST_CASE(stacks_of_several_formats_agree) {
   const test_matrix q(formats[5], 216, 1280, 41);
   const test_matrix k(formats[4], 72, 1280, 42);

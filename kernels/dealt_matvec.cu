@@ -6,6 +6,7 @@
 // cluster bring a part of them each, for all.
 #include <algorithm>
 
+#include "kernels/dealt_blocks.hpp"
 #include "kernels/dealt_outputs.cuh"
 #include "kernels/dealt_stream.cuh"
 #include "kernels/launch.cuh"
@@ -160,27 +161,6 @@ bool valid(const tiled_matmul_args& args) {
          a.x_stride >= padded_cols(a.w[0].cols) && a.x_divisor > 0 &&
          (is_paired(a) ? a.act : static_cast<const void*>(a.out)) != nullptr &&
          (args.tiles == nullptr || (args.tile_count != nullptr && args.order != nullptr));
-}
-
-/// How many blocks a product has, and how many of them share activations.
-struct block_choice {
-  std::uint32_t blocks;
-  std::uint32_t share;
-};
-
-/// The largest clusters that all run at once, of blocks that all have tiles: a block without would be gone
-/// before the others' copies come. Of long columns no more blocks than take as long as all: a larger cluster
-/// brings more there than their part of the weights.
-block_choice choose_blocks(std::uint32_t tiles, std::uint32_t column_bytes, const device_room& room) {
-  constexpr std::uint32_t long_columns = 4 * 1024;
-  const std::uint32_t most = std::min(tiles, room.multiprocessors);
-  const std::uint32_t each = (tiles + most - 1) / most;
-  const std::uint32_t least = column_bytes >= long_columns ? (tiles + each - 1) / each : most;
-  for (std::uint32_t share = cluster_blocks_max; share > 1; share /= 2) {
-    const std::uint32_t clusters = (least + share - 1) / share;
-    if (clusters * share <= most && clusters <= room.clusters[share]) return {clusters * share, share};
-  }
-  return {most, 1};
 }
 
 template <bool Grouped>

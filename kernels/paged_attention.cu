@@ -45,7 +45,7 @@ int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
                             dim3(attention_memory<W, Blocks>::warps * 32), 0, stream, args);
   };
   if constexpr (K == kv_type::f16 && V == kv_type::f16) {
-    // Of wide heads one block of more warps would have too few registers.
+    // More warps are for narrow heads, of which a tile has up to eight; of our wide ones it has one.
     if constexpr (W <= 64) {
       if (blocks <= multiprocessors) return run(std::integral_constant<std::uint32_t, 1>{});
     }

@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(register_threads, 1)
   activations.copy();
   if constexpr (Grouped) {
     chunks.begin(run);  // after the activations, which every chunk waits for
-    prefetch_run_terms<Grouped>(args, plan, run);
+    prefetch_run_terms(args, plan, run);
     __syncwarp();
   }
   if (threadIdx.x == 0) state.run = run;
@@ -91,10 +91,12 @@ __global__ void __launch_bounds__(register_threads, 1)
       multiply_pass(chunks, pass, (at - run.first) * plan.in_tile.d, columns.count,
                     x + mine * plan.x_stride + 16 * (threadIdx.x % 4), activations, sums);
     __syncthreads();
-    const std::uint32_t next = item_of<Grouped>(plan, at);
-    if (Grouped && at == next * plan.tiles.d && at < run.end) {
-      activations.find(next);
-      activations.copy();
+    if constexpr (Grouped) {
+      const std::uint32_t next = item_of<Grouped>(plan, at);
+      if (at == next * plan.tiles.d && at < run.end) {
+        activations.find(next);
+        activations.copy();
+      }
     }
     store_pass(a, plan, outputs, output, columns.count, sums);
   }
@@ -116,14 +118,16 @@ bool divide_memory(dealt_plan& plan, std::uint32_t columns, std::uint32_t tiles)
   plan.sums_at = plan.outputs_at + aligned(outputs * static_cast<std::uint32_t>(sizeof(pass_output)));
   for (plan.warps = warps_max; plan.warps >= warps_min; plan.warps -= 4) {
     const std::uint32_t least = plan.sums_at + plan.warps * plan.slot_bytes;
-    if (least + tile_bytes > shared_max) continue;
+    if (least + tile_bytes > multiprocessor_shared_bytes) continue;
     const std::uint32_t wanted = any ? sums_most : std::min(sums_most, tiles * tile_bytes);
-    plan.sums_bytes = std::clamp(wanted, tile_bytes, (shared_max - least) / 128 * 128);
-    const std::uint32_t room = shared_max - plan.sums_at - plan.sums_bytes;
+    plan.sums_bytes = std::clamp(wanted, tile_bytes, (multiprocessor_shared_bytes - least) / 128 * 128);
+    const std::uint32_t room = multiprocessor_shared_bytes - plan.sums_at - plan.sums_bytes;
     plan.ahead = std::min(slots_max, room / plan.slot_bytes) / plan.warps;
     if (!any) plan.ahead = std::min(plan.ahead, (tiles * plan.in_tile.d + plan.warps - 1) / plan.warps);
     plan.slots = plan.ahead * plan.warps;
-    if (any) plan.sums_bytes = (shared_max - plan.sums_at - plan.slots * plan.slot_bytes) / 128 * 128;
+    if (any)
+      plan.sums_bytes =
+          (multiprocessor_shared_bytes - plan.sums_at - plan.slots * plan.slot_bytes) / 128 * 128;
     plan.slots_at = plan.sums_at + plan.sums_bytes;
     return true;
   }
@@ -169,8 +173,8 @@ int launch(const tiled_matmul_args& args, cudaStream_t stream) {
   const std::uint32_t columns = Grouped ? args.tile_columns : a.columns;
   dealt_plan plan;
   if (!valid(args) || !describe(a, columns, plan)) return cudaErrorInvalidValue;
-  static const cudaError_t opted_in =
-      cudaFuncSetAttribute(dealt_kernel<Grouped>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_max);
+  static const cudaError_t opted_in = cudaFuncSetAttribute(
+      dealt_kernel<Grouped>, cudaFuncAttributeMaxDynamicSharedMemorySize, multiprocessor_shared_bytes);
   if (opted_in != cudaSuccess) return opted_in;
   const device_room& room = room_of_device();
   if (room.status != cudaSuccess) return room.status;

@@ -48,10 +48,9 @@ class pass_outputs {
   const item_columns<Grouped>& columns_;
   std::uint32_t inverse_;  ///< of the columns: exact for as many outputs as have room
 };
-static_assert(shared_max / sizeof(float) / tile_rows < 0x10000U / matvec_columns_max);
+static_assert(multiprocessor_shared_bytes / sizeof(float) / tile_rows < 0x10000U / matvec_columns_max);
 
-/// Asks L2 for the row scales and biases of a run's outputs.
-template <bool Grouped>
+/// Asks L2 for the row scales and biases of the outputs of a run of experts.
 __device__ __forceinline__ void prefetch_run_terms(const tiled_matmul_args& args, const dealt_plan& plan,
                                                    const tile_run& run) {
   constexpr std::uint32_t in_sector = l2_sector_bytes / sizeof(float);
@@ -60,11 +59,11 @@ __device__ __forceinline__ void prefetch_run_terms(const tiled_matmul_args& args
   const std::uint32_t of_tile = members_of(a) * sectors;
   for (std::uint32_t i = threadIdx.x; i < (run.end - run.first) * of_tile; i += threads) {
     const std::uint32_t tile = run.first + i / of_tile;
-    const std::uint32_t item = item_of<Grouped>(plan, tile);
+    const std::uint32_t item = item_of<true>(plan, tile);
     const dealt_tile at = tile_of(a, plan, tile - item * plan.tiles.d, i % of_tile / sectors);
     const packed_matrix& w = a.w[at.matrix];
     const std::uint32_t row = at.tile * tile_rows + i % sectors * in_sector;
-    const std::uint32_t expert = expert_of<Grouped>(args, item);
+    const std::uint32_t expert = expert_of<true>(args, item);
     if (row >= w.rows) continue;
     if (w.row_scale != nullptr) prefetch_sector(w.row_scale + expert * w.row_scale_stride + row);
     if (a.bias[at.matrix] != nullptr) prefetch_sector(a.bias[at.matrix] + expert * w.rows + row);

@@ -15,7 +15,6 @@ constexpr std::uint32_t first_bringer = threads - 32;  ///< thread of the warp t
 /// Registers are those of so many threads: what is left has room for a block of the norm that follows.
 constexpr std::uint32_t register_threads = 1024;
 constexpr std::uint32_t slots_max = 96;
-constexpr std::uint32_t shared_max = multiprocessor_shared_bytes;
 /// Of sums, unless one tile has more.
 constexpr std::uint32_t sums_most = 48 * 1024;
 

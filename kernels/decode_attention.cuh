@@ -241,8 +241,8 @@ __device__ void write_page(const attention_args_paged& a, const decode_tile& til
 
 /// A tile's token against every `workers`-th of its pages. Who asks ahead asks for the keys of the first
 /// before there are queries (of narrow heads for the values, too), and for those of each one before the last
-/// is folded. The parts of several pages
-/// are folded by all workers, a slice of the values each, as they come; or by the one that finishes last.
+/// is folded. The parts of several pages are folded by all workers, a slice of the values each, as they come;
+/// or by the one that finishes last.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V, class Memory>
 __device__ void attend_token(const decode_attention_args& args, const decode_tile& tile,
                              const step_column& step, std::uint32_t worker, std::uint32_t workers,

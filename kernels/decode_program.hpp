@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "kernels/device_room.hpp"
 #include "kernels/divider.hpp"
 #include "kernels/experts.hpp"
 #include "kernels/packed_matmul.hpp"
@@ -145,15 +146,16 @@ struct program_needs {
 /// Shared memory, in this order: program_header_bytes, work_bytes for what a phase needs beside its weights,
 /// kept_bytes for what stays, and the streams of the warps.
 inline constexpr std::uint32_t program_blocks_max = 160;
-inline constexpr std::uint32_t program_warps = 15;  ///< that multiply; one more loads
-inline constexpr std::uint32_t program_shared_bytes = 227 * 1024;
+inline constexpr std::uint32_t program_warps = 15;             ///< that multiply; one more loads
 inline constexpr std::uint32_t program_reserved_bytes = 1024;  ///< that the device keeps before them
 inline constexpr std::uint32_t program_header_bytes = 20 * 1024;
 
 /// Bytes of one warp's stream beside so much else.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t stream_bytes(std::uint32_t work_and_kept_bytes) {
   const std::uint32_t used = program_header_bytes + work_and_kept_bytes;
-  return used >= program_shared_bytes ? 0 : (program_shared_bytes - used) / program_warps / 128 * 128;
+  return used >= multiprocessor_shared_bytes
+             ? 0
+             : (multiprocessor_shared_bytes - used) / program_warps / 128 * 128;
 }
 /// Rows of the residual stream that a block may own, those of each column counted.
 inline constexpr std::uint32_t own_rows_max = 256;

@@ -3,6 +3,7 @@
 // shared memory before the kernel waits for the one ahead of it.
 #include <algorithm>
 
+#include "kernels/device_room.hpp"
 #include "kernels/launch.cuh"
 #include "kernels/matvec_chunks.cuh"
 #include "kernels/matvec_tile.cuh"
@@ -11,7 +12,6 @@
 namespace orcd::kernels {
 namespace {
 
-constexpr std::uint32_t shared_max = 227 * 1024;
 /// Sums of shared tiles may take so much of it.
 constexpr std::uint32_t partial_max = 40 * 1024;
 /// Outputs of a block whose terms are fetched ahead.
@@ -246,8 +246,9 @@ matvec_launch launch_of(const packed_matmul_args& a, std::uint32_t multiprocesso
                                               static_cast<std::uint32_t>(sizeof(float)));
   plan.own_tiles = partial_bytes > partial_max;
   plan.slots_at = plan.partial_at + (plan.own_tiles ? 0 : partial_bytes);
-  if (plan.slots_at + plan.slot_bytes > shared_max) return l;
-  const std::uint32_t fit = std::min(slots_max, (shared_max - plan.slots_at) / plan.slot_bytes);
+  if (plan.slots_at + plan.slot_bytes > multiprocessor_shared_bytes) return l;
+  const std::uint32_t fit =
+      std::min(slots_max, (multiprocessor_shared_bytes - plan.slots_at) / plan.slot_bytes);
   const std::uint32_t warps = std::min(matvec_warps, fit);
   plan.warps = divider::by(warps);
   // A slot that is used again serves one warp only: nobody else could wait a round behind it.
@@ -289,8 +290,8 @@ packed_matmul_args columns_half(const packed_matmul_args& a, bool second) {
 
 int launch_packed_matvec(const packed_matmul_args& a, CUstream_st* stream) {
   if (!valid(a)) return cudaErrorInvalidValue;
-  static const cudaError_t opted_in =
-      cudaFuncSetAttribute(matvec_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_max);
+  static const cudaError_t opted_in = cudaFuncSetAttribute(
+      matvec_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, multiprocessor_shared_bytes);
   if (opted_in != cudaSuccess) return opted_in;
   std::uint32_t multiprocessors = 0;
   if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;

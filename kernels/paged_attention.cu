@@ -1,5 +1,3 @@
-#include <type_traits>
-
 #include "kernels/attention_dispatch.cuh"
 #include "kernels/decode_attention.cuh"
 #include "kernels/launch.cuh"
@@ -31,6 +29,12 @@ __global__ void __launch_bounds__(attention_memory<W, Blocks>::warps * 32,
   attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z, memory{args, tile.column, turns}, shared);
 }
 
+template <std::uint32_t W, kv_type K, kv_type V, std::uint32_t Blocks>
+int launch_blocks(const decode_attention_args& args, dim3 grid, cudaStream_t stream) {
+  return launch_dependent(decode_kernel<W, K, V, Blocks>, grid, dim3(attention_memory<W, Blocks>::warps * 32),
+                          0, stream, args);
+}
+
 template <std::uint32_t W, kv_type K, kv_type V>
 int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
   const attention_args_paged& a = args.attend;
@@ -39,19 +43,15 @@ int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
   // Short contexts leave most workers idle.
   const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads,
                   decode_page_workers(a, a.columns, 2 * multiprocessors));
-  const std::uint32_t blocks = grid.x * grid.y * grid.z;
-  const auto run = [&]<std::uint32_t Blocks>(std::integral_constant<std::uint32_t, Blocks>) {
-    return launch_dependent(decode_kernel<W, K, V, Blocks>, grid,
-                            dim3(attention_memory<W, Blocks>::warps * 32), 0, stream, args);
-  };
   if constexpr (K == kv_type::f16 && V == kv_type::f16) {
+    const std::uint32_t blocks = grid.x * grid.y * grid.z;
     // More warps are for narrow heads, of which a tile has up to eight; of our wide ones it has one.
     if constexpr (W <= 64) {
-      if (blocks <= multiprocessors) return run(std::integral_constant<std::uint32_t, 1>{});
+      if (blocks <= multiprocessors) return launch_blocks<W, K, V, 1>(args, grid, stream);
     }
-    if (blocks <= 2 * multiprocessors) return run(std::integral_constant<std::uint32_t, 2>{});
+    if (blocks <= 2 * multiprocessors) return launch_blocks<W, K, V, 2>(args, grid, stream);
   }
-  return run(std::integral_constant<std::uint32_t, 0>{});
+  return launch_blocks<W, K, V, 0>(args, grid, stream);
 }
 
 }  // namespace

@@ -256,7 +256,7 @@ template <std::uint32_t W, std::uint32_t Most, bool Stamps, class Code>
 int launch(const decode_program& program, CUstream_st* stream) {
   static const cudaError_t opted_in =
       cudaFuncSetAttribute(decode_program_kernel<W, Most, Stamps, Code>,
-                           cudaFuncAttributeMaxDynamicSharedMemorySize, program_shared_bytes);
+                           cudaFuncAttributeMaxDynamicSharedMemorySize, multiprocessor_shared_bytes);
   if (opted_in != cudaSuccess) return opted_in;
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeCooperative;
@@ -264,7 +264,7 @@ int launch(const decode_program& program, CUstream_st* stream) {
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(program.blocks);
   config.blockDim = dim3(program_threads);
-  config.dynamicSmemBytes = program_shared_bytes;
+  config.dynamicSmemBytes = multiprocessor_shared_bytes;
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = 1;

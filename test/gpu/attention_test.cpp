@@ -263,7 +263,7 @@ BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::da
                   name_of(s.types).c_str(), most);
       BOOST_TEST(same_bits(prefilled(s, 100), whole), g << " " << name_of(s.types) << ": chunks differ");
       BOOST_TEST(same_bits(decoded(s), whole), g << " " << name_of(s.types) << ": decode differs");
-      // The cache is full now. So many tokens are more blocks than ask for keys ahead, with several pages.
+      // The cache is full now: each token stores what is there. So many are more blocks than ask ahead.
       BOOST_TEST(same_bits(decoded_by(s, 300), whole), g << " " << name_of(s.types) << ": many differ");
     }
   }

@@ -4,6 +4,8 @@ import base64
 import json
 import math
 import struct
+import subprocess
+import sys
 import threading
 import time
 from typing import Iterator, List
@@ -252,21 +254,29 @@ def test_a_time_limit_ends_a_request_and_a_small_one_overtakes_a_big_one(slow_be
     big.close()
 
 
+# A process of its own: what reads an answer of megabytes in this one keeps its other threads waiting.
+POST = """import http.client, sys
+client = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]))
+client.request('POST', '/v1/embeddings', sys.stdin.buffer.read())
+answer = client.getresponse()
+answer.read()
+print(answer.status)"""
+
+
 def longest_health_beside(worker: Worker, body: dict, status: int) -> float:
     """The longest wait for /health while that request for embeddings is under way."""
-    with worker.connect() as connection, worker.connect() as probe:
-        connection.request('POST', '/v1/embeddings', json.dumps(body).encode())
-        answered: List[int] = []
+    client = subprocess.Popen([sys.executable, '-B', '-c', POST, str(worker.port)], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE)
+    with client, worker.connect() as probe:
+        client.stdin.write(json.dumps(body).encode())
+        client.stdin.close()
         longest = 0.0
-        reader = threading.Thread(target=lambda: answered.append(connection.read_response().status))
-        reader.start()
-        while not answered and reader.is_alive():
+        while client.poll() is None:
             asked = time.monotonic()
             probe.request('GET', '/health')
             assert probe.read_response().status == 200
             longest = max(longest, time.monotonic() - asked)
-        reader.join(PATIENCE)
-    assert answered == [status]
+        assert int(client.stdout.read()) == status
     return longest
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Iterator, List
 
 import pytest
@@ -255,18 +256,17 @@ def test_a_time_limit_ends_a_request_and_a_small_one_overtakes_a_big_one(slow_be
 
 
 # A process of its own: what reads an answer of megabytes in this one keeps its other threads waiting.
-POST = """import http.client, sys
-client = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]))
-client.request('POST', '/v1/embeddings', sys.stdin.buffer.read())
-answer = client.getresponse()
-answer.read()
-print(answer.status)"""
+POST = """import sys
+from http_client import Connection
+with Connection(int(sys.argv[1])) as client:
+    client.request('POST', '/v1/embeddings', sys.stdin.buffer.read())
+    print(client.read_response().status)"""
 
 
 def longest_health_beside(worker: Worker, body: dict, status: int) -> float:
     """The longest wait for /health while that request for embeddings is under way."""
-    client = subprocess.Popen([sys.executable, '-B', '-c', POST, str(worker.port)], stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE)
+    client = subprocess.Popen([sys.executable, '-B', '-c', POST, str(worker.port)], cwd=Path(__file__).parent,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with client, worker.connect() as probe:
         client.stdin.write(json.dumps(body).encode())
         client.stdin.close()

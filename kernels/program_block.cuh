@@ -41,12 +41,13 @@ __device__ __forceinline__ std::uint32_t first_output() {
 struct alignas(16) product_output {
   float scale[2];
   float bias[2];
-  std::uint32_t target;   ///< target_of(), in the first column
-  std::uint32_t sums[2];  ///< where each member's partial sums begin, of the first column
+  std::uint64_t* to;      ///< target_of(), in the first column
+  std::uint16_t sums[2];  ///< where each member's partial sums begin, of the first column
   std::uint16_t chunks;   ///< how many they are
   matmul_output output;
 };
 static_assert(sizeof(product_output) == 32);
+static_assert(multiprocessor_shared_bytes / sizeof(float) <= 0xFFFF);  // where sums begin
 
 /// At the start of shared memory; a phase's working memory and the rings follow.
 struct program_header {

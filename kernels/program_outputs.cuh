@@ -32,21 +32,33 @@ __device__ __forceinline__ result_place output_at(const packed_matmul_args& a, c
   return place;
 }
 
-constexpr std::uint32_t no_target = 0xFFFFFFFFU;
-/// Where among its phase's outputs an output of the block goes; padding nowhere.
-__device__ __forceinline__ std::uint32_t target_of(const packed_matmul_args& a, const result_place& place) {
-  if (is_padding(a, place)) return no_target;
-  if (is_paired(a)) return place.column * a.act_stride + place.row;
-  return a.output == matmul_output::add ? place.row : place.column * a.out_stride + place.out_row;
+/// Words between the outputs of two columns.
+__device__ __forceinline__ std::uint32_t column_words(const packed_matmul_args& a) {
+  return is_paired(a) ? a.act_stride / 2 : a.out_stride;
+}
+/// The word that an output of the block goes to, two neighbours that are halfs to one; padding to none.
+__device__ __forceinline__ std::uint64_t* target_of(const phase_slot& slot, const result_place& place) {
+  const packed_matmul_args& a = slot.phase.matmul;
+  if (is_padding(a, place)) return nullptr;
+  const std::uint32_t in_column = is_paired(a)                     ? place.row / 2
+                                  : a.output == matmul_output::add ? place.row
+                                                                   : place.out_row;
+  const std::uint32_t column = a.output == matmul_output::add ? 0 : place.column;
+  return slot.phase.out + column * column_words(a) + in_column;
 }
 
-/// A new state of one of the block's own rows of the residual stream, its i-th value, to all blocks and to
-/// what comes after the kernel.
+/// A new state of one of the block's own rows of the residual stream, its i-th value: for the block itself
+/// and for what comes after the kernel.
+__device__ __forceinline__ void keep_residual(const phase_slot& slot, std::uint32_t at, std::uint32_t i,
+                                              float value) {
+  header().residual[i] = value;
+  slot.phase.matmul.out[at] = value;
+}
+/// And for all blocks.
 __device__ __forceinline__ void publish_residual(const phase_slot& slot, std::uint32_t at, std::uint32_t i,
                                                  float value, std::uint32_t flag) {
-  header().residual[i] = value;
   store_flagged(slot.phase.out + at, __float_as_uint(value), flag);
-  slot.phase.matmul.out[at] = value;
+  keep_residual(slot, at, i, value);
 }
 
 /// Output i of the block, but for its scales and biases.
@@ -56,7 +68,12 @@ __device__ __forceinline__ product_output output_of_block(const phase_slot& slot
   const std::uint32_t chunks = slot.phase.chunks.d;
   const std::uint32_t sums = i / tile_rows * chunks * columns * tile_rows + i % tile_rows;
   const std::uint32_t apart = is_paired(a) ? slot.share.tiles[0] * chunks * columns * tile_rows : 0;
-  return {{}, {}, target_of(a, place), {sums, sums + apart}, static_cast<std::uint16_t>(chunks), a.output};
+  return {{},
+          {},
+          target_of(slot, place),
+          {static_cast<std::uint16_t>(sums), static_cast<std::uint16_t>(sums + apart)},
+          static_cast<std::uint16_t>(chunks),
+          a.output};
 }
 
 /// A worker that finds one: the output of the block that it does, and starts to bring its scales and biases.
@@ -66,25 +83,26 @@ __device__ __forceinline__ void find_output(const phase_slot& slot, std::uint32_
   product_output& to = header().outputs[i];
   to.output = slot.phase.matmul.output;  // the same in all of a warp
   if (i >= outputs) {
-    to.target = no_target;
+    to.to = nullptr;
     return;
   }
   const result_place place = output_at(slot.phase.matmul, slot.share, i);
   const product_output its = output_of_block(slot, place, i, columns);
-  to.target = its.target;
+  to.to = its.to;
   to.sums[0] = its.sums[0];
   to.sums[1] = its.sums[1];
   to.chunks = its.chunks;
   fetch_scales(slot.phase.matmul, place, expert, to.scale, to.bias);
 }
 
-/// Gives the o-th output of all columns away: its sums lie `stride` apart. `lanes` of the warp come here
-/// together; of gate and up, rows 2 n and 2 n + 1 are neighbours among them.
+/// Gives the o-th output of all columns away: its sums lie `stride` apart, and `old` is what the residual
+/// stream has in its place. `lanes` of the warp come here together; of gate and up, rows 2 n and 2 n + 1 are
+/// neighbours among them.
 __device__ __forceinline__ void store_output(const phase_slot& slot, const product_output& its,
-                                             const float* sums, std::uint32_t stride, std::uint32_t o,
-                                             std::uint32_t lanes, std::uint32_t flag) {
+                                             const float* sums, std::uint32_t stride, float old,
+                                             std::uint32_t o, std::uint32_t lanes, std::uint32_t flag) {
   const result_terms terms{{its.scale[0], its.scale[1]}, {its.bias[0], its.bias[1]}, 0.0F};
-  const bool padding = its.target == no_target;
+  const bool padding = its.to == nullptr;
   if (is_paired(its.output)) {
     std::uint32_t half = 0;
     if (!padding) {
@@ -94,15 +112,15 @@ __device__ __forceinline__ void store_output(const phase_slot& slot, const produ
       half = __half_as_ushort(activated(its.output, terms, folded[0], folded[1]));
     }
     const std::uint32_t next = __shfl_xor_sync(lanes, half, 1);
-    if (o % 2 == 0 && !padding) store_flagged(slot.phase.out + its.target / 2, half | next << 16U, flag);
+    if (o % 2 == 0 && !padding) store_flagged(its.to, half | next << 16U, flag);
     return;
   }
   if (padding) return;
-  const float value = with_terms(terms, 0, fold(sums + its.sums[0], its.chunks, stride));
-  if (its.output == matmul_output::add)
-    publish_residual(slot, its.target, o, __fadd_rn(header().residual[o], value), flag);
-  else
-    store_flagged(slot.phase.out + its.target, __float_as_uint(value), flag);
+  float value = with_terms(terms, 0, fold(sums + its.sums[0], its.chunks, stride));
+  const bool adds = its.output == matmul_output::add;
+  if (adds) value = __fadd_rn(old, value);
+  store_flagged(its.to, __float_as_uint(value), flag);
+  if (adds) keep_residual(slot, static_cast<std::uint32_t>(its.to - slot.phase.out), o, value);
 }
 
 /// Outputs `first`, which is this worker's, and every worker_threads-th after it, of all columns.
@@ -122,7 +140,7 @@ __device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint3
     } else {
       const result_place place = output_at(a, slot.share, i);
       its = output_of_block(slot, place, i, columns);
-      if (its.target != no_target) {
+      if (its.to != nullptr) {
         const result_terms terms = terms_of(a, place, expert);
         for (std::uint32_t m = 0; m < 2; ++m) {
           its.scale[m] = terms.scale[m];
@@ -130,9 +148,10 @@ __device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint3
         }
       }
     }
-    if (its.target != no_target) its.target += column * (is_paired(a) ? a.act_stride : a.out_stride);
+    if (its.to != nullptr) its.to += column * column_words(a);
     const std::uint32_t lanes = o / 32 * 32 + 32 <= all ? 0xFFFFFFFFU : 0xFFFFU;
-    store_output(slot, its, sums + column * tile_rows, columns * tile_rows, o, lanes, flag);
+    const float old = its.output == matmul_output::add ? header().residual[o] : 0.0F;
+    store_output(slot, its, sums + column * tile_rows, columns * tile_rows, old, o, lanes, flag);
   }
 }
 

@@ -147,21 +147,25 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
                                              columns, Most == 1 && awaits, sums);
   copied_floats();
   // Its own if it has found one; to ask which ones have would take longer.
-  [[maybe_unused]] const product_output own =
-      header().outputs[(threadIdx.x - first_finder) % finding_threads];
+  // What is read here need not be waited for once all sums are there.
+  const std::uint32_t its = (threadIdx.x - first_finder) % finding_threads;
+  [[maybe_unused]] const product_output own = header().outputs[its];
+  [[maybe_unused]] const float old = header().residual[its];
+  const std::uint32_t flag = w.flag() + 1;
+  const bool logits = Most == 1 && gives_logits(slot);
   sync_workers();
   stamp<Stamps>(program, w.phase, 2);
-  enter_phase(w.phase);
-  if (Most == 1 && gives_logits(slot)) {
+  if (logits) {
     store_logits(program, slot, outputs, sums);
   } else {
     std::uint32_t first = first_output();
     if (Most == 1 && first < finding_threads) {
-      store_output(slot, own, sums, tile_rows, first, 0xFFFFFFFFU, w.flag() + 1);
+      store_output(slot, own, sums, tile_rows, old, first, 0xFFFFFFFFU, flag);
       first += worker_threads;
     }
-    store_outputs<Most>(slot, first, outputs, columns, sums, expert, w.flag() + 1);
+    store_outputs<Most>(slot, first, outputs, columns, sums, expert, flag);
   }
+  enter_phase(w.phase);
   fetch_next_rows(program, slot.phase);
 }
 

@@ -146,11 +146,11 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
   multiply_chunks<Stamps, Code::has.formats>(program, w, thread, x + column * x_stride + 16 * (lane % 4),
                                              columns, Most == 1 && awaits, sums);
   copied_floats();
-  // Its own if it has found one; to ask which ones have would take longer.
-  // What is read here need not be waited for once all sums are there.
+  // All that is read here need not be waited for once the sums are there. Its own output if it has found one;
+  // to ask which ones have would take longer.
   const std::uint32_t its = (threadIdx.x - first_finder) % finding_threads;
   [[maybe_unused]] const product_output own = header().outputs[its];
-  [[maybe_unused]] const float old = header().residual[its];
+  [[maybe_unused]] const float old = threadIdx.x >= first_finder ? header().residual[its] : 0.0F;
   const std::uint32_t flag = w.flag() + 1;
   const bool logits = Most == 1 && gives_logits(slot);
   sync_workers();

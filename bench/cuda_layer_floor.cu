@@ -17,7 +17,6 @@
 #include <cstdlib>
 
 #include "kernels/bulk_copy.cuh"
-#include "kernels/device_room.hpp"
 #include "kernels/flagged.cuh"
 #include "kernels/matvec_tile.cuh"
 
@@ -33,6 +32,8 @@ constexpr std::uint32_t slots = 4;                          ///< of a warp's rin
 constexpr packed_format format = packed_format::q4_k;
 constexpr std::uint32_t chunk_bytes = layout_of(format).bytes();
 constexpr std::uint32_t chunks_max = 32;  ///< of a warp, in a layer
+constexpr std::uint32_t sums_max = 128;   ///< chunks of a block, in a phase
+constexpr std::uint32_t own_rows_max = 64;
 constexpr std::uint32_t phases = 5;
 
 template <std::uint32_t Width, std::uint32_t Ffn, std::uint32_t Heads, std::uint32_t KvHeads,
@@ -52,6 +53,11 @@ struct product_shape {
   static constexpr std::uint32_t chunks = Cols / chunk_cols;  ///< of a row tile
   static constexpr std::uint64_t at = At;                     ///< its first byte in a layer
   static constexpr std::uint64_t end = At + std::uint64_t{tiles} * members * chunks * chunk_bytes;
+  // Of one block, at most:
+  static constexpr std::uint32_t outputs_most = (tiles + blocks - 1) / blocks * tile_rows;
+  static constexpr std::uint32_t chunks_most = outputs_most / tile_rows * members * chunks;
+  static constexpr std::uint32_t warp_chunks_most = (chunks_most + warps - 1) / warps;
+  static_assert(outputs_most <= storing_threads && chunks_most <= sums_max);
 
   static __device__ __forceinline__ std::uint32_t first_tile() { return tiles * blockIdx.x / blocks; }
   static __device__ __forceinline__ std::uint32_t tiles_here() {
@@ -65,6 +71,10 @@ struct layer_of {
   using gate_up = product_shape<S::ffn, S::width, 2, output::end>;
   using down = product_shape<S::width, S::ffn, 1, gate_up::end>;
   static constexpr std::uint64_t bytes = down::end;
+  static_assert(qkv::warp_chunks_most + output::warp_chunks_most + gate_up::warp_chunks_most +
+                    down::warp_chunks_most <=
+                chunks_max);
+  static_assert(down::outputs_most <= own_rows_max);
 };
 
 struct floor_args {
@@ -81,9 +91,9 @@ struct alignas(128) block_memory {
   std::uint32_t chunk_at[warps][chunks_max];  ///< where a warp's chunks of a layer lie
   std::uint32_t chunks[warps];
   float scratch[bringing_warps];
-  float residual[64];
+  float residual[own_rows_max];
   alignas(128) __half x[std::max(S::ffn, S::heads* S::head_width)];
-  float sums[128 * tile_rows];
+  float sums[sums_max * tile_rows];
   alignas(128) std::byte ring[warps][slots][chunk_bytes];
 };
 
@@ -290,7 +300,7 @@ __global__ void __launch_bounds__(threads, 1) layers_kernel(const __grid_constan
   if (threadIdx.x < warps) list_chunks<S>(threadIdx.x);
   for (std::uint32_t i = threadIdx.x; i < sizeof(m.ring) / 4; i += threads)
     reinterpret_cast<std::uint32_t*>(m.ring)[i] = 0;
-  if (threadIdx.x < 64) m.residual[threadIdx.x] = 0.01F * static_cast<float>(threadIdx.x);
+  if (threadIdx.x < own_rows_max) m.residual[threadIdx.x] = 0.01F * static_cast<float>(threadIdx.x);
   fence_shared_for_async();
   __syncthreads();
   chunk_ring<S, Copies> ring(a.weights);

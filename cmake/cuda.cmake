@@ -33,7 +33,7 @@ if(WORKER_CUDA)
   list(TRANSFORM WORKER_CUDA_ARCHS REPLACE "^90$" "90a" OUTPUT_VARIABLE cuda_archs)
   set(CMAKE_CUDA_ARCHITECTURES ${cuda_archs})
   enable_language(CUDA)
-  # CMake 3.25 does not know that nvcc 12 and later have C++20, so the flag is given by hand.
+  # CMake 3.25 does not know that nvcc 12 and later have C++20; orcd_device_code() gives the flag.
   unset(CMAKE_CUDA_STANDARD)
   find_package(CUDAToolkit 13.0 REQUIRED)
   # The libraries go into the shared library of the C API as well; hidden, so that calls between them
@@ -43,3 +43,9 @@ if(WORKER_CUDA)
   set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 endif()
 message(STATUS "CUDA backend: ${WORKER_CUDA}")
+
+# How the .cu files of a target are compiled.
+function(orcd_device_code name)
+  set_target_properties(${name} PROPERTIES CUDA_STANDARD_REQUIRED OFF)
+  target_compile_options(${name} PRIVATE -std=c++20 --Werror=all-warnings -Xcompiler=-Wall,-Wextra)
+endfunction()

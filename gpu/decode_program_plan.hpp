@@ -28,10 +28,9 @@ inline constexpr std::uint32_t overlap_bytes_max = 64 * 1024;
   return std::clamp(std::min(12 * 1024 / std::max(1U, width), 12 / std::max(1U, experts_used)), 1U,
                     kernels::program_columns_max);
 }
-/// And up to which it is the faster way, measured on an H200: one of narrow rows, two of others. Three are
-/// faster through many kernels in all our models.
+/// And up to which it is the faster way, measured on an H200: one of narrow rows.
 [[nodiscard]] constexpr std::uint32_t columns_best(std::uint32_t width, std::uint32_t experts_used) noexcept {
-  return width <= 1024 ? 1 : std::min(2U, columns_taken(width, experts_used));
+  return width <= 1024 ? 1 : columns_taken(width, experts_used);
 }
 
 /// Phases of a step of a model, at most.

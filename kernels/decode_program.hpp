@@ -25,7 +25,7 @@
 namespace orcd::kernels {
 
 /// Columns (sequences) of a step in one kernel, at most.
-inline constexpr std::uint32_t program_columns_max = 3;
+inline constexpr std::uint32_t program_columns_max = 2;
 /// Phases that a block knows ahead, the current one included.
 inline constexpr std::uint32_t phase_slots = 8;
 

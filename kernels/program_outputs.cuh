@@ -40,11 +40,8 @@ __device__ __forceinline__ std::uint32_t column_words(const packed_matmul_args& 
 __device__ __forceinline__ std::uint64_t* target_of(const phase_slot& slot, const result_place& place) {
   const packed_matmul_args& a = slot.phase.matmul;
   if (is_padding(a, place)) return nullptr;
-  const std::uint32_t in_column = is_paired(a)                     ? place.row / 2
-                                  : a.output == matmul_output::add ? place.row
-                                                                   : place.out_row;
-  const std::uint32_t column = a.output == matmul_output::add ? 0 : place.column;
-  return slot.phase.out + column * column_words(a) + in_column;
+  const std::uint32_t in_column = is_paired(a) ? place.row / 2 : place.out_row;
+  return slot.phase.out + place.column * column_words(a) + in_column;
 }
 
 /// A new state of one of the block's own rows of the residual stream, its i-th value: for the block itself

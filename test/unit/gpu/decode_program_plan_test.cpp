@@ -119,8 +119,8 @@ BOOST_AUTO_TEST_CASE(chosen_experts_share_the_blocks_and_wait_for_the_choice) {
 }
 
 BOOST_AUTO_TEST_CASE(each_column_s_experts_have_blocks_of_their_own) {
-  constexpr std::uint32_t columns = 3;
-  decode_program_plan plan(132, kernels::program_columns_max);
+  constexpr std::uint32_t columns = kernels::program_columns_max;
+  decode_program_plan plan(132, columns);
   plan.add_begin(output_product(2880), nullptr);
   add_route(plan);
   plan.add_matmul(of_experts(gate_up(2880, 2880)), nullptr, nullptr);
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(each_column_s_experts_have_blocks_of_their_own) {
     }
     BOOST_TEST(seen.size() == n * 4 * 180U);
   }
-  BOOST_TEST(!plan.fits(columns + 1));  // more than columns_taken()
+  BOOST_TEST(!plan.fits(columns + 1));
 }
 
 BOOST_AUTO_TEST_CASE(columns_are_as_many_as_one_kernel_is_faster_for) {

@@ -15,12 +15,16 @@
 #include <cstdlib>
 #include <vector>
 
+#include "bench/cuda_calls.hpp"
 #include "kernels/bulk_copy.cuh"
 #include "kernels/device_math.cuh"
 #include "kernels/flagged.cuh"
 
 namespace orcd::kernels {
 namespace {
+
+using bench::allocate;
+using bench::check;
 
 constexpr std::uint32_t copying_warps = 16;
 constexpr std::uint32_t copying_threads = copying_warps * 32;
@@ -35,7 +39,7 @@ constexpr std::uint32_t rounds = 1000;
 struct handover_args {
   const std::byte* weights;   ///< device, [blocks][block_bytes]
   std::uint64_t* words;       ///< device, [row]; flagged, zero
-  std::uint32_t* cycles;      ///< device, out, [blocks][rounds]
+  std::uint32_t* ns;          ///< device, out, [blocks][rounds]
   unsigned long long* bytes;  ///< device, out: copied by all
   bool copies;
   std::uint32_t chunk_cycles;  ///< between two copies of a warp, at least
@@ -89,12 +93,12 @@ __device__ void hand_over(const handover_args& a, std::uint32_t thread) {
   const std::uint32_t first = parts * blockIdx.x / gridDim.x * store_words;
   const std::uint32_t own = parts * (blockIdx.x + 1) / gridDim.x * store_words - first;
   for (std::uint32_t i = 0; i < rounds; ++i) {
-    const std::uint32_t begin = clock_cycles();
+    const std::uint64_t begin = clock_ns();
     if (thread < own) store_flagged(a.words + first + thread, i, i + 1);
     float values[row / row_threads];
     gather_floats<row_threads>(a.words, row, i + 1, thread, values);
     named_barrier(1, row_threads);
-    if (thread == 0) a.cycles[blockIdx.x * rounds + i] = clock_cycles() - begin;
+    if (thread == 0) a.ns[blockIdx.x * rounds + i] = static_cast<std::uint32_t>(clock_ns() - begin);
   }
 }
 
@@ -116,49 +120,29 @@ __global__ void __launch_bounds__(copying_threads + row_threads, 1)
   *static_cast<volatile std::uint32_t*>(&state.ended) = 1;
 }
 
-void check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  std::fprintf(stderr, "bench_cuda_handover: %s: %s\n", what, cudaGetErrorString(status));
-  std::exit(1);
-}
-
-template <class T>
-T* allocate(std::uint64_t count) {
-  T* memory = nullptr;
-  check(cudaMalloc(&memory, count * sizeof(T)), "memory");
-  check(cudaMemset(memory, 0, count * sizeof(T)), "memory");
-  return memory;
+/// Milliseconds of all rounds.
+float launch(handover_args& a, std::uint32_t blocks) {
+  check(cudaMemset(a.words, 0, row * sizeof(std::uint64_t)), "memory");
+  check(cudaMemset(a.bytes, 0, sizeof(*a.bytes)), "memory");
+  void* parameters[] = {&a};
+  return bench::ms_of([&] {
+    check(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(handover_kernel), blocks,
+                                      copying_threads + row_threads, parameters, ring_bytes, nullptr),
+          "launch");
+  });
 }
 
 /// One launch; prints a line.
-void measure(handover_args a, std::uint32_t blocks, double cycles_per_us, double wanted_tb_s) {
-  check(cudaMemset(a.words, 0, row * sizeof(std::uint64_t)), "memory");
-  check(cudaMemset(a.bytes, 0, sizeof(*a.bytes)), "memory");
-  cudaEvent_t begin;
-  cudaEvent_t end;
-  check(cudaEventCreate(&begin), "event");
-  check(cudaEventCreate(&end), "event");
-  void* parameters[] = {&a};
-  check(cudaEventRecord(begin), "event");
-  check(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(handover_kernel), blocks,
-                                    copying_threads + row_threads, parameters, ring_bytes, nullptr),
-        "launch");
-  check(cudaEventRecord(end), "event");
-  check(cudaEventSynchronize(end), "the kernel");
-  float ms = 0.0F;
-  check(cudaEventElapsedTime(&ms, begin, end), "event");
-  std::vector<std::uint32_t> cycles(std::size_t{blocks} * rounds);
+void measure(handover_args a, std::uint32_t blocks, const char* pace) {
+  const float ms = launch(a, blocks);
+  std::vector<std::uint32_t> ns(std::size_t{blocks} * rounds);
   unsigned long long bytes = 0;
-  check(cudaMemcpy(cycles.data(), a.cycles, cycles.size() * sizeof(cycles[0]), cudaMemcpyDeviceToHost),
-        "cycles");
+  check(cudaMemcpy(ns.data(), a.ns, ns.size() * sizeof(ns[0]), cudaMemcpyDeviceToHost), "times");
   check(cudaMemcpy(&bytes, a.bytes, sizeof(bytes), cudaMemcpyDeviceToHost), "bytes");
-  std::sort(cycles.begin(), cycles.end());
+  std::sort(ns.begin(), ns.end());
   const auto us_at = [&](double share) {
-    return cycles[static_cast<std::size_t>(share * static_cast<double>(cycles.size() - 1))] / cycles_per_us;
+    return ns[static_cast<std::size_t>(share * static_cast<double>(ns.size() - 1))] / 1000.0;
   };
-  char pace[32] = "no copies";
-  if (a.copies && a.chunk_cycles == 0) std::snprintf(pace, sizeof(pace), "no pace");
-  if (a.chunk_cycles > 0) std::snprintf(pace, sizeof(pace), "%.1f TB/s asked for", wanted_tb_s);
   std::printf("%-20s %5.2f TB/s read; a hand-over %6.2f us in the median, 90 %% within %6.2f, 99 %% %6.2f\n",
               pace, static_cast<double>(bytes) / (ms * 1e-3) / 1e12, us_at(0.5), us_at(0.9), us_at(0.99));
 }
@@ -176,17 +160,20 @@ int run() {
   handover_args a{};
   a.weights = allocate<std::byte>(blocks * block_bytes);
   a.words = allocate<std::uint64_t>(row);
-  a.cycles = allocate<std::uint32_t>(std::uint64_t{blocks} * rounds);
+  a.ns = allocate<std::uint32_t>(std::uint64_t{blocks} * rounds);
   a.bytes = allocate<unsigned long long>(1);
-  measure(a, blocks, cycles_per_us, 0.0);
+  (void)launch(a, blocks);  // warms up
+  measure(a, blocks, "no copies");
   a.copies = true;
   for (const double tb_s : {1.0, 1.5, 2.0, 2.4, 2.7, 2.9, 3.2, 3.6, 4.0, 4.2, 4.4}) {
     const double us = static_cast<double>(blocks) * copying_warps * chunk_bytes / (tb_s * 1e6);
     a.chunk_cycles = static_cast<std::uint32_t>(us * cycles_per_us);
-    measure(a, blocks, cycles_per_us, tb_s);
+    char pace[32];
+    std::snprintf(pace, sizeof(pace), "%.1f TB/s asked for", tb_s);
+    measure(a, blocks, pace);
   }
   a.chunk_cycles = 0;
-  measure(a, blocks, cycles_per_us, 0.0);
+  measure(a, blocks, "no pace");
   return 0;
 }
 

@@ -17,10 +17,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "bench/cuda_calls.hpp"
 #include "bench/floor/layer_phases.cuh"
 
 namespace orcd::kernels {
 namespace {
+
+using bench::check;
 
 /// Where the words of each phase lie.
 template <class S>
@@ -117,12 +120,6 @@ __global__ void __launch_bounds__(threads + (F::loader ? 32 : 0), 1)
   }
 }
 
-void check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  std::fprintf(stderr, "bench_cuda_layer_floor: %s: %s\n", what, cudaGetErrorString(status));
-  std::exit(1);
-}
-
 /// Microseconds of a layer, the median of some launches.
 template <class F>
 double time_of(floor_args& a) {
@@ -130,20 +127,14 @@ double time_of(floor_args& a) {
   const auto* const kernel = reinterpret_cast<const void*>(layers_kernel<F>);
   constexpr std::size_t shared = sizeof(block_memory<S>);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared), "shared memory");
-  cudaEvent_t begin;
-  cudaEvent_t end;
-  check(cudaEventCreate(&begin), "event");
-  check(cudaEventCreate(&end), "event");
   std::array<float, 9> ms;
   for (float& its : ms) {
     void* parameters[] = {&a};
-    check(cudaEventRecord(begin), "event");
-    check(cudaLaunchCooperativeKernel(kernel, blocks, threads + (F::loader ? 32 : 0), parameters, shared,
-                                      nullptr),
-          "launch");
-    check(cudaEventRecord(end), "event");
-    check(cudaEventSynchronize(end), "the kernel");
-    check(cudaEventElapsedTime(&its, begin, end), "event");
+    its = bench::ms_of([&] {
+      check(cudaLaunchCooperativeKernel(kernel, blocks, threads + (F::loader ? 32 : 0), parameters, shared,
+                                        nullptr),
+            "launch");
+    });
     a.first_flag += S::layers * S::phases + 1;
   }
   std::sort(ms.begin(), ms.end());
@@ -178,8 +169,8 @@ void print_best_pace(floor_args& a, double layer_us, double cycles_per_us) {
       best_burst = burst;
     }
   }
-  std::printf("  at the best pace  %6.2f us; a layer's copies in %.1f us, %u cycles made up for\n", best,
-              best_us, best_burst);
+  std::printf("  at the best pace  %6.2f us; a layer's copies asked for in %.1f us, %u cycles made up for\n",
+              best, best_us, best_burst);
 }
 
 template <class S>
@@ -187,11 +178,8 @@ void measure(const char* name, double cycles_per_us) {
   constexpr std::uint64_t weight_bytes = layer_of<S>::bytes * S::layers;
   constexpr std::uint64_t scales = 2 * std::uint64_t{S::items} * (S::qkv + S::ffn + S::width);
   constexpr std::uint64_t floats = S::width + scales + std::uint64_t{experts} * S::width;
-  std::byte* memory = nullptr;
-  const std::uint64_t bytes =
-      weight_bytes + floats * sizeof(float) + phase_words<S>::count * sizeof(std::uint64_t);
-  check(cudaMalloc(&memory, bytes), "memory");
-  check(cudaMemset(memory, 0, bytes), "memory");
+  auto* const memory = bench::allocate<std::byte>(weight_bytes + floats * sizeof(float) +
+                                                  phase_words<S>::count * sizeof(std::uint64_t));
   floor_args a{};
   a.weights = memory;
   a.norms = reinterpret_cast<const float*>(memory + weight_bytes);
@@ -212,8 +200,8 @@ void measure(const char* name, double cycles_per_us) {
 int main() {
   cudaDeviceProp device{};
   int khz = 0;
-  orcd::kernels::check(cudaGetDeviceProperties(&device, 0), "device");
-  orcd::kernels::check(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0), "clock");
+  orcd::bench::check(cudaGetDeviceProperties(&device, 0), "device");
+  orcd::bench::check(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0), "clock");
   std::printf("%s\n", device.name);
   if (device.multiProcessorCount < static_cast<int>(orcd::kernels::blocks)) {
     std::fprintf(stderr, "bench_cuda_layer_floor: needs %u multiprocessors\n", orcd::kernels::blocks);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/cuda_calls.hpp"
 #include "kernels/experts.hpp"
 #include "kernels/packed_matmul.hpp"
 #include "kernels/repack.hpp"
@@ -19,40 +20,22 @@
 
 namespace {
 
+using namespace orcd;
 using namespace orcd::kernels;
+using bench::allocate;
+using bench::check;
 
 constexpr std::uint64_t pool_bytes = 1ULL << 30U;
 constexpr std::uint32_t columns_max = 2048;
 
-void check(int status, const char* what) {
-  if (status == 0) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(static_cast<cudaError_t>(status)));
-  std::exit(1);
-}
-
-template <class T>
-T* allocate(std::uint64_t count) {
-  void* p = nullptr;
-  check(cudaMalloc(&p, count * sizeof(T)), "malloc");
-  check(cudaMemset(p, 0, count * sizeof(T)), "memset");
-  return static_cast<T*>(p);
-}
-
 /// Median microseconds of `run(i)` over `repeats`, timed with events in batches.
 template <class F>
 double median_us(int repeats, int batch, F run) {
-  cudaEvent_t begin = nullptr;
-  cudaEvent_t end = nullptr;
-  check(cudaEventCreate(&begin), "event");
-  check(cudaEventCreate(&end), "event");
   std::vector<double> times;
   for (int r = 0; r < repeats + 2; ++r) {
-    check(cudaEventRecord(begin), "record");
-    for (int i = 0; i < batch; ++i) run(r * batch + i);
-    check(cudaEventRecord(end), "record");
-    check(cudaEventSynchronize(end), "synchronize");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin, end), "elapsed");
+    const float ms = bench::ms_of([&] {
+      for (int i = 0; i < batch; ++i) run(r * batch + i);
+    });
     if (r >= 2) times.push_back(1000.0 * ms / batch);
   }
   std::sort(times.begin(), times.end());

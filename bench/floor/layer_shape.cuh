@@ -31,7 +31,7 @@ struct shape {
   static constexpr std::uint32_t items = Mixture ? used : 1;  ///< products that gate and up, and down, are of
   static constexpr std::uint32_t phases = Mixture ? 7 : 5;
 };
-/// Columns of Q4_K must be a multiple of 256: Qwen's 896 are 1,024 here, which is 14 % more bytes.
+/// Columns of Q4_K must be a multiple of 256: Qwen's 896 are 1,024 here, which is 16 % more bytes.
 using qwen = shape<1024, 4864, 16, 2, 64, 24, false>;
 using phi = shape<3072, 8192, 32, 32, 96, 32, false>;
 /// Its QKV and output products are Q4_K here, half of its own bytes, and QKV's columns 2,816.
@@ -68,6 +68,9 @@ struct product_shape {
   /// Which of the chosen experts the block has a part of.
   static __device__ __forceinline__ std::uint32_t item() { return first_tile() / item_tiles; }
   /// Of a chunk of a row tile.
+  static __device__ __forceinline__ std::uint32_t bytes_of(std::uint32_t chunk) {
+    return min(chunk_bytes, tile_bytes - chunk * chunk_bytes);
+  }
   static __device__ __forceinline__ std::uint32_t groups(std::uint32_t chunk) {
     constexpr std::uint32_t last = (cols - (chunks - 1) * chunk_cols) / group_cols;
     return last == groups_per_chunk || chunk + 1 < chunks ? groups_per_chunk : last;

@@ -28,6 +28,7 @@ template <class S>
 struct alignas(128) block_memory {
   std::uint64_t full[warps][slots];
   std::uint32_t chunk_at[warps][chunks_max];  ///< where a warp's chunks of a layer lie, in expert 0
+  std::uint32_t chunk_bytes[warps][chunks_max];
   std::uint32_t chunks[warps];
   std::uint32_t before_experts[warps];  ///< chunks of products that need no choice
   std::uint32_t before_down[warps];
@@ -69,8 +70,10 @@ __device__ void list_chunks(std::uint32_t warp) {
       const std::uint32_t member = c / here;
       const std::uint32_t first = member * P::item_tiles + P::first_tile() % P::item_tiles;
       const std::uint32_t tile = first + (c - member * here) / P::chunks;
-      m.chunk_at[warp][count++] = static_cast<std::uint32_t>(P::at + std::uint64_t{tile} * P::tile_bytes +
-                                                             c % P::chunks * P::chunk_bytes);
+      const std::uint32_t chunk = c % P::chunks;
+      m.chunk_at[warp][count] =
+          static_cast<std::uint32_t>(P::at + std::uint64_t{tile} * P::tile_bytes + chunk * P::chunk_bytes);
+      m.chunk_bytes[warp][count++] = P::bytes_of(chunk);
     }
   };
   add(typename layer::qkv{});
@@ -120,7 +123,7 @@ class chunk_ring {
     if (!Copies || Loader || threadIdx.x % 32 != 0 || left_ == 0) return;
     auto& m = memory<S>();
     const std::uint32_t warp = threadIdx.x / 32;
-    start_copy<S>(warp, slot, layer_ + m.chunk_at[warp][next_], layer_of<S>::qkv::chunk_bytes);
+    start_copy<S>(warp, slot, layer_ + m.chunk_at[warp][next_], m.chunk_bytes[warp][next_]);
     if (++next_ < m.chunks[warp]) return;
     next_ = 0;
     layer_ += layer_of<S>::bytes;
@@ -131,6 +134,12 @@ class chunk_ring {
   std::uint32_t left_ = S::layers;
   std::uint32_t next_ = 0, slot_ = 0, parity_ = 0, read_ = 0;
 };
+
+__device__ __forceinline__ std::uint32_t clock_cycles() {
+  std::uint32_t now;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(now)::"memory");
+  return now;
+}
 
 /// The loader: each lane fills the ring of one warp.
 template <class S>
@@ -145,10 +154,10 @@ __device__ __forceinline__ void load(const floor_args& a) {
   const std::uint32_t before_down = m.before_down[warp];
   const std::uint32_t interval = a.layer_cycles / in_layer;
   const std::byte* from = a.weights;
-  std::uint32_t i = 0, next = 0, sent = 0, slot = 0, due = 0;
+  std::uint32_t i = 0, next = 0, sent = 0, slot = 0;
+  std::uint32_t due = clock_cycles();
   while (!__all_sync(lanes, sent == in_layer * S::layers)) {
-    std::uint32_t now;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
+    const std::uint32_t now = clock_cycles();
     const auto late = static_cast<std::int32_t>(now - due);
     bool can = sent < in_layer * S::layers && late >= 0 && sent - read_volatile(m.read[warp]) < slots;
     const bool of_expert = S::mixture && next >= before_experts;
@@ -156,10 +165,10 @@ __device__ __forceinline__ void load(const floor_args& a) {
     if (can) {
       std::uint64_t at = m.chunk_at[warp][next];
       if (of_expert && next < before_down)
-        at += m.chosen[layer::gate_up::item()] * layer::gate_up::expert_bytes;
+        at += read_volatile(m.chosen[layer::gate_up::item()]) * layer::gate_up::expert_bytes;
       else if (of_expert)
-        at += m.chosen[layer::down::item()] * layer::down::expert_bytes;
-      start_copy<S>(warp, slot, from + at, of_expert ? layer::down::chunk_bytes : layer::qkv::chunk_bytes);
+        at += read_volatile(m.chosen[layer::down::item()]) * layer::down::expert_bytes;
+      start_copy<S>(warp, slot, from + at, m.chunk_bytes[warp][next]);
       due = (late > static_cast<std::int32_t>(a.burst_cycles) ? now - a.burst_cycles : due) + interval;
       slot = (slot + 1) % slots;
       ++sent;

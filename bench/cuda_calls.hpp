@@ -16,7 +16,7 @@ inline void check(int status, const char* what) {
   std::exit(1);
 }
 
-/// Device memory for `count` values, zero; it is never freed.
+/// Device memory for `count` values, zero.
 template <class T>
 [[nodiscard]] T* allocate(std::uint64_t count) {
   void* memory = nullptr;

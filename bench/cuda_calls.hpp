@@ -25,6 +25,13 @@ template <class T>
   return static_cast<T*>(memory);
 }
 
+/// Of the first device's multiprocessors at their peak clock.
+[[nodiscard]] inline double cycles_per_us() {
+  int khz = 0;
+  check(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0), "clock");
+  return khz / 1000.0;
+}
+
 /// Milliseconds of what `run` puts on the default stream.
 template <class Run>
 [[nodiscard]] float ms_of(Run run) {

@@ -53,22 +53,16 @@ struct block_state {
 
 extern __shared__ __align__(128) std::byte ring[];
 
-__device__ __forceinline__ std::uint32_t clock_cycles() {
-  std::uint32_t now;
-  asm volatile("mov.u32 %0, %%clock;" : "=r"(now)::"memory");
-  return now;
-}
-
 /// One lane of a warp: copies until hand-overs have ended.
 __device__ void copy_chunks(const handover_args& a, block_state& state, std::uint32_t warp) {
   const std::byte* const from = a.weights + blockIdx.x * block_bytes;
   std::uint64_t at = warp * chunk_bytes;
-  std::uint32_t due = clock_cycles() + a.chunk_cycles * warp / copying_warps;
+  std::uint32_t due = static_cast<std::uint32_t>(clock()) + a.chunk_cycles * warp / copying_warps;
   unsigned long long copied = 0;
   std::uint32_t started = 0;
   const auto start = [&] {
-    std::uint32_t now = clock_cycles();
-    while (static_cast<std::int32_t>(now - due) < 0) now = clock_cycles();
+    auto now = static_cast<std::uint32_t>(clock());
+    while (static_cast<std::int32_t>(now - due) < 0) now = static_cast<std::uint32_t>(clock());
     const bool far_behind = now - due > slots * a.chunk_cycles;  // which is not made up for
     due = (far_behind ? now : due) + a.chunk_cycles;
     const std::uint32_t barrier = shared_address_of(&state.full[warp][started % slots]);
@@ -149,11 +143,9 @@ void measure(handover_args a, std::uint32_t blocks, const char* pace) {
 
 int run() {
   cudaDeviceProp device{};
-  int khz = 0;
   check(cudaGetDeviceProperties(&device, 0), "device");
-  check(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0), "clock");
   const auto blocks = static_cast<std::uint32_t>(device.multiProcessorCount);
-  const double cycles_per_us = khz / 1000.0;
+  const double cycles_per_us = bench::cycles_per_us();
   std::printf("%s, %u blocks\n", device.name, blocks);
   check(cudaFuncSetAttribute(handover_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ring_bytes),
         "shared memory");

@@ -90,8 +90,7 @@ __device__ __forceinline__ void feed_forward(const floor_args& a, typename F::ri
 }
 
 template <class F>
-__global__ void __launch_bounds__(threads + (F::loader ? 32 : 0), 1)
-    layers_kernel(const __grid_constant__ floor_args a) {
+__global__ void __launch_bounds__(F::block_threads, 1) layers_kernel(const __grid_constant__ floor_args a) {
   using S = typename F::shape;
   using layer = layer_of<S>;
   set_up<S>();
@@ -131,8 +130,7 @@ double time_of(floor_args& a) {
   for (float& its : ms) {
     void* parameters[] = {&a};
     its = bench::ms_of([&] {
-      check(cudaLaunchCooperativeKernel(kernel, blocks, threads + (F::loader ? 32 : 0), parameters, shared,
-                                        nullptr),
+      check(cudaLaunchCooperativeKernel(kernel, blocks, F::block_threads, parameters, shared, nullptr),
             "launch");
     });
     a.first_flag += S::layers * S::phases + 1;
@@ -199,15 +197,13 @@ void measure(const char* name, double cycles_per_us) {
 
 int main() {
   cudaDeviceProp device{};
-  int khz = 0;
   orcd::bench::check(cudaGetDeviceProperties(&device, 0), "device");
-  orcd::bench::check(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0), "clock");
   std::printf("%s\n", device.name);
   if (device.multiProcessorCount < static_cast<int>(orcd::kernels::blocks)) {
     std::fprintf(stderr, "bench_cuda_layer_floor: needs %u multiprocessors\n", orcd::kernels::blocks);
     return 2;
   }
-  const double cycles_per_us = khz / 1000.0;
+  const double cycles_per_us = orcd::bench::cycles_per_us();
   orcd::kernels::measure<orcd::kernels::qwen>("qwen2.5-0.5b", cycles_per_us);
   orcd::kernels::measure<orcd::kernels::phi>("phi-3-mini", cycles_per_us);
   orcd::kernels::measure<orcd::kernels::gpt_oss>("gpt-oss-20b", cycles_per_us);

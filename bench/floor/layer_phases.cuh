@@ -107,6 +107,7 @@ template <class Shape, bool HasCopies, bool HasProducts, bool HasLoader>
 struct form {
   using shape = Shape;
   static constexpr bool copies = HasCopies, products = HasProducts, loader = HasLoader;
+  static constexpr std::uint32_t block_threads = threads + (HasLoader ? 32 : 0);
   using ring = chunk_ring<Shape, HasCopies, HasLoader>;
 };
 
@@ -115,7 +116,7 @@ template <class F, class P>
 __device__ __forceinline__ void multiply_chunks(typename F::ring& ring, std::uint32_t c, const __half* x) {
   auto& m = memory<typename F::shape>();
   const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t chunks = P::tiles_here() * P::members * P::chunks;
+  const std::uint32_t chunks = P::chunks_here();
 #pragma unroll 1
   for (; c < chunks; c += warps) {
     float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
@@ -152,7 +153,7 @@ __device__ __forceinline__ void multiply(const floor_args& a, typename F::ring& 
     if (P::members == 2) second_scale = __ldg(scales + P::tiles * tile_rows);
   }
   const __half* const x = m.x + 16 * (lane % 4);
-  std::uint32_t c = (warp + warps - bringing_warps) % warps;
+  std::uint32_t c = first_chunk(warp);
   if constexpr (!std::is_same_v<Bring, no_input>) {
     if (warp < bringing_warps) {
       bring();
@@ -160,7 +161,7 @@ __device__ __forceinline__ void multiply(const floor_args& a, typename F::ring& 
       wait_at<phase_left, threads>();
     } else {
       arrive_at<phase_left, threads>();
-      if (F::products && c < P::tiles_here() * P::members * P::chunks) {
+      if (F::products && c < P::chunks_here()) {
         unpacked_chunk<P::format> chunk;
         const std::uint32_t in_row = c % P::chunks;
         chunk.unpack(ring.wait(), P::groups(in_row), lane);
@@ -238,7 +239,7 @@ __device__ __forceinline__ void combine(const std::uint64_t* parts, std::uint64_
   float sum = 0.0F;
 #pragma unroll
   for (std::uint32_t k = 0; k < used; ++k)
-    sum = fmaf(m.expert_weight[k], __uint_as_float(part[k].data()), sum);
+    sum = with_part(sum, m.expert_weight[k], __uint_as_float(part[k].data()));
   m.residual[o] = __fadd_rn(m.residual[o], sum);
   store_flagged(state + row, __float_as_uint(m.residual[o]), flag + 1);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/decode_program.hpp"
 #include "kernels/device_math.cuh"
 #include "kernels/packed_matrix.hpp"
 
@@ -18,9 +19,14 @@ constexpr std::uint32_t slots = 4;                          ///< of a warp's rin
 constexpr std::uint32_t slot_bytes = 2304;                  ///< of a chunk of Q4_K, the largest here
 constexpr std::uint32_t chunks_max = 32;                    ///< of a warp, in a layer
 constexpr std::uint32_t sums_max = 144;                     ///< chunks of a block, in a phase
-constexpr std::uint32_t own_rows_max = 64;
 constexpr std::uint32_t experts = 32;
 constexpr std::uint32_t used = 4;
+
+/// A warp's first chunk of a product; every warps-th after it is its own, too. Those that bring no input come
+/// first.
+__device__ __forceinline__ std::uint32_t first_chunk(std::uint32_t warp) {
+  return (warp + warps - bringing_warps) % warps;
+}
 
 template <std::uint32_t Width, std::uint32_t Ffn, std::uint32_t Heads, std::uint32_t KvHeads,
           std::uint32_t HeadWidth, std::uint32_t Layers, bool Mixture>
@@ -65,6 +71,7 @@ struct product_shape {
   static __device__ __forceinline__ std::uint32_t tiles_here() {
     return tiles * (blockIdx.x + 1) / blocks - first_tile();
   }
+  static __device__ __forceinline__ std::uint32_t chunks_here() { return tiles_here() * members * chunks; }
   /// Which of the chosen experts the block has a part of.
   static __device__ __forceinline__ std::uint32_t item() { return first_tile() / item_tiles; }
   /// Of a chunk of a row tile.

@@ -8,6 +8,7 @@
 
 #include "bench/floor/layer_shape.cuh"
 #include "kernels/bulk_copy.cuh"
+#include "kernels/weight_stream.cuh"
 
 namespace orcd::kernels {
 namespace {
@@ -49,16 +50,7 @@ __device__ __forceinline__ block_memory<S>& memory() {
   return *reinterpret_cast<block_memory<S>*>(floor_memory);
 }
 
-template <class T>
-__device__ __forceinline__ T read_volatile(const T& value) {
-  return *static_cast<const volatile T*>(&value);
-}
-template <class T>
-__device__ __forceinline__ void write_volatile(T& value, T to) {
-  *static_cast<volatile T*>(&value) = to;
-}
-
-/// Which chunks of a layer a warp has: the first are of those that bring no input.
+/// Which chunks of a layer a warp has.
 template <class S>
 __device__ void list_chunks(std::uint32_t warp) {
   using layer = layer_of<S>;
@@ -66,7 +58,7 @@ __device__ void list_chunks(std::uint32_t warp) {
   std::uint32_t count = 0;
   const auto add = [&]<class P>(P) {
     const std::uint32_t here = P::tiles_here() * P::chunks;
-    for (std::uint32_t c = (warp + warps - bringing_warps) % warps; c < here * P::members; c += warps) {
+    for (std::uint32_t c = first_chunk(warp); c < P::chunks_here(); c += warps) {
       const std::uint32_t member = c / here;
       const std::uint32_t first = member * P::item_tiles + P::first_tile() % P::item_tiles;
       const std::uint32_t tile = first + (c - member * here) / P::chunks;
@@ -135,12 +127,6 @@ class chunk_ring {
   std::uint32_t next_ = 0, slot_ = 0, parity_ = 0, read_ = 0;
 };
 
-__device__ __forceinline__ std::uint32_t clock_cycles() {
-  std::uint32_t now;
-  asm volatile("mov.u32 %0, %%clock;" : "=r"(now)::"memory");
-  return now;
-}
-
 /// The loader: each lane fills the ring of one warp.
 template <class S>
 __device__ __forceinline__ void load(const floor_args& a) {
@@ -155,9 +141,9 @@ __device__ __forceinline__ void load(const floor_args& a) {
   const std::uint32_t interval = a.layer_cycles / in_layer;
   const std::byte* from = a.weights;
   std::uint32_t i = 0, next = 0, sent = 0, slot = 0;
-  std::uint32_t due = clock_cycles();
+  auto due = static_cast<std::uint32_t>(clock());
   while (!__all_sync(lanes, sent == in_layer * S::layers)) {
-    const std::uint32_t now = clock_cycles();
+    const auto now = static_cast<std::uint32_t>(clock());
     const auto late = static_cast<std::int32_t>(now - due);
     bool can = sent < in_layer * S::layers && late >= 0 && sent - read_volatile(m.read[warp]) < slots;
     const bool of_expert = S::mixture && next >= before_experts;

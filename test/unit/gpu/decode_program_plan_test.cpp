@@ -141,6 +141,7 @@ BOOST_AUTO_TEST_CASE(columns_are_as_many_as_one_kernel_is_faster_for) {
   BOOST_TEST((columns_best(3072, 0) == 2U && columns_best(5120, 0) == 2U));
   BOOST_TEST(columns_best(2880, 4) == 2U);
   BOOST_TEST((columns_best(2880, 6) == 2U && columns_best(2880, 7) == 1U));
+  BOOST_TEST(columns_best(2880, 13) == 1U);
   BOOST_TEST(columns_best(16'384, 0) == 1U);
 }
 

@@ -6,11 +6,11 @@
 namespace orcd::app {
 
 enum class exit_code : int {
-  ok = 0,       ///< stopped because it was asked to, streams finished or told
+  ok = 0,       ///< stopped on request; open streams were finished, or told why not
   failure = 1,  ///< start-up failed, or the accelerator failed for good
   usage = 2,    ///< an option, environment variable or config key is wrong
-  // 3 and 4 belong to the CUDA backend, so that a supervisor can tell a fault that a restart cures
-  // from a device that is gone.
+  // 3 and 4 are for the CUDA backend, so that a supervisor can tell a fault that a restart cures from a
+  // device that is gone.
   cuda_fault = 3,
   device_lost = 4,
   // A second signal ended the process before its streams were finished: 128 + signal, as shells do.

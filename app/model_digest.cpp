@@ -8,7 +8,7 @@
 namespace orcd::app {
 namespace {
 
-/// The options that change what the same prompt is answered with, spelled out.
+/// The options that change the answer to a prompt, as text.
 std::string arithmetic_of(const options& opts) {
   std::ostringstream out;
   out << version() << '\n' << to_string(opts.backend) << std::hexfloat;
@@ -34,7 +34,7 @@ std::string arithmetic_of(const options& opts) {
 
 std::optional<std::string> model_digest(std::span<const std::span<const std::byte>> parts,
                                         const std::stop_token& stop) {
-  // Small enough that a stop is obeyed within milliseconds.
+  // Small enough that a request to stop takes effect within milliseconds.
   constexpr std::size_t piece_bytes = 4 << 20;
   engine::sha256 hash;
   for (auto part : parts) {

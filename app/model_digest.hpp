@@ -1,5 +1,5 @@
-// Which model this is: the SHA-256 of its file for /health, and a fingerprint that is known before a weight
-// was read. Source: design 6; OpenAI's `system_fingerprint`.
+// The identity of the model: the SHA-256 of its file for /health, and a fingerprint that is known before any
+// weight was read (OpenAI's `system_fingerprint`).
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@ namespace orcd::app {
 [[nodiscard]] std::optional<std::string> model_digest(std::span<const std::span<const std::byte>> parts,
                                                       const std::stop_token& stop);
 
-/// SHA-256 of what stands beside the model file; empty where nothing does.
+/// SHA-256 of the texts that belong to the model besides its file; empty where there are none.
 struct text_digests {
   std::string tokenizer;      ///< served_model::tokenizer_digest
   std::string chat_template;  ///< chat_format::digest(), of the model's own template too
 };
 
 /// "fp_" and 16 hexadecimal digits over what decides the answers and is known at once: version, backend, the
-/// options that change the arithmetic, tokenizer and chat template, and of each part of the file the size and
+/// options that change the arithmetic, tokenizer and chat template, and of each part of the file its size and
 /// everything before the first weight (metadata, vocabulary, tensor table). The same for as long as the
-/// process lives. Two files that differ in weights alone have the same one; the digest tells them apart.
+/// process lives. Two files that differ in weights alone have the same fingerprint; their digests differ.
 [[nodiscard]] std::string system_fingerprint(const options& opts, const engine::gguf_file& file,
                                              const text_digests& texts);
 

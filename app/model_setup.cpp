@@ -3,12 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 
-#include "gpu/host_backend.hpp"
+#include "app/parse_options.hpp"
+#include "engine/gguf/location.hpp"
+#include "engine/text/utf8_buffer.hpp"
+#include "gpu/host/host_backend.hpp"
+#include "net/json/text.hpp"
 #ifdef ORCD_HAS_CUDA
 #include <thread>
 
-#include "gpu/cuda_backend.hpp"
+#include "gpu/cuda/cuda_backend.hpp"
 #endif
 
 namespace orcd::app {
@@ -19,21 +24,27 @@ using engine::error;
 using engine::result;
 
 constexpr std::uint64_t mebibyte = 1ULL << 20U;
+constexpr std::string_view any_name = "*";
 
-/// "-00001-of-00003", as split models are named.
-bool ends_in_part_number(const std::string& stem) {
-  constexpr std::size_t length = 15;
-  if (stem.size() <= length) return false;
-  const auto tail = stem.substr(stem.size() - length);
-  for (std::size_t i = 0; i < length; ++i) {
-    const bool digit = (i >= 1 && i <= 5) || i >= 10;
-    if (digit ? (tail[i] < '0' || tail[i] > '9') : tail[i] != "-ddddd-of-ddddd"[i]) return false;
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), net::to_lower);
+  return text;
+}
+
+void add_names(engine::worker_identity& identity, const options& opts) {
+  identity.model_name = model_name_of(opts);
+  identity.model_file = model_file_of(opts.model);
+  for (const auto& name : opts.model_names) {
+    if (name == any_name) {
+      identity.any_model_name = true;
+    } else if (name != identity.model_name) {
+      identity.model_aliases.push_back(name);
+    }
   }
-  return true;
 }
 
 #ifdef ORCD_HAS_CUDA
-/// A sleep that ends soon after `cancelled` says so.
+/// A clock whose sleep ends soon after `cancelled` returns true.
 gpu::wait_clock cancellable_clock(gpu_wait_hooks hooks) {
   constexpr std::chrono::milliseconds look_interval{20};
   auto clock = gpu::real_wait_clock();
@@ -51,6 +62,7 @@ result<std::unique_ptr<engine::accelerator>> make_cuda(const options& opts, gpu_
   cuda.gpu = {opts.gpu.index, opts.gpu.uuid};
   cuda.kv_bytes_max = opts.kv_cache_size_mb * mebibyte;
   cuda.pinned = !opts.no_pinned;
+  cuda.wait.total = std::chrono::seconds(opts.gpu_wait_sec);
   cuda.clock = cancellable_clock(std::move(hooks));
   return gpu::make_cuda_backend(cuda);
 }
@@ -71,7 +83,7 @@ result<engine::served_model> open_model(const options& opts) {
                                           .pooling = opts.pooling});
   if (model) {
     model->plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
-    constexpr std::uint32_t page = engine::kv_block_tokens;
+    constexpr std::uint32_t page = engine::kv_page_positions;
     model->plan_for.kv_pages = opts.kv_tokens / page + (opts.kv_tokens % page == 0 ? 0 : 1);
   }
   return model;
@@ -90,12 +102,14 @@ result<std::optional<engine::chat_format>> read_chat_format(const options& opts,
   return std::optional<engine::chat_format>(std::move(*format));
 }
 
-result<std::unique_ptr<engine::accelerator>> make_accelerator(const options& opts, gpu_wait_hooks hooks) {
+result<std::unique_ptr<engine::accelerator>> make_accelerator(const options& opts, gpu_wait_hooks hooks,
+                                                              std::function<result<void>()> check_weights) {
   if (opts.backend == backend_kind::cuda) return make_cuda(opts, std::move(hooks));
   gpu::host_backend_options host;
   host.threads = opts.threads;
   host.kv_bytes_max = opts.kv_cache_size_mb * mebibyte;
-  return gpu::make_host_backend(host);
+  host.check_weights = std::move(check_weights);
+  return gpu::make_host_backend(std::move(host));
 }
 
 std::optional<start_failure> check_plan(const engine::memory_plan& plan, const options& opts,
@@ -109,7 +123,7 @@ std::optional<start_failure> check_plan(const engine::memory_plan& plan, const o
               "kv-cache-size-mb"},
         plan.kv_bytes, limit};
   }
-  // The host backend maps the weights; only the rest has to fit beside everything else.
+  // The host backend maps the weights; only the rest has to fit into memory.
   const auto allocated = plan.total() - plan.weights_bytes;
   if (allocated > physical_bytes) {
     return start_failure{
@@ -130,16 +144,50 @@ std::uint64_t physical_memory_bytes() noexcept {
                                : UINT64_MAX;
 }
 
-std::string model_name_of(const std::string& location) {
-  auto name = location.substr(location.find_last_of("/:") + 1);
+std::string model_file_of(const std::string& location) {
+  const auto where = engine::parse_location(location);
+  auto name = where ? where->name : location;
+  if (auto split = engine::parse_split_name(name)) name = std::move(split->prefix);
+  engine::utf8_buffer text;
+  const auto valid = text.push(name.substr(name.find_last_of('/') + 1));
+  name = valid + text.finish();
   constexpr std::string_view suffix = ".gguf";
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
-  if (name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0) {
-    name.resize(name.size() - suffix.size());
-  }
-  if (ends_in_part_number(name)) name.resize(name.size() - 15);
+  if (name.size() <= suffix.size()) return name;
+  const auto stem = name.size() - suffix.size();
+  if (lower_case(name.substr(stem)) == suffix) name.resize(stem);
   return name;
+}
+
+std::string model_name_of(const options& opts) {
+  for (const auto& name : opts.model_names) {
+    if (name != any_name) return name;
+  }
+  return lower_case(model_file_of(opts.model));
+}
+
+net::request_limits execute_limits(const options& opts, std::uint32_t context_tokens) {
+  net::request_limits out;
+  if (opts.max_prompt_chars > 0) out.prompt_chars_max = opts.max_prompt_chars;
+  if (opts.max_tokens_out > 0) out.tokens_out_max = opts.max_tokens_out;
+  out.tokens_in_max = opts.max_tokens_in;
+  out.context_tokens = context_tokens;
+  out.inference_timeout = std::chrono::seconds(opts.inference_timeout_sec);
+  out.deadlines = opts.deadlines;
+  return out;
+}
+
+net::request_limits model_limits(const options& opts, std::uint32_t context_tokens) {
+  auto out = execute_limits(opts, context_tokens);
+  if (opts.max_prompt_chars == 0) out.prompt_chars_max = std::numeric_limits<std::uint32_t>::max();
+  if (opts.max_tokens_out == 0) out.tokens_out_max = context_tokens;
+  out.tokens_out_is_bound = true;
+  return out;
+}
+
+std::uint64_t body_bytes_max(const options& opts, std::uint32_t context_tokens) noexcept {
+  constexpr std::uint64_t bytes_per_token = 32;
+  if (opts.max_body_bytes > 0) return opts.max_body_bytes;
+  return std::clamp(bytes_per_token * context_tokens, mebibyte, 64 * mebibyte);
 }
 
 std::string public_uri(const options& opts, std::uint16_t port, const std::string& hostname) {
@@ -155,7 +203,7 @@ engine::worker_identity make_identity(const options& opts, const engine::served_
   engine::worker_identity out;
   out.worker_id = opts.worker_id;
   out.version = version();
-  out.model_name = model_name_of(opts.model);
+  add_names(out, opts);
   out.model_path = opts.model;
   out.quant_kind = spec.quant_kind;
   out.backend = to_string(opts.backend);
@@ -168,6 +216,10 @@ engine::worker_identity make_identity(const options& opts, const engine::served_
   out.kv = model.plan_for.kv;
   out.active_experts = spec.experts_used;
   out.embedding_length = spec.embedding;
+  out.vocab = model.tokenizer->vocab_size();
+  out.context_trained = spec.context_length;
+  for (const auto& tensor : model.file.tensors()) out.parameters += tensor.elements();
+  out.tensor_bytes = model.file.tensor_bytes();
   out.pooling = spec.pooling;
   out.relevant_class = spec.relevant_class;
   return out;

@@ -13,6 +13,7 @@
 #include <boost/log/sinks/bounded_fifo_queue.hpp>
 #include <boost/make_shared.hpp>
 #include <cerrno>
+#include <new>
 
 #if defined(__SANITIZE_THREAD__)
 #define ORCD_THREAD_SANITIZER
@@ -22,8 +23,9 @@
 #endif
 #endif
 #ifdef ORCD_THREAD_SANITIZER
-// Found by name by the sanitizer's runtime. Debian's Boost.Log library counts the references to its
-// records without instrumentation, so a record that one thread reads and another frees looks like a race.
+// The sanitizer's runtime finds it by its name. Debian's Boost.Log library counts the references to its
+// records without instrumentation, so that a record that one thread reads and another frees looks like a
+// race.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:boost::log::\n";
@@ -38,7 +40,7 @@ namespace sinks = boost::log::sinks;
 
 using drop_counter = std::shared_ptr<std::atomic<std::uint64_t>>;
 
-/// What travels through Boost.Log as one attribute of a record.
+/// The one attribute that a record of ours has in Boost.Log.
 struct payload {
   drop_counter owner;  ///< the narrator it belongs to, and its count of lost events
   std::shared_ptr<const narration_record> record;
@@ -50,7 +52,7 @@ logging::value_ref<payload> payload_of(const logging::attribute_value_set& value
   return logging::extract<payload>(payload_name, values);
 }
 
-/// Boost.Log's policy for a full queue: lose the new record, and count it for its narrator.
+/// Boost.Log's policy for a full queue: drops the new record and counts it for its narrator.
 class count_on_overflow {
  protected:
   template <class Lock>
@@ -66,12 +68,12 @@ void write_all(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
     const auto written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody reads the log any more; the worker goes on
+    if (written <= 0) return;  // the log cannot be written any more; the worker goes on
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
-/// Runs on the log's thread.
+/// Writes the lines, on the log's thread.
 class line_backend : public sinks::basic_sink_backend<sinks::synchronized_feeding> {
  public:
   line_backend(narration_config config, narration_context context, drop_counter dropped)
@@ -80,8 +82,12 @@ class line_backend : public sinks::basic_sink_backend<sinks::synchronized_feedin
   void consume(const logging::record_view& record) {
     const auto found = payload_of(record.attribute_values());
     if (!found) return;
-    report_losses(found->record->at);
-    write(*found->record);
+    try {
+      report_losses(found->record->at);
+      write(*found->record);
+    } catch (const std::bad_alloc&) {
+      dropped_->fetch_add(1);
+    }
   }
 
   void set_gpu_device(std::int64_t index) noexcept { context_.gpu_device = index; }
@@ -126,7 +132,7 @@ struct own_copy {
 }  // namespace
 
 struct log_narrator::impl {
-  engine::severity least;
+  std::atomic<engine::severity> least{engine::severity::info};
   drop_counter dropped;
   boost::shared_ptr<line_sink> sink;
 };
@@ -141,6 +147,8 @@ log_narrator::log_narrator(narration_config config, narration_context context) :
     const auto found = payload_of(values);
     return found && found->owner == mine;
   });
+  // An exception on the log's thread, for lack of memory, loses a line and does not end the process.
+  impl_->sink->set_exception_handler([dropped = impl_->dropped] { dropped->fetch_add(1); });
   logging::core::get()->add_sink(impl_->sink);
 }
 
@@ -169,7 +177,7 @@ void log_narrator::narrate(engine::severity level, std::string_view event, std::
       logging::core::get()->push_record(std::move(opened));
     }
   } catch (...) {
-    // Out of memory: losing a line is better than losing the worker.
+    // Out of memory: the worker goes on without this line.
     impl_->dropped->fetch_add(1);
   }
 }
@@ -180,6 +188,10 @@ void log_narrator::set_gpu_device(std::int64_t index) noexcept {
   } catch (...) {
     impl_->dropped->fetch_add(1);
   }
+}
+
+void log_narrator::set_least(engine::severity least) noexcept {
+  impl_->least = least;
 }
 
 void log_narrator::flush() noexcept {

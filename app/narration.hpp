@@ -33,6 +33,8 @@ class log_narrator final : public engine::narrator {
   /// The index that lines carry from now on: --gpu-device may name a UUID, whose index is known only
   /// when the GPU is open.
   void set_gpu_device(std::int64_t index) noexcept;
+  /// Sets the least severity that is written. Any thread.
+  void set_least(engine::severity least) noexcept;
   /// Waits until everything narrated so far is written.
   void flush() noexcept;
   /// Events lost to a full queue.
@@ -46,8 +48,8 @@ class log_narrator final : public engine::narrator {
   std::unique_ptr<impl> impl_;
 };
 
-/// How options and the kind of standard error make a log: colour on a terminal only, the prefix only
-/// when standard error is the journal.
+/// The log that the options ask for: colour on a terminal only, the prefix only when standard error is the
+/// journal.
 [[nodiscard]] narration_config make_narration_config(const options& opts);
 
 }  // namespace orcd::app

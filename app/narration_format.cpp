@@ -50,7 +50,7 @@ struct json_value {
   std::string operator()(const std::string& v) const { return quoted(v); }
 };
 
-/// Without the quotes where there is nothing to quote.
+/// Without the quotes where the text needs none.
 std::string plain(std::string_view text) {
   auto safe = quoted(text);
   const bool simple = safe.size() == text.size() + 2 && safe.compare(1, text.size(), text) == 0;
@@ -105,7 +105,7 @@ const char* colour_of(severity level) {
   return "";
 }
 
-/// The inside of a JSON string: escapes without the quotes, for the sentence of a console line.
+/// The text of a console line with its control characters escaped.
 std::string escaped_sentence(std::string_view text) {
   std::string out;
   for (const char c : text) {

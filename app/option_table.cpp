@@ -2,11 +2,11 @@
 
 #include <array>
 #include <limits>
-#include <sstream>
 #include <type_traits>
 
-#include "net/cors.hpp"
-#include "net/ready_callback.hpp"
+#include "net/http/cors.hpp"
+#include "net/http/request_gate.hpp"
+#include "net/status/ready_callback.hpp"
 
 namespace orcd::app {
 namespace {
@@ -17,7 +17,7 @@ std::string range_text(std::uint64_t low, std::uint64_t high, bool zero) {
   return (zero && low > 0 ? "0 or " : "") + std::to_string(low) + " to " + std::to_string(high);
 }
 
-/// An unsigned integer in [low, high]; 0 as well when `zero` says what it means.
+/// An unsigned integer in [low, high]; also 0 if `zero` says what that means.
 template <class T>
 option_row integer(std::string name, T options::*member, std::uint64_t low, std::uint64_t high,
                    const std::string& text, const std::string& unit, const std::string& zero = "") {
@@ -35,7 +35,7 @@ option_row integer(std::string name, T options::*member, std::uint64_t low, std:
           }};
 }
 
-/// False unless it is given; on the command line also without a value.
+/// A flag, false by default; on the command line it needs no value.
 option_row flag(std::string name, bool options::*member, const std::string& text) {
   return {"",
           std::move(name),
@@ -71,27 +71,6 @@ option_row choice(std::string name, T options::*member, std::array<std::pair<con
           }};
 }
 
-std::string number_text(double value) {
-  std::ostringstream out;
-  out << value;
-  return out.str();
-}
-
-/// A real number that replaces a RoPE parameter of the model file. `low` itself is allowed only when
-/// `closed`.
-option_row rope_real(std::string name, std::optional<double> engine::rope_overrides::*member, double low,
-                     double high, bool closed, const std::string& text) {
-  const auto range = (closed ? "" : "above ") + number_text(low) + " to " + number_text(high);
-  return {"", std::move(name), "X", text + " (" + range + ", default: the model's)",
-          [=](text_view value, options& out) -> requirement {
-            const auto number = parse_real(value);
-            const bool fits = number && *number <= high && (closed ? *number >= low : *number > low);
-            if (!fits) return "must be a number, " + range;
-            out.rope.*member = *number;
-            return std::nullopt;
-          }};
-}
-
 requirement assign_model(text_view value, options& out) {
   constexpr text_view shm = "shm:";
   constexpr std::size_t location_max = 4'096;
@@ -107,6 +86,15 @@ requirement assign_model(text_view value, options& out) {
     }
   }
   out.model = value;
+  return std::nullopt;
+}
+
+requirement assign_model_names(text_view value, options& out) {
+  auto names = parse_model_names(value);
+  if (!names)
+    return "must be up to 64 names of 1 to 256 bytes of UTF-8 without control characters, each given once, "
+           "with commas between";
+  out.model_names = std::move(*names);
   return std::nullopt;
 }
 
@@ -166,30 +154,10 @@ requirement assign_origins(text_view value, options& out) {
   return std::nullopt;
 }
 
-requirement assign_rope_scaling(text_view value, options& out) {
-  if (value == "none") {
-    out.rope.scaling = engine::rope_scaling::none;
-  } else if (value == "linear") {
-    out.rope.scaling = engine::rope_scaling::linear;
-  } else if (value == "yarn") {
-    out.rope.scaling = engine::rope_scaling::yarn;
-  } else {
-    return "must be one of none|linear|yarn";
-  }
-  return std::nullopt;
-}
-
-requirement assign_orig_ctx(text_view value, options& out) {
-  constexpr std::uint64_t tokens_max = 1'048'576;
-  const auto number = parse_unsigned(value);
-  if (!number || *number < 1 || *number > tokens_max) return "must be an integer, 1 to 1048576 tokens";
-  out.rope.original_context = static_cast<std::uint32_t>(*number);
-  return std::nullopt;
-}
-
-requirement assign_round_dims(text_view value, options& out) {
-  if (value != "true" && value != "false") return "must be true or false";
-  out.rope.round_correction_dims = value == "true";
+requirement assign_hosts(text_view value, options& out) {
+  auto names = net::parse_host_names(value);
+  if (!names) return names.error().message;
+  out.allowed_hosts = std::move(*names);
   return std::nullopt;
 }
 
@@ -206,6 +174,10 @@ std::vector<option_row> identity_rows() {
   return {
       {"", "worker-id", "UUID", "Identifier of this worker (default: a random UUID)", assign_worker_id},
       {"", "model", "LOCATION", "GGUF model: a path, a file: URI or shm:/name (required)", assign_model},
+      {"", "model-name", "NAME",
+       "What clients call the model, the first in answers, * for any name; may be repeated or a list with "
+       "commas between (default: the file's name in lower case)",
+       assign_model_names, "", "", true},
       {"", "tokenizer", "PATH",
        "tokenizer.json to use instead of the model's own (default: the model's, else tokenizer.json beside "
        "it)",
@@ -222,7 +194,10 @@ std::vector<option_row> device_rows() {
   return {
       choice("backend", &options::backend, backends,
              "Where the model computes; host is for development and never chosen by itself"),
-      {"", "gpu-device", "GPU", "CUDA device: index (0 to 1023) or UUID (default 0)", assign_gpu},
+      {"", "gpu-device", "GPU", "CUDA device: index (0 to 1023) or UUID (default 0); also --gpu", assign_gpu,
+       "", "gpu"},
+      integer("gpu-wait-sec", &options::gpu_wait_sec, 1, 3'600,
+              "How long a start waits for a GPU that is not there yet", "s", "fail at once"),
       flag("no-pinned", &options::no_pinned,
            "Load without pinned host memory: slower, for hosts that limit it"),
       flag("verify", &options::verify,
@@ -277,14 +252,26 @@ std::vector<option_row> http_rows() {
       {"", "public-uri", "URI", "Where others reach this worker (default: http://HOST:PORT)",
        assign_public_uri},
       integer("max-connections", &options::max_connections, 1, 65'536, "Open connections", "connections"),
+      integer("max-connections-per-address", &options::max_connections_per_address, 1, 65'536,
+              "Of them, from one IPv4 address or one IPv6 /64", "connections", "any number"),
+      integer("write-timeout-sec", &options::write_timeout_sec, 1, 3'600,
+              "How long a client may leave what was sent to it unread", "s"),
       integer("max-body-bytes", &options::max_body_bytes, 1'024, 67'108'864, "Size of a request body",
-              "bytes"),
+              "bytes", "1 MiB, or 32 for each token of the context where that is more"),
       choice("metrics-compat", &options::compat, compats, "Whose metric names /metrics carries as well"),
       {"", "api-key-file", "PATH",
-       "File of API keys, one a line; all but health, metrics and the page then need one (default: none)",
+       "File of API keys, \"KEY\" or \"KEY NAME\" a line; all but health, metrics and the page then need one "
+       "(default: none)",
        [](text_view value, options& out) { return assign_path(value, out.api_key_file); }},
       {"", "cors-origins", "LIST",
-       "Origins whose pages may read answers, with commas between, or * (default: none)", assign_origins},
+       "Origins whose pages may read answers, with commas between; localhost for all of this machine's, or * "
+       "(default: none)",
+       assign_origins},
+      {"", "allow-host", "LIST",
+       "Names that requests may ask for beside the worker's own, with commas between; others are refused on "
+       "a "
+       "loopback address, and wherever this is given (default: none)",
+       assign_hosts},
       flag("no-page", &options::no_page, "Serve no page at /"),
   };
 }
@@ -294,11 +281,11 @@ std::vector<option_row> request_rows() {
       {{"enforce", net::deadline_mode::enforce}, {"log", net::deadline_mode::log}}};
   return {
       integer("max-prompt-chars", &options::max_prompt_chars, 1, 16'777'216, "Length of a prompt",
-              "code points"),
+              "code points", "32768 on /execute, elsewhere what the context holds"),
       integer("max-tokens-in", &options::max_tokens_in, 1, 1'048'576, "Prompt tokens of a request", "tokens",
               "the context"),
       integer("max-tokens-out", &options::max_tokens_out, 1, 1'048'576, "Output tokens of a request",
-              "tokens"),
+              "tokens", "2048 on /execute, elsewhere what the context holds"),
       {"", "pooling", "none|mean|cls|last|rank",
        "Serve embeddings, or with rank scores, made in this way, and generate nothing (default: the model's)",
        assign_pooling},
@@ -308,29 +295,14 @@ std::vector<option_row> request_rows() {
       integer("inference-timeout-sec", &options::inference_timeout_sec, 1, 86'400, "Longest request", "s"),
       flag("allow-request-template", &options::allow_request_template,
            "Let a chat request bring a chat template of its own"),
+      flag("parse-special-in-chat", &options::parse_special_in_chat,
+           "Recognise special tokens in the text of messages, not only in what the template writes"),
+      flag("slots-endpoint", &options::slots_endpoint, "Serve GET /slots, which tells how many slots work"),
+      flag("strict-fields", &options::strict_fields,
+           "Refuse request fields that cannot change an answer instead of leaving them"),
       choice("deadline-mode", &options::deadlines, deadlines, "What an X-Deadline header does"),
       integer("drain-timeout", &options::drain_timeout_sec, 0, 3'600,
               "How long running requests may go on after SIGTERM or POST /shutdown", "s"),
-  };
-}
-
-std::vector<option_row> rope_rows() {
-  using rope = engine::rope_overrides;
-  return {
-      {"", "rope-scaling", "none|linear|yarn",
-       "How RoPE reaches past the trained context (default: the model's)", assign_rope_scaling},
-      rope_real("rope-freq-base", &rope::freq_base, 0, 1e12, false, "RoPE base frequency"),
-      rope_real("rope-freq-scale", &rope::freq_scale, 0, 16, false, "RoPE frequency scale, 1/factor"),
-      rope_real("yarn-ext-factor", &rope::ext_factor, 0, 1, true, "YaRN extrapolation mix"),
-      rope_real("yarn-attn-factor", &rope::attn_factor, 0, 16, false, "YaRN attention magnitude factor"),
-      rope_real("yarn-beta-fast", &rope::beta_fast, 0, 1'024, false,
-                "YaRN rotations above which nothing is scaled"),
-      rope_real("yarn-beta-slow", &rope::beta_slow, 0, 1'024, false,
-                "YaRN rotations below which all is scaled"),
-      {"", "yarn-orig-ctx", "N", "YaRN original context (tokens, 1 to 1048576, default: the model's)",
-       assign_orig_ctx},
-      {"", "yarn-round-dims", "true|false",
-       "Round the YaRN correction range to whole dimensions (default: the model's)", assign_round_dims},
   };
 }
 

@@ -1,5 +1,5 @@
-// One row per option: how it is spelled, described, checked and stored. options.cpp and the help text
-// are both made from these rows, so that they cannot disagree. Private to app/.
+// One row per option: how it is spelled, described, checked and stored. parse_options.cpp parses by these
+// rows and the help text is made from them, so that the two cannot disagree. Private to app/.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace orcd::app {
 
-/// Empty when the value was stored; else what it must be: "must be an integer from 1 to 256".
+/// Nullopt when the value was stored; else what it must be: "must be an integer from 1 to 256".
 using requirement = std::optional<std::string>;
 
 struct option_row {
@@ -21,19 +21,27 @@ struct option_row {
   std::string value;  ///< placeholder in the help text
   std::string help;   ///< with unit, range and default
   std::function<requirement(std::string_view text, options& out)> assign;
-  std::string implicit{};  ///< what the option means on the command line without a value; empty: nothing
+  std::string
+      implicit{};  ///< the option's value on the command line when none is given; empty: a value is needed
+  std::string also{};       ///< a second name, taken wherever the first is; empty: none
+  bool repeatable = false;  ///< its value is a list with commas between; given again, it adds to the list
 };
 
 /// All options but --config, --help and --version, in the order of the help text.
 [[nodiscard]] const std::vector<option_row>& option_table();
 
-// Value parsers, tested on their own. The whole text must match; no sign, space or suffix is accepted
-// where the format has none.
+/// Those that replace what the model file says about RoPE.
+[[nodiscard]] std::vector<option_row> rope_rows();
+
+// Parsers of values. The whole text must match; no sign, space or suffix is accepted where the format has
+// none.
 [[nodiscard]] std::optional<std::uint64_t> parse_unsigned(std::string_view text) noexcept;
 [[nodiscard]] std::optional<double> parse_real(std::string_view text) noexcept;
 /// Canonical 36-character form in any case; the result is lower case.
 [[nodiscard]] std::optional<std::string> parse_uuid(std::string_view text);
 [[nodiscard]] std::optional<gpu_selector> parse_gpu(std::string_view text);
+/// "a,b": up to 64 names of 1 to 256 bytes, each once; "*" is one.
+[[nodiscard]] std::optional<std::vector<std::string>> parse_model_names(std::string_view list);
 /// IPv4 or IPv6 literal, or "localhost" (becomes 127.0.0.1).
 [[nodiscard]] std::optional<std::string> parse_address(std::string_view text);
 

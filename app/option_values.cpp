@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "app/option_table.hpp"
+#include "engine/text/utf8.hpp"
+#include "net/json/text.hpp"
 
 namespace orcd::app {
 namespace {
@@ -57,6 +59,26 @@ std::optional<gpu_selector> parse_gpu(std::string_view text) {
   const auto index = parse_unsigned(text);
   if (!index || *index > index_max) return std::nullopt;
   return gpu_selector{static_cast<std::uint32_t>(*index), {}};
+}
+
+std::optional<std::vector<std::string>> parse_model_names(std::string_view list) {
+  constexpr std::size_t names_max = 64;
+  constexpr std::size_t bytes_max = 256;
+  std::vector<std::string> out;
+  for (;;) {
+    const auto end = list.find(',');
+    const auto name = net::trimmed(list.substr(0, end));
+    const bool plain = std::all_of(name.begin(), name.end(),
+                                   [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; });
+    const bool text = plain && engine::utf8::valid_bytes(name) == name.size();
+    const bool again = std::find(out.begin(), out.end(), name) != out.end();
+    if (name.empty() || name.size() > bytes_max || !text || again || out.size() == names_max) {
+      return std::nullopt;
+    }
+    out.emplace_back(name);
+    if (end == std::string_view::npos) return out;
+    list.remove_prefix(end + 1);
+  }
 }
 
 std::optional<std::string> parse_address(std::string_view text) {

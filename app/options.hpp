@@ -1,21 +1,17 @@
-// Everything an operator can set, read once and checked: command line, then environment
-// (WORKER_ORCD_<OPTION>), then the file named by --config, then defaults. No other code reads argv or
-// the environment. Source: M0-W-1100, M0-W-1101, WORK-3010; RoPE options: seed 002.
+// Everything an operator can set, with its default. app/parse_options.hpp fills it.
+// Source: M0-W-1100, M0-W-1101, WORK-3010.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "engine/base/error.hpp"
+#include "app/signal_policy.hpp"
 #include "engine/model/kv_type.hpp"
 #include "engine/model/model_spec.hpp"
 #include "engine/narration.hpp"
-#include "net/server.hpp"
+#include "net/jobs/server_config.hpp"
 
 namespace orcd::app {
 
@@ -29,15 +25,19 @@ struct gpu_selector {
 };
 
 struct options {
-  std::string worker_id;                ///< UUID, lower case; generated when none was given
-  std::string model;                    ///< path, file: URI or shm:/name
-  std::string tokenizer;                ///< path, or empty for the model's own
-  std::string chat_template;            ///< path, or empty for the model's own
-  bool allow_request_template = false;  ///< a chat request may bring its own
+  std::string worker_id;                 ///< UUID, lower case; generated when none was given
+  std::string model;                     ///< path, file: URI or shm:/name
+  std::vector<std::string> model_names;  ///< what clients call it, "*" for any name; empty: as its file
+  std::string tokenizer;                 ///< path, or empty for the model's own
+  std::string chat_template;             ///< path, or empty for the model's own
+  bool allow_request_template = false;   ///< a chat request may bring its own
+  bool parse_special_in_chat = false;    ///< special tokens are recognised in the text of messages
+  bool strict_fields = false;            ///< fields that cannot change an answer are refused
   backend_kind backend = backend_kind::cuda;
   gpu_selector gpu;
+  std::uint32_t gpu_wait_sec = 0;          ///< how long a start waits for a GPU to appear
   bool no_pinned = false;                  ///< CUDA backend: load without pinned staging
-  bool verify = false;                     ///< look at every scale of the model while it loads
+  bool verify = false;                     ///< check that every scale of the model is finite
   std::uint32_t residency_check_sec = 60;  ///< 0 = off
   std::uint32_t threads = 0;               ///< host backend; 0 = one per core
 
@@ -46,18 +46,21 @@ struct options {
   std::string callback_url;
   std::string public_uri;  ///< empty: made from host and port
   std::uint32_t max_connections = 1'024;
-  std::uint64_t max_body_bytes = 1'048'576;
+  std::uint32_t max_connections_per_address = 0;  ///< 0 = any number
+  std::uint32_t write_timeout_sec = 15;
+  std::uint64_t max_body_bytes = 0;  ///< 0 = see body_bytes_max()
   net::metrics_compat compat = net::metrics_compat::none;
-  std::string api_key_file;               ///< path, or empty: everybody may
-  std::vector<std::string> cors_origins;  ///< empty: no page of another origin
-  bool no_page = false;                   ///< nothing at GET /
+  std::string api_key_file;                ///< path, or empty: every request is served
+  std::vector<std::string> cors_origins;   ///< empty: no page of another origin
+  std::vector<std::string> allowed_hosts;  ///< names that a Host field may hold besides the worker's own
+  bool no_page = false;                    ///< nothing at GET /
 
-  std::uint32_t max_tokens_in = 0;  ///< 0 = the context
-  std::uint32_t max_tokens_out = 2'048;
-  std::uint32_t max_prompt_chars = 32'768;
+  std::uint32_t max_tokens_in = 0;     ///< 0 = the context
+  std::uint32_t max_tokens_out = 0;    ///< 0 = 2,048 on /execute, elsewhere what fits
+  std::uint32_t max_prompt_chars = 0;  ///< 0 = 32,768 on /execute, elsewhere what fits
   std::uint32_t inference_timeout_sec = 300;
   net::deadline_mode deadlines = net::deadline_mode::enforce;
-  std::uint32_t drain_timeout_sec = 30;
+  std::uint32_t drain_timeout_sec = drain_default.count();
   std::uint32_t slots = 1;
   std::uint32_t max_queue = 8;
   std::uint32_t context = 0;           ///< tokens per slot; 0 = the model's
@@ -70,7 +73,8 @@ struct options {
   engine::kv_type kv_type_k = engine::kv_type::f16;
   engine::kv_type kv_type_v = engine::kv_type::f16;
   engine::rope_overrides rope;
-  std::optional<engine::pooling_kind> pooling;  ///< none: the model's own
+  std::optional<engine::pooling_kind> pooling;  ///< nullopt: the model's own
+  bool slots_endpoint = false;                  ///< GET /slots
   bool matryoshka = false;                      ///< `dimensions` may be less than the model's
 
   log_format format = log_format::json;
@@ -80,31 +84,6 @@ struct options {
   std::vector<std::string> warnings;  ///< to be narrated once, when the worker starts
 };
 
-using environment = std::vector<std::pair<std::string, std::string>>;
-/// Returns a config file's text or says why it cannot be read.
-using file_reader = std::function<engine::result<std::string>(const std::string& path)>;
-
-/// What the command line asks for.
-struct command {
-  enum class kind { run, print };
-  kind what = kind::run;
-  options opts;      ///< run
-  std::string text;  ///< print: the answer to --help or --version
-};
-
-/// Reads and checks all sources; `args` is without the program's name. An error (invalid_request) is
-/// one sentence that names the option, where the value came from, the value and the range; `param`
-/// is the option.
-[[nodiscard]] engine::result<command> parse_options(std::span<const std::string> args, const environment& env,
-                                                    const file_reader& read);
-
-/// The process environment.
-[[nodiscard]] environment current_environment();
-/// Reads a file of at most 1 MiB.
-[[nodiscard]] engine::result<std::string> read_config_file(const std::string& path);
-
-[[nodiscard]] std::string help_text();
-[[nodiscard]] std::string version_text();
 [[nodiscard]] const char* version() noexcept;  ///< "0.1.0"
 [[nodiscard]] const char* to_string(backend_kind kind) noexcept;
 

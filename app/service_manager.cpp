@@ -5,7 +5,7 @@
 namespace orcd::app {
 namespace {
 
-/// A newline would begin another assignment.
+/// Without line ends: in sd_notify's format they would begin another assignment.
 std::string one_line(std::string_view text) {
   std::string out(text);
   for (auto& c : out) {
@@ -23,7 +23,7 @@ std::string microseconds_text(std::chrono::microseconds value) {
 service_manager::service_manager() : send_([](const std::string& state) { sd_notify(0, state.c_str()); }) {}
 
 void service_manager::loading(unsigned percent) {
-  // A load that stands still for this long is not coming back; one that moves has all the time it needs.
+  // A load that makes no progress for this long has failed; one that does may take as long as it needs.
   constexpr std::chrono::seconds patience{120};
   send_("STATUS=Loading the model: " + std::to_string(percent) +
         " %\nEXTEND_TIMEOUT_USEC=" + microseconds_text(patience));
@@ -34,7 +34,7 @@ void service_manager::ready(std::string_view status) {
 }
 
 void service_manager::stopping(std::chrono::seconds limit) {
-  constexpr std::chrono::seconds teardown{15};
+  constexpr std::chrono::seconds teardown{10};  // more than the worker allows itself (signal_policy.hpp)
   send_("STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=" + microseconds_text(limit + teardown));
 }
 

@@ -1,5 +1,4 @@
-// What systemd is told (sd_notify). Every call does nothing when no service manager listens. Safe from
-// any thread. Source: design 6, sd_notify(3).
+// Notifies systemd (sd_notify(3)). Every call does nothing when no service manager listens. Any thread.
 #pragma once
 
 #include <chrono>
@@ -15,10 +14,10 @@ class service_manager {
   using send_function = std::function<void(const std::string& state)>;
   /// Sends to $NOTIFY_SOCKET.
   service_manager();
-  /// Sends through `send` (tests).
+  /// Sends through `send`, for tests.
   explicit service_manager(send_function send) : send_(std::move(send)) {}
 
-  /// A share of the load is done: shown by `systemctl status`, and the start-up timeout begins anew.
+  /// A share of the load is done: `systemctl status` shows it, and the start-up timeout begins anew.
   void loading(unsigned percent);
   /// Ready for requests: `systemctl start` returns.
   void ready(std::string_view status);
@@ -27,15 +26,15 @@ class service_manager {
   void failed(std::string_view status);
   void feed_watchdog();
 
-  /// WatchdogSec= of the unit, when this process is to feed it.
+  /// WatchdogSec= of the unit, if this process has to feed a watchdog.
   [[nodiscard]] static std::optional<std::chrono::microseconds> watchdog_interval();
 
  private:
   send_function send_;
 };
 
-/// When the watchdog may be fed: the io loop is alive because it asks, and the GPU thread because it
-/// answered the last ping or had it for less than `limit`. Pure; the caller posts the pings.
+/// Decides when the watchdog may be fed: the io loop is alive because it calls tick(), and the GPU thread
+/// because it has answered the last ping or got it less than `limit` ago. Pure; the caller posts the pings.
 class progress_watchdog {
  public:
   using time = std::chrono::steady_clock::time_point;

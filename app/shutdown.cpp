@@ -22,7 +22,8 @@ shutdown_action shutdown_fsm::on_stop_asked(bool signal, exit_code forced) noexc
     case phase::stopping:
     case phase::done: break;
   }
-  // Streams are being told already; a signal beyond the one that asked for it waits for nobody.
+  // The streams are being ended already: one more signal than the one that started this ends the process at
+  // once.
   if (!impatient) return shutdown_action::none;
   if (signals_ == 2 && code_ != exit_code::ok) return shutdown_action::none;
   if (code_ == exit_code::ok) code_ = forced;
@@ -41,7 +42,12 @@ shutdown_action shutdown_fsm::on(shutdown_event event) noexcept {
     case shutdown_event::fatal: return stop_with(failure_code_);
     case shutdown_event::idle:
     case shutdown_event::drain_timeout:
-      return phase_ == phase::draining ? stop_with(exit_code::ok) : shutdown_action::none;
+      return phase_ == phase::draining ? stop_with(drained_code_) : shutdown_action::none;
+    case shutdown_event::exhausted:
+      drained_code_ = exit_code::failure;
+      if (phase_ != phase::serving) return shutdown_action::none;
+      phase_ = phase::draining;
+      return shutdown_action::begin_drain;
     case shutdown_event::stopped:
       if (phase_ != phase::stopping) return shutdown_action::none;
       phase_ = phase::done;

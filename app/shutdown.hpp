@@ -1,5 +1,5 @@
 // How the worker ends, as decisions without a socket, signal or timer: events in, one action out.
-// app/worker.cpp performs the actions. Source: design 6, WORK-3015, M0-W-1630.
+// app/worker.cpp performs the actions. Source: WORK-3015, M0-W-1630.
 #pragma once
 
 #include "app/exit_code.hpp"
@@ -12,19 +12,20 @@ enum class shutdown_event {
   sigterm,
   request,  ///< POST /shutdown
   start_failed,
-  idle,  ///< the last job has had its terminal event
+  idle,  ///< no job and no answer is left
   drain_timeout,
-  fatal,    ///< the accelerator failed for good
-  stopped,  ///< the server's last session is gone, or its grace is over
+  fatal,      ///< the accelerator failed for good
+  exhausted,  ///< memory ran out in a handler, and a stream may hang for it; the others may finish
+  stopped,    ///< the server's last session is gone, or the time for it is over
 };
 
 enum class shutdown_action {
   none,
-  cancel_start,  ///< give the load up; `stopped` is not awaited
-  begin_drain,   ///< refuse new jobs, await idle or the drain timeout
-  stop_server,   ///< tell the open streams and close; `stopped` follows
+  cancel_start,  ///< give the load up; no `stopped` follows
+  begin_drain,   ///< refuse new jobs; `idle` or `drain_timeout` follows
+  stop_server,   ///< end the open streams with an error and close; `stopped` follows
   finish,        ///< leave the io loop and tear down
-  exit_now,      ///< no more waiting at all
+  exit_now,      ///< end the process without waiting for anything
 };
 
 /// One per process, on the io thread. The first signal or POST /shutdown drains; a second signal cuts
@@ -33,9 +34,9 @@ enum class shutdown_action {
 class shutdown_fsm {
  public:
   [[nodiscard]] shutdown_action on(shutdown_event event) noexcept;
-  /// What the process returns when it ends now.
+  /// The exit code if the process ended now.
   [[nodiscard]] exit_code code() const noexcept { return code_; }
-  /// Sets what `fatal` or `start_failed` will return; failure unless told.
+  /// Sets the exit code of `fatal` and `start_failed`; failure by default.
   void set_failure_code(exit_code code) noexcept { failure_code_ = code; }
   [[nodiscard]] bool ending() const noexcept { return phase_ != phase::starting && phase_ != phase::serving; }
 
@@ -48,6 +49,7 @@ class shutdown_fsm {
   unsigned signals_ = 0;
   exit_code code_ = exit_code::ok;
   exit_code failure_code_ = exit_code::failure;
+  exit_code drained_code_ = exit_code::ok;  ///< exit code of a drain that ends in order
 };
 
 }  // namespace orcd::app

@@ -1,8 +1,17 @@
 #include "app/worker.hpp"
 
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <boost/asio/post.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <new>
+#include <thread>
+#include <utility>
 
 #include "app/worker_parts.hpp"
 
@@ -16,46 +25,113 @@ using engine::severity;
 using std::chrono::milliseconds;
 using clock = std::chrono::steady_clock;
 
-constexpr milliseconds grace_after_drain{2'000};
 constexpr milliseconds grace_when_forced{500};
-/// What freeing VRAM and joining threads may take (M0-W-1630 allows a second).
-constexpr milliseconds teardown_limit{5'000};
+
+/// Asks the kernel to give the io thread a processor soon, for short slices, where processors are few (Linux
+/// 6.12 and newer). A kernel or a system-call filter that refuses it costs some latency.
+void ask_for_short_turns() noexcept {
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime_ns, deadline, period;
+  } attributes{};
+  attributes.size = sizeof attributes;
+  attributes.policy = SCHED_OTHER;
+  attributes.nice = getpriority(PRIO_PROCESS, 0);
+  attributes.runtime_ns = 100'000;
+  static_cast<void>(syscall(SYS_sched_setattr, 0, &attributes, 0U));
+}
+
+/// Runs the io thread's handlers until it is stopped. Where processors are few, streams are computed on the
+/// same one, and the kernel switches between threads only at its tick, every few milliseconds: so this thread
+/// yields now and then while it has much to do.
+void run_handlers(asio::io_context& io) {
+  constexpr std::chrono::microseconds turn{200};
+  auto begun = clock::now();
+  while (io.run_one() > 0) {
+    if (clock::now() - begun < turn) continue;
+    ::sched_yield();
+    begun = clock::now();
+  }
+}
 
 }  // namespace
 
 worker::~worker() {
-  guard_.arm(teardown_limit, fsm_.code());
+  guard_.arm(abandon_limit, fsm_.code());
   cancel_load_ = true;
   digest_.request_stop();
+  // Background tasks read what belongs to the server.
+  background_.stop();
   if (!gpu_thread_) return;
   gpu_thread_->stop();
-  // What a GPU holds is given back by the thread that took it; nothing uses the device after stop().
-  gpu_thread_->post([this] { device_.reset(); });
+  // The GPU's memory is freed by the thread that allocated it; nothing uses the accelerator after stop().
+  gpu_thread_->post([this] { accelerator_.reset(); });
 }
 
 exit_code worker::run() {
-  await_signal();
+  listen_to_signals();
   narrate_startup();
   if (auto failure = open()) {
+    // A signal that came meanwhile made open() give up: that is no failure.
+    if (guard_.stop_asked()) {
+      narrator_.narrate(severity::info, "shutdown", "Stopped before the worker was ready",
+                        {{"reason", std::string_view("signal")}});
+      return exit_code::ok;
+    }
     fail_start(*failure);
     return exit_code::failure;
   }
+  guard_.enter(run_phase::loading);
   start_digest();
   start_load();
-  io_.run();
+  ask_for_short_turns();
+  run_io();
   return fsm_.code();
 }
 
-void worker::await_signal() {
-  signals_.async_wait([this](const boost::system::error_code& failed, int number) {
-    if (failed) return;
-    await_signal();
-    if (number == SIGTERM) {
-      handle(shutdown_event::sigterm, "SIGTERM");
-    } else {
-      handle(shutdown_event::sigint, "SIGINT");
+/// A handler that runs out of memory may have been the only thing that would continue a stream or a timer,
+/// and nobody can say which: the streams that still move may finish, and then the process ends, to be
+/// restarted. A session that catches its own shortage does not come here. Start-up is one chain of handlers
+/// and ends at once.
+void worker::run_io() {
+  constexpr unsigned tries_max = 200;
+  constexpr milliseconds pause{10};
+  for (unsigned failures = 0;;) {
+    try {
+      if (failures > 0) wind_up();
+      run_handlers(io_);
+      return;
+    } catch (const std::bad_alloc&) {
+      if (++failures > tries_max || state_.get() == lifecycle::starting) throw;
     }
-  });
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+/// Begins the end of the worker; again after each failure, which may have cut short what the last call began.
+void worker::wind_up() {
+  const std::chrono::seconds limit(opts_.drain_timeout_sec);
+  guard_.arm(limit + farewell_limit + teardown_limit, exit_code::failure);
+  state_.fail(engine::health_cause::handler_out_of_memory);
+  signals_.cancel();
+  await_signals();
+  const auto action = fsm_.on(shutdown_event::exhausted);
+  if (!std::exchange(exhausted_, true)) {
+    narrator_.narrate(
+        severity::critical, "error", "Out of memory: no new requests, running ones may finish",
+        {{"code", engine::code_name(engine::errc::internal)}, {"phase", std::string_view("serving")}});
+  }
+  if (action == shutdown_action::begin_drain || !drain_begun_) begin_drain("out of memory");
+  start_watching();
+}
+
+void worker::start_watching() {
+  if (opts_.backend == backend_kind::host) watch_file();
+  if (opts_.backend == backend_kind::cuda && opts_.residency_check_sec != 0) watch_residency();
+  if (watchdog_) watch(watch_interval_);
 }
 
 void worker::watch(milliseconds interval) {
@@ -68,10 +144,10 @@ void worker::watch(milliseconds interval) {
   });
 }
 
-/// The host backend reads its weights from the mapped file all its life; a file that was cut short or
-/// written to under it gives wrong tokens, so the worker ends instead.
+/// The host backend reads its weights from the mapped file all the time; a file that was cut short or written
+/// to would give wrong tokens, so that the worker ends instead.
 void worker::watch_file() {
-  constexpr std::chrono::seconds interval{5};
+  constexpr std::chrono::seconds interval{1};
   if (const auto intact = model_->file.check_intact(); !intact) return on_fatal(intact.error());
   file_timer_.expires_after(interval);
   file_timer_.async_wait([this](const boost::system::error_code& failed) {
@@ -79,10 +155,10 @@ void worker::watch_file() {
   });
 }
 
-/// The GPU thread asks, so that the answer is about a moment between two steps (M0-W-1012).
+/// Checks on the GPU thread, so that the answer is about a moment between two steps (M0-W-1012).
 void worker::watch_residency() {
   gpu_thread_->post([this] {
-    auto failures = device_->audit();
+    auto failures = accelerator_->audit();
     if (failures.empty()) return;
     asio::post(io_, [this, failures = std::move(failures)] { on_not_resident(failures); });
   });
@@ -92,11 +168,11 @@ void worker::watch_residency() {
   });
 }
 
-/// Once: memory that left VRAM does not come back, and one critical event is enough.
+/// Reports once: memory that has left VRAM does not come back, and one critical event is enough.
 void worker::on_not_resident(const std::vector<std::string>& failures) {
   residency_timer_.cancel();
   if (!state_.resident.exchange(false)) return;
-  state_.health = engine::health_status::unhealthy;
+  state_.fail(engine::health_cause::not_resident);
   std::string list;
   for (const auto& failure : failures) list += (list.empty() ? "" : "; ") + failure;
   narrator_.narrate(
@@ -104,9 +180,9 @@ void worker::on_not_resident(const std::vector<std::string>& failures) {
       {{"code", engine::code_name(engine::errc::cuda_error)}, {"failures", std::uint64_t{failures.size()}}});
 }
 
-/// On any thread; from the GPU thread after every job got its error event.
+/// Any thread; the GPU thread calls it after every job got its error event.
 void worker::on_fatal(const error& why, exit_code code) {
-  state_.health = engine::health_status::unhealthy;
+  state_.fail(engine::health_cause::lost);
   state_.set(lifecycle::failed);
   narrator_.narrate(severity::critical, "error", "The worker cannot go on: " + why.message,
                     {{"code", engine::code_name(why.code)}, {"phase", std::string_view("serving")}});
@@ -132,7 +208,7 @@ void worker::perform(shutdown_action action, const char* reason) {
       narrator_.narrate(severity::info, "shutdown", "Stopped before the worker was ready",
                         {{"reason", std::string_view(reason)}});
       cancel_load_ = true;
-      guard_.arm(teardown_limit, fsm_.code());
+      guard_.arm(abandon_limit, fsm_.code());
       io_.stop();
       return;
     case shutdown_action::begin_drain: return begin_drain(reason);
@@ -167,21 +243,23 @@ void worker::begin_drain(const char* reason) {
   server_->begin_drain();
   admission_->drain();
   admission_->on_idle([this] { post_event(shutdown_event::idle, "drained"); });
+  drain_begun_ = true;
 }
 
 void worker::stop_server() {
   drain_timer_.cancel();
   const bool forced = fsm_.code() != exit_code::ok;
-  const auto grace = forced ? grace_when_forced : grace_after_drain;
+  const auto grace = forced ? grace_when_forced : farewell_limit;
   guard_.arm(grace + teardown_limit, fsm_.code());
   if (!listening_) return post_event(shutdown_event::stopped, "");
   server_->stop(grace, [this] { post_event(shutdown_event::stopped, ""); });
 }
 
-exit_code run_worker(const options& opts, log_narrator& narrator, exit_guard& guard) {
+exit_code run_worker(const options& opts, log_narrator& narrator, process_guard& guard,
+                     std::function<engine::result<options>()> read_again) {
   const auto started_at = clock::now();
-  // Taken down before the last line of the log, so that the line is true.
-  const auto code = std::make_unique<worker>(opts, narrator, guard)->run();
+  // The worker is destroyed before the last line of the log, so that the line is true.
+  const auto code = std::make_unique<worker>(opts, narrator, guard, std::move(read_again))->run();
   narrator.narrate(severity::info, "stopped", "The worker has stopped",
                    {{"exit_code", static_cast<std::int64_t>(code)},
                     {"uptime_seconds", std::chrono::duration<double>(clock::now() - started_at).count()}});

@@ -17,10 +17,11 @@ using engine::result;
 using engine::severity;
 using clock = std::chrono::steady_clock;
 
-/// Thrown through accelerator::load by its progress report to end a load that is not wanted any more.
+/// Thrown by the progress report through accelerator::load, to end a load that is not wanted any more.
 struct load_ended {};
 
-/// Whoever serves or loads goes first. A thread that may not be slowed down stays as it is.
+/// Lets the threads that serve or load go first. Where the system does not allow it the priority stays as it
+/// is.
 void yield_to_others() noexcept {
   constexpr int least_urgent = 19;
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), least_urgent));
@@ -32,13 +33,21 @@ void yield_to_others() noexcept {
 void worker::start_digest() {
   digest_ = std::jthread([this](const std::stop_token& stop) {
     yield_to_others();
-    auto digest = model_digest(model_->file.parts(), stop);
-    if (!digest || !model_->file.check_intact()) return;
-    narrator_.narrate(severity::info, "model_digest", "The model file's digest is known",
-                      {{"digest", std::string_view(*digest)}});
-    // identity_ is read on the io thread only, so it is written there.
-    asio::post(io_, [this, text = std::move(*digest)]() mutable { identity_.digest = std::move(text); });
+    try {
+      find_digest(stop);
+    } catch (const std::bad_alloc&) {
+      narrator_.narrate(severity::warning, "model_digest", "No digest of the model file: out of memory");
+    }
   });
+}
+
+void worker::find_digest(const std::stop_token& stop) {
+  auto digest = model_digest(model_->file.parts(), stop);
+  if (!digest || !model_->file.check_intact()) return;
+  narrator_.narrate(severity::info, "model_digest", "The model file's digest is known",
+                    {{"digest", std::string_view(*digest)}});
+  // identity_ is read on the io thread only, so it is written there.
+  asio::post(io_, [this, text = std::move(*digest)]() mutable { identity_.digest = std::move(text); });
 }
 
 void worker::start_load() {
@@ -63,8 +72,8 @@ void worker::narrate_gpu_wait(const gpu::wait_notice& notice) {
                      {"tries", std::uint64_t{notice.tries}}});
 }
 
-/// On the GPU thread. With --verify the weights are looked at while they are loaded; a load whose weights
-/// are found to be bad is not finished.
+/// On the GPU thread. With --verify the weights are checked while they are loaded, and a load whose weights
+/// are bad is broken off.
 result<engine::memory_plan> worker::load_on_gpu_thread() {
   std::optional<gpu::weight_check> check;
   if (opts_.verify) check.emplace(model_->file.tensors());
@@ -83,7 +92,7 @@ result<engine::memory_plan> worker::load_on_gpu_thread() {
 
 result<engine::memory_plan> worker::load_weights(const gpu::weight_check* check) {
   try {
-    return device_->load(model_->spec, model_->plan_for, [&](unsigned percent) {
+    return accelerator_->load(model_->spec, model_->plan_for, [&](unsigned percent) {
       if (cancel_load_ || (check != nullptr && check->failed())) throw load_ended{};
       report_progress(percent);
     });

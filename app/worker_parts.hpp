@@ -1,40 +1,50 @@
 // The worker's parts and their order. Private to app/: worker_start.cpp builds, worker_load.cpp loads the
-// model, worker.cpp runs and ends.
-// Everything here is on the io thread but where a function says otherwise.
+// model, worker_signals.cpp takes the signals, worker.cpp runs and ends. Everything here is on the io thread
+// unless a function says otherwise.
 #pragma once
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
-#include <csignal>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "app/exit_guard.hpp"
 #include "app/load_progress.hpp"
 #include "app/model_setup.hpp"
 #include "app/narration.hpp"
 #include "app/options.hpp"
+#include "app/process_guard.hpp"
 #include "app/service_manager.hpp"
 #include "app/shutdown.hpp"
 #include "engine/chat_format.hpp"
 #include "engine/schedule/admission.hpp"
 #include "gpu/gpu_thread.hpp"
 #include "gpu/weight_check.hpp"
-#include "net/server.hpp"
+#include "net/jobs/background_threads.hpp"
+#include "net/server/server.hpp"
 
 namespace orcd::app {
 
+/// What SIGHUP changes.
+struct reloaded {
+  engine::severity log_level = engine::severity::info;
+  std::optional<net::api_keys> keys;  ///< nullopt: there is no --api-key-file
+};
+
+/// The keys of the file at `path`. Errors: worker_start_failed, naming the file and the line, never a key.
+[[nodiscard]] engine::result<net::api_keys> read_keys(const std::string& path);
+
 class worker {
  public:
-  worker(const options& opts, log_narrator& narrator, exit_guard& guard)
-      : opts_(opts), narrator_(narrator), guard_(guard) {}
+  worker(const options& opts, log_narrator& narrator, process_guard& guard,
+         std::function<engine::result<options>()> read_again)
+      : opts_(opts), narrator_(narrator), guard_(guard), read_again_(std::move(read_again)) {}
   ~worker();
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
@@ -48,10 +58,12 @@ class worker {
 
   // Start-up, in this order.
   void narrate_startup();
+  engine::result<void> make_room_for_connections(std::uint64_t reserve);
   std::optional<start_failure> open();
   engine::result<void> read_request_files();
   void make_server();
   void start_digest();
+  void find_digest(const std::stop_token& stop);
   void start_load();
   engine::result<engine::memory_plan> load_on_gpu_thread();
   engine::result<engine::memory_plan> load_weights(const gpu::weight_check* check);
@@ -62,7 +74,14 @@ class worker {
   void become_ready();
   void fail_start(const start_failure& failure);
   // Running and ending.
-  void await_signal();
+  void listen_to_signals();
+  void await_signals();
+  void reload();
+  [[nodiscard]] engine::result<reloaded> read_anew() const;
+  void apply(engine::result<reloaded> what);
+  void run_io();
+  void wind_up();
+  void start_watching();
   void watch(std::chrono::milliseconds interval);
   void watch_file();
   void watch_residency();
@@ -76,7 +95,8 @@ class worker {
 
   const options& opts_;
   log_narrator& narrator_;
-  exit_guard& guard_;
+  process_guard& guard_;
+  const std::function<engine::result<options>()> read_again_;
   const std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point load_started_at_;
   service_manager service_;
@@ -85,28 +105,32 @@ class worker {
   std::atomic<bool> cancel_load_{false};
   unsigned notified_percent_ = 101;
 
-  // What sessions refer to outlives the io_context that holds their frames; what posts to the
-  // io_context ends before it. The destructor stops the GPU thread first.
+  // What sessions refer to is declared before the io_context that holds their frames, and what posts to the
+  // io_context after it: members are destroyed in reverse. The destructor stops the GPU thread first.
   engine::worker_state state_;
   engine::worker_identity identity_;
   std::optional<engine::served_model> model_;
   std::optional<engine::chat_format> chat_;
-  std::unique_ptr<engine::accelerator> device_;
+  std::unique_ptr<engine::accelerator> accelerator_;
   std::unique_ptr<gpu::gpu_thread> gpu_thread_;
   std::optional<engine::admission> admission_;
   boost::asio::io_context io_{1};
-  boost::asio::thread_pool aside_{1};  ///< for what would hold up the io thread; posts to `io_`
-  boost::asio::signal_set signals_{io_, SIGINT, SIGTERM};
+  net::background_threads background_;  ///< posts its results to `io_`
+  boost::asio::posix::stream_descriptor signals_{io_};
   boost::asio::steady_timer drain_timer_{io_};
   boost::asio::steady_timer watchdog_timer_{io_};
   boost::asio::steady_timer file_timer_{io_};
   boost::asio::steady_timer residency_timer_{io_};
   std::optional<progress_watchdog> watchdog_;
+  std::chrono::milliseconds watch_interval_{};
   std::shared_ptr<std::atomic<std::uint64_t>> pings_answered_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);
   net::api_keys keys_;
   std::optional<net::server> server_;
+  std::uint32_t connections_ = 0;  ///< connections that may be open at a time
   bool listening_ = false;
+  bool drain_begun_ = false;
+  bool exhausted_ = false;
   std::uint16_t port_ = 0;
   std::string uri_;
   std::jthread digest_;

@@ -4,12 +4,14 @@
 #include <array>
 #include <boost/asio/post.hpp>
 
+#include "app/descriptor_plan.hpp"
 #include "app/model_digest.hpp"
+#include "app/parse_options.hpp"
 #include "app/worker_parts.hpp"
 #include "engine/grammar/grammar.hpp"
-#include "gpu/allocation_counter.hpp"
-#include "gpu/host_backend.hpp"
-#include "net/ready_callback.hpp"
+#include "gpu/host/host_backend.hpp"
+#include "gpu/plan/allocation_counter.hpp"
+#include "net/status/ready_callback.hpp"
 
 namespace orcd::app {
 namespace {
@@ -22,6 +24,10 @@ using engine::result;
 using engine::severity;
 using std::chrono::milliseconds;
 using clock = std::chrono::steady_clock;
+
+/// Descriptors for what is opened besides connections now and then: key and config files, the callback's
+/// socket, the socket of a refused client.
+constexpr std::uint64_t descriptor_reserve = 32;
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -36,7 +42,20 @@ error start_error(const std::string& what, const std::string& path, const error&
   return {errc::worker_start_failed, what + " '" + path + "': " + why.message, why.param};
 }
 
+/// The main thread takes no signal while it opens things; it checks for one between them.
+start_failure stopped_by_signal() {
+  return {error{errc::cancelled, "stopped by a signal"}, {}, {}};
+}
+
 }  // namespace
+
+result<net::api_keys> read_keys(const std::string& path) {
+  const auto text = read_config_file(path);
+  if (!text) return start_error("API key file", path, text.error());
+  auto keys = net::api_keys::parse(*text);
+  if (!keys) return start_error("API key file", path, keys.error());
+  return keys;
+}
 
 void worker::narrate_startup() {
   narrator_.narrate(severity::info, "startup", std::string("worker-orcd ") + version() + " is starting",
@@ -47,17 +66,54 @@ void worker::narrate_startup() {
   for (const auto& warning : opts_.warnings) narrator_.narrate(severity::warning, "option_ignored", warning);
 }
 
-/// Everything that can fail without touching a weight; the port is taken here, so that a worker with no
-/// place to listen does not load for a minute first.
+/// Raises the soft limit of descriptors as far as needed. Called twice: at the start, so that a worker that
+/// cannot serve does not load for a minute first, and when the worker has opened all of its own descriptors.
+result<void> worker::make_room_for_connections(std::uint64_t reserve) {
+  const auto facts = count_descriptors(reserve);
+  if (!facts) {
+    connections_ = opts_.max_connections;
+    return {};
+  }
+  auto plan = plan_descriptors(*facts, opts_.max_connections);
+  if (!raise_descriptor_limit(plan.soft)) {
+    plan = plan_descriptors({facts->soft, facts->soft, facts->in_use, facts->reserve}, opts_.max_connections);
+  }
+  if (!plan.enough) {
+    return error{errc::worker_start_failed,
+                 "too few file descriptors: the limit is " + std::to_string(plan.soft) +
+                     ", the worker itself needs " + std::to_string(facts->in_use + facts->reserve) +
+                     " and at least " + std::to_string(std::min(opts_.max_connections, connections_min)) +
+                     " connections more; raise it (ulimit -n, LimitNOFILE=)",
+                 "max-connections"};
+  }
+  if (plan.connections != connections_ && plan.connections < opts_.max_connections) {
+    narrator_.narrate(severity::warning, "connections_limited",
+                      "Fewer connections than --max-connections fit into the limit of file descriptors",
+                      {{"connections", std::uint64_t{plan.connections}},
+                       {"max_connections", std::uint64_t{opts_.max_connections}},
+                       {"descriptors", plan.soft}});
+  }
+  connections_ = plan.connections;
+  return {};
+}
+
+/// Everything that can fail before a weight is read. The port is bound here, so that a worker whose port is
+/// taken does not load for a minute first.
 std::optional<start_failure> worker::open() {
-  auto device =
-      make_accelerator(opts_, {.cancelled = [this] { return cancel_load_.load(); },
-                               .waiting = [this](const auto& notice) { narrate_gpu_wait(notice); }});
-  if (!device) return start_failure{device.error(), {}, {}};
-  device_ = std::move(*device);
+  // A CUDA driver opens some dozens.
+  const auto reserve = descriptor_reserve + (opts_.backend == backend_kind::cuda ? 96U : 0U);
+  if (const auto room = make_room_for_connections(reserve); !room) return start_failure{room.error(), {}, {}};
+  auto accelerator = make_accelerator(opts_,
+                                      {.cancelled = [this] { return cancel_load_.load(); },
+                                       .waiting = [this](const auto& notice) { narrate_gpu_wait(notice); }},
+                                      [this] { return model_->file.check_intact(); });
+  if (!accelerator) return start_failure{accelerator.error(), {}, {}};
+  accelerator_ = std::move(*accelerator);
+  if (guard_.stop_asked()) return stopped_by_signal();
   auto model = open_model(opts_);
   if (!model) return start_failure{model.error(), {}, {}};
   model_.emplace(std::move(*model));
+  if (guard_.stop_asked()) return stopped_by_signal();
   if (opts_.backend == backend_kind::host) {
     const auto plan = gpu::plan_host_memory(model_->spec, model_->plan_for);
     if (auto failure = check_plan(plan, opts_, physical_memory_bytes())) return failure;
@@ -71,9 +127,11 @@ std::optional<start_failure> worker::open() {
         {{"context_tokens", std::uint64_t{opts_.context}}, {"trained_tokens", std::uint64_t{trained}}});
   }
   if (const auto read = read_request_files(); !read) return start_failure{read.error(), {}, {}};
+  if (guard_.stop_asked()) return stopped_by_signal();
   identity_.system_fingerprint = system_fingerprint(
       opts_, model_->file, {model_->tokenizer_digest, chat_ ? chat_->digest() : std::string()});
   make_server();
+  if (const auto started = background_.start(); !started) return start_failure{started.error(), {}, {}};
   auto port = server_->bind();
   if (!port) return start_failure{port.error(), {}, {}};
   port_ = *port;
@@ -81,14 +139,12 @@ std::optional<start_failure> worker::open() {
   return std::nullopt;
 }
 
-/// What requests are judged and made prompts by. A model without a usable chat template still serves all but
-/// chats; a template that the operator named must be good.
+/// Reads the API keys and the chat template. A model without a usable chat template still serves everything
+/// but chats; a template that the operator named must be good.
 result<void> worker::read_request_files() {
   if (!opts_.api_key_file.empty()) {
-    const auto text = read_config_file(opts_.api_key_file);
-    if (!text) return start_error("API key file", opts_.api_key_file, text.error());
-    auto keys = net::api_keys::parse(*text);
-    if (!keys) return start_error("API key file", opts_.api_key_file, keys.error());
+    auto keys = read_keys(opts_.api_key_file);
+    if (!keys) return keys.error();
     keys_ = std::move(*keys);
   }
   auto chat = read_chat_format(opts_, model_->file);
@@ -113,32 +169,38 @@ void worker::make_server() {
                     .sessions = opts_.imc_sessions,
                     .system_prompts = opts_.system_prompts};
   schedule.on_failure = [this](const error& why) {
-    on_fatal(why, fault_exit_code(why.code, device_->device_lost()));
+    on_fatal(why, fault_exit_code(why.code, accelerator_->device_lost()));
   };
   schedule.on_degraded = [this](const error& why) {
     narrator_.narrate(severity::error, "error", why.message, {{"code", engine::code_name(why.code)}});
   };
-  gpu_thread_ = std::make_unique<gpu::gpu_thread>(*device_, std::move(schedule), state_);
+  schedule.on_recovered = [this] {
+    narrator_.narrate(severity::info, "recovered", "A job ended well after device memory had run out");
+  };
+  gpu_thread_ = std::make_unique<gpu::gpu_thread>(*accelerator_, std::move(schedule), state_);
   admission_.emplace(engine::admission_limits{opts_.slots, opts_.max_queue});
 
   net::server_config config;
   config.address = opts_.host;
   config.port = opts_.port;
-  config.execute.prompt_chars_max = opts_.max_prompt_chars;
-  config.execute.tokens_in_max = opts_.max_tokens_in;
-  config.execute.tokens_out_max = opts_.max_tokens_out;
-  config.execute.context_tokens = model_->plan_for.context_tokens;
-  config.execute.inference_timeout = std::chrono::seconds(opts_.inference_timeout_sec);
-  config.execute.deadlines = opts_.deadlines;
+  const std::uint32_t context = model_->plan_for.context_tokens;
+  config.execute = execute_limits(opts_, context);
+  config.model = model_limits(opts_, context);
   config.compat = opts_.compat;
   config.keys = std::move(keys_);
   config.cors_origins = opts_.cors_origins;
   config.page = !opts_.no_page;
   config.request_template = opts_.allow_request_template;
+  config.parse_special_in_chat = opts_.parse_special_in_chat;
+  config.strict_fields = opts_.strict_fields;
   config.system_tokens_min = opts_.cache_min_tokens;
+  config.slots_endpoint = opts_.slots_endpoint;
   config.matryoshka = opts_.matryoshka;
+  config.hosts = net::make_host_rules(opts_.host, host_name(), opts_.public_uri, opts_.allowed_hosts);
   config.connections.connections_max = opts_.max_connections;
-  config.connections.body_bytes_max = opts_.max_body_bytes;
+  config.connections.connections_per_address = opts_.max_connections_per_address;
+  config.connections.write_timeout = std::chrono::seconds(opts_.write_timeout_sec);
+  config.connections.body_bytes_max = body_bytes_max(opts_, context);
   server_.emplace(
       io_, std::move(config),
       net::server_context{*gpu_thread_, *admission_, state_, identity_, *model_->tokenizer, narrator_,
@@ -148,7 +210,7 @@ void worker::make_server() {
                             return engine::memory_counts{counts.pinned_bytes, counts.after_seal};
                           },
                           chat_ ? &*chat_ : nullptr, chat_ ? make_table(*model_) : nullptr,
-                          [this](std::function<void()> work) { asio::post(aside_, std::move(work)); },
+                          [this](net::queued_task task) { return background_.take(std::move(task)); },
                           model_->pairs ? &*model_->pairs : nullptr});
 }
 
@@ -156,20 +218,22 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
   if (fsm_.ending()) return;
   if (!plan) return fail_start({plan.error(), {}, {}});
   if (auto intact = model_->file.check_intact(); !intact) return fail_start({intact.error(), {}, {}});
-  // The server does not listen yet, so nobody reads the identity.
-  const auto gpu = device_->device();
+  // The server does not listen yet, so that no session reads the identity.
+  const auto gpu = accelerator_->device();
   identity_.gpu_device = gpu.index;
   identity_.gpu_name = gpu.name;
   identity_.gpu_uuid = gpu.uuid;
   narrator_.set_gpu_device(gpu.index);
-  state_.resident = device_->resident();
-  state_.vram_bytes = device_->vram_bytes();
+  state_.resident = accelerator_->resident();
+  state_.vram_bytes = accelerator_->vram_bytes();
   state_.kv_bytes = plan->kv_bytes;
   state_.load_percent = 100;
+  state_.load_bytes = model_->file.tensor_bytes();
+  state_.load_seconds = ms_since(load_started_at_) / 1000.0;
   narrator_.narrate(severity::info, "model_load_complete", "The model is loaded",
                     {{"load_ms", ms_since(load_started_at_)},
-                     {"vram_bytes", device_->vram_bytes()},
-                     {"resident", device_->resident()},
+                     {"vram_bytes", accelerator_->vram_bytes()},
+                     {"resident", accelerator_->resident()},
                      {"gpu_name", std::string_view(gpu.name)},
                      {"gpu_uuid", std::string_view(gpu.uuid)},
                      {"weights_bytes", plan->weights_bytes},
@@ -178,18 +242,22 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
                      {"kv_type_v", std::string_view(engine::to_string(identity_.kv.values))},
                      {"workspace_bytes", plan->workspace_bytes},
                      {"logits_bytes", plan->logits_bytes}});
+  if (const auto room = make_room_for_connections(descriptor_reserve); !room) {
+    return fail_start({room.error(), {}, {}});
+  }
+  server_->limit_connections(connections_);
   if (auto listened = server_->listen(); !listened) return fail_start({listened.error(), {}, {}});
   listening_ = true;
   announce();
 }
 
-/// The pool manager checks that the uri answers, so it is told only now that the server listens; jobs
-/// are refused until it agreed (WORK-3011, WORK-3014).
+/// The pool manager checks that the URI answers, so that it is told only now that the server listens. Jobs
+/// are refused until it has agreed (WORK-3011, WORK-3014).
 void worker::announce() {
   if (opts_.callback_url.empty()) return become_ready();
   net::callback_config config;
   config.url = opts_.callback_url;
-  net::ready_message message{opts_.worker_id, identity_.model_name, device_->vram_bytes(), uri_};
+  net::ready_message message{opts_.worker_id, identity_.model_name, accelerator_->vram_bytes(), uri_};
   net::post_ready(io_, std::move(config), std::move(message), [this](const result<void>& answer) {
     if (fsm_.ending()) return;
     if (!answer) return fail_start({answer.error(), {}, {}});
@@ -199,24 +267,25 @@ void worker::announce() {
 
 void worker::become_ready() {
   handle(shutdown_event::loaded, "");
+  guard_.enter(run_phase::serving);
+  state_.startup_seconds = ms_since(started_at_) / 1000.0;
   state_.set(lifecycle::ready);
   narrator_.narrate(severity::info, "ready", "Serving " + identity_.model_name + " at " + uri_,
                     {{"uri", std::string_view(uri_)},
                      {"port", std::uint64_t{port_}},
-                     {"vram_bytes", device_->vram_bytes()},
+                     {"vram_bytes", accelerator_->vram_bytes()},
                      {"context_tokens", std::uint64_t{identity_.context_tokens}},
                      {"slots", std::uint64_t{identity_.slots}},
                      {"start_ms", ms_since(started_at_)}});
-  if (opts_.backend == backend_kind::host) watch_file();
-  if (opts_.backend == backend_kind::cuda && opts_.residency_check_sec != 0) watch_residency();
   service_.ready("Serving " + identity_.model_name + " at " + uri_);
   if (const auto interval = service_manager::watchdog_interval()) {
     // A step of the host backend may take many seconds on a small machine; a GPU's may not.
     const auto half = std::chrono::duration_cast<milliseconds>(*interval) / 2;
     watchdog_.emplace(
         opts_.backend == backend_kind::host ? std::max<milliseconds>(half, std::chrono::minutes(2)) : half);
-    watch(half / 2);
+    watch_interval_ = half / 2;
   }
+  start_watching();
 }
 
 void worker::fail_start(const start_failure& failure) {

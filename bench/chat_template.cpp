@@ -1,7 +1,7 @@
 // Rendering the prompt of a chat of 20 messages: the limit is 200 us with the largest template, and what
 // compiling costs once per model. The conversation is `long` of test/data/chat/scenarios.json, with three
 // tools.
-#include "engine/chat/chat_template.hpp"
+#include "engine/jinja/chat_template.hpp"
 
 #include <benchmark/benchmark.h>
 

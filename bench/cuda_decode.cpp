@@ -21,10 +21,10 @@
 #include "bench/decode/traffic.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
-#include "gpu/cuda_backend.hpp"
-#include "gpu/cuda_error.hpp"
-#include "gpu/host_backend.hpp"
-#include "kernels/stream_read.hpp"
+#include "gpu/cuda/cuda_backend.hpp"
+#include "gpu/cuda/cuda_error.hpp"
+#include "gpu/host/host_backend.hpp"
+#include "kernels/device/stream_read.hpp"
 
 namespace {
 

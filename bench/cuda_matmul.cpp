@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "bench/cuda_calls.hpp"
-#include "kernels/experts.hpp"
-#include "kernels/packed_matmul.hpp"
-#include "kernels/repack.hpp"
-#include "kernels/stream_read.hpp"
+#include "kernels/device/stream_read.hpp"
+#include "kernels/layer/experts.hpp"
+#include "kernels/product/packed_matmul.hpp"
+#include "kernels/product/repack.hpp"
 
 namespace {
 
@@ -119,7 +119,7 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
     t.order = b.order;
     t.tiles = b.tiles;
     t.tile_count = b.tile_count;
-    t.tiles_max = sorted_tiles_max(pairs, s.experts);
+    t.tiles_max = sorted_tiles_max(pairs, s.experts, t.tile_columns);
     t.tiles_likely = sorted_tiles_likely(pairs, s.experts, t.tile_columns);
   } else {
     t.tile_columns = tile_columns;
@@ -150,10 +150,7 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
     set(i);
     const bool few =
         t.tile_columns != 0 ? t.tile_columns <= matvec_columns_max : columns <= matvec_columns_max;
-    check(few && (columns > 1 || s.experts > 0) ? launch_dealt_matvec(t, nullptr)
-          : few                                 ? launch_packed_matvec(a, nullptr)
-                                                : launch_packed_matmul(t, nullptr),
-          s.name);
+    check(few ? launch_balanced_matvec(t, nullptr) : launch_packed_matmul(t, nullptr), s.name);
   };
   if (split > 1) {
     set(0);
@@ -182,8 +179,6 @@ void print_row(const buffers& b, const shape& s, std::uint32_t columns, double c
       if (tile > 2 * columns || tile * 16 < columns) continue;
       for (const std::uint32_t blocks : {1U, 2U, 4U}) {
         if (blocks > (tile >= 64 ? 2U : 4U) || (tile == 128 && blocks > 1)) continue;
-        if (s.experts > 0 && 4 * columns / tile + s.experts > sorted_tiles_max(4 * columns, s.experts))
-          continue;
         for (std::uint32_t split = 1; split <= (tile <= 32 && s.experts == 0 ? 8U : 1U); ++split) {
           const double instance_us = time_matmul(b, s, columns, tile, blocks, split);
           if (instance_us > 0) std::printf("  %ux%u/%u:%.2f", tile, blocks, split, instance_us);

@@ -12,10 +12,10 @@
 
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
-#include "gpu/cuda_forward.hpp"
-#include "gpu/cuda_resources.hpp"
-#include "gpu/cuda_weights.hpp"
-#include "gpu/device_memory_plan.hpp"
+#include "gpu/cuda/cuda_forward.hpp"
+#include "gpu/cuda/cuda_resources.hpp"
+#include "gpu/cuda/cuda_weights.hpp"
+#include "gpu/plan/device_memory_plan.hpp"
 
 namespace {
 
@@ -114,7 +114,7 @@ void measure(const settings& s) {
   gpu::cuda_extents extents{s.columns, context, 512, {}};
   extents.phase_stamps = true;
   ORCD_CUDA(cudaSetDevice(0));
-  const gpu::stream stream = gpu::make_stream();
+  const gpu::owned_stream stream = gpu::make_stream();
   const gpu::vram_arena weights_arena(0, *bytes);
   const gpu::vram_arena cache(0, gpu::planned_kv_bytes(model->spec, s.columns, context, {}));
   const gpu::vram_arena work(0, gpu::work_layout(model->spec, extents).bytes);
@@ -123,7 +123,7 @@ void measure(const settings& s) {
   if (s.columns == 0 || forward.programs().size() < s.columns)
     throw std::runtime_error("the kernel does not take this model with so many columns");
   for (std::uint32_t step = 0; step < s.steps; ++step) {
-    std::vector<kernels::step_column> columns;
+    std::vector<kernels::step_token> columns;
     for (std::uint32_t slot = 0; slot < s.columns; ++slot)
       columns.push_back({static_cast<std::int32_t>(step + slot + 1),
                          static_cast<std::int32_t>(s.context + step), static_cast<std::int32_t>(slot)});

@@ -10,7 +10,7 @@
 
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
-#include "gpu/host_backend.hpp"
+#include "gpu/host/host_backend.hpp"
 
 namespace {
 

@@ -1,6 +1,9 @@
-# Turns the page into a C++ source. Usage: cmake -DPAGE=FILE -DOUTPUT=FILE -P embed_page.cmake
-# The policy allows exactly the page's own style and script, by the SHA-256 of what stands between their tags.
-set(size_max 40960)
+# Puts the files of the page together and turns the result into a C++ source.
+# Usage: cmake -DFILES=page.html;page.css;SCRIPT.js... -DMARKED=FILE -DHTML=FILE -DOUTPUT=FILE
+#   -P embed_page.cmake
+# An empty MARKED leaves that library out. The policy allows exactly the page's own style and scripts, by the
+# SHA-256 of what stands between their tags.
+set(size_max 163840)
 
 # base64_of(OUT HEX): base64 of the 32 bytes that 64 hexadecimal digits say.
 function(base64_of out hex)
@@ -21,35 +24,47 @@ function(base64_of out hex)
   set(${out} "${text}${character}=" PARENT_SCOPE)
 endfunction()
 
-# source_of(OUT TAG): the CSP source of the one element <TAG>...</TAG>.
-function(source_of out tag)
-  string(REGEX MATCHALL "<${tag}[ >]" openings "${page}")
-  list(LENGTH openings count)
-  string(FIND "${page}" "<${tag}>" begin)
-  string(FIND "${page}" "</${tag}>" end)
-  if(NOT count EQUAL 1 OR begin EQUAL -1 OR end LESS begin)
-    message(FATAL_ERROR "${PAGE} must have exactly one <${tag}> element, without attributes")
+# fill(TAG MARK CONTENT HASH): puts CONTENT in place of the one <TAG>/* MARK */</TAG> of the page; HASH
+# becomes its source in the policy.
+function(fill tag mark content hash)
+  set(place "<${tag}>/* ${mark} */</${tag}>")
+  string(FIND "${page}" "${place}" first)
+  string(FIND "${page}" "${place}" last REVERSE)
+  string(FIND "${content}" "</${tag}" closed)
+  if(first EQUAL -1 OR NOT first EQUAL last OR NOT closed EQUAL -1)
+    message(FATAL_ERROR "the page must have ${place} once, and what is put there must not end it")
   endif()
-  string(LENGTH "<${tag}>" opening)
-  math(EXPR begin "${begin} + ${opening}")
-  math(EXPR length "${end} - ${begin}")
-  string(SUBSTRING "${page}" ${begin} ${length} content)
+  string(REPLACE "${place}" "<${tag}>${content}</${tag}>" page "${page}")
   string(SHA256 hex "${content}")
-  base64_of(hash ${hex})
-  set(${out} "'sha256-${hash}'" PARENT_SCOPE)
+  base64_of(digest ${hex})
+  set(${hash} "'sha256-${digest}'" PARENT_SCOPE)
+  set(page "${page}" PARENT_SCOPE)
 endfunction()
 
-file(READ "${PAGE}" page)
-file(SIZE "${PAGE}" size)
-if(size GREATER size_max)
-  message(FATAL_ERROR "${PAGE} has ${size} bytes; the limit is ${size_max}")
+list(POP_FRONT FILES html css)
+file(READ "${html}" page)
+file(READ "${css}" text)
+fill(style page.css "${text}" style)
+set(marked "/* marked */")
+if(MARKED)
+  file(READ "${MARKED}" marked)
 endif()
-source_of(style style)
-source_of(script script)
-file(SHA256 "${PAGE}" digest)
-file(READ "${PAGE}" bytes HEX)
-string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
-file(WRITE "${OUTPUT}" "#include \"net/page.hpp\"
+fill(script marked "${marked}" library)
+set(text "")
+foreach(file IN LISTS FILES)
+  file(READ "${file}" part)
+  string(APPEND text "${part}")
+endforeach()
+fill(script page.js "${text}" script)
+file(WRITE "${HTML}" "${page}")
+file(SIZE "${HTML}" size)
+if(size GREATER size_max)
+  message(FATAL_ERROR "the page has ${size} bytes; the limit is ${size_max}")
+endif()
+file(SHA256 "${HTML}" digest)
+file(READ "${HTML}" bytes HEX)
+string(REGEX REPLACE "(..)" "'\\x\1'," bytes "${bytes}")
+file(WRITE "${OUTPUT}" "#include \"net/http/page.hpp\"
 
 namespace orcd::net {
 namespace {
@@ -61,7 +76,7 @@ constexpr char bytes[] = {${bytes}};
 constinit const page_file embedded_page = {
     {bytes, sizeof bytes},
     \"\\\"${digest}\\\"\",
-    \"default-src 'none'; connect-src 'self'; img-src data:; script-src ${script}; \"
+    \"default-src 'none'; connect-src 'self'; img-src data:; script-src ${library} ${script}; \"
     \"style-src ${style}; \"
     \"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \"
     \"trusted-types 'none'\"};

@@ -1,12 +1,15 @@
-# Helpers: a library is one directory; a test executable is one directory of Boost.Test sources.
+# Helpers: a library is some directories; a test executable is one directory of Boost.Test sources.
 
-# orcd_library(NAME DIR LINK...): every .cpp directly in DIR.
-function(orcd_library name dir)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*.cpp)
+# orcd_library(NAME "DIR;..." LINK...): every .cpp directly in one of the directories.
+function(orcd_library name dirs)
+  list(TRANSFORM dirs PREPEND ${CMAKE_SOURCE_DIR}/)
+  list(TRANSFORM dirs APPEND /*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${dirs})
   if(sources)
     add_library(${name} STATIC ${sources})
     target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(${name} PUBLIC ${ARGN})
+    target_compile_options(${name} PRIVATE ${orcd_library_warnings})
   else()
     add_library(${name} INTERFACE)
     target_include_directories(${name} INTERFACE ${CMAKE_SOURCE_DIR})
@@ -23,11 +26,12 @@ else()
 endif()
 
 # They have one thread, or those that unit_gpu has too: not run under the thread sanitizer.
-set(orcd_one_thread gguf model chat grammar sampling golden inspect)
+set(orcd_one_thread gguf model jinja chat grammar sampling golden inspect)
 
-# orcd_unit_test(NAME LINK...): test/unit/NAME/*.cpp become the executable and the CTest unit_NAME.
+# orcd_unit_test(NAME LINK...): what is in test/unit/NAME and its rooms becomes the executable and the CTest
+# unit_NAME.
 function(orcd_unit_test name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/test/unit/${name}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/test/unit/${name}/*.cpp)
   if(sources)
     add_executable(unit_${name} ${sources} ${CMAKE_SOURCE_DIR}/test/support/test_main.cpp)
     target_link_libraries(unit_${name} PRIVATE ${ARGN} orcd_test_support Boost::unit_test_framework)

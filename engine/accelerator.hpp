@@ -1,7 +1,6 @@
-// The seam between serving logic and the device that computes: "load this model, append these tokens
-// to these sequences, sample". gpu/ implements it twice (host_backend, later cuda_backend).
-// Every call comes from the one GPU thread, except that `interrupt` may be set from anywhere.
-// Source: design 3 and 4.
+// The interface between serving logic and the device that computes: load this model, append these tokens to
+// these sequences, sample. gpu/ implements it twice, as the host backend and the CUDA backend. Every call
+// comes from the one GPU thread, except that `interrupt` may be set from anywhere.
 #pragma once
 
 #include <atomic>
@@ -57,8 +56,9 @@ struct page_copy {
   std::uint32_t positions = 0;
 };
 
-/// Where a sequence's KV lies. `pages` are in the order of positions, distinct, and hold every position that
-/// will be written; those that hold `held` alone may be other sequences' as well and are only read.
+/// Where a sequence's keys and values lie. `pages` are in the order of positions, distinct, and cover every
+/// position that will be written. Pages that hold nothing but `held` may belong to other sequences too and
+/// are only read.
 struct sequence_start {
   slot_id slot{};
   std::span<const kv_page> pages;
@@ -93,15 +93,16 @@ struct sample_request {
   std::uint32_t remaining = 1;     ///< tokens the sequence may still get, this one included
   bool stop_at_end = true;         ///< end-of-generation tokens end the sequence
   bool logprobs = false;           ///< with the log probability of the token
-  std::uint32_t top_logprobs = 0;  ///< and of so many likeliest ones, at most top_logprobs_max
-  /// What may be chosen; empty = everything. Read before launch() returns. Log probabilities do not see it. A
-  /// mask depends on the token before, so that a request with one never comes with a token fed back.
+  std::uint32_t top_logprobs = 0;  ///< and those of this many most likely tokens, at most top_logprobs_max
+  /// The tokens that may be chosen; empty = all. Read before launch() returns. Log probabilities do not
+  /// depend on it. A mask depends on the token before, so that a request with a mask never comes with an
+  /// empty sequence_step::tokens.
   token_mask allowed = {};
 };
 
-/// Asks for the pooled states of a sequence instead of a token, where the model's spec says how to pool. It
-/// comes with every step of the sequence, which begins at position 0; the step of the last token gives the
-/// result. A sequence whose tokens see each other comes in one step.
+/// Asks for the pooled states of a sequence instead of a token; the model's spec says how they are pooled. It
+/// is given with every step of the sequence, which begins at position 0; the step of the last token gives the
+/// result. Where tokens attend to later ones (an encoder), the whole sequence comes in one step.
 struct pool_request {
   std::uint32_t tokens = 0;          ///< of the whole sequence
   std::uint32_t second_segment = 0;  ///< where the second of two texts begins; 0 = there is none
@@ -111,9 +112,9 @@ struct pool_request {
 struct sequence_step {
   slot_id slot{};
   std::uint32_t position = 0;
-  /// Empty: the one token that was sampled last in this slot, even if nobody has collected it yet. If that
-  /// token ended the sequence (end of generation, `remaining`, none), the step does nothing for it and
-  /// the token sampled is -1.
+  /// Empty: the one token that was sampled last in this slot, even if it was not collected yet. If that token
+  /// ended the sequence (end of generation, `remaining`, none), the step does nothing for it and the token
+  /// sampled is -1.
   std::span<const token_id> tokens;
   const sample_request* sample = nullptr;  ///< null while a prompt is still being prefilled
   const pool_request* pool = nullptr;      ///< of a pooled sequence; then there is no sample
@@ -122,7 +123,7 @@ struct sequence_step {
   [[nodiscard]] std::uint32_t count() const noexcept {
     return tokens.empty() ? 1 : static_cast<std::uint32_t>(tokens.size());
   }
-  /// It gives something to collect.
+  /// Whether collect() will return a result for it.
   [[nodiscard]] bool ends_with_result() const noexcept {
     return sample != nullptr || (pool != nullptr && position + count() == pool->tokens);
   }
@@ -142,15 +143,15 @@ class accelerator {
  public:
   virtual ~accelerator() = default;
 
-  /// Loads the weights and plans all memory; nothing is allocated after it returns. `progress` is
-  /// told the share done, 0..100, from the calling thread. Once per object (M0-W-1001): a second
-  /// call is an error.
+  /// Loads the weights and allocates all memory that steps will need; nothing is allocated after it returns.
+  /// `progress` is called with the share done, 0..100, on the calling thread. Once per object (M0-W-1001): a
+  /// second call is an error.
   [[nodiscard]] virtual result<memory_plan> load(const model& m, const accelerator_config& config,
                                                  const std::function<void(unsigned percent)>& progress) = 0;
 
-  /// Tokens of one sequence that a step may take at most; longer prompts go in chunks of this. The
-  /// results do not depend on it. After load(), of a model whose tokens see each other the context: its
-  /// sequences are not cut. The pooled sequences of a step have at most so many tokens together.
+  /// The most tokens of one sequence in a step; longer prompts go in chunks of this. The results do not
+  /// depend on it. After load() of an encoder it is the context, because its sequences cannot be cut. It
+  /// bounds the tokens of all pooled sequences of a step together as well.
   [[nodiscard]] virtual std::uint32_t chunk_tokens() const noexcept = 0;
 
   /// Steps that may be launched before the first of them is collected; at least one, the same after
@@ -161,13 +162,15 @@ class accelerator {
   [[nodiscard]] virtual kv_geometry kv_pages() const noexcept { return {}; }
 
   /// Gives a released slot its pages; steps go on at position held.size(). Both spans are read before it
-  /// returns. A slot that takes steps without it, from position 0, uses pages of its own, the n-th slot the
-  /// n-th context's worth; release() clears them. That needs a pool of slots * context and nobody else in it.
-  /// Throws accelerator_failure: the slot may then only be released, and no launched step will be collected.
+  /// returns. A slot that is used without begin(), from position 0, has the n-th context's worth of pages, n
+  /// being the slot, and release() clears them: that needs a pool of slots * context with no page in use
+  /// otherwise. Throws accelerator_failure: then the slot may only be released, and no launched step will be
+  /// collected.
   virtual void begin(const sequence_start&) {}
 
-  /// Zeroes pages, so that whoever gets them next finds nothing of what they held; after every launched step
-  /// and copy, before every later one. Never fails: a device that cannot says so at the next step.
+  /// Zeroes pages, so that the next sequence that gets them finds nothing of what they held. Takes effect
+  /// after every step and copy launched so far, and before every later one. Never fails: an error shows in
+  /// the next step.
   virtual void clear(std::span<const kv_page>) noexcept {}
 
   /// Begins a step for all given sequences (distinct slots, at most config.slots); what the arguments
@@ -175,22 +178,22 @@ class accelerator {
   /// else is in the step and however many steps are under way. Throws accelerator_failure.
   virtual void launch(std::span<const sequence_step> sequences, const interrupt_flag& interrupt) = 0;
 
-  /// Waits for the oldest launched step. One result per sequence that asked, in the order given, is
-  /// appended to `sampled`. Returns false when `interrupt` made a step stop early: then no launched step
-  /// will be collected, and the sequences of all of them may only be released. So it is after an
-  /// accelerator_failure, which launch() and this may throw.
+  /// Waits for the oldest launched step. One result per sequence that asked, in the order given, is appended
+  /// to `sampled`. Returns false when `interrupt` made a step stop early: then no launched step will be
+  /// collected, and the sequences of all of them may only be released. The same holds after an
+  /// accelerator_failure, which launch() and collect() may throw.
   [[nodiscard]] virtual bool collect(const interrupt_flag& interrupt,
                                      std::vector<sampled_token>& sampled) = 0;
 
-  /// Both, for callers that do not run ahead.
+  /// launch() and collect(), for callers that do not run ahead.
   [[nodiscard]] bool step(std::span<const sequence_step> sequences, const interrupt_flag& interrupt,
                           std::vector<sampled_token>& sampled) {
     launch(sequences, interrupt);
     return collect(interrupt, sampled);
   }
 
-  /// Forgets a sequence, not what its pages hold; its slot may be used again, also while a launched step
-  /// still has a part for it, whose token is collected and means nothing. Never fails.
+  /// Forgets a sequence; its pages keep what they hold. The slot may be used again at once, even while a
+  /// launched step still has a part for it: that part's token is collected and means nothing. Never fails.
   virtual void release(slot_id slot) noexcept = 0;
 
   /// The logits of the sequence that last sampled in `slot`, for tests; [vocab].
@@ -201,8 +204,8 @@ class accelerator {
   [[nodiscard]] virtual std::uint64_t vram_bytes() const noexcept = 0;  ///< 0 on the host backend
   [[nodiscard]] virtual device_facts device() const { return {}; }      ///< after load()
 
-  /// Proves that all model memory is still in VRAM: one sentence for each allocation that is not, so
-  /// that empty is good. Microseconds; never allocates device memory (M0-W-1012).
+  /// Checks that all model memory is still in VRAM: one sentence for each allocation that is not, so that an
+  /// empty list is good. Takes microseconds; never allocates device memory (M0-W-1012).
   [[nodiscard]] virtual std::vector<std::string> audit() { return {}; }
   /// After accelerator_failure: the device itself is gone or broken, so that a new process would fail
   /// on it as well.

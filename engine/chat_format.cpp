@@ -1,6 +1,7 @@
 #include "engine/chat_format.hpp"
 
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "engine/sha256.hpp"
@@ -47,7 +48,10 @@ result<std::string> chat_template_text(const gguf_file& file) {
 chat_format::chat_format(chat_template compiled, std::string_view text, boost::json::object special_tokens)
     : template_(std::move(compiled)),
       special_tokens_(std::move(special_tokens)),
-      output_(detect_output_format(text)) {
+      output_(detect_output_format(text)),
+      text_(text) {
+  // Asked only where it matters: a template that knows no calls shows none, however they are written.
+  if (text.find("tool_calls") != std::string_view::npos) habits_ = learn_habits(template_, special_tokens_);
   sha256 hash;
   hash.update(text);
   digest_ = hash.finish();
@@ -66,15 +70,37 @@ result<chat_format> chat_format::with_template(std::string_view template_text) c
   return make(template_text, special_tokens_);
 }
 
-result<std::string> chat_format::render(boost::json::object variables) const {
-  for (const auto& token : special_tokens_) variables.emplace(token.key(), token.value());
-  return template_.render(variables);
+std::optional<result<chat_format>> chat_format::with_template_quickly(std::string_view template_text) const {
+  auto compiled = chat_template::compile_quickly(template_text);
+  if (!compiled) return std::nullopt;
+  if (!*compiled) return compiled->error();
+  return chat_format(std::move(**compiled), template_text, special_tokens_);
 }
 
-std::vector<token_id> chat_format::encode(std::string_view prompt, const tokenizer& vocabulary) const {
+result<rendered_prompt> chat_format::render(const boost::json::object& variables) const {
+  std::vector<text_range> callers;
+  auto text = template_.render(variables, std::chrono::system_clock::now(), special_tokens_, &callers);
+  if (!text) return text.error();
+  return rendered_prompt{std::move(*text), std::move(callers)};
+}
+
+std::optional<result<rendered_prompt>> chat_format::render_quickly(
+    const boost::json::object& variables) const {
+  std::vector<text_range> callers;
+  auto text =
+      template_.render_quickly(variables, std::chrono::system_clock::now(), special_tokens_, &callers);
+  if (!text) return std::nullopt;
+  if (!*text) return text->error();
+  return rendered_prompt{std::move(**text), std::move(callers)};
+}
+
+std::vector<token_id> chat_format::encode(const rendered_prompt& prompt, const tokenizer& vocabulary,
+                                          bool parse_special) const {
   encode_options options;
-  options.add_special = bos_.empty() || !prompt.starts_with(bos_);
-  return vocabulary.encode(prompt, options);
+  if (!parse_special) options.plain = prompt.callers;
+  const bool own = options.plain.empty() || options.plain.front().from >= bos_.size();
+  options.add_special = bos_.empty() || !own || !prompt.text.starts_with(bos_);
+  return vocabulary.encode(prompt.text, options);
 }
 
 }  // namespace orcd::engine

@@ -1,26 +1,33 @@
 // How a model wants its messages: its chat template and the texts of its special tokens. Immutable; any
-// thread. Source: seed 002 (chat completions), model-facts: BOS and injection.
+// thread.
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/base/error.hpp"
-#include "engine/chat/chat_template.hpp"
 #include "engine/chat/output_format.hpp"
 #include "engine/gguf/gguf_file.hpp"
+#include "engine/jinja/chat_template.hpp"
+#include "engine/message_habits.hpp"
 #include "engine/text/tokenizer.hpp"
 
 namespace orcd::engine {
 
-/// What a template may print for the special tokens: bos_token, eos_token, unk_token, pad_token; empty where
-/// the file names none. Error: model_load_failed.
+/// The values of a template's variables bos_token, eos_token, unk_token and pad_token: the texts of the
+/// special tokens, empty where the file names none. Error: model_load_failed.
 [[nodiscard]] result<boost::json::object> special_token_texts(const gguf_file& file);
 
 /// tokenizer.chat_template, or empty. Error: model_load_failed.
 [[nodiscard]] result<std::string> chat_template_text(const gguf_file& file);
+
+struct rendered_prompt {
+  std::string text;
+  std::vector<text_range> callers;  ///< the parts that are not the template's words but a request's
+};
 
 class chat_format {
  public:
@@ -30,23 +37,36 @@ class chat_format {
 
   /// The same special tokens with another template.
   [[nodiscard]] result<chat_format> with_template(std::string_view template_text) const;
+  /// As chat_template::compile_quickly: nothing when it takes longer than about a millisecond.
+  [[nodiscard]] std::optional<result<chat_format>> with_template_quickly(
+      std::string_view template_text) const;
 
   /// `variables` as transformers' apply_chat_template has them: messages, tools, documents,
   /// add_generation_prompt and the caller's own.
-  [[nodiscard]] result<std::string> render(boost::json::object variables) const;
+  [[nodiscard]] result<rendered_prompt> render(const boost::json::object& variables) const;
+  /// As chat_template::render_quickly: nothing when it takes longer than about a millisecond.
+  [[nodiscard]] std::optional<result<rendered_prompt>> render_quickly(
+      const boost::json::object& variables) const;
   [[nodiscard]] bool mentions(std::string_view variable) const noexcept {
     return template_.mentions(variable);
   }
 
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  [[nodiscard]] const boost::json::object& special_tokens() const noexcept { return special_tokens_; }
   /// SHA-256 of the template's text, in hexadecimal digits.
   [[nodiscard]] const std::string& digest() const noexcept { return digest_; }
 
   /// How a model with this template writes calls and reasoning.
   [[nodiscard]] const output_format& output() const noexcept { return output_; }
 
-  /// Token ids of a rendered prompt. Its special tokens are recognised; BOS is added as the model's rules
-  /// say, unless the template has printed it.
-  [[nodiscard]] std::vector<token_id> encode(std::string_view prompt, const tokenizer& vocabulary) const;
+  /// Brings messages into the form that the template can take.
+  void adapt(boost::json::array& messages) const { adapt_messages(messages, habits_); }
+
+  /// Token ids of a rendered prompt. Special tokens are recognised in what the template wrote, with
+  /// `parse_special` in the request's parts too; BOS is added as the model's rules say, unless the template
+  /// has printed it.
+  [[nodiscard]] std::vector<token_id> encode(const rendered_prompt& prompt, const tokenizer& vocabulary,
+                                             bool parse_special = false) const;
 
  private:
   chat_format(chat_template compiled, std::string_view text, boost::json::object special_tokens);
@@ -54,7 +74,9 @@ class chat_format {
   chat_template template_;
   boost::json::object special_tokens_;
   output_format output_;
+  message_habits habits_;
   std::string bos_;
+  std::string text_;
   std::string digest_;
 };
 

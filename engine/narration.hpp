@@ -1,6 +1,6 @@
-// Narration: the worker telling what it does, as events with fields. engine/ and net/ only call this
-// interface; app/ writes the lines (JSON or console) with Boost.Log. Never a prompt, a token or a
-// header value; prompts are given as prompt_digest(). Thread-safe. Source: M0-W-1900, WORK-3080, 3082, 3122.
+// Narration: what the worker says about itself, as events with fields. engine/ and net/ only call this
+// interface; app/ writes the lines (JSON or console) with Boost.Log. Never a prompt, a token or a header
+// value: a prompt is named by prompt_digest(). Thread-safe. Source: M0-W-1900, WORK-3080, 3082, 3122.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@ constexpr const char* template_key = "tokenizer.chat_template.rerank";
 constexpr std::string_view query_mark = "{query}";
 constexpr std::string_view document_mark = "{document}";
 
-/// In one pass: a mark inside a text stays text.
+/// Replaces both marks in one pass, so that a mark inside a text stays text.
 std::string fill_in(std::string_view form, std::string_view query, std::string_view document) {
   std::string out;
   out.reserve(form.size() + query.size() + document.size());
@@ -50,7 +50,7 @@ pooled_input pair_format::encode(std::string_view query, std::string_view docume
   out.second_segment = static_cast<std::uint32_t>(out.tokens.size());
   const auto second = vocabulary.encode(document, {false, true});
   out.tokens.insert(out.tokens.end(), second.begin(), second.end());
-  // Ends as every text does.
+  // The second text ends as the first does.
   if (out.second_segment > 0 && out.tokens[out.second_segment - 1] == vocabulary.eos()) {
     out.tokens.push_back(vocabulary.eos());
   }

@@ -1,6 +1,6 @@
 // How a ranking model is given a query and a document: as two texts with separators (the second with a token
 // type of its own, where the model has one), or written into the template named "rerank". Immutable; any
-// thread. Source: model-facts 3.11.
+// thread.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class pair_format {
 
   [[nodiscard]] pooled_input encode(std::string_view query, std::string_view document,
                                     const tokenizer& vocabulary) const;
-  /// Bytes that are tokenized for a pair beside the two texts.
+  /// Bytes of the template, which are tokenized for each pair besides the two texts.
   [[nodiscard]] std::size_t frame_bytes() const noexcept { return template_.size(); }
 
  private:

@@ -1,5 +1,5 @@
-// A model opened and checked, before any weight is loaded: file, tokenizer, hyperparameters, and what the
-// accelerator has to plan for. Any thread.
+// A model that was opened and checked, before any weight is loaded: file, tokenizer, hyperparameters, and
+// what the accelerator has to plan for. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include <array>
+#include <new>
 
 #include "engine/base/ensure.hpp"
 
@@ -12,9 +13,11 @@ struct sha256::state {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
 };
 
-// The calls fail only when the library cannot give SHA-256 at all, which no input can cause.
+// EVP_DigestInit_ex() fails only for lack of memory: OpenSSL always has SHA-256.
 sha256::sha256() : state_(std::make_unique<state>()) {
-  ORCD_ENSURE(state_->context && EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) == 1);
+  if (!state_->context || EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1) {
+    throw std::bad_alloc();
+  }
 }
 
 sha256::~sha256() = default;

@@ -22,4 +22,27 @@ std::string_view to_string(health_status status) noexcept {
   return "unhealthy";
 }
 
+health_status status_of(health_cause cause) noexcept {
+  switch (cause) {
+    case health_cause::none: return health_status::healthy;
+    case health_cause::job_out_of_memory: return health_status::degraded;
+    case health_cause::handler_out_of_memory:
+    case health_cause::not_resident:
+    case health_cause::lost: break;
+  }
+  return health_status::unhealthy;
+}
+
+std::string_view describe(health_cause cause) noexcept {
+  switch (cause) {
+    case health_cause::none: return {};
+    case health_cause::job_out_of_memory:
+      return "a job ran out of device memory; over when a later job has ended well";
+    case health_cause::handler_out_of_memory: return "out of memory; the worker drains and ends";
+    case health_cause::not_resident: return "the model is no longer in VRAM; over with a restart only";
+    case health_cause::lost: return "the accelerator failed for good; the worker ends";
+  }
+  return {};
+}
+
 }  // namespace orcd::engine

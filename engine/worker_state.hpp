@@ -1,5 +1,5 @@
-// What the worker is doing, for /health, /ready, /metrics and sd_notify: set by app/ and the GPU
-// thread, read by sessions. All members are atomics; readers never wait. Source: WORK-3015, design 6.
+// What the worker is doing, for /health, /ready, /metrics and sd_notify: set by app/ and the GPU thread, read
+// by sessions. All members are atomics; readers never wait. Source: WORK-3015.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/error.hpp"
 #include "engine/model/kv_type.hpp"
@@ -17,19 +18,29 @@ namespace orcd::engine {
 
 enum class lifecycle { starting, ready, busy, draining, failed };
 enum class health_status { healthy, degraded, unhealthy };
+/// Why the worker is not well.
+enum class health_cause {
+  none,
+  job_out_of_memory,      ///< device memory ran out for one job; the worker goes on
+  handler_out_of_memory,  ///< host memory ran out where nobody knows what was lost for it
+  not_resident,
+  lost,  ///< the accelerator failed for good
+};
 
 [[nodiscard]] std::string_view to_string(lifecycle state) noexcept;
 [[nodiscard]] std::string_view to_string(health_status status) noexcept;
-
-/// Positions of one page of the KV cache: attention folds chunks of this many (design 5), so that no
-/// chunk spans two pages.
-inline constexpr std::uint32_t kv_block_tokens = 256;
+[[nodiscard]] health_status status_of(health_cause cause) noexcept;
+/// A sentence for operators: what happened, and what ends it. Empty for none.
+[[nodiscard]] std::string_view describe(health_cause cause) noexcept;
 
 /// Facts fixed before the server answers anything but 503.
 struct worker_identity {
   std::string worker_id;
   std::string version;
-  std::string model_name;  ///< file stem, lower case: "qwen2.5-0.5b-instruct-q4_k_m"
+  std::string model_name;                    ///< what answers, log and callback call the model
+  std::vector<std::string> model_aliases{};  ///< its other ids in /v1/models
+  std::string model_file{};                  ///< the file's name without .gguf: an id that is not listed
+  bool any_model_name = false;               ///< whatever name a request has means this model
   std::string model_path;
   std::string quant_kind;
   std::string digest;              ///< "sha256:..." of the model file, or empty until known
@@ -46,24 +57,28 @@ struct worker_identity {
   kv_types kv{};
   std::uint32_t active_experts = 0;  ///< experts_used of a MoE model, else 0
   std::uint32_t embedding_length = 0;
+  std::uint32_t vocab = 0;                ///< token ids are below
+  std::uint32_t context_trained = 0;      ///< the context that the model was trained with
+  std::uint64_t parameters = 0;           ///< elements of all tensors
+  std::uint64_t tensor_bytes = 0;         ///< their bytes in the file
   std::optional<pooling_kind> pooling{};  ///< set: the model embeds or ranks and generates nothing
   std::uint32_t relevant_class = 0;       ///< of a ranking model's two outputs
 
   /// Pages of the KV cache.
   [[nodiscard]] std::uint64_t kv_blocks() const noexcept {
     if (kv_pages > 0) return kv_pages;
-    return std::uint64_t{slots} * ((context_tokens + kv_block_tokens - 1) / kv_block_tokens);
+    return std::uint64_t{slots} * ((context_tokens + kv_page_positions - 1) / kv_page_positions);
   }
 };
 
-/// Memory outside the plan, read when somebody asks.
+/// Memory that is not part of the plan; read when /health or /metrics is asked for.
 struct memory_counts {
   std::uint64_t pinned_bytes = 0;            ///< of host memory, held now
   std::uint64_t post_ready_allocations = 0;  ///< of device memory since the model was loaded; stays 0
 };
 
-/// What the prefix cache did and holds (engine/schedule/kv_cache.hpp), as published after a step; each number
-/// for itself. All zero until the first job.
+/// What the prefix cache did and holds (engine/schedule/kv_cache.hpp), published after each step. Each number
+/// is consistent by itself only. All zero until the first job.
 struct cache_state {
   std::atomic<std::uint64_t> queries{0};
   std::atomic<std::uint64_t> hits{0};
@@ -82,11 +97,20 @@ class worker_state {
   void set(lifecycle state) noexcept { state_.store(state, std::memory_order_release); }
   [[nodiscard]] lifecycle get() const noexcept { return state_.load(std::memory_order_acquire); }
 
-  std::atomic<health_status> health{health_status::healthy};
+  /// Degraded until recover(), unless something worse is known.
+  void degrade() noexcept { replace(health_cause::none, health_cause::job_out_of_memory); }
+  void recover() noexcept { replace(health_cause::job_out_of_memory, health_cause::none); }
+  /// Unhealthy for good.
+  void fail(health_cause why) noexcept { cause_ = why; }
+  [[nodiscard]] health_cause cause() const noexcept { return cause_; }
+
   std::atomic<bool> resident{false};
   std::atomic<std::uint64_t> vram_bytes{0};
   std::atomic<std::uint64_t> kv_bytes{0};  ///< of the KV cache, wherever it lies; 0 until planned
   std::atomic<std::uint32_t> load_percent{0};
+  std::atomic<std::uint64_t> load_bytes{0};  ///< of the model's tensors; with the times, 0 until known
+  std::atomic<double> load_seconds{0};
+  std::atomic<double> startup_seconds{0};  ///< from the start of the process until it was ready
   std::atomic<std::uint32_t> running{0};
   std::atomic<std::uint64_t> kv_positions{0};  ///< in use by running jobs, of slots * context_tokens
   std::atomic<std::uint64_t> steps{0};
@@ -95,7 +119,10 @@ class worker_state {
   cache_state cache;
 
  private:
+  void replace(health_cause from, health_cause to) noexcept { cause_.compare_exchange_strong(from, to); }
+
   std::atomic<lifecycle> state_{lifecycle::starting};
+  std::atomic<health_cause> cause_{health_cause::none};
 };
 
 }  // namespace orcd::engine

@@ -1,6 +1,7 @@
 #include "gpu/gpu_thread.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include <atomic>
@@ -8,7 +9,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
-#include <future>
+#include <condition_variable>
+#include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -23,14 +26,23 @@ std::int64_t now_ns() noexcept {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-// Makes /health truthful before a job or the owner is told.
+/// The message is short enough to need no allocation.
+engine::error out_of_memory() {
+  return {engine::errc::internal, "out of memory"};
+}
+
+// /health is updated before a job or the owner is told.
 engine::scheduler_config with_health(engine::scheduler_config config, engine::worker_state& state) {
   config.on_degraded = [&state, next = std::move(config.on_degraded)](const engine::error& why) {
-    state.health = engine::health_status::degraded;
+    state.degrade();
     if (next) next(why);
   };
+  config.on_recovered = [&state, next = std::move(config.on_recovered)] {
+    state.recover();
+    if (next) next();
+  };
   config.on_lost = [&state, next = std::move(config.on_lost)](const engine::error& why) {
-    state.health = engine::health_status::unhealthy;
+    state.fail(engine::health_cause::lost);
     state.set(engine::lifecycle::failed);
     if (next) next(why);
   };
@@ -40,9 +52,9 @@ engine::scheduler_config with_health(engine::scheduler_config config, engine::wo
 }  // namespace
 
 struct gpu_thread::impl {
-  impl(engine::accelerator& device, engine::scheduler_config config, engine::worker_state& s)
+  impl(engine::accelerator& accelerator, engine::scheduler_config config, engine::worker_state& s)
       : state(s),
-        loop(device, with_use(with_health(std::move(config), s))),
+        loop(accelerator, with_use(with_health(std::move(config), s))),
         work(io.get_executor()),
         thread([this] { run(); }) {}
 
@@ -56,12 +68,49 @@ struct gpu_thread::impl {
 
   void run() {
     pthread_setname_np(pthread_self(), "gpu");
-    // Naps while a step runs are tens of microseconds; the default slack would make each 50 longer.
+    // Naps while a step runs are tens of microseconds; the default timer slack would add up to 50 to each.
     prctl(PR_SET_TIMERSLACK, 1'000UL);
-    io.run();
+    while (run_until_stopped()) {
+    }
   }
 
-  // At most one step handler is queued at any time; it posts itself again while there is work.
+  // If a handler runs out of memory, the scheduler may be in no state to go on: all jobs get an error, and so
+  // does the owner, which ends the process. Any other exception is a programming error.
+  bool run_until_stopped() {
+    try {
+      io.run();
+      io.restart();
+      return answer_stop() || !finishing || io.poll() > 0;
+    } catch (const std::bad_alloc&) {
+      loop.lose(out_of_memory());
+      return true;
+    }
+  }
+
+  /// Answers calls of stop(); false if there was none since the last time.
+  bool answer_stop() {
+    std::unique_lock lock(stop_mutex);
+    const auto asked = stops_asked;
+    if (asked == stops_answered) return false;
+    lock.unlock();
+    end_all();
+    lock.lock();
+    stops_answered = asked;
+    stop_answered.notify_all();
+    return true;
+  }
+
+  /// Allocates nothing, since a shortage may be the reason why the process ends. Returns the number of the
+  /// request.
+  std::uint64_t ask_to_stop() noexcept {
+    stopping = true;
+    loop.interrupt();
+    const std::lock_guard lock(stop_mutex);
+    io.stop();
+    return ++stops_asked;
+  }
+
+  // At most one step handler is queued at a time; it posts itself again while there is work.
   void ensure_stepping() {
     if (stepping || stopped) return;
     stepping = true;
@@ -78,7 +127,11 @@ struct gpu_thread::impl {
     state.last_step_ns = now_ns();
     state.steps = loop.steps();
     publish_use();
-    if (more) ensure_stepping();
+    if (!more) return;
+    ensure_stepping();
+    // If both threads share a processor, the io thread can deliver the token before the next step is
+    // computed.
+    ::sched_yield();
   }
 
   void publish_use() {
@@ -95,11 +148,14 @@ struct gpu_thread::impl {
     state.cache.sessions = counts.sessions;
   }
 
-  void accept(engine::job_request request, std::shared_ptr<engine::event_sink> sink) {
-    const std::string id = request.job_id;
-    loop.submit(std::move(request), std::move(sink));
+  void accept(engine::job_request request, const std::shared_ptr<engine::event_sink>& sink) {
+    try {
+      loop.submit(std::move(request), sink);
+    } catch (const std::bad_alloc&) {
+      return sink->offer(engine::error_event{out_of_memory(), {}});
+    }
     if (stopped) {
-      loop.cancel(id, cancel_reason::shutdown);
+      loop.cancel_all(cancel_reason::shutdown);
     } else if (!loop.idle()) {
       ensure_stepping();
     }
@@ -121,24 +177,30 @@ struct gpu_thread::impl {
   bool stepping = false;  // GPU thread only
   bool stopped = false;   // GPU thread only: end_all has run
   std::atomic<bool> stopping{false};
+  std::atomic<bool> finishing{false};  // the object is being destroyed
+  std::mutex stop_mutex;
+  std::condition_variable stop_answered;
+  std::uint64_t stops_asked = 0;
+  std::uint64_t stops_answered = 0;
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> work;
   std::thread thread;  // last, so that everything it uses exists
 };
 
-gpu_thread::gpu_thread(engine::accelerator& device, engine::scheduler_config config,
+gpu_thread::gpu_thread(engine::accelerator& accelerator, engine::scheduler_config config,
                        engine::worker_state& state)
-    : impl_(std::make_unique<impl>(device, std::move(config), state)) {}
+    : impl_(std::make_unique<impl>(accelerator, std::move(config), state)) {}
 
 gpu_thread::~gpu_thread() {
   stop();
+  impl_->finishing = true;
   impl_->work.reset();
   impl_->thread.join();
 }
 
 void gpu_thread::submit(engine::job_request request, std::shared_ptr<engine::event_sink> sink) {
   asio::post(impl_->io, [self = impl_.get(), request = std::move(request), sink = std::move(sink)]() mutable {
-    self->accept(std::move(request), std::move(sink));
+    self->accept(std::move(request), sink);
   });
 }
 
@@ -153,18 +215,10 @@ void gpu_thread::post(std::function<void()> task) {
 }
 
 void gpu_thread::stop() noexcept {
-  impl_->stopping = true;
-  impl_->loop.interrupt();
-  std::promise<void> ended;
-  if (std::this_thread::get_id() == impl_->thread.get_id()) {
-    asio::post(impl_->io, [self = impl_.get()] { self->end_all(); });
-    return;
-  }
-  asio::post(impl_->io, [self = impl_.get(), &ended] {
-    self->end_all();
-    ended.set_value();
-  });
-  ended.get_future().wait();
+  const auto number = impl_->ask_to_stop();
+  if (std::this_thread::get_id() == impl_->thread.get_id()) return;
+  std::unique_lock lock(impl_->stop_mutex);
+  impl_->stop_answered.wait(lock, [&] { return impl_->stops_answered >= number; });
 }
 
 }  // namespace orcd::gpu

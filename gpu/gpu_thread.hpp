@@ -1,7 +1,11 @@
-// The one thread that owns the accelerator: an io_context of its own, run by that thread alone, to
-// which jobs and cancels are posted; each handler runs one scheduler step, so that they slip in
-// between steps. It takes no lock that a session holds. Every function may be called from any thread.
-// Source: design 3, WORK-3060.
+// The one thread that owns the accelerator. It runs an io_context of its own, to which jobs and cancels are
+// posted from any thread. Each handler runs one scheduler step, so jobs and cancels are taken between steps.
+//
+//   submit(), cancel(), post() --> queue --> GPU thread: scheduler::run_step() --> launch, collect
+//   cancel(), stop()           --> interrupt flag: a step in progress stops early
+//   event_sink::offer()        <-- tokens and errors, on the GPU thread
+//
+// It takes no lock that a session holds (WORK-3060).
 #pragma once
 
 #include <functional>
@@ -16,10 +20,10 @@ namespace orcd::gpu {
 
 class gpu_thread final : public engine::job_service {
  public:
-  /// Starts the thread. `state` gets step times and the running count, `health` when the device runs
-  /// out of memory (degraded) or is lost (unhealthy, and lifecycle failed); then the config's own
-  /// handlers are called, on this thread.
-  gpu_thread(engine::accelerator& device, engine::scheduler_config config, engine::worker_state& state);
+  /// Starts the thread. `state` gets step times and the running count, and `health` when the device runs out
+  /// of memory (degraded) or is lost (unhealthy, lifecycle failed). After that the config's own handlers are
+  /// called, on this thread.
+  gpu_thread(engine::accelerator& accelerator, engine::scheduler_config config, engine::worker_state& state);
   /// stop(), then joins the thread. Everything posted before has run.
   ~gpu_thread() override;
 
@@ -27,11 +31,11 @@ class gpu_thread final : public engine::job_service {
   void submit(engine::job_request request, std::shared_ptr<engine::event_sink> sink) override;
   /// Interrupts the step in progress if it works for this job alone.
   void cancel(const std::string& job_id, engine::cancel_reason reason) override;
-  /// Runs `task` on the GPU thread, between steps (audits). It must not throw.
+  /// Runs `task` on the GPU thread, between steps (for audits). It must not throw.
   void post(std::function<void()> task);
-  /// No new steps; the running one is interrupted and every job has its terminal event when this
-  /// returns (on the GPU thread itself: at the next handler). The thread goes on to answer late
-  /// submits until the object is destroyed. May be called again.
+  /// Starts no new steps; interrupts the running one. When this returns, every job has had its terminal event
+  /// (if called on the GPU thread: at the next handler). The thread goes on to answer late submits until the
+  /// object is destroyed. May be called again.
   void stop() noexcept;
 
  private:

@@ -1,4 +1,5 @@
-// How the tokens of a sequence see each other, the same for both backends.
+// How the tokens of a sequence attend to each other and which token types they have; the same for both
+// backends.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,8 @@
 namespace orcd::gpu {
 
 struct sequence_form {
-  std::uint32_t end = 0;             ///< tokens of a sequence whose tokens see each other; 0 = causal
-  std::uint32_t second_segment = 0;  ///< the position where it begins; 0 = there is none
+  std::uint32_t end = 0;             ///< bidirectional: its number of tokens; 0: causal
+  std::uint32_t second_segment = 0;  ///< position where the second segment begins; 0: there is none
 };
 
 }  // namespace orcd::gpu

@@ -18,7 +18,7 @@ using engine::result;
 using engine::tensor_view;
 using engine::traits_of;
 
-/// Consecutive blocks of one tensor; about so many bytes that a stop is obeyed within milliseconds.
+/// Consecutive blocks of one tensor, so few bytes that a stop takes effect within milliseconds.
 struct chunk {
   const tensor_view* tensor = nullptr;
   std::uint64_t first_block = 0;
@@ -65,8 +65,8 @@ result<void> check_weights(std::span<const tensor_view> tensors, unsigned thread
                            const std::atomic<bool>& stop) try {
   const std::vector<chunk> chunks = cut(tensors);
   const auto count = static_cast<std::uint32_t>(chunks.size());
-  // Chunks are taken in order, so that every chunk before a bad one is looked at by somebody and the
-  // first bad one of the file is found whatever the threads do.
+  // Chunks are taken in order, so every chunk before a bad one is checked by some thread, and the first bad
+  // one of the file is found however the threads are scheduled.
   std::atomic<std::uint32_t> first_bad{count};
   kernels::host::thread_pool pool(threads);
   pool.run(count, 1, [&](std::uint32_t begin, std::uint32_t end) {
@@ -80,7 +80,7 @@ result<void> check_weights(std::span<const tensor_view> tensors, unsigned thread
   });
   if (first_bad == count) return {};
   const chunk& bad = chunks[first_bad];
-  // The file may have been cut short or mended since; then there is nothing to report here.
+  // The file may have been cut or repaired since; then there is nothing to report here.
   if (const auto found = look_at(bad)) return describe(*bad.tensor, *found);
   return {};
 } catch (const std::system_error& failure) {

@@ -50,7 +50,7 @@ def main():
                 if name == "token":
                     print(data["t"], end="", flush=True)
                 elif name == "end":
-                    rate = 1000 * (data["tokens_out"] - 1) / max(data["decode_time_ms"], 1e-3)
+                    rate = 1000 * (data["tokens_out"] - 1) / max(data["decode_ms"], 1e-3)
                     print(f"\n\n[{data['tokens_out']} tokens, {rate:.1f} tokens/s, {data['finish_reason']}]")
                     return 0
                 elif name == "error":

@@ -5,8 +5,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools/packages.sh demo
-echo "== building build/release"
-tools/build.sh release worker-orcd worker-orcd-inspect
+preset=release
+if ! nvidia-smi -L >/dev/null 2>&1; then
+  preset=host
+  echo "== this machine shows no NVIDIA GPU: the CUDA kernels are not built"
+fi
+echo "== building build/$preset"
+tools/build.sh "$preset" worker-orcd worker-orcd-inspect
 model=$(tools/fetch_demo_model.sh)
 
 log=$(mktemp)
@@ -17,20 +22,18 @@ stop() {
 }
 trap stop EXIT
 
+worker_binary=build/$preset/worker-orcd
 backend=host
-why="this machine shows no NVIDIA GPU"
-if nvidia-smi -L >/dev/null 2>&1; then
-  why="this build has no CUDA backend"
-  if build/release/worker-orcd --version | grep -q '^backends: cuda'; then
-    backend=cuda
-    why="the default; $(nvidia-smi -L | head -n 1 | sed 's/ (UUID.*//')"
-  fi
+why="this build has no CUDA backend"
+if "$worker_binary" --version | grep -q '^backends: cuda'; then
+  backend=cuda
+  why="the default; $(nvidia-smi -L | head -n 1 | sed 's/ (UUID.*//')"
 fi
 
 echo "== starting worker-orcd --backend $backend ($why) with $model"
-build/release/worker-orcd --backend "$backend" --model "$model" --port 0 --log-format json 2>"$log" &
+"$worker_binary" --backend "$backend" --model "$model" --port 0 --log-format json 2>"$log" &
 worker=$!
-# A GPU is waited for up to 30 s, and then the model is loaded.
+# The model is loaded first.
 for _ in $(seq 600); do
   port=$(sed -n 's/.*"event":"ready".*"port":\([0-9]*\).*/\1/p' "$log")
   [ -n "$port" ] && break

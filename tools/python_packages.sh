@@ -1,21 +1,31 @@
 #!/usr/bin/env bash
 # Puts a Python program that only tests need, pinned, with what it needs at build/tools/python/NAME and prints
 # the path. A second run takes nothing from the network.
-# Usage: tools/python_packages.sh openai|schemathesis|playwright
+# Usage: tools/python_packages.sh NAME, one of: openai openai-agents anthropic litellm lm_eval schemathesis
+# playwright axe clients
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+options=()
 case "${1:-}" in
   openai) package=openai==3.54.0 ;;
+  openai-agents) package=openai-agents==0.24.0 ;;
+  anthropic) package=anthropic==2.14.0 ;;
+  litellm) package=litellm==1.110.2 ;;
+  lm_eval) package='lm_eval[api]==0.4.13' ;;
   schemathesis) package=schemathesis==4.32.5 ;;
   playwright) package=playwright==1.65.2 ;;
-  *) echo "usage: tools/python_packages.sh openai|schemathesis|playwright" >&2; exit 2 ;;
+  axe) package=axe-playwright-python==0.1.8 ;;
+  # Clients that tests run in processes of their own; the file pins all that they need as well.
+  clients) package=$(<tools/python_clients.txt) options=(--no-deps) ;;
+  *) sed -n '/^# Usage: /,/^set/{s/^# //p}' tools/python_packages.sh >&2; exit 2 ;;
 esac
 target=build/tools/python/$1
 if [ "$(cat "$target/.package" 2>/dev/null)" != "$package" ]; then
   rm -rf "$target"
+  mapfile -t packages <<<"$package"
   /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
-    --target "$target" "$package" >&2
+    --target "$target" "${options[@]}" "${packages[@]}" >&2
   echo "$package" >"$target/.package"
 fi
 echo "$target"

@@ -1,25 +1,53 @@
 #!/usr/bin/env bash
-# Builds and runs every test. Usage: tools/test.sh [STAGE...], stages: release asan tsan fuzz (default: all)
-#   release  unit, golden, style and integration tests of the shipped build, on a tiny and on the demo model
-#   asan     unit and integration tests under the address and undefined-behaviour sanitizers
+# Builds and runs every test. Usage: tools/test.sh [STAGE...], stages: lint release asan tsan fuzz (all)
+#   lint     clang-format on everything; clang-tidy on what the last commits changed, up to 40 sources
+#   release  unit, golden, style and integration tests of the shipped build, on a tiny and on the demo model,
+#            and the attack
+#   asan     unit and integration tests and the attack under the address and undefined-behaviour sanitizers
 #   tsan     the same under the thread sanitizer, but for unit tests without threads of their own (named)
 #   fuzz     every libFuzzer target for 30 s from its kept corpus
+# ORCD_LEFT_OUT="STAGE:attack" leaves the attack out of a stage.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- release asan tsan fuzz
+[ $# -gt 0 ] || set -- lint release asan tsan fuzz
 
 tools/packages.sh test
 tools/promtool.sh >/dev/null
-PYTHONPATH=$PWD/$(tools/python_packages.sh openai)
-PYTHONPATH=$PYTHONPATH:$PWD/$(tools/python_packages.sh playwright)
+PYTHONPATH=
+for package in openai openai-agents anthropic litellm playwright axe; do
+  PYTHONPATH=$PYTHONPATH${PYTHONPATH:+:}$PWD/$(tools/python_packages.sh $package)
+done
 ORCD_SCHEMATHESIS=$PWD/$(tools/python_packages.sh schemathesis)
-export PYTHONPATH ORCD_SCHEMATHESIS
+ORCD_LM_EVAL=$PWD/$(tools/python_packages.sh lm_eval)
+ORCD_CLIENTS=$PWD/$(tools/python_packages.sh clients)
+export PYTHONPATH ORCD_SCHEMATHESIS ORCD_LM_EVAL ORCD_CLIENTS
 ORCD_DEMO_MODEL=$PWD/$(tools/fetch_demo_model.sh)
 export ORCD_DEMO_MODEL ORCD_PROMTOOL=$PWD/build/tools/promtool
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
 
+lint() {
+  git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' '*.h' '*.c' | grep -v '^test/fuzz/corpus/' |
+    xargs clang-format-14 --dry-run -Werror
+  tools/build.sh release help >/dev/null # configures: the commands of all sources are written
+  local since changed
+  since=$(git rev-parse --quiet --verify HEAD~30 || git rev-list --max-parents=0 HEAD | tail -n 1)
+  mapfile -t changed < <(git diff --name-only --diff-filter=d "$since" -- '*.cpp' |
+    grep -E '^(app|engine|gpu|kernels|net)/')
+  if [ ${#changed[@]} -gt 40 ]; then
+    echo "clang-tidy: ${changed[*]:40} left out (tools/clang_tidy.py build/release checks them all)"
+    changed=("${changed[@]:0:40}")
+  fi
+  [ ${#changed[@]} -eq 0 ] || tools/clang_tidy.py build/release "${changed[@]}"
+}
+
 for stage in "$@"; do
   started=$SECONDS
+  if [ "$stage" = lint ]; then
+    echo "== lint"
+    lint
+    echo "== lint: done in $((SECONDS - started)) s"
+    continue
+  fi
   echo "== $stage: build"
   case "$stage" in
     release|asan|tsan) tools/build.sh "$stage" ;;
@@ -29,6 +57,10 @@ for stage in "$@"; do
   echo "== $stage: built in $((SECONDS - started)) s; test"
   selection=(--parallel 2)
   [ "$stage" = fuzz ] && selection+=(--tests-regex '^fuzz_')
+  if [[ " ${ORCD_LEFT_OUT:-} " == *" $stage:attack "* ]]; then
+    echo "== $stage: the attack is left out here"
+    selection+=(--exclude-regex '^attack$')
+  fi
   ctest --test-dir "build/$stage" --output-on-failure --no-tests=error "${selection[@]}"
   echo "== $stage: done in $((SECONDS - started)) s"
 done

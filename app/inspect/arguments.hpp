@@ -18,9 +18,9 @@ enum class inspect_action { help, version, info, tokenize, detokenize, chat, pla
 
 struct inspect_arguments {
   inspect_action action = inspect_action::help;
-  std::string model;                      ///< as gguf_file::open takes it, or a tokenizer.json
-  bool json = false;                      ///< one JSON object instead of text
-  bool special = true;                    ///< tokenize: add and recognise; detokenize: show control tokens
+  std::string model;    ///< as gguf_file::open takes it, or a tokenizer.json
+  bool json = false;    ///< one JSON object instead of text
+  bool special = true;  ///< tokenize: add and recognise special tokens; detokenize: show control tokens
   std::optional<std::string> text;        ///< tokenize: the text itself
   std::optional<std::string> input;       ///< where text or ids come from; neither = standard input
   std::vector<std::string> ids;           ///< detokenize: ids on the command line

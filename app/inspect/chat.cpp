@@ -15,7 +15,7 @@ using engine::result;
 
 constexpr std::string_view gguf_magic = "GGUF";
 
-/// A template and the texts that it may print for the special tokens.
+/// A template, and the texts of the special tokens for it.
 struct source {
   std::string text;
   json::object tokens;
@@ -34,7 +34,7 @@ result<source> from_gguf(const std::string& location) {
   return source{std::move(*text), std::move(*tokens)};
 }
 
-/// A GGUF file by its first bytes or by how only a model can be named; else a file that holds a template.
+/// Takes FILE as a GGUF file if its name or its first bytes say so; else as a file that holds a template.
 result<source> open_source(const std::string& location) {
   if (location.starts_with("shm:") || location.starts_with("file:") || location.ends_with(".gguf")) {
     return from_gguf(location);
@@ -91,10 +91,10 @@ result<std::string> inspect_chat(const inspect_arguments& arguments, std::istrea
   if (!format) return format.error();
   auto variables = read_variables(arguments, in);
   if (!variables) return variables.error();
-  auto prompt = format->render(std::move(*variables));
+  auto prompt = format->render(*variables);
   if (!prompt) return prompt.error();
-  if (!arguments.json) return std::move(*prompt) + "\n";
-  const json::object out{{"bytes", prompt->size()}, {"prompt", valid_utf8(*prompt)}};
+  if (!arguments.json) return std::move(prompt->text) + "\n";
+  const json::object out{{"bytes", prompt->text.size()}, {"prompt", valid_utf8(prompt->text)}};
   return json::serialize(out) + "\n";
 }
 

@@ -19,7 +19,7 @@ using engine::gguf_array;
 using engine::gguf_value;
 using engine::tensor_view;
 
-/// Longer text values are cut for people; JSON has up to `longest_json`.
+/// Text values are cut to this length for people, and to `longest_json` in JSON.
 constexpr std::size_t longest_shown = 72;
 constexpr std::size_t longest_json = 64 * 1024;
 
@@ -51,8 +51,8 @@ std::string type_label(const gguf_value& value) {
   return label;
 }
 
-/// Arrays stay out: vocabularies have hundreds of thousands of entries. Numbers that JSON cannot hold
-/// become null.
+/// Without arrays: vocabularies have hundreds of thousands of entries. Numbers that JSON cannot hold become
+/// null.
 json::value value_json(const gguf_value& value) {
   if (const auto* v = std::get_if<std::uint64_t>(&value.value)) return *v;
   if (const auto* v = std::get_if<std::int64_t>(&value.value)) return *v;

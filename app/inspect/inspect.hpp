@@ -10,8 +10,8 @@
 
 namespace orcd::app {
 
-/// Parses and runs. Results go to `out`, one line about a failure to `err`; returns the exit status:
-/// 0 done, 1 failed, 2 wrong usage.
+/// Parses the arguments and runs the command. Results go to `out`, one line about a failure to `err`; returns
+/// the exit status: 0 done, 1 failed, 2 wrong usage.
 int run_inspect(std::span<const std::string_view> words, std::istream& in, std::ostream& out,
                 std::ostream& err);
 
@@ -24,12 +24,12 @@ int run_inspect(std::span<const std::string_view> words, std::istream& in, std::
 [[nodiscard]] engine::result<std::string> inspect_chat(const inspect_arguments& arguments, std::istream& in);
 [[nodiscard]] engine::result<std::string> inspect_plan(const inspect_arguments& arguments);
 
-/// Everything that is left in a stream, or a file, up to a limit; `name` is for messages.
+/// Reads a stream to its end, or a file, up to a limit; `name` is for messages.
 [[nodiscard]] engine::result<std::string> read_input(std::istream& in, const std::string& name);
 [[nodiscard]] engine::result<std::string> read_input_file(const std::string& path);
 /// "1,234,567".
 [[nodiscard]] std::string grouped(std::uint64_t value);
-/// Valid UTF-8: bytes that are not become U+FFFD.
+/// The text as valid UTF-8: invalid bytes become U+FFFD.
 [[nodiscard]] std::string valid_utf8(std::string_view bytes);
 
 }  // namespace orcd::app

@@ -6,7 +6,7 @@
 #include "app/inspect/inspect.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
-#include "gpu/host_backend.hpp"
+#include "gpu/host/host_backend.hpp"
 
 namespace orcd::app {
 namespace {

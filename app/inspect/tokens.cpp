@@ -15,7 +15,7 @@ using engine::error;
 using engine::result;
 using engine::token_id;
 
-/// A tokenizer and, for a GGUF, the file that it may point into.
+/// A tokenizer and, for a GGUF, the file that the tokenizer may point into.
 struct source {
   std::unique_ptr<engine::gguf_file> file;
   std::unique_ptr<engine::tokenizer> tokens;

@@ -1,28 +1,41 @@
 // worker-orcd: reads the options, runs the worker, returns its exit code. The one catch-all is here.
-#include <csignal>
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "app/exit_guard.hpp"
+#include "app/memory_setup.hpp"
 #include "app/model_setup.hpp"
 #include "app/narration.hpp"
-#include "app/options.hpp"
+#include "app/parse_options.hpp"
+#include "app/process_guard.hpp"
+#include "app/standard_streams.hpp"
 #include "app/worker.hpp"
 
 namespace {
 
 using namespace orcd;
 
-app::exit_code serve(const app::options& opts) {
-  app::exit_guard guard;
+engine::result<app::command> read_options(const std::vector<std::string>& args) {
+  return app::parse_options(args, app::current_environment(), app::read_config_file);
+}
+
+app::exit_code serve(const app::options& opts, app::process_guard& guard,
+                     const std::vector<std::string>& args) {
   const bool host = opts.backend == app::backend_kind::host;
   app::log_narrator narrator(app::make_narration_config(opts),
-                             {opts.worker_id, app::model_name_of(opts.model),
+                             {opts.worker_id, app::model_name_of(opts),
                               host ? std::int64_t{-1} : static_cast<std::int64_t>(opts.gpu.index)});
   try {
-    return app::run_worker(opts, narrator, guard);
+    return app::run_worker(opts, narrator, guard, [&args]() -> engine::result<app::options> {
+      auto again = read_options(args);
+      if (!again) return again.error();
+      return std::move(again->opts);
+    });
   } catch (const std::exception& e) {
     narrator.narrate(engine::severity::critical, "error", std::string("Unexpected failure: ") + e.what(),
                      {{"code", engine::code_name(engine::errc::internal)}});
@@ -30,11 +43,8 @@ app::exit_code serve(const app::options& opts) {
   }
 }
 
-app::exit_code run(int argc, char** argv) {
-  // A client that hangs up is an error of one write, not the end of the process.
-  std::signal(SIGPIPE, SIG_IGN);
-  const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const auto parsed = app::parse_options(args, app::current_environment(), app::read_config_file);
+app::exit_code run(const std::vector<std::string>& args, app::process_guard& guard) {
+  const auto parsed = read_options(args);
   if (!parsed) {
     std::fprintf(stderr, "worker-orcd: %s\n", parsed.error().message.c_str());
     return app::exit_code::usage;
@@ -43,16 +53,32 @@ app::exit_code run(int argc, char** argv) {
     std::fputs(parsed->text.c_str(), stdout);
     return std::fflush(stdout) == 0 ? app::exit_code::ok : app::exit_code::failure;
   }
-  return serve(parsed->opts);
+  return serve(parsed->opts, guard, args);
+}
+
+/// Without an allocation: there may be no memory left for one.
+int fail(std::string_view what) noexcept {
+  for (const std::string_view part : {std::string_view("worker-orcd: "), what, std::string_view("\n")}) {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, part.data(), part.size());
+  }
+  return static_cast<int>(app::exit_code::failure);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return static_cast<int>(run(argc, argv));
+    app::open_standard_streams();
+    app::make_room_for_stacks();
+    app::process_guard guard;
+    app::return_freed_memory();
+    app::end_in_order_without_memory();
+    app::prepare_cryptography();
+    const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
+    return static_cast<int>(run(args, guard));
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory");
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "worker-orcd: unexpected failure: %s\n", e.what());
-    return static_cast<int>(orcd::app::exit_code::failure);
+    return fail(e.what());
   }
 }

@@ -15,7 +15,7 @@ struct written_totals {
   unsigned threads = 0;
 };
 
-/// The same bytes for the same model and seed, whatever the number of threads. Written to FILE.partial and
+/// The same bytes for the same model and seed, whatever the number of threads. Written to FILE.partials and
 /// renamed when complete, so that a file of that name is always whole. Errors name the system call.
 [[nodiscard]] engine::result<written_totals> write_stamped(const planned_model& model, std::uint64_t seed,
                                                            const std::string& path);

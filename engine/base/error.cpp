@@ -6,6 +6,7 @@ std::string_view code_name(errc code) noexcept {
   switch (code) {
     case errc::invalid_request: return "INVALID_REQUEST";
     case errc::unauthorized: return "UNAUTHORIZED";
+    case errc::forbidden: return "FORBIDDEN";
     case errc::context_length_exceeded: return "CONTEXT_LENGTH_EXCEEDED";
     case errc::payload_too_large: return "PAYLOAD_TOO_LARGE";
     case errc::duplicate_job: return "DUPLICATE_JOB";

@@ -1,9 +1,8 @@
 // Errors that are expected in normal operation, as values.
 //
-// A bad request, a model file that is damaged, a full queue: each is an `error` with one stable
-// code and one sentence that names what was wrong, the limit and the value. Programmer errors use
-// ensure.hpp; failures of the environment inside an accelerator use accelerator_failure.
-// Source: M0-W-1500, WORK-3090.
+// A bad request, a damaged model file, a full queue: each is an `error` with one stable code and one sentence
+// that names what was wrong, the limit and the value. Programmer errors use ensure.hpp; failures of the
+// environment inside an accelerator use accelerator_failure. Source: M0-W-1500, WORK-3090.
 #pragma once
 
 #include <boost/assert/source_location.hpp>
@@ -16,10 +15,11 @@
 
 namespace orcd::engine {
 
-/// Stable error codes. The wire name of each is in code_name(); HTTP statuses are net/'s business.
+/// Stable error codes. code_name() gives the name that clients see; the HTTP status is chosen by net/.
 enum class errc {
   invalid_request,
   unauthorized,
+  forbidden,
   context_length_exceeded,
   payload_too_large,
   duplicate_job,

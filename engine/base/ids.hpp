@@ -1,4 +1,4 @@
-// The integer vocabulary shared by every layer.
+// Integer types that every layer shares.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The arguments of a tool call on their way out: passed on as they come, always completable to one JSON
-// object. Line ends that a model leaves bare in a string are escaped. Not thread-safe.
+// Passes on the arguments of a tool call as they come, so that they can always be completed to one JSON
+// object. Unescaped line ends in a string, which some models write, are escaped. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -14,16 +14,17 @@ class argument_stream {
 
   /// Appends to `out` what can be sent. The value must be an object; wrong for anything else.
   [[nodiscard]] verdict push(char c, std::string& out);
-  /// Appends what is missing, where the text ends too early.
+  /// Appends what makes the object complete, when the text ended too early.
   void complete(std::string& out) const;
-  /// Taken and not sent: the beginning of an escape, a comma. Belongs to nothing once the value went wrong.
+  /// Bytes that were taken and not sent: the beginning of an escape, a comma. After `wrong` they are not part
+  /// of the value.
   [[nodiscard]] const std::string& held() const noexcept { return held_; }
   [[nodiscard]] bool in_string() const noexcept { return scanner_.in_string(); }
   [[nodiscard]] bool started() const noexcept { return started_; }
 
  private:
   json_scanner scanner_;
-  json_scanner settled_;  ///< as it was when the last byte was sent
+  json_scanner settled_;  ///< the scanner's state when the last byte was sent
   std::string held_;
   bool started_ = false;
 };

@@ -97,7 +97,7 @@ call_reader::verdict call_reader::in_scanned(char c, std::string& arguments) {
   const std::size_t most = member_ == member::text ? early_bytes_max : name_bytes_max;
   if (v == json_scanner::verdict::wrong || value_.size() >= most) return verdict::wrong;
   if (v == json_scanner::verdict::outside) {
-    // Only a number ends so, and none of these members is one.
+    // Only a number ends this way, and none of these members may be a number.
     return verdict::wrong;
   }
   value_ += c;

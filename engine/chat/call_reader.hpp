@@ -1,6 +1,6 @@
-// One tool call as a JSON object, read byte by byte: {"name": N, "arguments": {...}}, or "function" for the
-// name and "parameters" for the arguments, in any order; "type" and "id" are passed over. Arguments are
-// handed on as they come once the name is known. Not thread-safe.
+// Reads one tool call, a JSON object, byte by byte: {"name": N, "arguments": {...}}, or "function" for the
+// name and "parameters" for the arguments, in any order; "type" and "id" are ignored. Arguments are passed on
+// as they come once the name is known. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -19,18 +19,18 @@ class call_reader {
   static constexpr std::size_t early_bytes_max = 1U << 20U;
 
   enum class verdict { more, done, wrong };
-  /// Appends fragments of the arguments to `arguments`. After done or wrong nothing may follow. A byte that
-  /// is wrong is not taken.
+  /// Takes a byte and appends fragments of the arguments to `arguments`. After done or wrong nothing may
+  /// follow. A byte that makes it wrong is not taken.
   [[nodiscard]] verdict push(char c, std::string& arguments);
 
-  /// The name is known and the arguments have begun, or the object has ended: it is a call.
+  /// Whether it certainly is a call: the name is known and the arguments have begun, or the object has ended.
   [[nodiscard]] bool committed() const noexcept { return committed_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Ends a committed call early; appends what its arguments lack.
+  /// Ends a committed call early: appends what completes its arguments.
   void complete(std::string& arguments) const;
-  /// Bytes of the arguments that were taken and not handed on.
+  /// Bytes of the arguments that were taken and not passed on yet.
   [[nodiscard]] std::string_view held() const noexcept { return arguments_.held(); }
-  /// A mark here would be part of a string.
+  /// Whether a mark at this point would be part of a string.
   [[nodiscard]] bool in_string() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// Collects deltas: joins neighbours of a kind, and leaves out white space next to the marks between
-// reasoning, calls and content. White space is held until what follows is known. Not thread-safe.
+// Collects deltas: joins neighbours of a kind, and drops white space next to the marks between reasoning,
+// calls and content. White space is held until the text after it is known. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class delta_writer {
   void reasoning(std::string_view text) { write(reasoning_, output_delta::kind::reasoning, text); }
   void begin_call(std::string name);
   void arguments(std::string_view text);
-  /// A mark was here: white space before it, and after it, is not content.
+  /// Notes a mark: white space before and after it is not content.
   void boundary();
   /// Sends the white space that is held.
   void finish();
@@ -25,6 +25,8 @@ class delta_writer {
   [[nodiscard]] std::uint32_t calls() const noexcept { return calls_; }
   /// Whether content beyond white space was written.
   [[nodiscard]] bool has_content() const noexcept { return content_.written; }
+  /// Whether there was no content since the last mark.
+  [[nodiscard]] bool at_boundary() const noexcept { return content_.after_mark; }
   [[nodiscard]] output_deltas take() { return std::exchange(out_, {}); }
 
  private:

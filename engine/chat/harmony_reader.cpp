@@ -1,6 +1,6 @@
-// Harmony (gpt-oss): messages of a header (role, recipient, channel) and a body. analysis is reasoning;
-// final, and commentary to nobody, are content; a message to functions.N is a call of N. Headers are read
-// with tolerance: what is not understood becomes content. Source: model-facts 6.5.
+// Harmony (gpt-oss): messages of a header (role, recipient, channel) and a body. The channel analysis is
+// reasoning; final, and commentary without a recipient, are content; a message to functions.N is a call of N.
+// Headers are read tolerantly: one that is not understood becomes content.
 #include <string>
 #include <utility>
 
@@ -67,13 +67,14 @@ class harmony_reader final : public output_reader {
 
   void end() override {
     leave();
-    if (place_ == place::header) out.content(std::exchange(raw_, {}));
+    // Behind a call, a header that was cut off is no content.
+    if (place_ == place::header && out.calls() == 0) out.content(std::exchange(raw_, {}));
   }
 
   bool in_reasoning() const noexcept override { return place_ == place::reasoning; }
   bool awaits_mark() const noexcept override {
     if (place_ == place::arguments) return finished_ || (arguments_.started() && !arguments_.in_string());
-    return place_ == place::between;
+    return place_ == place::between || (place_ == place::header && out.calls() > 0);
   }
 
  private:
@@ -90,7 +91,7 @@ class harmony_reader final : public output_reader {
   void header(std::string_view text) {
     raw_ += text;
     (in_channel_ ? channel_ : role_) += text;
-    // Before any mark only a recipient may come: everything else is a message without a header.
+    // Without a mark before it only a recipient may come: everything else is a message without a header.
     const bool unmarked = raw_ == role_;
     const std::string_view first = word(role_, 0);
     const bool known = std::string_view("assistant").starts_with(first) || first.starts_with("assistant") ||
@@ -101,7 +102,7 @@ class harmony_reader final : public output_reader {
   void mark_in_header(std::string_view mark) {
     if (mark == "<|message|>") return open_body();
     if (mark == "<|channel|>") {
-      // A channel that is named again replaces the one before.
+      // A channel that is named again replaces the first one.
       raw_ += mark;
       in_channel_ = true;
       channel_.clear();
@@ -125,7 +126,7 @@ class harmony_reader final : public output_reader {
     out.content(std::exchange(raw_, {}));
   }
 
-  // "to=" may stand beside the role or beside the channel.
+  // "to=" may stand in the role or in the channel.
   [[nodiscard]] std::string recipient() const {
     for (const std::string* part : {&channel_, &role_}) {
       const std::size_t at = part->find("to=");
@@ -183,7 +184,7 @@ class harmony_reader final : public output_reader {
     finished_ = v == argument_stream::verdict::done;
   }
 
-  // The message ends here, whole or not.
+  // The message ends here, complete or not.
   void leave() {
     if (place_ == place::arguments && !finished_) {
       if (!arguments_.started()) out.begin_call(name_);
@@ -200,8 +201,8 @@ class harmony_reader final : public output_reader {
   bool tools_;
   place place_ = place::header;
   bool in_channel_ = false;
-  bool finished_ = false;  ///< the arguments are whole
-  std::string raw_;        ///< the header, for the case that it is content
+  bool finished_ = false;  ///< the arguments are complete
+  std::string raw_;        ///< the header as text, in case it is content
   std::string role_, channel_, name_;
   argument_stream arguments_;
 };

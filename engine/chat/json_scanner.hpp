@@ -1,5 +1,5 @@
-// Follows one JSON value byte by byte: what came is valid so far, and how it could end. Used where a model's
-// text is passed on before it is complete. Not thread-safe. Source: RFC 8259.
+// Follows one JSON value byte by byte: whether it is valid so far, and how it could be completed. Used where
+// a model's text is passed on before it is complete. Not thread-safe. Source: RFC 8259.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,17 @@ class json_scanner {
     more,     ///< taken, the value goes on
     done,     ///< taken, and the value ends with it
     outside,  ///< not taken: the value (a number) had ended before it
-    wrong,    ///< not taken: no value goes on like this
+    wrong,    ///< not taken: no valid value continues with it
   };
   /// White space before the value is taken. After done, outside or wrong nothing may follow.
   [[nodiscard]] verdict push(char c);
 
-  /// Whether completion() can build on what came: not in an escape, and not after a comma that nothing
-  /// followed.
+  /// Whether completion() can be called now: not within an escape, and not right after a comma.
   [[nodiscard]] bool settled() const noexcept {
     return escape_ == 0 && pair_ == 0 && state_ != state::after_comma;
   }
-  /// What makes the value complete: closing quotes and brackets, null for a missing value; an object where
-  /// nothing came. Only when settled.
+  /// The text that makes the value complete: closing quotes and brackets, null for a missing value; an object
+  /// where nothing came. Only when settled.
   [[nodiscard]] std::string completion() const;
   [[nodiscard]] bool in_string() const noexcept { return state_ == state::string; }
   [[nodiscard]] bool started() const noexcept { return state_ != state::value || !open_.empty(); }
@@ -45,12 +44,12 @@ class json_scanner {
   [[nodiscard]] verdict end_value();
 
   state state_ = state::value;
-  std::vector<char> open_;   ///< '{' and '['
+  std::vector<char> open_;   ///< the open brackets, '{' and '['
   bool key_ = false;         ///< the string is a member's name
-  std::uint8_t escape_ = 0;  ///< 1: after a backslash; 2..5: of \uXXXX, so many digits and one to come
-  std::uint16_t code_ = 0;   ///< of \uXXXX
+  std::uint8_t escape_ = 0;  ///< 1: after a backslash; 2 + n: n digits of \uXXXX have come
+  std::uint16_t code_ = 0;   ///< the value of \uXXXX so far
   std::uint8_t pair_ = 0;    ///< 1: a low surrogate must follow; 2: its backslash is here; 3: its \u
-  std::string_view word_;    ///< what is left of true, false, null
+  std::string_view word_;    ///< the rest of true, false or null
   enum class digits { sign, zero, whole, point, fraction, e, e_sign, exponent } number_ = digits::sign;
 };
 

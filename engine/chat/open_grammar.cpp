@@ -1,12 +1,14 @@
-// Outputs that are free but for the calls in them. Each format is a regular text around the calls: what opens
-// one is taken out of the free text, and only the grammar of a call goes on from there. Sigma is every byte,
-// the one that stands before a control token's text included, so that free text has every token.
+// Outputs that are free except for the calls in them. Each format is a regular language around the calls:
+// what opens a call is excluded from the free text, and after it only the grammar of a call continues. Sigma
+// is every byte, including the one that stands before the text of a control token, so that free text may
+// contain every token.
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/chat/frame_builder.hpp"
+#include "engine/chat/output_grammar.hpp"
 
 namespace orcd::engine {
 
@@ -54,11 +56,11 @@ expr words(std::initializer_list<std::string_view> list) {
 
 class open_builder {
  public:
-  /// `about` says which tool's schema was looked at when something is thrown.
+  /// `about` is set to the tool whose schema is being compiled, for the message when something is thrown.
   open_builder(frame_builder& pieces, std::span<const callable> tools, std::string& about) : pieces_(pieces) {
-    for (const callable& tool : tools) {
-      about = "tool \"" + tool.name + "\": ";
-      tools_.push_back({tool, pieces.as_rule(pieces.valid(tool.parameters, tool.strict))});
+    for (const callable& offered : tools) {
+      about = "tool \"" + offered.name + "\": ";
+      tools_.push_back({offered, pieces.as_rule(pieces.valid(offered.parameters, offered.strict))});
     }
     about.clear();
   }
@@ -81,12 +83,12 @@ class open_builder {
   };
 
   [[nodiscard]] expr without(const expr& part) { return pieces_.difference(any(), part); }
-  /// The mark as a token or spelled, where no free text is before it that could take the token's first byte.
+  /// The mark as a token or as text; used where no free text before it could consume the token's first byte.
   [[nodiscard]] expr either(std::string_view text) const {
     return choice({pieces_.mark(text), literal(text)});
   }
 
-  /// Reasoning is free, whatever it holds, and is looked for until there is content.
+  /// Reasoning is free text of any kind, and may come until there is content.
   [[nodiscard]] expr after_reasoning(const expr& text) {
     if (!pieces_.frame().format.think) return text;
     auto& rules = pieces_.rules();
@@ -126,9 +128,9 @@ class open_builder {
     return sequence({gap, literal("["), one, grammar::repeat(more, 0, parallel_calls_max - 1), literal("]")});
   }
 
-  // A call is an object where an output, or what follows a mark, begins. An object with other members is an
-  // answer, and free. What output_parser would take for a call without such a beginning (a name that no tool
-  // has or that is escaped, arguments before the name) may not come.
+  // A call is an object at the beginning of the output or right after a mark. An object with other members is
+  // an answer, and free. Excluded is what output_parser would take for a call without such a beginning: a
+  // name that is no tool's or is written with escapes, or arguments before the name.
   [[nodiscard]] expr llama3() {
     constexpr std::string_view mark = "<|python_tag|>";
     const expr name = words({"\"name\"", "\"function\""});
@@ -170,7 +172,7 @@ class open_builder {
     return pieces_.as_rule(sequence({first, many(sequence({literal(mark), rest}))}));
   }
 
-  // Headers and bodies in turn. A header that names a strict function is followed by its arguments.
+  // Headers and bodies alternate. A header that names a strict function is followed by its arguments.
   [[nodiscard]] expr harmony() {
     std::vector<expr> recipients, calls;
     std::vector<std::pair<expr, expr>> strict;

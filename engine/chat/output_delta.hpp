@@ -1,5 +1,5 @@
-// What a model's output becomes: pieces of content, of reasoning and of tool calls, in the order in which
-// they are to be sent.
+// The parts of a model's output: pieces of content, of reasoning and of tool calls, in the order in which
+// they are sent.
 #pragma once
 
 #include <cstdint>

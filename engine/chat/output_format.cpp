@@ -1,9 +1,36 @@
 #include "engine/chat/output_format.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace orcd::engine {
 
+namespace {
+
+constexpr std::array<std::string_view, 10> known_marks{
+    "<|channel|>", "<|message|>", "</think>",  "<think>",        "[TOOL_CALLS]",
+    "<tool_call>", "<function=",  "<arg_key>", "<|python_tag|>", "<|start_header_id|>"};
+constexpr std::string_view parameters_key = "\"parameters\"";
+
+}  // namespace
+
 output_format detect_output_format(std::string_view chat_template) {
-  const auto has = [&](std::string_view text) { return chat_template.find(text) != std::string_view::npos; };
+  // One pass for all marks: a template may come with a request, written so that every mark nearly begins
+  // everywhere.
+  std::array<bool, known_marks.size()> seen{};
+  bool has_parameters = false;
+  for (std::size_t at = 0; at + 1 < chat_template.size(); ++at) {
+    const char first = chat_template[at];
+    if (first != '<' && first != '[' && first != '"') continue;
+    const std::string_view rest = chat_template.substr(at);
+    const auto begins = [&](std::string_view mark) { return mark[1] == rest[1] && rest.starts_with(mark); };
+    has_parameters = has_parameters || begins(parameters_key);
+    for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = seen[i] || begins(known_marks[i]);
+  }
+  const auto has = [&](std::string_view mark) {
+    return seen[static_cast<std::size_t>(std::find(known_marks.begin(), known_marks.end(), mark) -
+                                         known_marks.begin())];
+  };
   output_format out;
   if (has("<|channel|>") && has("<|message|>")) {
     out.calls = call_format::harmony;
@@ -14,7 +41,7 @@ output_format detect_output_format(std::string_view chat_template) {
     out.calls = call_format::mistral;
   } else if (has("<tool_call>") && !has("<function=") && !has("<arg_key>")) {
     out.calls = call_format::hermes;
-  } else if (has("<|python_tag|>") || (has("<|start_header_id|>") && has("\"parameters\""))) {
+  } else if (has("<|python_tag|>") || (has("<|start_header_id|>") && has_parameters)) {
     out.calls = call_format::llama3;
   }
   return out;
@@ -39,10 +66,8 @@ std::vector<std::string_view> marks_of(const output_format& format) {
 }
 
 bool ends_in_reasoning(std::string_view prompt) noexcept {
-  const std::size_t open = prompt.rfind("<think>");
-  if (open == std::string_view::npos) return false;
-  const std::string_view after = prompt.substr(open + std::string_view("<think>").size());
-  return after.find_first_not_of(" \n\t\r") == std::string_view::npos;
+  const std::size_t last = prompt.find_last_not_of(" \n\t\r");
+  return last != std::string_view::npos && prompt.substr(0, last + 1).ends_with("<think>");
 }
 
 }  // namespace orcd::engine

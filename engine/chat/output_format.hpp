@@ -1,5 +1,5 @@
-// How a model writes tool calls and reasoning, found from its chat template.
-// Source: model-facts 6.5 to 6.7.
+// How a model writes tool calls and reasoning, detected from its chat template, and how its output is to be
+// read.
 #pragma once
 
 #include <string_view>
@@ -22,11 +22,16 @@ struct output_format {
   bool operator==(const output_format&) const = default;
 };
 
-/// Formats that are not listed above (Qwen3-Coder's XML) are none: their calls stay text.
+struct parse_options {
+  bool tools = true;          ///< false: calls are left in the content (harmony: calls are content)
+  bool in_reasoning = false;  ///< the prompt ended with an open <think> (ends_in_reasoning)
+};
+
+/// Formats that are not listed above (such as Qwen3-Coder's XML) count as none: their calls stay text.
 [[nodiscard]] output_format detect_output_format(std::string_view chat_template);
 
-/// The texts that part an output of this format. Where the vocabulary has one as a control token, it must
-/// reach the parser as text (token_stream's render_special) or by output_parser::push_mark.
+/// The marks that separate the parts of an output of this format. A mark that is a control token of the
+/// vocabulary must reach the parser as text (token_stream's render_special) or by output_parser::push_mark.
 [[nodiscard]] std::vector<std::string_view> marks_of(const output_format& format);
 
 /// Whether a rendered prompt ends inside reasoning, so that the output begins there.

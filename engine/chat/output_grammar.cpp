@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/chat/frame_builder.hpp"
+#include "engine/grammar/text_grammar.hpp"
 
 namespace orcd::engine {
 
@@ -84,6 +85,19 @@ result<std::shared_ptr<const grammar::program>> make_response_grammar(const outp
     return builder.finish(grammar::sequence({builder.reasoning(), choice(std::move(outputs))}));
   } catch (const grammar::grammar_failure& failure) {
     return refused(failure.where + ": " + failure.what, options.param);
+  }
+}
+
+result<std::shared_ptr<const grammar::program>> make_text_grammar(const output_frame& frame,
+                                                                  const grammar::text_grammar& text,
+                                                                  const std::string& param,
+                                                                  const grammar::token_table& tokens) {
+  try {
+    frame_builder builder(frame, tokens, grammar::noun_of(text));
+    const expr body = grammar::call(grammar::define_text(builder.rules(), text));
+    return builder.finish(grammar::sequence({builder.reasoning(), builder.answer(body)}));
+  } catch (const grammar::grammar_failure& failure) {
+    return refused(failure.where + ": " + failure.what, param);
   }
 }
 

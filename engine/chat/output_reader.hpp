@@ -1,11 +1,11 @@
-// The two ways in which formats read an output. Private to output_parser.
+// The readers of output formats: one for tagged formats, one for Harmony. Private to output_parser.
 #pragma once
 
 #include <memory>
 #include <string_view>
 
 #include "engine/chat/delta_writer.hpp"
-#include "engine/chat/output_parser.hpp"
+#include "engine/chat/output_format.hpp"
 
 namespace orcd::engine {
 
@@ -16,7 +16,8 @@ class output_reader {
   virtual void mark(std::string_view mark) = 0;
   virtual void end() = 0;
   [[nodiscard]] virtual bool in_reasoning() const noexcept = 0;
-  /// Only a mark can come next: where the output ends with the beginning of one, it was cut and is no text.
+  /// Whether only a mark can come next, or a further call was begun: an output that ends with the beginning
+  /// of a mark was cut there, and that beginning is not text.
   [[nodiscard]] virtual bool awaits_mark() const noexcept = 0;
 
   delta_writer out;

@@ -1,5 +1,5 @@
-// Splits text into plain text and tags, however it was cut into pieces: the end of a piece that may begin a
-// tag is held back. Not thread-safe.
+// Splits a text that comes in pieces into plain text and tags: the end of a piece that may be the beginning
+// of a tag is held back. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class tag_scanner {
   template <class Text, class Tag>
   void push(std::string_view piece, const Text& text, const Tag& tag) {
     held_ += piece;
-    std::size_t from = 0;  // of what was not handed on
+    std::size_t from = 0;  // where the text that was not passed on begins
     std::size_t at = 0;
     while (at < held_.size()) {
       const std::string_view rest = std::string_view(held_).substr(at);
@@ -34,7 +34,7 @@ class tag_scanner {
     if (at > from) text(std::string_view(held_).substr(from, at - from));
     held_.erase(0, at);
   }
-  /// What was held back is text after all.
+  /// The text has ended: what was held back is plain text.
   template <class Text>
   void finish(const Text& text) {
     if (!held_.empty()) text(std::string_view(held_));

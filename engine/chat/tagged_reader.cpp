@@ -1,4 +1,4 @@
-// Formats in which calls are JSON objects behind a tag, or the whole output (llama3).
+// Reads the formats in which calls are JSON objects behind a tag, or the whole output (llama3).
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,7 +30,7 @@ class tagged_reader final : public output_reader {
 
   void text(std::string_view text) override {
     while (!text.empty()) {
-      // Runs of content and reasoning go on as a whole, everything else byte by byte.
+      // Content and reasoning are passed on in runs, everything else byte by byte.
       if (place_ == place::reasoning || (place_ == place::content && !may_be_bare(text))) {
         place_ == place::reasoning ? out.reasoning(text) : out.content(text);
         return;
@@ -59,7 +59,7 @@ class tagged_reader final : public output_reader {
     if (place_ == place::call_id && mark == "[ARGS]") return after_name(mark);
     if (place_ == place::between && mark == "</tool_call>") return leave_call();
     if (place_ == place::object && mark == "</tool_call>") {
-      // Too early: what came of it is a call, or text.
+      // A mark within a call: what came so far is a call that ended early, or text.
       const bool was_call = call_.committed();
       give_up({});
       if (!was_call) out.content(mark);
@@ -70,18 +70,41 @@ class tagged_reader final : public output_reader {
     open(mark);
   }
 
-  void end() override { give_up({}); }
+  void end() override {
+    // Behind a call, the beginning of what only another one can be is no content: the output was cut there.
+    if (out.calls() > 0 && begins_call()) {
+      raw_.clear();
+      place_ = place::content;
+      return;
+    }
+    give_up({});
+  }
   bool in_reasoning() const noexcept override { return place_ == place::reasoning; }
   bool awaits_mark() const noexcept override {
+    if (out.calls() > 0 && begins_call()) return true;
     switch (place_) {
       case place::between: return true;
       case place::object: return call_.committed() && !call_.in_string();
       case place::arguments: return arguments_.started() && !arguments_.in_string();
+      case place::content: return out.calls() > 0 && out.at_boundary();
       default: return false;
     }
   }
 
  private:
+  /// Whether the text since the last mark or call may become a call and is none yet.
+  [[nodiscard]] bool begins_call() const noexcept {
+    switch (place_) {
+      case place::object: return !call_.committed();
+      case place::arguments: return !arguments_.started();
+      case place::between:
+      case place::list:
+      case place::name:
+      case place::call_id: return true;
+      default: return false;
+    }
+  }
+
   enum class place { content, reasoning, object, between, list, name, call_id, arguments };
 
   // llama3: the whole output is a call, or several.
@@ -155,7 +178,7 @@ class tagged_reader final : public output_reader {
     raw_.clear();
   }
 
-  // After a whole call: its closing tag, another one, or content.
+  // After a complete call: its closing tag, another call, or content.
   void between(char c) {
     if (is_space(c)) {
       raw_ += c;
@@ -180,7 +203,7 @@ class tagged_reader final : public output_reader {
     place_ = place::content;
   }
 
-  // mistral, after its mark: a list, or a name.
+  // mistral, after its mark: a list of calls, or a name.
   void list(char c) {
     raw_ += c;
     if (is_space(c) && raw_.size() <= raw_max) return;
@@ -233,7 +256,8 @@ class tagged_reader final : public output_reader {
     place_ = place::between;
   }
 
-  // No (further) call here: what was begun is closed, or is content with `rest`.
+  // There is no (further) call here: one that was begun is completed; otherwise it is content, together with
+  // `rest`.
   void give_up(std::string_view rest) {
     const place was = std::exchange(place_, place::content);
     const std::string raw = std::exchange(raw_, {});
@@ -257,13 +281,13 @@ class tagged_reader final : public output_reader {
     if (was != place::content) out.content(raw + std::string(rest));
   }
 
-  /// Bytes of what may become a call.
+  /// The most bytes that are kept of text that may become a call.
   static constexpr std::size_t raw_max = 2U << 20U;
 
   call_format calls_;
   place place_;
   bool in_list_ = false;
-  std::string raw_;  ///< taken since the last mark or call, for the case that it is content
+  std::string raw_;  ///< text since the last mark or call, in case it is content
   std::string name_;
   call_reader call_;
   argument_stream arguments_;

@@ -12,7 +12,8 @@
 namespace orcd::engine::bus_guard {
 namespace {
 
-// A row is free while `size` is 0, and read by the handler only when it is not; `begin` is written first.
+// A row is free while `size` is 0; the handler reads it only when it is not. `begin` is written before
+// `size`.
 struct row_state {
   std::atomic<std::uintptr_t> begin{0};
   std::atomic<std::size_t> size{0};
@@ -20,7 +21,7 @@ struct row_state {
 };
 static_assert(std::atomic<std::uintptr_t>::is_always_lock_free, "used in a signal handler");
 
-std::array<row_state, capacity> rows;  // NOLINT: the handler can reach nothing else
+std::array<row_state, capacity> rows;  // NOLINT: a signal handler can reach globals only
 struct sigaction previous {};
 std::uintptr_t page_size = 4096;
 
@@ -47,10 +48,10 @@ void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
     previous.sa_sigaction(signal, info, context);
     return;
   }
-  sigaction(SIGBUS, &previous, nullptr);  // the faulting instruction runs again and meets it
+  sigaction(SIGBUS, &previous, nullptr);  // the faulting instruction runs again and reaches that handler
 }
 
-/// Again with every mapping: a library may have put its own handler in place since the last one.
+/// Called with every mapping, because a library may have installed its own handler since the last one.
 void install() noexcept {
   struct sigaction current {};
   sigaction(SIGBUS, nullptr, &current);

@@ -1,5 +1,5 @@
-// The only place that turns bytes of a model file into values: every read is checked against what is
-// left, and sums and products that a file can choose are checked for overflow.
+// The only place that turns bytes of a model file into values: every read is checked against the bytes that
+// are left, and sums and products of numbers from the file are checked for overflow.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ namespace orcd::engine {
 
 static_assert(std::endian::native == std::endian::little, "GGUF is little-endian and read in place");
 
-/// a * b, or nothing when it does not fit.
+/// a * b; nullopt when it does not fit.
 [[nodiscard]] constexpr std::optional<std::uint64_t> checked_multiply(std::uint64_t a,
                                                                       std::uint64_t b) noexcept {
   std::uint64_t product = 0;
@@ -26,7 +26,7 @@ static_assert(std::endian::native == std::endian::little, "GGUF is little-endian
   return product;
 }
 
-/// `value` rounded up to a multiple of `alignment` (a power of two), or nothing when it does not fit.
+/// `value` rounded up to a multiple of `alignment` (a power of two); nullopt when it does not fit.
 [[nodiscard]] constexpr std::optional<std::uint64_t> checked_align(std::uint64_t value,
                                                                    std::uint64_t alignment) noexcept {
   std::uint64_t sum = 0;
@@ -41,14 +41,14 @@ static_assert(std::endian::native == std::endian::little, "GGUF is little-endian
 [[nodiscard]] error file_error(std::string_view file, std::string_view field, std::uint64_t offset,
                                std::string_view text);
 
-/// Reads forward through an image. The first failure sticks: later reads return zeros, so a caller may
-/// read a whole record and then look at ok(). A loop looks at ok() in every turn.
+/// Reads forward through an image. After the first failure all reads return zeros, so that a caller may read
+/// a whole record and then check ok(). A loop checks ok() in every iteration.
 class byte_cursor {
  public:
-  /// `file` names the image in messages and outlives the cursor.
+  /// `file` is the image's name for messages and must outlive the cursor.
   byte_cursor(std::span<const std::byte> image, std::string_view file) : image_(image), file_(file) {}
 
-  /// What the following reads belong to, for messages: "key", "general.name". Empty = the header.
+  /// The subject of the following reads, for messages: "key", "general.name". Empty = the header.
   void set_subject(std::string_view kind, std::string_view name) noexcept {
     subject_kind_ = kind;
     subject_name_ = name;

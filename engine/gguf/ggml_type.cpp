@@ -22,7 +22,7 @@ constexpr std::array<type_traits, 12> supported{{
     {ggml_type::mxfp4, "MXFP4", 32, 17},
 }};
 
-// Indexed by id. Ids that the format gave up are "removed(n)": an old file may still carry them.
+// Indexed by id. Ids that the format no longer uses are "removed(n)": an old file may still have them.
 constexpr std::array<std::string_view, 43> all_names{"F32",
                                                      "F16",
                                                      "Q4_0",

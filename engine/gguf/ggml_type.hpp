@@ -1,4 +1,4 @@
-// The block formats of GGUF tensors: names, ids and sizes. Decoding is in kernels/host/quant_blocks.
+// The block formats of GGUF tensors: names, ids and sizes. Blocks: kernels/product/quant_blocks.hpp.
 // Source: GGUF v3; the ids are those of the file format and never change meaning.
 #pragma once
 
@@ -38,10 +38,11 @@ struct type_traits {
 /// The traits of a supported type.
 [[nodiscard]] const type_traits& traits_of(ggml_type type) noexcept;
 
-/// The supported type with this id, or nothing.
+/// The supported type with this id; nullopt when there is none.
 [[nodiscard]] std::optional<ggml_type> type_from_id(std::uint32_t id) noexcept;
 
-/// The name of any id the format defines, supported or not ("Q2_K", "IQ4_XS", "removed(4)"), for messages.
+/// The name of any id that the format defines, supported or not ("Q2_K", "IQ4_XS", "removed(4)"), for
+/// messages.
 [[nodiscard]] std::string_view known_type_name(std::uint32_t id) noexcept;
 
 /// Bytes of one row of `cols` values; `cols` must be a multiple of the block size.

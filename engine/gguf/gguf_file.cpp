@@ -1,15 +1,16 @@
 #include "engine/gguf/gguf_file.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "engine/gguf/gguf_contents.hpp"
 #include "engine/gguf/gguf_parser.hpp"
-#include "engine/gguf/gguf_state.hpp"
 #include "engine/gguf/location.hpp"
 
 namespace orcd::engine {
 
-gguf_file::gguf_file(std::unique_ptr<state> s) noexcept : state_(std::move(s)) {}
+gguf_file::gguf_file(std::unique_ptr<gguf_contents> contents) noexcept : contents_(std::move(contents)) {}
 gguf_file::gguf_file(gguf_file&&) noexcept = default;
 gguf_file& gguf_file::operator=(gguf_file&&) noexcept = default;
 gguf_file::~gguf_file() = default;
@@ -17,15 +18,17 @@ gguf_file::~gguf_file() = default;
 result<gguf_file> gguf_file::open(std::string_view location, const gguf_limits& limits) {
   const auto where = parse_location(location);
   if (!where) return where.error();
-  auto contents = std::make_unique<state>();
+  auto contents = std::make_unique<gguf_contents>();
   contents->location = location;
   auto mapping = mapped_file::open(*where, location);
   if (!mapping) return mapping.error();
   contents->mappings.push_back(std::move(*mapping));
   auto added = add_part(*contents, contents->mappings.front().image(), contents->location, limits);
   if (added) added = add_siblings(*contents, *where, limits);
+  contents->watch = std::make_unique<file_watch>();
+  for (const auto& m : contents->mappings) contents->watch->add(m.descriptor(), m.stamp());
   gguf_file out(std::move(contents));
-  // A file cut short while it was read gave zeros: say so rather than what the zeros looked like.
+  // If the file was truncated while it was read, report that and not what the zeros looked like.
   if (auto intact = out.check_intact(); !intact) return intact.error();
   if (!added) return added.error();
   return out;
@@ -33,7 +36,7 @@ result<gguf_file> gguf_file::open(std::string_view location, const gguf_limits& 
 
 result<gguf_file> gguf_file::parse(std::span<const std::byte> image, std::string name,
                                    const gguf_limits& limits) {
-  auto contents = std::make_unique<state>();
+  auto contents = std::make_unique<gguf_contents>();
   contents->location = std::move(name);
   if (auto added = add_part(*contents, image, contents->location, limits); !added) return added.error();
   const model_location nowhere{model_location::kind::shared_memory, {}};
@@ -42,56 +45,57 @@ result<gguf_file> gguf_file::parse(std::span<const std::byte> image, std::string
 }
 
 result<void> gguf_file::check_intact() const {
-  for (std::size_t i = 0; i < state_->mappings.size(); ++i) {
-    const mapped_file& mapping = state_->mappings[i];
-    if (mapping.intact() && mapping.unchanged()) continue;
-    return model_error(state_->location, "the file (part " + std::to_string(i + 1) + " of " +
-                                             std::to_string(state_->mappings.size()) +
-                                             ") was changed or truncated while it was in use");
-  }
-  return {};
+  const auto& mappings = contents_->mappings;
+  const auto cut = std::find_if(mappings.begin(), mappings.end(), [](const auto& m) { return !m.intact(); });
+  std::optional<std::size_t> damaged;
+  if (cut != mappings.end()) damaged = static_cast<std::size_t>(cut - mappings.begin());
+  if (!damaged && contents_->watch) damaged = contents_->watch->first_written();
+  if (!damaged) return {};
+  return model_error(contents_->location, "the file (part " + std::to_string(*damaged + 1) + " of " +
+                                              std::to_string(mappings.size()) +
+                                              ") was changed or truncated while it was in use");
 }
 
 std::string_view gguf_file::location() const noexcept {
-  return state_->location;
+  return contents_->location;
 }
 
 std::uint64_t gguf_file::file_bytes() const noexcept {
   std::uint64_t sum = 0;
-  for (const auto& image : state_->images) sum += image.size();
+  for (const auto& image : contents_->images) sum += image.size();
   return sum;
 }
 
 std::uint64_t gguf_file::tensor_bytes() const noexcept {
   std::uint64_t sum = 0;  // no overflow: payloads are distinct ranges of the images
-  for (const tensor_view& tensor : state_->tensors) sum += tensor.bytes;
+  for (const tensor_view& tensor : contents_->tensors) sum += tensor.bytes;
   return sum;
 }
 
 std::uint32_t gguf_file::version() const noexcept {
-  return state_->version;
+  return contents_->version;
 }
 std::uint32_t gguf_file::alignment() const noexcept {
-  return state_->alignment;
+  return contents_->alignment;
 }
 std::span<const gguf_entry> gguf_file::entries() const noexcept {
-  return state_->entries;
+  return contents_->entries;
 }
 std::span<const tensor_view> gguf_file::tensors() const noexcept {
-  return state_->tensors;
+  return contents_->tensors;
 }
 std::span<const std::span<const std::byte>> gguf_file::parts() const noexcept {
-  return state_->images;
+  return contents_->images;
 }
 
 const gguf_value* gguf_file::find(std::string_view key) const noexcept {
-  const auto at = state_->entry_index.find(key);
-  return at == state_->entry_index.end() ? nullptr : &state_->entries[at->second].value;
+  const auto at = contents_->entry_index.find(key);
+  return at == contents_->entry_index.end() ? nullptr : &contents_->entries[at->second].value;
 }
 
 const tensor_view* gguf_file::find_tensor(std::string_view name) const noexcept {
-  const auto at = state_->tensor_index.find(name);
-  return at == state_->tensor_index.end() ? nullptr : &state_->tensors[at->second];
+  const auto at = contents_->tensor_index.find(name);
+  return at == contents_->tensor_index.end() ? nullptr : &contents_->tensors[at->second];
 }
 
 }  // namespace orcd::engine

@@ -7,57 +7,15 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "engine/base/error.hpp"
+#include "engine/gguf/gguf_values.hpp"
 #include "engine/gguf/tensor_view.hpp"
 
 namespace orcd::engine {
 
-/// GGUF metadata value types, by file id.
-enum class gguf_value_type : std::uint32_t {
-  u8 = 0,
-  i8 = 1,
-  u16 = 2,
-  i16 = 3,
-  u32 = 4,
-  i32 = 5,
-  f32 = 6,
-  boolean = 7,
-  string = 8,
-  array = 9,
-  u64 = 10,
-  i64 = 11,
-  f64 = 12,
-};
-
-/// An array as it lies in the file. Elements are unaligned: read them through the typed getters.
-struct gguf_array {
-  gguf_value_type element = gguf_value_type::u8;
-  std::uint64_t count = 0;
-  std::span<const std::byte> payload;
-};
-
-/// One scalar, string or array. Integers are widened; the declared type is kept beside them.
-struct gguf_value {
-  gguf_value_type type = gguf_value_type::u8;
-  std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, gguf_array> value;
-};
-
-struct gguf_entry {
-  std::string_view key;
-  gguf_value value;
-};
-
-/// Caps that hold before anything is allocated; a file over one is refused with the cap in the message.
-struct gguf_limits {
-  std::uint64_t tensors = 10'000;
-  std::uint64_t entries = 4'096;
-  std::uint64_t string_bytes = 64ull << 20;
-  std::uint64_t name_bytes = 63;
-  std::uint64_t key_bytes = 65'535;
-};
+struct gguf_contents;
 
 class gguf_file {
  public:
@@ -74,9 +32,9 @@ class gguf_file {
   gguf_file& operator=(gguf_file&&) noexcept;
   ~gguf_file();
 
-  /// An error when the file was truncated or modified since open(). Reading a page that the file no
-  /// longer has gives zeros, not SIGBUS, so whoever copies or keeps using the weights asks this after
-  /// it has read them (mapped_file.hpp). Cheap: one system call per part; any thread.
+  /// An error when the file was truncated or modified since open(). Reading a page that the file no longer
+  /// has gives zeros instead of SIGBUS, so that a caller that copies or keeps using the weights must check
+  /// this after it has read them (mapped_file.hpp, file_watch.hpp). Cheap: a few system calls; any thread.
   [[nodiscard]] result<void> check_intact() const;
 
   [[nodiscard]] std::string_view location() const noexcept;   ///< as given, for messages
@@ -92,8 +50,8 @@ class gguf_file {
   [[nodiscard]] const gguf_value* find(std::string_view key) const noexcept;
   [[nodiscard]] const tensor_view* find_tensor(std::string_view name) const noexcept;
 
-  /// Typed getters: the value, or the fallback when the key is absent; an error when the key is
-  /// there with a type or a value that does not fit. Never a silent conversion.
+  /// Typed getters: the value, or the fallback when the key is absent; an error when the key exists with a
+  /// type or a value that does not fit. Never a silent conversion.
   [[nodiscard]] result<std::uint64_t> get_unsigned(std::string_view key, std::uint64_t fallback) const;
   [[nodiscard]] result<double> get_float(std::string_view key, double fallback) const;
   [[nodiscard]] result<bool> get_bool(std::string_view key, bool fallback) const;
@@ -108,13 +66,12 @@ class gguf_file {
   /// Any integer type or bool.
   [[nodiscard]] result<std::vector<std::int64_t>> get_integers(std::string_view key) const;
 
-  /// A label for the mixture: from general.file_type, else the most frequent block type by bytes.
+  /// A label for the mixture of formats: from general.file_type, else the block type with the most bytes.
   [[nodiscard]] std::string quant_kind() const;
 
  private:
-  struct state;
-  explicit gguf_file(std::unique_ptr<state>) noexcept;
-  std::unique_ptr<state> state_;
+  explicit gguf_file(std::unique_ptr<gguf_contents>) noexcept;
+  std::unique_ptr<gguf_contents> contents_;
 };
 
 }  // namespace orcd::engine

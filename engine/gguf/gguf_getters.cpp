@@ -4,8 +4,9 @@
 #include <limits>
 
 #include "engine/gguf/byte_cursor.hpp"
+#include "engine/gguf/gguf_contents.hpp"
+#include "engine/gguf/gguf_file.hpp"
 #include "engine/gguf/gguf_parser.hpp"
-#include "engine/gguf/gguf_state.hpp"
 
 namespace orcd::engine {
 namespace {
@@ -43,7 +44,7 @@ bool for_each(const gguf_array& array, F take) {
   return true;
 }
 
-/// False when an element does not fit int64 or the element type is no integer.
+/// False when an element does not fit int64 or the element type is not an integer.
 bool append_integers(const gguf_array& array, std::vector<std::int64_t>& out) {
   const auto add = [&](auto value) {
     if constexpr (std::is_same_v<decltype(value), std::uint64_t>) {
@@ -133,7 +134,7 @@ result<std::vector<std::string_view>> gguf_file::get_strings(std::string_view ke
   for (std::uint64_t i = 0; i < array->count; ++i) {
     out.push_back(cursor.read_string("array element", array->payload.size()));
   }
-  // open() walked the same bytes; they differ only when the file was changed under the mapping.
+  // open() has read the same bytes; this fails only when the file was changed under the mapping.
   if (!cursor.ok()) return cursor.failure();
   return out;
 }

@@ -1,5 +1,5 @@
-// Parses one GGUF image (a whole file, or one part of a split model) into views, enforcing every limit
-// before it allocates. Source: GGUF v3; limits of gguf_limits and of model facts 1.3.
+// Parses one GGUF image (a whole file, or one part of a split model) into views, enforcing every limit before
+// it allocates. Source: GGUF v3.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/error.hpp"
 #include "engine/gguf/byte_cursor.hpp"
-#include "engine/gguf/gguf_file.hpp"
+#include "engine/gguf/gguf_values.hpp"
+#include "engine/gguf/tensor_view.hpp"
 
 namespace orcd::engine {
 
@@ -20,7 +22,7 @@ struct parsed_part {
   std::vector<tensor_view> tensors;
 };
 
-/// Checks everything that one part can be checked for, except names that occur twice.
+/// Checks everything that can be checked in one part alone; not names that occur in two parts.
 [[nodiscard]] result<parsed_part> parse_part(std::span<const std::byte> image, std::string_view file,
                                              const gguf_limits& limits);
 

@@ -4,8 +4,8 @@
 #include <unordered_set>
 
 #include "engine/gguf/byte_cursor.hpp"
+#include "engine/gguf/gguf_contents.hpp"
 #include "engine/gguf/gguf_parser.hpp"
-#include "engine/gguf/gguf_state.hpp"
 #include "engine/gguf/location.hpp"
 
 namespace orcd::engine {
@@ -42,7 +42,7 @@ result<split_keys> read_split_keys(const std::vector<gguf_entry>& entries, std::
   return split_keys{number->value_or(0), count->value_or(1), *tensors};
 }
 
-/// Keys of one part, each once.
+/// Refuses a key that occurs twice in one part.
 result<void> check_keys(const std::vector<gguf_entry>& entries, std::string_view file) {
   std::unordered_set<std::string_view> seen;
   seen.reserve(entries.size());
@@ -70,7 +70,7 @@ result<void> add_tensors(gguf_contents& to, std::vector<tensor_view>& tensors, s
   return {};
 }
 
-/// The name under which the first part can find its siblings.
+/// The first part's name, taken apart, so that the names of its siblings can be made.
 result<split_name> sibling_name(const gguf_contents& of, const split_keys& keys,
                                 const model_location& first) {
   const auto name = parse_split_name(first.name);

@@ -77,7 +77,7 @@ void read_type(byte_cursor& cursor, tensor_view& tensor) {
       row_bytes(traits, tensor.extents[0]) * tensor.extents[1] * tensor.extents[2] * tensor.extents[3];
 }
 
-/// Infos as they stand, with file_offset still relative to the data section.
+/// The tensor infos as written, with file_offset still relative to the data section.
 std::vector<tensor_view> read_infos(byte_cursor& cursor, std::uint64_t count, const gguf_limits& limits) {
   std::vector<tensor_view> out;
   out.reserve(count);
@@ -95,7 +95,7 @@ std::vector<tensor_view> read_infos(byte_cursor& cursor, std::uint64_t count, co
   return out;
 }
 
-/// Offsets must be the running sum of the padded sizes: that excludes overlaps and gaps in one rule.
+/// Offsets must be the running sum of the padded sizes: this one rule excludes overlaps and gaps.
 void place(byte_cursor& cursor, tensor_view& tensor, std::uint64_t expected, std::uint64_t data_bytes) {
   const std::uint64_t offset = tensor.file_offset;
   cursor.set_subject("tensor", tensor.name);

@@ -1,4 +1,4 @@
-// Where a model lives, as users write it: a path, a file: URI, or a shared-memory object (WORK-3030).
+// The location of a model as users write it: a path, a file: URI, or a shared-memory object (WORK-3030).
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct split_name {
   std::uint32_t count = 0;
 };
 
-/// Nothing when the name does not have that form.
+/// Nullopt when the name does not have that form.
 [[nodiscard]] std::optional<split_name> parse_split_name(std::string_view path);
 
 /// The path of part `index` (from 1) beside its siblings.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/gguf/bus_guard.hpp"
+#include "engine/gguf/file_watch.hpp"
 
 namespace orcd::engine {
 namespace {
@@ -46,12 +47,12 @@ result<mapped_file> mapped_file::open(const model_location& location, std::strin
   }
   if (info.st_size <= 0) return open_error(name, "is empty (0 bytes)");
   const auto size = static_cast<std::size_t>(info.st_size);
+  out.stamp_ = stamp_of(out.descriptor_);
+  wait_for_next_stamp(out.stamp_);
   void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, out.descriptor_, 0);
   if (data == MAP_FAILED) return system_error(name, "map " + std::to_string(size) + " bytes", errno);
   out.data_ = static_cast<const std::byte*>(data);
   out.size_ = size;
-  out.modified_seconds_ = info.st_mtim.tv_sec;
-  out.modified_nanoseconds_ = info.st_mtim.tv_nsec;
   out.guard_ = bus_guard::watch(out.data_, size);
   if (out.guard_ < 0) {
     return open_error(name, "more than " + std::to_string(bus_guard::capacity) + " model files are mapped");
@@ -70,8 +71,7 @@ mapped_file& mapped_file::operator=(mapped_file&& other) noexcept {
   size_ = std::exchange(other.size_, 0);
   descriptor_ = std::exchange(other.descriptor_, -1);
   guard_ = std::exchange(other.guard_, -1);
-  modified_seconds_ = other.modified_seconds_;
-  modified_nanoseconds_ = other.modified_nanoseconds_;
+  stamp_ = other.stamp_;
   return *this;
 }
 
@@ -90,12 +90,6 @@ void mapped_file::close() noexcept {
 
 bool mapped_file::intact() const noexcept {
   return !bus_guard::damaged(guard_);
-}
-
-bool mapped_file::unchanged() const noexcept {
-  struct stat info {};
-  return fstat(descriptor_, &info) == 0 && static_cast<std::size_t>(info.st_size) == size_ &&
-         info.st_mtim.tv_sec == modified_seconds_ && info.st_mtim.tv_nsec == modified_nanoseconds_;
 }
 
 }  // namespace orcd::engine

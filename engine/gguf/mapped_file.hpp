@@ -1,9 +1,8 @@
-// A read-only mapping of a whole regular file, and what happens when somebody truncates that file
-// while it is mapped.
+// A read-only mapping of a whole regular file that survives the file's truncation.
 //
-// Touching a page beyond the new end raises SIGBUS, which would end the process. A handler, installed
-// with each mapping, puts zero pages there instead and marks the mapping damaged: the reader goes
-// on with zeros, and whoever owns the mapping asks intact() before it believes what it read. A SIGBUS
+// Touching a page beyond the new end raises SIGBUS, which would end the process. A handler, installed with
+// each mapping, puts zero pages there instead and marks the mapping as damaged: the reader goes on with
+// zeros, and the owner of the mapping must check intact() before it trusts what it has read. A SIGBUS
 // anywhere else goes to the handler that was there before.
 #pragma once
 
@@ -14,14 +13,15 @@
 #include <string_view>
 
 #include "engine/base/error.hpp"
+#include "engine/gguf/file_stamp.hpp"
 #include "engine/gguf/location.hpp"
 
 namespace orcd::engine {
 
 class mapped_file {
  public:
-  /// Opens and maps. Refuses what is not a regular file or shared-memory object, and an empty one.
-  /// `name` stands for the file in messages.
+  /// Opens and maps a file. Refuses what is no regular file or shared-memory object, and an empty file.
+  /// `name` is its name in messages.
   [[nodiscard]] static result<mapped_file> open(const model_location& location, std::string_view name);
 
   mapped_file(mapped_file&& other) noexcept;
@@ -32,8 +32,9 @@ class mapped_file {
 
   /// False once a read hit a page that the file no longer has. Lock-free; any thread.
   [[nodiscard]] bool intact() const noexcept;
-  /// Compares size and modification time with those at open; one system call.
-  [[nodiscard]] bool unchanged() const noexcept;
+  /// The file's stamp from before it was mapped, for file_watch.
+  [[nodiscard]] const file_stamp& stamp() const noexcept { return stamp_; }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
  private:
   mapped_file() = default;
@@ -43,8 +44,7 @@ class mapped_file {
   std::size_t size_ = 0;
   int descriptor_ = -1;
   int guard_ = -1;  ///< its row in the handler's table
-  std::int64_t modified_seconds_ = 0;
-  std::int64_t modified_nanoseconds_ = 0;
+  file_stamp stamp_;
 };
 
 }  // namespace orcd::engine

@@ -1,11 +1,12 @@
 #include <map>
 
-#include "engine/gguf/gguf_state.hpp"
+#include "engine/gguf/gguf_contents.hpp"
+#include "engine/gguf/gguf_file.hpp"
 
 namespace orcd::engine {
 namespace {
 
-/// The names of general.file_type, or empty for a number without one.
+/// The name of a general.file_type; empty for a number without one.
 std::string_view file_type_name(std::uint64_t id) {
   switch (id) {
     case 0: return "F32";

@@ -1,12 +1,12 @@
 // A tensor's place in a mapped model file.
 #pragma once
 
-#include "engine/gguf/ggml_type.hpp"
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "engine/gguf/ggml_type.hpp"
 
 namespace orcd::engine {
 

@@ -27,8 +27,39 @@ void configurations::clear() {
   frames_.assign(1, {});
   frame_ids_.clear();
   configs_.assign(1, {});
-  next_.assign(1, {});
+  next_.clear();
+  next_.push_back(std::make_unique<row>());
   config_ids_.clear();
+  bytes_ = 0;
+  spent_ = false;
+}
+
+bool configurations::take(std::size_t bytes) noexcept {
+  if (bytes > bytes_max - bytes_) {
+    spent_ = true;
+    return false;
+  }
+  bytes_ += bytes;
+  return true;
+}
+
+bool configurations::thread_set::insert(const thread& t) noexcept {
+  std::size_t at = mix(mix(1, t.state), t.stack) >> 20U;
+  for (;; ++at) {
+    slot& s = slots_[at % slots];
+    if (s.round == round_ && s.what == t) return false;
+    if (s.round == round_) continue;
+    s = {t, round_};
+    ++size_;
+    return true;
+  }
+}
+
+void configurations::thread_set::clear() noexcept {
+  size_ = 0;
+  if (++round_ != 0) return;
+  std::fill(slots_.begin(), slots_.end(), slot{});
+  round_ = 1;
 }
 
 config_id configurations::start() {
@@ -54,9 +85,15 @@ config_id configurations::ended(stack_id stack) {
 }
 
 stack_id configurations::push(const stack_frame& frame) {
-  const auto [it, is_new] = frame_ids_.try_emplace(frame, static_cast<stack_id>(frames_.size()));
-  if (is_new) frames_.push_back({frame, frames_[frame.below].depth + 1});
-  return it->second;
+  const auto known = frame_ids_.find(frame);
+  if (known != frame_ids_.end()) return known->second;
+  // Includes its entry in the table, and the unused capacity of both.
+  constexpr std::size_t bytes = 2 * sizeof(held_frame) + sizeof(stack_frame) + 40;
+  if (!take(bytes)) return no_stack;
+  const auto id = static_cast<stack_id>(frames_.size());
+  frame_ids_.emplace(frame, id);
+  frames_.push_back({frame, frames_[frame.below].depth + 1});
+  return id;
 }
 
 config_id configurations::find_step(config_id from, unsigned char byte) {
@@ -77,17 +114,19 @@ config_id configurations::find_step(config_id from, unsigned char byte) {
         if (frame.least > 0) --frame.least;
         if (frame.most != unbounded) --frame.most;
         stack = push(frame);
+        if (stack == no_stack) continue;
       }
     }
     follow({to, stack});
   }
   const config_id to = followed();
-  next_[from][byte] = to;
+  if (!spent_) (*next_[from])[byte] = to;
   return to;
 }
 
-// Ends and calls that need no byte. Every position that is kept can reach the end of the grammar within the
-// depth that is left: its state's need was checked, and those of the frames below when they were pushed.
+// Follows ends of rules and calls, which need no byte. Every position that is kept can reach the end of the
+// grammar within the remaining depth: the need of its state was checked here, and those of the frames below
+// when they were pushed.
 void configurations::follow(thread from) {
   open_.push_back(from);
   while (!open_.empty()) {
@@ -97,9 +136,7 @@ void configurations::follow(thread from) {
     const state& s = program_.states[at.state];
     const std::uint32_t depth = frames_[at.stack].depth;
     if (s.need > depth_max - depth) continue;
-    if (std::find(seen_.begin(), seen_.end(), at) != seen_.end()) continue;
-    if (seen_.size() >= 4 * threads_max) continue;
-    seen_.push_back(at);
+    if (seen_.size() >= 4 * threads_max || !seen_.insert(at)) continue;
     if (!s.bytes.empty() && found_.size() < threads_max) found_.push_back(at);
     if (s.accepting) {
       if (at.stack == bottom) {
@@ -116,6 +153,7 @@ void configurations::follow(thread from) {
       if (counts || !after.is_end()) {
         if (after.need > depth_max - depth || depth == depth_max) continue;
         stack = push({edge.to, edge.least, edge.most, at.stack});
+        if (stack == no_stack) continue;
       }
       open_.push_back({program_.rules[edge.rule].start, stack});
     }
@@ -141,9 +179,10 @@ config_id configurations::of(std::vector<thread> threads, bool accepting) {
     const config& c = configs_[it->second];
     if (c.accepting == accepting && c.threads == threads) return it->second;
   }
+  if (!take(sizeof(row) + 2 * sizeof(config) + threads.capacity() * sizeof(thread) + 80)) return dead;
   const auto id = static_cast<config_id>(configs_.size());
   configs_.push_back({std::move(threads), accepting});
-  next_.emplace_back().fill(unknown);
+  next_.emplace_back(std::make_unique<row>())->fill(unknown);
   config_ids_.emplace(hash, id);
   return id;
 }
@@ -152,7 +191,7 @@ config_id configurations::forget_all_but(config_id kept) {
   const config old = std::move(configs_[kept]);
   const auto frames = std::move(frames_);
   clear();
-  // From the bottom up, each stack once.
+  // From the bottom of each stack upwards, every stack once.
   std::unordered_map<stack_id, stack_id> renamed{{bottom, bottom}};
   std::vector<thread> threads;
   for (const thread& t : old.threads) {

@@ -1,6 +1,7 @@
-// Where a text stands in a program: all positions that its bytes may have led to, each a state and the stack
-// of calls it is in. Configurations are numbered and their transitions kept, so that a walk over a vocabulary
-// costs one look-up for each byte. Stacks share their tails and are numbered too. One thread.
+// The positions in a program that a text may have led to: each is a state and the stack of calls that it is
+// in, and the set of them is a configuration. Configurations are numbered and their transitions kept, so that
+// a walk over a vocabulary costs one look-up for each byte. Stacks share their tails and are numbered too.
+// One thread.
 #pragma once
 
 #include <array>
@@ -17,9 +18,10 @@ namespace orcd::engine::grammar {
 using stack_id = std::uint32_t;
 using config_id = std::uint32_t;
 
-/// The caller's end: nothing is below.
+/// The empty stack.
 inline constexpr stack_id bottom = 0;
-/// The text has left the grammar.
+inline constexpr stack_id no_stack = ~0U;
+/// The text has left the grammar, or there was no memory for its configuration (is_spent).
 inline constexpr config_id dead = 0;
 
 struct thread {
@@ -28,7 +30,7 @@ struct thread {
   auto operator<=>(const thread&) const = default;
 };
 
-/// One pending call. The counts are those of the string it is in, if it called one.
+/// One pending call. The counts are the bounds of the string that is being read, if the caller set any.
 struct stack_frame {
   state_id to = 0;
   std::uint32_t least = 0;
@@ -39,38 +41,45 @@ struct stack_frame {
 
 class configurations {
  public:
-  /// A walk over a vocabulary is done with what there is; then the numbers are given back.
+  /// Beyond this many configurations the numbers are reused, once a walk over a vocabulary is done.
   static constexpr std::size_t configs_max = 2'048;
   static constexpr std::size_t frames_max = 32'768;
-  /// What may be followed in parallel. Beyond it the last ones are dropped; each that is left can end.
+  static constexpr std::size_t kept_bytes_max = 3U << 20U;
+  /// Beyond this many bytes nothing new is kept, even during a walk: where it would lead counts as dead.
+  static constexpr std::size_t bytes_max = 12U << 20U;
+  /// The most positions of one configuration. Beyond it the last ones are dropped; each one that is kept can
+  /// reach the end.
   static constexpr std::size_t threads_max = 256;
 
   explicit configurations(const program& grammar);
 
   [[nodiscard]] config_id start();
   [[nodiscard]] config_id step(config_id from, unsigned char byte) {
-    const std::uint32_t known = next_[from][byte];
+    const std::uint32_t known = (*next_[from])[byte];
     return known != unknown ? known : find_step(from, byte);
   }
   [[nodiscard]] config_id run(config_id from, std::string_view bytes);
-  /// After the rule that runs on top of `stack` has ended.
+  /// The configuration after the rule on top of `stack` has ended.
   [[nodiscard]] config_id ended(stack_id stack);
-  /// Exactly these, sorted, without following calls.
+  /// A configuration of exactly these positions, which are sorted, without following calls.
   [[nodiscard]] config_id of(std::vector<thread> threads, bool accepting);
 
-  [[nodiscard]] const std::vector<thread>& threads(config_id config) const noexcept {
-    return configs_[config].threads;
+  [[nodiscard]] const std::vector<thread>& threads(config_id id) const noexcept {
+    return configs_[id].threads;
   }
-  [[nodiscard]] bool accepting(config_id config) const noexcept { return configs_[config].accepting; }
+  [[nodiscard]] bool accepting(config_id id) const noexcept { return configs_[id].accepting; }
   [[nodiscard]] const stack_frame& frame(stack_id stack) const noexcept { return frames_[stack].frame; }
 
-  /// Positions followed so far, a measure of time.
+  /// Positions followed so far: a measure of time.
   [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
   [[nodiscard]] std::size_t size() const noexcept { return configs_.size(); }
   [[nodiscard]] bool is_full() const noexcept {
-    return configs_.size() > configs_max || frames_.size() > frames_max;
+    return configs_.size() > configs_max || frames_.size() > frames_max || bytes_ > kept_bytes_max;
   }
-  /// Forgets all but one configuration and gives its new number.
+  /// Whether something was not kept for lack of memory since the last forget_all_but().
+  [[nodiscard]] bool is_spent() const noexcept { return spent_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// Forgets all configurations but one and returns its new number.
   [[nodiscard]] config_id forget_all_but(config_id kept);
 
  private:
@@ -83,11 +92,34 @@ class configurations {
     std::vector<thread> threads;
     bool accepting = false;
   };
+  using row = std::array<std::uint32_t, 256>;
+  /// The positions seen so far of the configuration that is being made.
+  class thread_set {
+   public:
+    /// Adds a position; false when it was in the set already.
+    bool insert(const thread& t) noexcept;
+    void clear() noexcept;
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+   private:
+    static constexpr std::size_t slots = 4'096;
+    static_assert(slots >= 4 * (4 * threads_max));
+    struct slot {
+      thread what;
+      std::uint32_t round = 0;
+    };
+    std::vector<slot> slots_ = std::vector<slot>(slots);
+    std::uint32_t round_ = 1;
+    std::size_t size_ = 0;
+  };
   struct frame_hash {
     std::size_t operator()(const stack_frame& f) const noexcept;
   };
 
   void clear();
+  /// Counts `bytes` more; false when they may not be kept.
+  [[nodiscard]] bool take(std::size_t bytes) noexcept;
+  /// Pushes a frame; no_stack when there is no memory for it.
   [[nodiscard]] stack_id push(const stack_frame& frame);
   [[nodiscard]] config_id find_step(config_id from, unsigned char byte);
   void follow(thread from);
@@ -97,12 +129,15 @@ class configurations {
   std::vector<held_frame> frames_;
   std::unordered_map<stack_frame, stack_id, frame_hash> frame_ids_;
   std::vector<config> configs_;
-  std::vector<std::array<std::uint32_t, 256>> next_;
+  std::vector<std::unique_ptr<row>> next_;  ///< by pointer, so that no row moves when the vector grows
   std::unordered_multimap<std::size_t, config_id> config_ids_;
-  // Of the configuration being made.
-  std::vector<thread> open_, seen_, found_;
+  // Scratch for the configuration that is being made.
+  std::vector<thread> open_, found_;
+  thread_set seen_;
   bool found_end_ = false;
   std::uint64_t work_ = 0;
+  std::size_t bytes_ = 0;
+  bool spent_ = false;
 };
 
 }  // namespace orcd::engine::grammar

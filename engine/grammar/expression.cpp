@@ -11,6 +11,10 @@ namespace orcd::engine::grammar {
 namespace {
 
 expr make(expression value) {
+  compile_budget::work(6);
+  // Includes the control block of std::make_shared.
+  value.cost.add(sizeof(expression) + 16 + value.text.capacity() + value.parts.capacity() * sizeof(expr) +
+                 value.required.capacity() / 8);
   return std::make_shared<const expression>(std::move(value));
 }
 
@@ -25,8 +29,8 @@ unsigned char at(const std::string& text, std::size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-// Encodings of equal length, byte by byte: the ends of the range share a prefix, what lies between them at
-// the first different byte is free in all later ones.
+// For encodings of equal length, byte by byte: both ends share a prefix; strictly between them, all bytes
+// after the first different one are free.
 expr between(const std::string& low, const std::string& high, std::size_t from) {
   if (from == low.size()) return literal("");
   if (at(low, from) == at(high, from)) {
@@ -127,7 +131,7 @@ expr code_points(char32_t first, char32_t last) {
   struct span {
     char32_t first, last;
   };
-  // By length of the encoding, without the surrogates.
+  // Ranges by length of the encoding, without the surrogates.
   constexpr std::array<span, 5> parts{
       {{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, 0x10FFFF}}};
   std::vector<expr> out;

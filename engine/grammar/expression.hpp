@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/grammar/compile_budget.hpp"
+
 namespace orcd::engine::grammar {
 
 using byte_set = std::bitset<256>;
@@ -17,7 +19,7 @@ using rule_id = std::uint32_t;
 
 inline constexpr std::uint32_t unbounded = std::numeric_limits<std::uint32_t>::max();
 
-/// Starts what stands for one token and not for text: the byte occurs in no UTF-8.
+/// Begins the spelling of something that is one token and not text: the byte occurs in no UTF-8.
 inline constexpr char token_mark = '\xFF';
 
 struct expression;
@@ -29,19 +31,20 @@ struct expression {
   std::string text;            ///< literal
   byte_set bytes;              ///< bytes: one of them
   std::vector<expr> parts;     ///< sequence, choice, and the one of repeat
-  std::uint32_t least = 0;     ///< repeat; of a call of the string rule: characters
-  std::uint32_t most = 0;      ///< likewise; may be unbounded
+  std::uint32_t least = 0;     ///< repeat: how often; in a call of the string rule: characters
+  std::uint32_t most = 0;      ///< the same; may be unbounded
   rule_id rule = 0;            ///< call
-  std::vector<bool> required;  ///< list: of each part
+  std::vector<bool> required;  ///< list: for each part
   expr between;                ///< list: the separator
   bool open = false;           ///< list: the last part may come any number of times
+  held_bytes cost;
 };
 
 [[nodiscard]] expr literal(std::string_view text);
 [[nodiscard]] expr one_of(const byte_set& bytes);
 [[nodiscard]] expr byte_range(unsigned char first, unsigned char last);
 [[nodiscard]] expr sequence(std::vector<expr> parts);
-/// No parts: matches nothing at all.
+/// One of the parts. Without parts it matches nothing at all.
 [[nodiscard]] expr choice(std::vector<expr> parts);
 [[nodiscard]] expr repeat(expr part, std::uint32_t least, std::uint32_t most);
 [[nodiscard]] inline expr optional(expr part) {
@@ -50,9 +53,9 @@ struct expression {
 /// The parts in this order with `between` between them; those not required may be left out.
 [[nodiscard]] expr list(std::vector<expr> parts, std::vector<bool> required, expr between, bool open = false);
 [[nodiscard]] expr call(rule_id rule);
-/// The string rule with a length in characters.
+/// A call of the string rule with bounds on the length, in characters.
 [[nodiscard]] expr counted_call(rule_id rule, std::uint32_t least, std::uint32_t most);
-/// The one token with this text, where the vocabulary marks it as one.
+/// The token with this text, where the vocabulary has it as a mark.
 [[nodiscard]] expr token(std::string_view text);
 
 /// The UTF-8 of one code point in [first, last]; surrogates are left out.

@@ -50,8 +50,4 @@ std::string_view pattern_of_format(std::string_view format) {
   return {};
 }
 
-std::string_view supported_formats() {
-  return "date-time, date, time, uuid, email, ipv4, hostname";
-}
-
 }  // namespace orcd::engine::grammar

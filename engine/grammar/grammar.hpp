@@ -1,34 +1,54 @@
-// Output constrained to a grammar: what response_format and tool_choice promise, enforced token by token.
+// Constrains an output to a grammar, token by token: for response_format, tool_choice, guided_* and grammar.
 //
-// compile_*() turns a schema into automata (an immutable `program`, any thread, off the gpu thread);
-// `token_table` is a vocabulary prepared once per model; make_matcher() joins both into the token_constraint
-// of one job.
+// compile_*() turns a schema, regular expression, choice or GBNF grammar into automata (an immutable
+// `program`, any thread, off the gpu thread); `token_table` is a vocabulary prepared once per model;
+// make_matcher() joins both into the token_constraint of one job.
 //
 // What is generated for a schema is always valid under it, but not everything that is valid is generated:
 // - Properties come in the order in which they are declared; names that only `required` lists come last.
-//   `additionalProperties` absent beside named properties counts as false; true or a schema: further members
-//   after the named ones, whose names contain no escapes and may repeat one another.
-// - A schema without a type takes its type from its keywords ("properties": object); with none it is any
-// value.
-// - White space: after '{', '[', ',' and ':' and before '}' and ']' nothing, one blank, or a line end with at
-// most
-//   64 blanks or 16 tabs. None around the whole.
-// - Numbers have at most 16 digits before and after the point, integers 18; integer bounds are exact; other
-//   numbers take whole bounds only. Strings are well-formed UTF-8, \u surrogates come in pairs.
+//   `additionalProperties` counts as false if it is absent and properties are named. If it is true or a
+//   schema, further members come after the named ones; their names have no escapes and may repeat.
+// - A schema without a type takes its type from its keywords ("properties": object); with none of these it
+//   allows any value.
+// - White space: after '{', '[', ',' and ':' and before '}' and ']' nothing, one blank, or a line end with
+//   at most 64 blanks or 16 tabs. None around the whole.
+// - uniqueItems is served for items of one enum of at most 8 plain values; multipleOf for whole numbers up to
+//   1,000, as integers; nullable beside type; lists in `items` with additionalItems as prefixItems and items.
+// - Without properties: one patternProperties, propertyNames, minProperties 0 or 1, maxProperties. Beside
+//   them only such counts as they keep anyway.
+// - Numbers have at most 16 digits before and after the point, integers 18. Bounds are exact: decimals of at
+//   most 15 digits or integers of 18; beside an exclusive one numbers have 15 digits in all, so that none
+//   rounds to it. Strings are well-formed UTF-8, \u surrogates come in pairs.
 // - enum and const are spelled in one way each. Nesting deeper than depth_max calls is not begun.
-// - oneOf is taken where its alternatives provably exclude each other, otherwise refused; anyOf is free.
+// - oneOf is accepted where its alternatives provably exclude each other; anyOf always.
+// - dependentRequired of at most three properties.
 // - allOf, and keywords beside $ref and anyOf, are merged where one form exists.
-// - pattern: the subset in regex.hpp; format: formats.hpp.
-// Anything else fails closed: invalid_request whose message begins with the path of the offending part, a
-// JSON pointer after '#'. Source: seed 002 (structured output), issue 5 items 1 and 3; JSON Schema 2020-12;
-// OpenAI structured outputs.
+// - pattern: the subset in regex.hpp; format: formats.hpp; others are annotations and are
+//   listed by ignored_annotations().
+// Anything else is refused: invalid_request whose message begins with the path of the offending part, a
+// JSON pointer after '#'. Source: JSON Schema 2020-12; OpenAI structured outputs.
+//
+// A regular expression is matched against the whole output, anchored or not: the subset in regex.hpp. A
+// message begins with the offset in bytes, as in "offset 12: ...".
+//
+// GBNF is what llama.cpp documents: the rule `root`; literals and [classes], [^negated] ones too, with the
+// escapes \n \r \t \\ \" \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH, each a code point; '.', any code point; groups,
+// alternatives, * + ? {m} {m,} {m,n} up to 2,000; rules that call each other, also recursively, but no rule
+// itself before it has matched a byte; comments. A rule ends with its line, but inside a group and after '|'
+// and "::=" it goes on. Repeating what may be empty is served: it matches what it says. Nesting deeper than
+// depth_max calls is not begun; what a rule calls last does not count. Refused are references to tokens
+// (<[id]>), a rule that is defined twice, and Lark's form. A message begins with line:column, in bytes from
+// 1:1, as in "3:14: ...".
 #pragma once
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/base/error.hpp"
 #include "engine/sampling/token_constraint.hpp"
@@ -42,7 +62,7 @@ namespace grammar {
 struct program;
 class token_table;
 
-/// Levels of nested calls (an object in an array takes up to four).
+/// The most levels of nested calls (an object in an array takes up to four).
 inline constexpr std::uint32_t depth_max = 256;
 
 struct schema_options {
@@ -54,15 +74,42 @@ struct schema_options {
 [[nodiscard]] result<std::shared_ptr<const program>> compile_json_schema(const boost::json::value& schema,
                                                                          const schema_options& options = {});
 
+/// What the schema says that asks for nothing, as "format=uri": at most 8, of 40 header characters each.
+[[nodiscard]] const std::vector<std::string>& ignored_annotations(const program& grammar) noexcept;
+
+/// A grammar of plain text in any of the forms that are served.
+struct text_grammar {
+  enum class kind { regex, choice, gbnf };
+  kind what = kind::gbnf;
+  std::string text;                  ///< regex, gbnf
+  std::vector<std::string> choices;  ///< choice
+};
+[[nodiscard]] result<std::shared_ptr<const program>> compile_text(const text_grammar& grammar,
+                                                                  const std::string& param);
+
+/// Text that the pattern matches as a whole.
+[[nodiscard]] result<std::shared_ptr<const program>> compile_regex(std::string_view pattern,
+                                                                   const std::string& param = "guided_regex");
+
+inline constexpr std::size_t choices_max = 4'096;
+inline constexpr std::size_t choice_bytes_max = 64U << 10U;
+/// One of these texts; a message begins with the index of the one that is refused.
+[[nodiscard]] result<std::shared_ptr<const program>> compile_choice(
+    std::span<const std::string> choices, const std::string& param = "guided_choice");
+
+/// Text that the rule `root` of a GBNF grammar matches.
+[[nodiscard]] result<std::shared_ptr<const program>> compile_gbnf(std::string_view text,
+                                                                  const std::string& param = "grammar");
+
 /// Any JSON object (response_format json_object).
 [[nodiscard]] std::shared_ptr<const program> json_object_grammar();
 
-/// Prepares a vocabulary, tens of milliseconds. `rows` of the output matrix, at least the tokenizer's size;
-/// what is beyond the tokenizer is never allowed. Any number of threads may use it.
+/// Prepares a vocabulary; takes tens of milliseconds. `rows` of the output matrix is at least the tokenizer's
+/// size; rows beyond the tokenizer are never allowed. The table may be used by any number of threads.
 [[nodiscard]] std::shared_ptr<const token_table> make_token_table(const tokenizer& vocabulary,
                                                                   std::uint32_t rows);
 
-/// A job's matcher, at the beginning of the output. Both arguments are shared among jobs.
+/// A job's matcher, at the beginning of the output. Jobs share both arguments.
 [[nodiscard]] std::unique_ptr<token_constraint> make_matcher(std::shared_ptr<const program> grammar,
                                                              std::shared_ptr<const token_table> tokens);
 

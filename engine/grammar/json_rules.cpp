@@ -24,12 +24,12 @@ enum string_state : state_id {
   after_ed,
   after_f0,
   after_f4,
-  hex_4,  // digits to come
+  hex_4,  // \uXXXX, digits to come
   hex_3,
   hex_2,
   hex_1,
   hex_after_d,
-  high_2,  // of a high surrogate
+  high_2,  // of a high surrogate, digits to come
   high_1,
   low_backslash,
   low_u,
@@ -73,99 +73,6 @@ constexpr std::string_view short_escapes = "\b\t\n\f\r\"\\";
 constexpr std::string_view escape_names = "btnfr\"\\";
 constexpr std::string_view hex_digits = "0123456789abcdef";
 
-expr digit() {
-  return byte_range('0', '9');
-}
-
-expr minus() {
-  return literal("-");
-}
-
-constexpr std::int64_t integer_most = 999'999'999'999'999'999;
-
-// Numbers of one length: `low` and `high` have the same number of digits.
-expr digits_between(const std::string& low, const std::string& high, std::size_t from = 0) {
-  if (from == low.size()) return literal("");
-  const auto rest = static_cast<std::uint32_t>(low.size() - from - 1);
-  const auto at = [from](const std::string& text) { return static_cast<unsigned char>(text[from]); };
-  const auto filled = [&](const std::string& text, char fill) {
-    return text.substr(0, from + 1) + std::string(rest, fill);
-  };
-  if (at(low) == at(high))
-    return sequence({byte_range(at(low), at(low)), digits_between(low, high, from + 1)});
-  std::vector<expr> out;
-  unsigned first = at(low);
-  unsigned last = at(high);
-  if (low != filled(low, '0')) {
-    out.push_back(sequence({byte_range(at(low), at(low)), digits_between(low, filled(low, '9'), from + 1)}));
-    ++first;
-  }
-  if (high != filled(high, '9')) {
-    out.push_back(
-        sequence({byte_range(at(high), at(high)), digits_between(filled(high, '0'), high, from + 1)}));
-    --last;
-  }
-  if (first <= last) {
-    out.push_back(sequence({byte_range(static_cast<unsigned char>(first), static_cast<unsigned char>(last)),
-                            repeat(digit(), rest, rest)}));
-  }
-  return choice(std::move(out));
-}
-
-// Of numbers that are not negative.
-expr magnitude_between(std::uint64_t low, std::uint64_t high) {
-  std::vector<expr> out;
-  const std::string last = std::to_string(high);
-  for (std::string first = std::to_string(low); first.size() <= last.size();) {
-    const std::string most = first.size() == last.size() ? last : std::string(first.size(), '9');
-    out.push_back(digits_between(first, most));
-    first = "1" + std::string(first.size(), '0');
-  }
-  return choice(std::move(out));
-}
-
-std::uint64_t magnitude(std::int64_t value) noexcept {
-  return value < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-}
-
-// Which decimals a bound leaves at its own whole number.
-expr no_fraction() {
-  return optional(sequence({literal("."), repeat(literal("0"), 1, number_digits_max)}));
-}
-expr fraction() {
-  return sequence({literal("."), repeat(digit(), 1, number_digits_max)});
-}
-expr fraction_above_zero() {
-  return sequence({literal("."), repeat(literal("0"), 0, number_digits_max - 1), byte_range('1', '9'),
-                   repeat(digit(), 0, number_digits_max - 1)});
-}
-
-struct magnitudes {
-  std::uint64_t low = 0;
-  bool low_exclusive = false;
-  std::uint64_t high = 0;
-  bool high_exclusive = false;
-};
-
-// Decimals from low to high, both of at least 0.
-expr decimals_between(const magnitudes& range) {
-  std::vector<expr> out;
-  const auto& [low, low_exclusive, high, high_exclusive] = range;
-  if (low > high || (low == high && (low_exclusive || high_exclusive))) return choice({});
-  if (!high_exclusive && !(low == high && low_exclusive)) {
-    out.push_back(sequence({magnitude_between(high, high), no_fraction()}));
-  }
-  if (low < high) {
-    const expr at_low = magnitude_between(low, low);
-    out.push_back(sequence({at_low, fraction_above_zero()}));
-    if (!low_exclusive) out.push_back(sequence({at_low, no_fraction()}));
-    if (low + 1 < high) {
-      out.push_back(sequence({magnitude_between(low + 1, high - 1), optional(fraction())}));
-    }
-  }
-  return choice(std::move(out));
-}
-
 }  // namespace
 
 std::vector<state> string_states() {
@@ -180,53 +87,6 @@ expr whitespace() {
   const expr indent =
       choice({repeat(literal(" "), 0, indent_blanks_max), repeat(literal("\t"), 1, indent_tabs_max)});
   return choice({literal(""), literal(" "), sequence({literal("\n"), indent})});
-}
-
-expr integer() {
-  return integer_between(std::nullopt, std::nullopt);
-}
-
-expr number() {
-  const expr whole =
-      choice({literal("0"), sequence({byte_range('1', '9'), repeat(digit(), 0, number_digits_max - 1)})});
-  byte_set exponent, sign;
-  exponent.set('e').set('E');
-  sign.set('+').set('-');
-  return sequence({optional(minus()), whole, optional(fraction()),
-                   optional(sequence({one_of(exponent), optional(one_of(sign)), repeat(digit(), 1, 2)}))});
-}
-
-expr integer_between(std::optional<std::int64_t> low, std::optional<std::int64_t> high) {
-  const std::int64_t first = low.value_or(std::min(-integer_most, high.value_or(0)));
-  const std::int64_t last = high.value_or(std::max(integer_most, first));
-  std::vector<expr> out;
-  if (first > last) return choice({});
-  if (last >= 0)
-    out.push_back(magnitude_between(magnitude(std::max<std::int64_t>(first, 0)), magnitude(last)));
-  if (first < 0) {
-    const std::uint64_t nearest = last < 0 ? magnitude(last) : 1;
-    out.push_back(sequence({minus(), magnitude_between(nearest, magnitude(first))}));
-  }
-  return choice(std::move(out));
-}
-
-expr number_between(std::optional<number_bound> low, std::optional<number_bound> high) {
-  const number_bound first =
-      low.value_or(number_bound{std::min(-integer_most, high ? high->value : 0), false});
-  const number_bound last = high.value_or(number_bound{std::max(integer_most, first.value), false});
-  std::vector<expr> out;
-  if (last.value >= 0) {
-    const bool from_zero = first.value < 0;
-    out.push_back(decimals_between({from_zero ? 0 : magnitude(first.value), !from_zero && first.exclusive,
-                                    magnitude(last.value), last.exclusive}));
-  }
-  if (first.value < 0) {
-    const bool to_zero = last.value >= 0;
-    out.push_back(
-        sequence({minus(), decimals_between({to_zero ? 0 : magnitude(last.value), to_zero || last.exclusive,
-                                             magnitude(first.value), first.exclusive})}));
-  }
-  return choice(std::move(out));
 }
 
 expr string_character(char32_t first, char32_t last) {

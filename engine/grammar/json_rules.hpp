@@ -13,12 +13,12 @@
 
 namespace orcd::engine::grammar {
 
-/// A string in its quotes: well-formed UTF-8, escapes of one character, \uXXXX with surrogates in pairs only.
-/// Its calls may bound its length.
+/// The rule of a string in its quotes: well-formed UTF-8, escapes of one character, \uXXXX with surrogates in
+/// pairs only. A call may bound its length.
 inline constexpr rule_id string_rule = 0;
 [[nodiscard]] std::vector<state> string_states();
 
-/// Between tokens of JSON: nothing, one blank, or a line end with at most this much indentation.
+/// White space between tokens of JSON: nothing, one blank, or a line end with at most this much indentation.
 inline constexpr std::uint32_t indent_blanks_max = 64;
 inline constexpr std::uint32_t indent_tabs_max = 16;
 [[nodiscard]] expr whitespace();
@@ -28,15 +28,23 @@ inline constexpr std::uint32_t number_digits_max = 16;
 [[nodiscard]] expr number();
 /// Up to 18 digits, so that it fits 64 bits; no "-0".
 [[nodiscard]] expr integer();
-/// In [low, high]; an absent bound is that of integer(). `low` <= `high` or nothing matches.
+/// An integer in [low, high]; an absent bound is that of integer(). Unless `low` <= `high` nothing matches.
 [[nodiscard]] expr integer_between(std::optional<std::int64_t> low, std::optional<std::int64_t> high);
 
+/// A decimal of at most 15 digits that bounds a number.
 struct number_bound {
-  std::int64_t value = 0;
+  bool negative = false;
+  std::uint64_t whole = 0;
+  std::string fraction;  ///< the digits after the point, without zeros at the end
   bool exclusive = false;
 };
-/// Numbers without exponent between whole bounds.
-[[nodiscard]] expr number_between(std::optional<number_bound> low, std::optional<number_bound> high);
+/// Nothing where it has more than 18 digits.
+[[nodiscard]] std::optional<number_bound> whole_number(std::int64_t value, bool exclusive);
+/// Nothing where the value has more digits, or is above 18 digits.
+[[nodiscard]] std::optional<number_bound> decimal(double value, bool exclusive);
+/// Numbers without exponent between the bounds; null where there is none.
+[[nodiscard]] expr number_between(const std::optional<number_bound>& low,
+                                  const std::optional<number_bound>& high);
 
 /// One character of a string in [first, last] as it is spelled in JSON: raw where that is allowed, else by
 /// its one escape.

@@ -30,6 +30,7 @@ token_mask matcher::mask() {
 }
 
 void matcher::find_mask(mask_words& out) {
+  mask_from_ = done();
   if (configs_.accepting(at_)) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] |= tokens_->end_of_generation()[i];
   }
@@ -45,6 +46,7 @@ void matcher::find_mask(mask_words& out) {
   }
   const config_id rest = configs_.of(std::move(narrow), false);
   if (rest != dead) walk(0, rest, out);
+  charge(0);
   if (exhausted_) std::fill(out.begin(), out.end(), 0U);
 }
 
@@ -63,7 +65,8 @@ void matcher::add_wide(const thread& at, mask_words& out) {
   } else {
     tokens_->add_string_body(most, out);
   }
-  charge(out.size() + wide.ends.size());
+  charge(out.size() / 4 + wide.ends.size());
+  if (exhausted_) return;
   const config_id after = configs_.ended(at.stack);
   if (after == dead) return;
   for (const auto& [node, characters] : wide.ends) {
@@ -73,14 +76,14 @@ void matcher::add_wide(const thread& at, mask_words& out) {
   }
 }
 
-// What lies below a node, from the configuration there.
+// Visits the nodes below a node, whose configuration is `from`.
 void matcher::walk(std::uint32_t below, config_id from, mask_words& out) {
   const std::uint32_t last = tokens_->end(below);
   path_.clear();
   path_.push_back({last, from});
   std::uint32_t seen = 0;
   for (std::uint32_t node = below + 1; node < last && !exhausted_;) {
-    if (++seen % 1024 == 0) charge(1024);
+    if (++seen % 64 == 0) charge(64);
     while (path_.back().end <= node) path_.pop_back();
     const config_id to = configs_.step(path_.back().config, tokens_->byte(node));
     const std::uint32_t end = tokens_->end(node);
@@ -92,22 +95,20 @@ void matcher::walk(std::uint32_t below, config_id from, mask_words& out) {
     if (end > node + 1) path_.push_back({end, to});
     ++node;
   }
-  charge(seen % 1024);
+  charge(seen % 64);
 }
 
 std::shared_ptr<const wide_tokens> matcher::wide_of(state_id state) {
   const auto found = program_->wide->find({tokens_->number(), state},
                                           [&] { return tokens_->find_wide(program_->states, state); });
-  if (wide_seen_.insert(state).second) charge(tokens_->nodes());
+  if (wide_seen_.insert(state).second) charge(found->work);
   return found;
 }
 
-// A position that is followed costs about as much as eight nodes.
 void matcher::charge(std::uint64_t nodes) {
   nodes_ += nodes;
-  const std::uint64_t done = nodes_ + 8 * configs_.work();
-  exhausted_ =
-      exhausted_ || done > work_ahead + accepted_ * work_a_token || configs_.size() > walk_configs_max;
+  exhausted_ = exhausted_ || configs_.is_spent() || done() - mask_from_ > work_a_mask ||
+               done() > work_ahead + accepted_ * work_a_token;
 }
 
 std::string matcher::failure() const {
@@ -119,6 +120,26 @@ bool matcher::accept(token_id token) {
     at_ = dead;
     return false;
   }
+  config_id to = after(token);
+  if (configs_.is_spent()) {
+    // Tries again with all the memory freed.
+    at_ = configs_.forget_all_but(at_);
+    masks_.clear();
+    next_mask_ = 0;
+    to = after(token);
+    exhausted_ = exhausted_ || configs_.is_spent();
+    if (exhausted_) {
+      // The token was allowed all the same; the next mask will say why nothing follows it.
+      at_ = dead;
+      return true;
+    }
+  }
+  move_to(to);
+  return at_ != dead;
+}
+
+// The configuration after a token, which may be text and a mark at the same time.
+config_id matcher::after(token_id token) {
   config_id to = tokens_->has_text(token) ? configs_.run(at_, tokens_->spelling(token, false)) : dead;
   const config_id marked =
       tokens_->has_marked(token) ? configs_.run(at_, tokens_->spelling(token, true)) : dead;
@@ -130,8 +151,7 @@ bool matcher::accept(token_id token) {
                    configs_.threads(marked).end(), std::back_inserter(both));
     to = configs_.of(std::move(both), configs_.accepting(to) || configs_.accepting(marked));
   }
-  move_to(to);
-  return at_ != dead;
+  return to;
 }
 
 bool matcher::accept_text(std::string_view text) {

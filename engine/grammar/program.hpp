@@ -1,6 +1,7 @@
-// A compiled grammar: rules as byte automata that call one another. Each rule's automaton is deterministic
-// in bytes and in calls; what is left open (two rules that may begin here) the matcher follows in parallel.
-// Immutable once built but for its cache, any thread. Rule 0 is always the JSON string (json_rules.hpp).
+// A compiled grammar: rules as byte automata that call one another. Each rule's automaton is deterministic in
+// bytes and in calls; where two calls or a call and a byte are possible, the matcher follows them in
+// parallel. Immutable once built but for its cache, any thread. Rule 0 is always the JSON string
+// (json_rules.hpp).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct byte_edge {
 
 struct call_edge {
   rule_id rule = 0;
-  state_id to = 0;  ///< where to go on after the rule
+  state_id to = 0;  ///< the state after the called rule has ended
   std::uint32_t least = 0;
   std::uint32_t most = unbounded;
 };
@@ -34,10 +35,10 @@ struct state {
   std::vector<byte_edge> bytes;  ///< disjoint, ascending
   std::vector<call_edge> calls;
   bool accepting = false;
-  /// In the body of a string: each byte other than the quote begins a character and counts; the quote ends
+  /// In the body of a string each byte other than the quote begins a character and is counted; the quote ends
   /// the string and needs the least number of characters.
   bool counted = false;
-  /// So many bytes go on that the tokens allowed here are worth keeping; only in rules that call none.
+  /// So many bytes may follow that the tokens allowed here are worth caching; only in rules that call none.
   bool wide = false;
   std::uint32_t need = unbounded;  ///< levels of calls until the rule can end; unbounded = it cannot
 
@@ -47,7 +48,7 @@ struct state {
     }
     return no_state;
   }
-  /// Nothing can follow: a call that goes on here need not come back.
+  /// Nothing can follow: a call whose next state this is need not return to it.
   [[nodiscard]] bool is_end() const noexcept { return accepting && bytes.empty() && calls.empty(); }
 };
 
@@ -61,6 +62,8 @@ struct program {
   std::vector<rule> rules;
   std::vector<state> states;
   rule_id root = 0;
+  std::vector<std::string> ignored;  ///< annotations of the schema, as "format=uri"; few and short
+  std::size_t bytes = 0;             ///< size of rules and states
   std::shared_ptr<wide_cache> wide = std::make_shared<wide_cache>();
 };
 

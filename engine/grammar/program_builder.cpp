@@ -1,48 +1,73 @@
 #include "engine/grammar/program_builder.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
 #include "engine/grammar/json_rules.hpp"
-#include "engine/grammar/subset.hpp"
+#include "engine/grammar/needs.hpp"
 
 namespace orcd::engine::grammar {
 
 namespace {
 
-/// Bytes that go on from a wide state: more than the digits of a number or of hexadecimal.
+/// A state from which at least this many bytes go on is wide: more than the digits of a decimal or
+/// hexadecimal number.
 constexpr unsigned wide_bytes = 24;
 
-/// Pairs of states of two automata: the first matches, the second does not.
+/// The difference of two automata, from pairs of their states: the first must match, the second must not.
 class difference {
  public:
   difference(const std::vector<state>& a, const std::vector<state>& b) : a_(a), b_(b) {}
 
-  std::vector<state> run(std::uint32_t states_max, const std::string& where) {
+  automaton run(std::uint32_t states_max, const std::string& where) {
     (void)id_of(0, 0);
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
       if (pairs_.size() > states_max)
-        throw grammar_failure{where, "the schema is too large: too many states"};
-      state out;
+        throw grammar_failure{
+            where, std::string("the ") + compile_budget::noun() + " is too large: too many states"};
+      state made;
       const auto [left, right] = pairs_[i];
-      out.accepting = a_[left].accepting && !(right != no_state && b_[right].accepting);
-      for (unsigned byte = 0; byte < 256; ++byte) add(left, right, static_cast<unsigned char>(byte), out);
-      states_.push_back(std::move(out));
+      made.accepting = a_[left].accepting && !(right != no_state && b_[right].accepting);
+      for (const byte_edge& edge : a_[left].bytes) add(edge, right, made);
+      out_.edges.add(owned_bytes(made));
+      made.bytes.shrink_to_fit();
+      append_held(out_.states, std::move(made), out_.cost);
     }
-    return std::move(states_);
+    return std::move(out_);
   }
 
  private:
-  void add(state_id left, state_id right, unsigned char byte, state& out) {
-    const state_id to_left = a_[left].next(byte);
-    if (to_left == no_state) return;
-    const state_id to = id_of(to_left, right == no_state ? no_state : b_[right].next(byte));
-    if (!out.bytes.empty() && out.bytes.back().to == to && out.bytes.back().last + 1U == byte) {
-      out.bytes.back().last = byte;
-    } else {
-      out.bytes.push_back({byte, byte, to});
+  /// Where a byte leads, and the last byte in a row that leads there too.
+  struct stretch {
+    state_id to;
+    unsigned last;
+  };
+  [[nodiscard]] stretch from(state_id right, unsigned byte) const {
+    if (right == no_state) return {no_state, 255};
+    const auto& edges = b_[right].bytes;
+    const auto at = std::partition_point(edges.begin(), edges.end(),
+                                         [&](const byte_edge& edge) { return edge.last < byte; });
+    if (at == edges.end()) return {no_state, 255};
+    if (at->first > byte) return {no_state, at->first - 1U};
+    return {at->to, at->last};
+  }
+
+  void add(const byte_edge& edge, state_id right, state& made) {
+    for (unsigned byte = edge.first; byte <= edge.last;) {
+      compile_budget::work(2);
+      const stretch other = from(right, byte);
+      const unsigned last = std::min<unsigned>(other.last, edge.last);
+      const state_id to = id_of(edge.to, other.to);
+      if (!made.bytes.empty() && made.bytes.back().to == to && made.bytes.back().last + 1U == byte) {
+        made.bytes.back().last = static_cast<unsigned char>(last);
+      } else {
+        made.bytes.push_back({static_cast<unsigned char>(byte), static_cast<unsigned char>(last), to});
+      }
+      byte = last + 1;
     }
   }
   state_id id_of(state_id left, state_id right) {
@@ -51,55 +76,141 @@ class difference {
     return it->second;
   }
 
+  using pair = std::pair<state_id, state_id>;
   const std::vector<state>& a_;
   const std::vector<state>& b_;
-  std::map<std::pair<state_id, state_id>, state_id> ids_;
-  std::vector<std::pair<state_id, state_id>> pairs_;
-  std::vector<state> states_;
+  std::map<pair, state_id, std::less<>, counted_allocator<std::pair<const pair, state_id>>> ids_;
+  counted_vector<pair> pairs_;
+  automaton out_;
+};
+
+/// Of decimal integers that an automaton takes, those that a step divides: pairs of a state and the remainder
+/// of the digits so far. A sign changes no remainder's being zero.
+automaton divisible(const std::vector<state>& of, std::uint32_t step, std::uint32_t states_max,
+                    const std::string& where) {
+  std::map<std::uint64_t, state_id, std::less<>, counted_allocator<std::pair<const std::uint64_t, state_id>>>
+      ids;
+  counted_vector<std::uint64_t> open{0};
+  ids.emplace(0, 0);
+  automaton out;
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    if (open.size() > states_max) throw grammar_failure{where, "the schema is too large: too many states"};
+    const auto from = static_cast<state_id>(open[i] / step);
+    const auto remainder = static_cast<std::uint32_t>(open[i] % step);
+    state made;
+    made.accepting = of[from].accepting && remainder == 0;
+    for (const byte_edge& edge : of[from].bytes) {
+      for (unsigned byte = edge.first; byte <= edge.last; ++byte) {
+        compile_budget::work(4);
+        const std::uint32_t next = byte == '-' ? remainder : (remainder * 10 + (byte - '0')) % step;
+        const std::uint64_t key = std::uint64_t{edge.to} * step + next;
+        const auto [it, is_new] = ids.try_emplace(key, static_cast<state_id>(open.size()));
+        if (is_new) open.push_back(key);
+        made.bytes.push_back(
+            {static_cast<unsigned char>(byte), static_cast<unsigned char>(byte), it->second});
+      }
+    }
+    made.bytes.shrink_to_fit();
+    out.edges.add(owned_bytes(made));
+    append_held(out.states, std::move(made), out.cost);
+  }
+  return out;
+}
+
+/// The states that are reached over calls of rules that may be empty, each once.
+class empty_calls {
+ public:
+  explicit empty_calls(const program& of) : program_(of), mark_(of.states.size(), 0) {}
+
+  /// Calls `each` for the states until it returns true; returns whether it did.
+  template <class Each>
+  bool from(state_id start, const Each& each) {
+    ++round_;
+    open_.assign(1, start);
+    mark_[start] = round_;
+    while (!open_.empty()) {
+      const state& s = program_.states[open_.back()];
+      open_.pop_back();
+      compile_budget::work(1 + s.calls.size());
+      if (each(s)) return true;
+      for (const call_edge& edge : s.calls) {
+        if (!program_.rules[edge.rule].nullable || mark_[edge.to] == round_) continue;
+        mark_[edge.to] = round_;
+        open_.push_back(edge.to);
+      }
+    }
+    return false;
+  }
+
+ private:
+  const program& program_;
+  counted_vector<std::uint32_t> mark_;
+  counted_vector<state_id> open_;
+  std::uint32_t round_ = 0;
 };
 
 }  // namespace
 
-program_builder::program_builder(const program_limits& limits) : limits_(limits) {
+program_builder::program_builder(const program_limits& limits) : budget_(limits.whole), limits_(limits) {
   const rule_id string = declare("#");
   ORCD_ENSURE(string == string_rule);
-  append(string, string_states());
+  automaton made;
+  made.states = string_states();
+  append(string, std::move(made));
 }
 
 rule_id program_builder::declare(std::string where) {
   if (program_.rules.size() >= limits_.rules) {
-    throw grammar_failure{std::move(where),
-                          "the schema is too large: more than " + std::to_string(limits_.rules) + " rules"};
+    throw grammar_failure{std::move(where), std::string("the ") + compile_budget::noun() +
+                                                " is too large: more than " + std::to_string(limits_.rules) +
+                                                " rules"};
   }
-  program_.rules.push_back({no_state, false, std::move(where)});
+  rules_cost_.add(where.capacity());
+  append_held(program_.rules, rule{no_state, false, std::move(where)}, rules_cost_);
   return static_cast<rule_id>(program_.rules.size() - 1);
 }
 
-std::vector<state> program_builder::automaton(const expr& body, const std::string& where) {
-  subset_budget budget{limits_.work - work_,
-                       limits_.states - static_cast<std::uint32_t>(program_.states.size())};
-  auto states = make_deterministic(body, where, budget);
-  work_ = limits_.work - budget.work;
-  return states;
-}
-
 void program_builder::define(rule_id rule, const expr& body) {
-  append(rule, automaton(body, program_.rules[rule].where));
+  const std::string& where = program_.rules[rule].where;
+  const compile_budget::place here(where);
+  append(rule, make_deterministic(body, where, states_left()));
 }
 
 void program_builder::define_difference(rule_id rule, const expr& body, const expr& but) {
   const std::string& where = program_.rules[rule].where;
-  const auto all = automaton(body, where);
-  const auto without = automaton(but, where);
-  append(rule, difference(all, without).run(limits_.states, where));
+  const compile_budget::place here(where);
+  const automaton all = make_deterministic(body, where, states_left());
+  const automaton without = make_deterministic(but, where, states_left());
+  append(rule, difference(all.states, without.states).run(limits_.states, where));
 }
 
-void program_builder::append(rule_id rule, std::vector<state> states) {
+void program_builder::define_multiples(rule_id rule, const expr& body, std::uint32_t step) {
+  const std::string& where = program_.rules[rule].where;
+  const compile_budget::place here(where);
+  const automaton all = make_deterministic(body, where, states_left());
+  append(rule, divisible(all.states, step, states_left(), where));
+}
+
+void program_builder::note_ignored(std::string what) {
+  constexpr std::size_t kept_max = 8, bytes_max = 40;
+  what.resize(std::min(what.size(), bytes_max));
+  for (char& c : what) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain && std::string_view("-_.=").find(c) == std::string_view::npos) c = '?';
+  }
+  auto& kept = program_.ignored;
+  if (kept.size() < kept_max && std::find(kept.begin(), kept.end(), what) == kept.end())
+    kept.push_back(std::move(what));
+}
+
+void program_builder::append(rule_id rule, automaton made) {
   ORCD_ENSURE(program_.rules[rule].start == no_state);
   const auto first = static_cast<state_id>(program_.states.size());
+  auto& states = made.states;
   if (states.size() > limits_.states - first) {
-    throw grammar_failure{program_.rules[rule].where,
-                          "the schema is too large: more than " + std::to_string(limits_.states) + " states"};
+    throw grammar_failure{program_.rules[rule].where, std::string("the ") + compile_budget::noun() +
+                                                          " is too large: more than " +
+                                                          std::to_string(limits_.states) + " states"};
   }
   const bool calls =
       std::any_of(states.begin(), states.end(), [](const state& s) { return !s.calls.empty(); });
@@ -111,111 +222,72 @@ void program_builder::append(rule_id rule, std::vector<state> states) {
     }
     for (call_edge& edge : s.calls) edge.to += first;
     s.wide = !calls && bytes >= wide_bytes;
-    program_.states.push_back(std::move(s));
+    append_held(program_.states, std::move(s), states_cost_);
   }
+  edges_cost_.take_over(made.edges);
   program_.rules[rule].start = first;
 }
 
 std::shared_ptr<const program> program_builder::finish(rule_id root) {
   for (const auto& r : program_.rules) ORCD_ENSURE(r.start != no_state);
   program_.root = root;
+  const std::string& where = program_.rules[root].where;
+  const compile_budget::place here(where);
   find_nullable();
   refuse_left_recursion();
-  find_needs();
-  const auto& [start, nullable, where] = program_.rules[root];
-  if (program_.states[start].need == unbounded)
-    throw grammar_failure{where, "no finite value satisfies the schema"};
+  find_needs(program_);
+  if (program_.states[program_.rules[root].start].need == unbounded)
+    throw grammar_failure{where, std::string("no finite value satisfies the ") + compile_budget::noun()};
+  program_.bytes = rules_cost_.bytes() + states_cost_.bytes() + edges_cost_.bytes();
   return std::make_shared<const program>(std::move(program_));
 }
 
-// A rule is nullable when its end is reached over nullable calls alone.
+// Finds the rules that may be empty: those whose end is reached over calls of such rules alone.
 void program_builder::find_nullable() {
-  const auto reaches_end = [&](state_id from) {
-    std::vector<state_id> open{from}, seen{from};
-    while (!open.empty()) {
-      const state& s = program_.states[open.back()];
-      open.pop_back();
-      if (s.accepting) return true;
-      for (const call_edge& edge : s.calls) {
-        if (!program_.rules[edge.rule].nullable || std::find(seen.begin(), seen.end(), edge.to) != seen.end())
-          continue;
-        seen.push_back(edge.to);
-        open.push_back(edge.to);
-      }
-    }
-    return false;
-  };
+  empty_calls reached(program_);
   for (bool changed = true; changed;) {
     changed = false;
     for (rule& r : program_.rules) {
-      if (r.nullable || !reaches_end(r.start)) continue;
+      if (r.nullable || !reached.from(r.start, [](const state& s) { return s.accepting; })) continue;
       r.nullable = changed = true;
     }
   }
 }
 
 void program_builder::refuse_left_recursion() const {
-  // The rules that a rule may enter before its first byte.
-  const auto entered = [&](rule_id rule) {
-    std::vector<rule_id> out;
-    std::vector<state_id> open{program_.rules[rule].start}, seen = open;
-    while (!open.empty()) {
-      const state& s = program_.states[open.back()];
-      open.pop_back();
+  // The rules that a rule may enter before its first byte; the lists of all rules are in one array.
+  counted_vector<rule_id> entered;
+  counted_vector<std::size_t> ends;
+  counted_vector<std::uint32_t> entered_by(program_.rules.size(), 0);
+  empty_calls reached(program_);
+  for (const rule& r : program_.rules) {
+    (void)reached.from(r.start, [&](const state& s) {
       for (const call_edge& edge : s.calls) {
-        out.push_back(edge.rule);
-        if (!program_.rules[edge.rule].nullable || std::find(seen.begin(), seen.end(), edge.to) != seen.end())
-          continue;
-        seen.push_back(edge.to);
-        open.push_back(edge.to);
+        entered.push_back(edge.rule);
+        ++entered_by[edge.rule];
       }
-    }
-    return out;
-  };
-  std::vector<std::vector<rule_id>> enters(program_.rules.size());
-  std::vector<std::uint32_t> entered_by(program_.rules.size(), 0);
-  for (rule_id id = 0; id < enters.size(); ++id) {
-    enters[id] = entered(id);
-    for (const rule_id to : enters[id]) ++entered_by[to];
+      return false;
+    });
+    ends.push_back(entered.size());
   }
-  std::vector<rule_id> open;
+  counted_vector<rule_id> open;
   std::size_t done = 0;
-  for (rule_id id = 0; id < enters.size(); ++id) {
+  for (rule_id id = 0; id < ends.size(); ++id) {
     if (entered_by[id] == 0) open.push_back(id);
   }
   while (!open.empty()) {
     const rule_id id = open.back();
     open.pop_back();
     ++done;
-    for (const rule_id to : enters[id]) {
-      if (--entered_by[to] == 0) open.push_back(to);
+    for (std::size_t i = id == 0 ? 0 : ends[id - 1]; i < ends[id]; ++i) {
+      if (--entered_by[entered[i]] == 0) open.push_back(entered[i]);
     }
   }
-  if (done == enters.size()) return;
+  if (done == ends.size()) return;
   const auto cyclic = std::find_if(entered_by.begin(), entered_by.end(), [](auto n) { return n > 0; });
-  throw grammar_failure{program_.rules[static_cast<std::size_t>(cyclic - entered_by.begin())].where,
-                        "the schema refers to itself without anything in between"};
-}
-
-// The least solution; values only fall, and a value beyond the number of rules is never needed.
-void program_builder::find_needs() {
-  auto& states = program_.states;
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t i = states.size(); i-- > 0;) {
-      state& s = states[i];
-      std::uint32_t need = s.accepting ? 0 : unbounded;
-      for (const byte_edge& edge : s.bytes) need = std::min(need, states[edge.to].need);
-      for (const call_edge& edge : s.calls) {
-        const std::uint32_t inside = states[program_.rules[edge.rule].start].need;
-        if (inside == unbounded || edge.least > edge.most) continue;
-        need = std::min(need, std::max(inside + 1, states[edge.to].need));
-      }
-      if (need >= s.need) continue;
-      s.need = need;
-      changed = true;
-    }
-  }
+  throw grammar_failure{
+      program_.rules[static_cast<std::size_t>(cyclic - entered_by.begin())].where,
+      std::string("the ") + compile_budget::noun() + " refers to itself without anything in between"};
 }
 
 }  // namespace orcd::engine::grammar

@@ -1,5 +1,6 @@
-// From expressions to a program: each rule becomes a deterministic automaton, then the whole is checked.
-// Failures are thrown as grammar_failure and caught where a public function begins. One thread.
+// Turns expressions into a program: each rule becomes a deterministic automaton, then the whole is checked.
+// Failures are thrown as grammar_failure and caught in the public functions. One thread, whose compile_budget
+// the builder holds: parts of a program may be made only while its builder lives.
 #pragma once
 
 #include <cstdint>
@@ -7,32 +8,39 @@
 #include <string>
 #include <utility>
 
+#include "engine/grammar/compile_budget.hpp"
 #include "engine/grammar/program.hpp"
+#include "engine/grammar/subset.hpp"
 
 namespace orcd::engine::grammar {
-
-/// Why a grammar cannot be made; `where` is the schema's path (a JSON pointer after '#').
-struct grammar_failure {
-  std::string where;
-  std::string what;
-};
 
 struct program_limits {
   std::uint32_t states = 100'000;
   std::uint32_t rules = 20'000;
-  std::uint64_t work = 3'000'000;  ///< states that the construction looks at: a tenth of a second or two
+  compile_limits whole;  ///< for everything that is made while the builder lives
 };
+
+/// The usual limits for what messages call a `noun`.
+[[nodiscard]] inline program_limits limits_for(const char* noun) {
+  program_limits out;
+  out.whole.noun = noun;
+  return out;
+}
 
 class program_builder {
  public:
-  /// Begins with the string rule.
+  /// A builder whose rule 0 is the string rule.
   explicit program_builder(const program_limits& limits = {});
 
   /// A rule to be defined later, so that rules may call each other.
   [[nodiscard]] rule_id declare(std::string where);
   void define(rule_id rule, const expr& body);
-  /// What `body` matches and `but` does not; neither may call.
+  /// Defines a rule as what `body` matches and `but` does not; neither may call a rule.
   void define_difference(rule_id rule, const expr& body, const expr& but);
+  /// Defines a rule as the integers that `body` matches and that are multiples of `step`.
+  void define_multiples(rule_id rule, const expr& body, std::uint32_t step);
+  /// Tells of an annotation that asks for nothing; the first few are kept, with the characters of a header.
+  void note_ignored(std::string what);
   [[nodiscard]] rule_id add(std::string where, const expr& body) {
     const rule_id id = declare(std::move(where));
     define(id, body);
@@ -43,15 +51,17 @@ class program_builder {
   [[nodiscard]] std::shared_ptr<const program> finish(rule_id root);
 
  private:
-  void append(rule_id rule, std::vector<state> states);
-  [[nodiscard]] std::vector<state> automaton(const expr& body, const std::string& where);
+  void append(rule_id rule, automaton made);
   void find_nullable();
   void refuse_left_recursion() const;
-  void find_needs();
+  [[nodiscard]] std::uint32_t states_left() const noexcept {
+    return limits_.states - static_cast<std::uint32_t>(program_.states.size());
+  }
 
-  program program_;
+  compile_budget budget_;
   program_limits limits_;
-  std::uint64_t work_ = 0;
+  program program_;
+  held_bytes rules_cost_, states_cost_, edges_cost_;
 };
 
 }  // namespace orcd::engine::grammar

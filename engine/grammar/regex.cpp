@@ -1,10 +1,12 @@
 #include "engine/grammar/regex.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "engine/grammar/character_sets.hpp"
 #include "engine/grammar/json_rules.hpp"
 #include "engine/grammar/program_builder.hpp"
 #include "engine/text/utf8.hpp"
@@ -13,51 +15,24 @@ namespace orcd::engine::grammar {
 
 namespace {
 
-constexpr char32_t last_code = 0x10FFFF;
-
-struct code_range {
-  char32_t first, last;
-};
-using code_set = std::vector<code_range>;
-
-code_set complement(code_set set) {
-  std::sort(set.begin(), set.end(),
-            [](const code_range& a, const code_range& b) { return a.first < b.first; });
-  code_set out;
-  char32_t next = 0;
-  for (const code_range& range : set) {
-    if (range.first > next) out.push_back({next, range.first - 1});
-    next = std::max(next, static_cast<char32_t>(range.last + 1));
-  }
-  if (next <= last_code) out.push_back({next, last_code});
-  return out;
-}
-
-expr any_of(const code_set& set) {
-  std::vector<expr> out;
-  for (const code_range& range : set) out.push_back(string_character(range.first, range.last));
-  return choice(std::move(out));
-}
-
-const code_set digits{{'0', '9'}};
-const code_set word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-const code_set space{{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680},
-                     {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
-                     {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
-const code_set line_ends{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+/// How one character in [first, last] is spelled in the output.
+using spelling = expr (*)(char32_t first, char32_t last);
 
 class parser {
  public:
-  parser(std::string_view pattern, const std::string& where) : left_(pattern), where_(where) {
+  /// Failures are at `where`, or at the offset in the pattern where it is null.
+  parser(std::string_view pattern, const std::string* where, spelling spell)
+      : all_(pattern), left_(pattern), where_(where), spell_(spell) {
     if (pattern.size() > pattern_bytes_max) {
       fail("the pattern has " + std::to_string(pattern.size()) + " bytes, the limit is " +
            std::to_string(pattern_bytes_max));
     }
   }
 
-  expr whole() {
+  /// Where the pattern is searched for, anything may come before and after what is not anchored.
+  expr whole(bool searched) {
     std::vector<expr> out;
-    const expr anything = repeat(string_character(0, last_code), 0, unbounded);
+    const expr anything = searched ? repeat(spell_(0, last_code), 0, unbounded) : literal("");
     do {
       const bool from_start = take('^');
       expr body = branch(0);
@@ -74,7 +49,10 @@ class parser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw grammar_failure{where_, what}; }
+  [[noreturn]] void fail(const std::string& what) const {
+    if (where_ != nullptr) throw grammar_failure{*where_, what};
+    throw grammar_failure{"offset " + std::to_string(all_.size() - left_.size()), what};
+  }
   [[noreturn]] void refuse(const std::string& what) const {
     fail("the pattern uses " + what + ", which is not supported");
   }
@@ -90,6 +68,16 @@ class parser {
     if (code == utf8::invalid) fail("the pattern is not UTF-8");
     left_.remove_prefix(size);
     return code;
+  }
+
+  // Cached, because patterns often repeat a class.
+  expr any_of(const code_set& set) {
+    compile_budget::work(1 + set.size());
+    expr& known = classes_[set];
+    if (known) return known;
+    std::vector<expr> out;
+    for (const code_range& range : set) out.push_back(spell_(range.first, range.last));
+    return known = choice(std::move(out));
   }
 
   expr alternatives(std::uint32_t depth) {
@@ -118,10 +106,10 @@ class parser {
     if (c == '[') return any_of(bracket());
     if (c == '^' || c == '$') refuse("an anchor inside");
     if (c == '*' || c == '+' || c == '?' || c == '{') fail("the pattern repeats nothing");
-    if (take('.')) return any_of(complement(line_ends));
+    if (take('.')) return any_of(complement(line_end_codes()));
     if (take('\\')) return any_of(escape(false));
     const char32_t code = take_code();
-    return string_character(code, code);
+    return spell_(code, code);
   }
 
   expr group(std::uint32_t depth) {
@@ -177,16 +165,16 @@ class parser {
     return out;
   }
 
-  // After the backslash.
+  // Reads an escape after its backslash.
   code_set escape(bool in_class) {
     const char32_t code = take_code();
     switch (code) {
-      case 'd': return digits;
-      case 'D': return complement(digits);
-      case 'w': return word;
-      case 'W': return complement(word);
-      case 's': return space;
-      case 'S': return complement(space);
+      case 'd': return digit_codes();
+      case 'D': return complement(digit_codes());
+      case 'w': return word_codes();
+      case 'W': return complement(word_codes());
+      case 's': return space_codes();
+      case 'S': return complement(space_codes());
       case 't': return {{'\t', '\t'}};
       case 'n': return {{'\n', '\n'}};
       case 'r': return {{'\r', '\r'}};
@@ -194,6 +182,13 @@ class parser {
       case 'v': return {{'\v', '\v'}};
       case 'x': return one(hex(2));
       case 'u': return one(hex(4));
+      case 'p': return category();
+      case 'P': {
+        code_set outside = category();
+        const code_set& unassigned = *unicode_category("Cn");
+        outside.insert(outside.end(), unassigned.begin(), unassigned.end());
+        return complement(std::move(outside));
+      }
       default: break;
     }
     if (code == 'b' && in_class) return {{'\b', '\b'}};
@@ -203,6 +198,18 @@ class parser {
     return one(code);
   }
   static code_set one(char32_t code) { return {{code, code}}; }
+
+  code_set category() {
+    const std::size_t end = left_.find('}');
+    if (!take('{') || end == std::string_view::npos) fail("the pattern has a malformed \\p{...}");
+    const std::string_view name = left_.substr(0, end - 1);
+    compile_budget::work(100);
+    const code_set* found = unicode_category(name);
+    if (found == nullptr) refuse("\\p of something else than a general category of Unicode");
+    left_.remove_prefix(end);
+    compile_budget::work(found->size());
+    return *found;
+  }
 
   char32_t hex(std::size_t length) {
     if (left_.size() < length) fail("the pattern ends too early");
@@ -236,7 +243,7 @@ class parser {
         out.insert(out.end(), from.begin(), from.end());
       }
     }
-    // Sorted and without overlaps either way.
+    // Both ways give a sorted set without overlaps.
     out = complement(std::move(out));
     return negated ? out : complement(std::move(out));
   }
@@ -245,14 +252,20 @@ class parser {
     return one(take_code());
   }
 
-  std::string_view left_;
-  const std::string& where_;
+  std::string_view all_, left_;
+  const std::string* where_;
+  spelling spell_;
+  std::map<code_set, expr> classes_;
 };
 
 }  // namespace
 
 expr string_matching(std::string_view pattern, const std::string& where) {
-  return parser(pattern, where).whole();
+  return parser(pattern, &where, string_character).whole(true);
+}
+
+expr text_matching(std::string_view pattern) {
+  return parser(pattern, nullptr, code_points).whole(false);
 }
 
 }  // namespace orcd::engine::grammar

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,14 @@ namespace json = boost::json;
 struct keyword_type {
   std::string_view keyword, type;
 };
-/// What a schema without a type is taken for.
+/// The types that keywords imply in a schema without a type.
 constexpr auto implied_types = std::to_array<keyword_type>({{"properties", "object"},
                                                             {"required", "object"},
                                                             {"additionalProperties", "object"},
+                                                            {"patternProperties", "object"},
+                                                            {"propertyNames", "object"},
+                                                            {"minProperties", "object"},
+                                                            {"maxProperties", "object"},
                                                             {"items", "array"},
                                                             {"prefixItems", "array"},
                                                             {"minItems", "array"},
@@ -79,6 +84,12 @@ bool has_type(const json::value& value, std::string_view type) {
 
 }  // namespace
 
+bool has_any_type(const json::value& value, const json::object& schema, const std::string& where) {
+  const auto types = types_of(schema, where);
+  return types.empty() || std::any_of(types.begin(), types.end(),
+                                      [&](std::string_view type) { return has_type(value, type); });
+}
+
 json_grammar::json_grammar(program_builder& builder)
     : builder_(builder), gap_(call(builder.add("#", whitespace()))) {}
 
@@ -86,6 +97,14 @@ expr json_grammar::plain_number(bool whole) {
   auto& made = numbers_[whole ? 1 : 0];
   if (!made) made = call(builder_.add("#", whole ? integer() : number()));
   return *made;
+}
+
+expr json_grammar::matching(std::string_view pattern, const std::string& where) {
+  const auto known = patterns_.find(pattern);
+  if (known != patterns_.end()) return known->second;
+  const compile_budget::place here(where);
+  const expr body = sequence({literal("\""), string_matching(pattern, where), literal("\"")});
+  return patterns_.emplace(pattern, call(builder_.add(where, body))).first->second;
 }
 
 expr json_grammar::any_value() {
@@ -119,13 +138,15 @@ expr schema_compiler::value(const json::value& schema, const std::string& where,
   if (depth > schema_depth_max) {
     fail(where, "the schema is nested more than " + std::to_string(schema_depth_max) + " deep");
   }
+  const compile_budget::place here(where);
   if (++subschemas_ > limits_.subschemas) {
     fail(where, "the schema has more than " + std::to_string(limits_.subschemas) + " parts");
   }
   if (schema.is_bool()) return schema.get_bool() ? shared_.any_value() : choice({});
   if (!schema.is_object()) fail(where, "a schema is an object or a boolean");
-  std::string_view only;  // constraint, if there is one
+  std::string_view only;  // the constraint, if there is just one
   std::size_t constraints = 0;
+  compile_budget::work(20 + 4 * schema.get_object().size());
   for (const auto& member : schema.get_object()) {
     const std::string_view name = view(member.key());
     const keyword_kind kind = kind_of_keyword(name);
@@ -134,12 +155,12 @@ expr schema_compiler::value(const json::value& schema, const std::string& where,
     ++constraints;
     only = name;
   }
-  // Not merged, so that they may be recursive.
+  // A $ref alone is not merged, so that it may be recursive.
   if (constraints == 1 && only == "$ref") {
     const std::string at = deeper(where, "$ref");
     const json::value& name = schema.get_object().at("$ref");
     if (!name.is_string()) fail(at, "a reference is a string");
-    return reference(resolve_reference(root_, view(name.get_string()), at), std::string(name.get_string()),
+    return reference(resolve_reference(root_, view(name.get_string()), at), path_of(view(name.get_string())),
                      depth);
   }
   if (constraints == 1 && only == "allOf") {
@@ -159,6 +180,7 @@ expr schema_compiler::reference(const json::value& target, const std::string& wh
 }
 
 expr schema_compiler::flat(const object& schema, const std::string& where, std::uint32_t depth) {
+  if (schema.contains("dependentRequired")) return dependent(schema, where, depth);
   const bool any = schema.contains("anyOf");
   if (any && schema.contains("oneOf")) fail(deeper(where, "oneOf"), "cannot be combined with anyOf");
   if (any) return branches(schema, "anyOf", where, depth);
@@ -168,7 +190,7 @@ expr schema_compiler::flat(const object& schema, const std::string& where, std::
   if (types.empty()) return shared_.any_value();
   std::vector<expr> out;
   for (const std::string_view type : types) {
-    // Every integer is a number as well.
+    // "number" includes every integer.
     if (type == "integer" && std::find(types.begin(), types.end(), "number") != types.end()) continue;
     out.push_back(of_type(type, schema, where, depth));
   }
@@ -178,26 +200,27 @@ expr schema_compiler::flat(const object& schema, const std::string& where, std::
 expr schema_compiler::branches(const object& schema, const char* keyword, const std::string& where,
                                std::uint32_t depth) {
   const std::string at = deeper(where, keyword);
+  const compile_budget::place working(at);
   const json::array* list = schema.at(keyword).if_array();
   if (list == nullptr || list->empty() || list->size() > limits_.branches) {
     fail(at, "a list of 1 to " + std::to_string(limits_.branches) + " schemas is expected");
   }
   if (std::string_view(keyword) == "oneOf") refuse_overlap(*list, at, depth);
-  object base = schema;
+  object base = copied(schema);
   base.erase(keyword);
   std::vector<expr> out;
   std::size_t i = 0;
   for (const json::value& branch : *list) {
     const std::string here = deeper(at, std::to_string(i++));
-    out.push_back(base.empty()
-                      ? value(branch, here, depth + 1)
-                      : flat(merge_schemas(base, flatten_schema(root_, branch, here, depth + 1), here), here,
-                             depth + 1));
+    out.push_back(
+        base.empty() ? value(branch, here, depth + 1)
+                     : flat(merge_schemas(copied(base), flatten_schema(root_, branch, here, depth + 1), here),
+                            here, depth + 1));
   }
   return choice(std::move(out));
 }
 
-// A value must be valid under one branch alone; which one it was made for is not enough.
+// oneOf: a value must be valid under exactly one branch, so that branches that may overlap are refused.
 void schema_compiler::refuse_overlap(const json::array& list, const std::string& where,
                                      std::uint32_t depth) const {
   std::vector<object> flattened;
@@ -217,19 +240,20 @@ void schema_compiler::refuse_overlap(const json::array& list, const std::string&
 }
 
 expr schema_compiler::values(const object& schema, const std::string& where) {
-  json::array list;
+  std::span<const json::value> list;
   if (const json::value* all = schema.if_contains("enum")) {
     const std::string at = deeper(where, "enum");
     if (!all->is_array() || all->get_array().empty() || all->get_array().size() > limits_.values) {
       fail(at, "a list of 1 to " + std::to_string(limits_.values) + " values is expected");
     }
-    list = all->get_array();
+    list = {all->get_array().data(), all->get_array().size()};
   }
   if (const json::value* only = schema.if_contains("const")) {
-    if (!list.empty() && std::find(list.begin(), list.end(), *only) == list.end()) {
+    if (!list.empty() &&
+        std::none_of(list.begin(), list.end(), [&](const json::value& v) { return same_value(v, *only); })) {
       fail(deeper(where, "const"), "is none of the values of enum");
     }
-    list = {*only};
+    list = {only, 1};
   }
   for (const auto& member : schema) {
     const std::string_view name = view(member.key());
@@ -237,13 +261,9 @@ expr schema_compiler::values(const object& schema, const std::string& where) {
       fail(deeper(where, name), "cannot be combined with enum or const");
     }
   }
-  const auto types = types_of(schema, where);
   std::vector<expr> out;
   for (const json::value& item : list) {
-    const bool fits = types.empty() || std::any_of(types.begin(), types.end(), [&](std::string_view type) {
-                        return has_type(item, type);
-                      });
-    if (fits) out.push_back(exact_value(item, shared_.gap()));
+    if (has_any_type(item, schema, where)) out.push_back(exact_value(item, shared_.gap()));
   }
   if (out.empty()) fail(where, "none of the values has the type");
   return choice(std::move(out));

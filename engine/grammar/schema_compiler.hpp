@@ -1,10 +1,11 @@
-// JSON Schema to rules. Throws grammar_failure with the path of what is not understood. One thread; used up
-// by one schema document, several of which may share a program_builder. Documented in grammar.hpp.
+// Compiles JSON Schema to rules. Throws grammar_failure with the path of what is not understood. One thread.
+// One object compiles one schema document; several may share a program_builder. Documented in grammar.hpp.
 #pragma once
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,20 +18,26 @@ namespace orcd::engine::grammar {
 
 struct schema_limits {
   std::uint32_t subschemas = 8'192;
-  std::uint32_t properties = 512;        ///< of one object
-  std::uint32_t values = 4'096;          ///< of one enum
+  std::uint32_t properties = 512;        ///< properties of one object
+  std::uint32_t values = 4'096;          ///< values of one enum
   std::uint32_t items = 1'024;           ///< minItems and maxItems
   std::uint32_t characters = 1U << 20U;  ///< minLength; a larger maxLength is no bound
-  std::uint32_t branches = 128;          ///< of one anyOf
+  std::uint32_t branches = 128;          ///< branches of one anyOf
+  std::uint32_t members = 256;           ///< minProperties and maxProperties of a map
+  std::uint32_t unique = 8;              ///< values of the items of a uniqueItems array
+  std::uint32_t step = 1'000;            ///< multipleOf
+  std::uint32_t dependent = 3;           ///< properties of one dependentRequired
 };
 
-/// The rules that schemas share: white space, plain numbers, any JSON value. One for each program.
+/// The rules that schemas share: white space, plain numbers, any JSON value. One object for each program.
 class json_grammar {
  public:
   explicit json_grammar(program_builder& builder);
   [[nodiscard]] expr gap() const { return gap_; }
-  /// Without bounds.
+  /// A number, or an integer, without bounds.
   [[nodiscard]] expr plain_number(bool whole);
+  /// A string whose value matches the pattern; each pattern is compiled once.
+  [[nodiscard]] expr matching(std::string_view pattern, const std::string& where);
   [[nodiscard]] expr any_value();
   [[nodiscard]] expr any_object();
 
@@ -39,9 +46,14 @@ class json_grammar {
   program_builder& builder_;
   expr gap_;
   std::optional<expr> numbers_[2];
+  std::map<std::string, expr, std::less<>> patterns_;
   bool defined_ = false;
   rule_id value_ = 0, object_ = 0;
 };
+
+/// Whether the value has one of the types of the schema.
+[[nodiscard]] bool has_any_type(const boost::json::value& value, const boost::json::object& schema,
+                                const std::string& where);
 
 class schema_compiler {
  public:
@@ -50,7 +62,7 @@ class schema_compiler {
                   const schema_limits& limits = {})
       : builder_(builder), shared_(shared), root_(root), strict_(strict), limits_(limits) {}
 
-  /// What is valid under the whole document, whose path is `where`.
+  /// Values that are valid under the whole document, whose path is `where`.
   [[nodiscard]] expr whole(const std::string& where) { return value(root_, where, 0); }
 
  private:
@@ -67,11 +79,17 @@ class schema_compiler {
   [[nodiscard]] expr of_type(std::string_view type, const object& schema, const std::string& where,
                              std::uint32_t depth);
   [[nodiscard]] expr string(const object& schema, const std::string& where);
-  [[nodiscard]] expr number(const object& schema, bool whole, const std::string& where) const;
+  [[nodiscard]] expr number(const object& schema, bool whole, const std::string& where);
+  [[nodiscard]] expr multiples(const object& schema, const expr& body, const std::string& where);
+  [[nodiscard]] expr unique_items(const object& schema, const std::string& where);
   [[nodiscard]] expr array(const object& schema, const std::string& where, std::uint32_t depth);
   [[nodiscard]] expr members(const object& schema, const std::string& where, std::uint32_t depth);
   [[nodiscard]] expr further_member(const object& schema, const boost::json::object& named,
                                     const std::string& where, std::uint32_t depth);
+  [[nodiscard]] expr map(const object& schema, const std::string& where, std::uint32_t depth);
+  [[nodiscard]] expr dependent(const object& schema, const std::string& where, std::uint32_t depth);
+  void check_member_counts(const object& schema, std::size_t named, std::size_t wanted, bool open,
+                           const std::string& where) const;
   [[nodiscard]] boost::json::object named_properties(const object& schema, const std::string& where) const;
   void check_strict(const object& schema, const boost::json::object& named, const std::string& where) const;
   [[nodiscard]] std::uint32_t count(const object& schema, const char* keyword, std::uint32_t otherwise,

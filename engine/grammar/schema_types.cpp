@@ -1,7 +1,8 @@
-// Strings, numbers and arrays.
+// Compiles strings, numbers and arrays.
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace {
 
 constexpr double whole_most = 999'999'999'999'999'999.0;
 
-// A bound as the nearest whole number inside, or nothing when it bounds no number that is generated.
+// A bound as the nearest integer inside it; nullopt when it excludes no number that is generated.
 std::optional<std::int64_t> whole_bound(const json::object& schema, const char* inclusive,
                                         const char* exclusive, bool low, const std::string& where) {
   std::optional<std::int64_t> out;
@@ -46,23 +47,25 @@ std::optional<std::int64_t> whole_bound(const json::object& schema, const char* 
   return out;
 }
 
+// The stricter one of an inclusive and an exclusive bound.
 std::optional<number_bound> decimal_bound(const json::object& schema, const char* inclusive,
-                                          const char* exclusive, const std::string& where) {
-  if (schema.contains(inclusive) && schema.contains(exclusive)) {
-    fail(deeper(where, exclusive), "cannot be combined with " + std::string(inclusive));
-  }
+                                          const char* exclusive, bool low, const std::string& where) {
+  std::optional<number_bound> out;
+  double kept = 0;
   for (const char* name : {inclusive, exclusive}) {
     const json::value* bound = schema.if_contains(name);
     if (bound == nullptr) continue;
     if (!bound->is_number()) fail(deeper(where, name), "a bound is a number");
     const double at = bound->to_number<double>();
-    if (at != std::floor(at) || std::abs(at) > whole_most) {
+    if (out && (low ? at < kept : at > kept)) continue;
+    kept = at;
+    out = bound->is_int64() ? whole_number(bound->get_int64(), name == exclusive)
+                            : decimal(at, name == exclusive);
+    if (!out)
       fail(deeper(where, name),
-           "the bound of a number that is not an integer must be whole, with at most 18 digits");
-    }
-    return number_bound{static_cast<std::int64_t>(at), name == exclusive};
+           "the bound of a number that is not an integer has at most 15 digits, a whole one 18");
   }
-  return std::nullopt;
+  return out;
 }
 
 }  // namespace
@@ -82,6 +85,10 @@ expr schema_compiler::string(const object& schema, const std::string& where) {
   const json::value* pattern = schema.if_contains("pattern");
   const json::value* format = schema.if_contains("format");
   const bool counted = schema.contains("minLength") || schema.contains("maxLength");
+  if (format != nullptr && format->is_string() && pattern_of_format(view(format->get_string())).empty()) {
+    builder_.note_ignored("format=" + std::string(view(format->get_string())));
+    format = nullptr;
+  }
   if (pattern == nullptr && format == nullptr) {
     const std::uint32_t least = count(schema, "minLength", 0, limits_.characters, where);
     std::uint32_t most = unbounded;
@@ -97,47 +104,54 @@ expr schema_compiler::string(const object& schema, const std::string& where) {
   const json::value& given = pattern != nullptr ? *pattern : *format;
   if (!given.is_string()) fail(at, "must be a string");
   std::string_view text = view(given.get_string());
-  if (format != nullptr) {
-    text = pattern_of_format(text);
-    if (text.empty()) fail(at, "is none of " + std::string(supported_formats()));
-  }
-  return call(builder_.add(at, sequence({literal("\""), string_matching(text, at), literal("\"")})));
+  if (format != nullptr) text = pattern_of_format(text);
+  return shared_.matching(text, at);
 }
 
-expr schema_compiler::number(const object& schema, bool whole, const std::string& where) const {
-  if (const json::value* step = schema.if_contains("multipleOf")) {
-    if (!whole || !step->is_number() || step->to_number<double>() != 1.0) {
-      fail(deeper(where, "multipleOf"), "is supported only as 1, for integers");
-    }
-  }
+// The integers among `body` that are multiples of the schema's multipleOf.
+expr schema_compiler::multiples(const object& schema, const expr& body, const std::string& where) {
+  const json::value* step = schema.if_contains("multipleOf");
+  if (step == nullptr) return body;
+  const double by = step->is_number() ? step->to_number<double>() : 0;
+  const std::string at = deeper(where, "multipleOf");
+  if (by < 1 || by > limits_.step || by != std::floor(by))
+    fail(at, "must be a whole number from 1 to " + std::to_string(limits_.step) + ", for integers");
+  if (by == 1) return body;
+  const rule_id rule = builder_.declare(at);
+  builder_.define_multiples(rule, body, static_cast<std::uint32_t>(by));
+  return call(rule);
+}
+
+expr schema_compiler::number(const object& schema, bool whole, const std::string& where) {
+  // A multiple of a whole number is an integer.
+  if (schema.contains("multipleOf")) whole = true;
   if (whole) {
     const auto low = whole_bound(schema, "minimum", "exclusiveMinimum", true, where);
     const auto high = whole_bound(schema, "maximum", "exclusiveMaximum", false, where);
-    if (!low && !high) return shared_.plain_number(true);
+    if (!low && !high && !schema.contains("multipleOf")) return shared_.plain_number(true);
     if (low && high && *low > *high) fail(where, "no integer lies between the bounds");
-    return integer_between(low, high);
+    return multiples(schema, integer_between(low, high), where);
   }
-  const auto low = decimal_bound(schema, "minimum", "exclusiveMinimum", where);
-  const auto high = decimal_bound(schema, "maximum", "exclusiveMaximum", where);
+  const auto low = decimal_bound(schema, "minimum", "exclusiveMinimum", true, where);
+  const auto high = decimal_bound(schema, "maximum", "exclusiveMaximum", false, where);
   if (!low && !high) return shared_.plain_number(false);
-  if (low && high &&
-      (low->value > high->value || (low->value == high->value && (low->exclusive || high->exclusive)))) {
-    fail(where, "no number lies between the bounds");
-  }
-  return number_between(low, high);
+  const expr between = number_between(low, high);
+  if (between == nullptr) fail(where, "no number lies between the bounds");
+  return between;
 }
 
 expr schema_compiler::array(const object& schema, const std::string& where, std::uint32_t depth) {
   if (const json::value* unique = schema.if_contains("uniqueItems")) {
-    if (!unique->is_bool() || unique->get_bool()) fail(deeper(where, "uniqueItems"), "true is not supported");
+    if (!unique->is_bool()) fail(deeper(where, "uniqueItems"), "must be true or false");
+    if (unique->get_bool()) return unique_items(schema, where);
   }
-  json::array first;
+  std::span<const json::value> first;
   if (const json::value* list = schema.if_contains("prefixItems")) {
     if (!list->is_array() || list->get_array().size() > limits_.items) {
       fail(deeper(where, "prefixItems"),
            "a list of at most " + std::to_string(limits_.items) + " schemas is expected");
     }
-    first = list->get_array();
+    first = {list->get_array().data(), list->get_array().size()};
   }
   const json::value* rest = schema.if_contains("items");
   if (rest != nullptr && rest->is_array())
@@ -166,7 +180,7 @@ expr schema_compiler::array(const object& schema, const std::string& where, std:
     } while (parts.size() < (open ? least : most));
   }
   const expr comma = sequence({literal(","), shared_.gap()});
-  // In an array nothing may be left out before what comes, so that the optional items nest.
+  // An item may be left out only if all later ones are, so that the optional items are nested.
   expr tail = literal("");
   for (std::size_t i = parts.size(); i-- > 0;) {
     const expr item = i == 0 ? parts[i] : sequence({comma, parts[i]});

@@ -1,279 +1,216 @@
 #include "engine/grammar/subset.hpp"
 
 #include <algorithm>
-#include <map>
+#include <bitset>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
-#include "engine/grammar/program_builder.hpp"
+#include "engine/grammar/nfa.hpp"
 
 namespace orcd::engine::grammar {
 
 namespace {
 
-using node_id = std::uint32_t;
-using node_set = std::vector<node_id>;  // ascending
+using node_set = counted_vector<node_id>;
 
-struct nfa_node {
-  std::vector<node_id> free;
-  std::vector<byte_edge> bytes;
-  std::vector<call_edge> calls;
-};
-
-// Depth of an expression is bounded by its makers (schema depth, nesting of a regular expression).
-class nfa {
+/// Sets of nodes, each kept once in one array and found by its hash.
+class known_sets {
  public:
-  nfa(const std::string& where, subset_budget& budget) : where_(where), budget_(budget) {}
-
-  node_id add() {
-    take(1);
-    nodes_.emplace_back();
-    return static_cast<node_id>(nodes_.size() - 1);
+  [[nodiscard]] std::size_t size() const noexcept { return ends_.size(); }
+  void copy(state_id id, node_set& to) const {
+    to.assign(nodes_.begin() + begin(id), nodes_.begin() + ends_[id]);
   }
-  void take(std::uint64_t work) {
-    if (work > budget_.work)
-      throw grammar_failure{where_, "the schema is too large: its automaton exceeds the limit"};
-    budget_.work -= work;
-  }
-  [[nodiscard]] const nfa_node& at(node_id id) const { return nodes_[id]; }
-
-  /// Adds what `e` matches after `from`; returns the node reached.
-  node_id emit(const expression& e, node_id from) {
-    switch (e.what) {
-      case expression::kind::literal: return emit_literal(e.text, from);
-      case expression::kind::bytes: return emit_bytes(e.bytes, from);
-      case expression::kind::sequence:
-        for (const expr& part : e.parts) from = emit(*part, from);
-        return from;
-      case expression::kind::choice: {
-        const node_id end = add();
-        for (const expr& part : e.parts) {
-          const node_id start = add();
-          nodes_[from].free.push_back(start);
-          const node_id last = emit(*part, start);
-          nodes_[last].free.push_back(end);
-        }
-        return end;
-      }
-      case expression::kind::repeat: return emit_repeat(e, from);
-      case expression::kind::list: return emit_list(e, from);
-      case expression::kind::call: {
-        const node_id end = add();
-        nodes_[from].calls.push_back({e.rule, end, e.least, e.most});
-        return end;
+  /// The number of this set; size() when it is new, and then add() must follow.
+  [[nodiscard]] state_id find(const node_set& set) {
+    if (slots_.size() < 2 * (size() + 1)) grow();
+    slot_ = slot_of(hash_of(set.data(), set.data() + set.size()));
+    for (; slots_[slot_] != no_state; slot_ = (slot_ + 1) & (slots_.size() - 1)) {
+      const state_id id = slots_[slot_];
+      compile_budget::work(1 + set.size() / 16);
+      if (ends_[id] - begin(id) == set.size() &&
+          std::equal(set.begin(), set.end(), nodes_.begin() + begin(id))) {
+        return id;
       }
     }
-    return from;
+    return static_cast<state_id>(size());
+  }
+  /// Adds the set that find() was called with last.
+  void add(const node_set& set) {
+    nodes_.insert(nodes_.end(), set.begin(), set.end());
+    slots_[slot_] = static_cast<state_id>(size());
+    ends_.push_back(static_cast<std::uint32_t>(nodes_.size()));
   }
 
  private:
-  node_id emit_literal(const std::string& text, node_id from) {
-    for (const char c : text) {
-      const node_id end = add();
-      const auto byte = static_cast<unsigned char>(c);
-      nodes_[from].bytes.push_back({byte, byte, end});
-      from = end;
+  [[nodiscard]] std::uint32_t begin(state_id id) const noexcept { return id == 0 ? 0 : ends_[id - 1]; }
+  [[nodiscard]] std::size_t slot_of(std::uint64_t hash) const noexcept {
+    return (hash ^ hash >> 32U) & (slots_.size() - 1);
+  }
+  static std::uint64_t hash_of(const node_id* from, const node_id* to) noexcept {
+    std::uint64_t out = static_cast<std::uint64_t>(to - from);
+    for (; from != to; ++from) out = ((out ^ *from) * 0x9E37'79B9'7F4A'7C15U) ^ out >> 31U;
+    return out;
+  }
+  void grow() {
+    const std::size_t wanted = std::max<std::size_t>(64, 2 * slots_.size());
+    compile_budget::work(size() + nodes_.size() / 8);
+    slots_.clear();
+    slots_.shrink_to_fit();
+    slots_.resize(wanted, no_state);
+    for (state_id id = 0; id < size(); ++id) {
+      std::size_t slot = slot_of(hash_of(nodes_.data() + begin(id), nodes_.data() + ends_[id]));
+      while (slots_[slot] != no_state) slot = (slot + 1) & (wanted - 1);
+      slots_[slot] = id;
     }
-    return from;
   }
 
-  node_id emit_bytes(const byte_set& set, node_id from) {
-    const node_id end = add();
-    for (unsigned first = 0; first < 256; ++first) {
-      if (!set[first]) continue;
-      unsigned last = first;
-      while (last < 255 && set[last + 1]) ++last;
-      nodes_[from].bytes.push_back(
-          {static_cast<unsigned char>(first), static_cast<unsigned char>(last), end});
-      first = last;
-    }
-    return end;
-  }
-
-  node_id emit_repeat(const expression& e, node_id from) {
-    const expression& part = *e.parts.front();
-    for (std::uint32_t i = 0; i < e.least; ++i) {
-      take(1);  // a part may add nothing
-      from = emit(part, from);
-    }
-    if (e.most == unbounded) {
-      const node_id loop = add();
-      nodes_[from].free.push_back(loop);
-      const node_id last = emit(part, loop);
-      nodes_[last].free.push_back(loop);
-      return loop;
-    }
-    const node_id end = add();
-    nodes_[from].free.push_back(end);
-    for (std::uint32_t i = e.least; i < e.most; ++i) {
-      const node_id start = add();
-      nodes_[from].free.push_back(start);
-      from = emit(part, start);
-      nodes_[from].free.push_back(end);
-    }
-    return end;
-  }
-
-  // Where part i may begin, it or a later one that nothing required lies before; after each part, a separator
-  // leads to where the next may begin.
-  node_id emit_list(const expression& e, node_id from) {
-    const node_id end = add();
-    const std::size_t count = e.parts.size();
-    std::vector<node_id> begins;
-    for (std::size_t i = 0; i < count; ++i) begins.push_back(add());
-    bool may_end = true;  // after the parts so far nothing is required
-    for (std::size_t i = count; i-- > 0;) {
-      const bool last = i + 1 == count;
-      const node_id after = emit(*e.parts[i], begins[i]);
-      if (may_end) nodes_[after].free.push_back(end);
-      if (!last || e.open) {
-        const node_id separated = emit(*e.between, after);
-        nodes_[separated].free.push_back(last ? begins[i] : begins[i + 1]);
-      }
-      if (!e.required[i] && !last) nodes_[begins[i]].free.push_back(begins[i + 1]);
-      may_end = may_end && !e.required[i];
-    }
-    if (count > 0) nodes_[from].free.push_back(begins.front());
-    if (may_end) nodes_[from].free.push_back(end);
-    return end;
-  }
-
-  const std::string& where_;
-  subset_budget& budget_;
-  std::vector<nfa_node> nodes_;
+  node_set nodes_;
+  counted_vector<std::uint32_t> ends_;
+  counted_vector<state_id> slots_;
+  std::size_t slot_ = 0;
 };
 
 class construction {
  public:
-  construction(const expr& body, const std::string& where, subset_budget& budget)
-      : where_(where), budget_(budget), nfa_(where, budget) {
-    start_ = nfa_.add();
-    final_ = nfa_.emit(*body, start_);
+  construction(const expr& body, const std::string& where, std::uint32_t states_max)
+      : where_(where), states_max_(states_max) {
+    final_ = nfa_.emit(*body, 0);
+    mark_.resize(nfa_.size(), 0);
   }
 
-  std::vector<state> run() {
-    (void)id_of({start_});
+  automaton run() {
+    found_.assign(1, 0);
+    (void)id_of_found();
     for (std::size_t i = 0; i < sets_.size(); ++i) {
-      state out = expand(sets_[i]);
-      states_[i] = std::move(out);
+      sets_.copy(static_cast<state_id>(i), set_);
+      state made = expand();
+      out_.edges.add(owned_bytes(made));
+      made.bytes.shrink_to_fit();
+      made.calls.shrink_to_fit();
+      out_.states[i] = std::move(made);
     }
-    return std::move(states_);
+    return std::move(out_);
   }
 
  private:
-  // The sets are kept without what only leads on for nothing, so that equal ones look equal.
-  node_set closure(node_set from) {
-    node_set seen;
-    while (!from.empty()) {
-      const node_id id = from.back();
-      from.pop_back();
-      if (mark_.size() <= id) mark_.resize(id + 1, 0);
+  // Computes closed_, the nodes that found_ reaches over free edges. Nodes that have only free edges are left
+  // out, so that equal sets look equal.
+  void close() {
+    closed_.clear();
+    ++round_;
+    while (!found_.empty()) {
+      const node_id id = found_.back();
+      found_.pop_back();
+      compile_budget::work(1);
       if (mark_[id] == round_) continue;
       mark_[id] = round_;
-      nfa_.take(1);
-      const nfa_node& node = nfa_.at(id);
-      if (!node.bytes.empty() || !node.calls.empty() || id == final_) seen.push_back(id);
-      from.insert(from.end(), node.free.begin(), node.free.end());
+      if (nfa_.has_symbols(id) || id == final_) closed_.push_back(id);
+      nfa_.each_free(id, [&](node_id to) { found_.push_back(to); });
     }
-    ++round_;
-    std::sort(seen.begin(), seen.end());
-    return seen;
+    compile_budget::work(closed_.size());
+    std::sort(closed_.begin(), closed_.end());
   }
 
-  state_id id_of(node_set from) {
-    node_set set = closure(std::move(from));
-    const auto [it, is_new] = ids_.try_emplace(set, static_cast<state_id>(sets_.size()));
-    if (is_new) {
-      if (sets_.size() >= budget_.states) {
-        throw grammar_failure{
-            where_, "the schema is too large: more than " + std::to_string(budget_.states) + " states"};
-      }
-      sets_.push_back(std::move(set));
-      states_.emplace_back();
+  /// The state of the nodes in found_; clears found_.
+  state_id id_of_found() {
+    close();
+    const state_id id = sets_.find(closed_);
+    if (id < sets_.size()) return id;
+    if (id >= states_max_) {
+      throw grammar_failure{where_, std::string("the ") + compile_budget::noun() +
+                                        " is too large: more than " + std::to_string(states_max_) +
+                                        " states"};
     }
-    return it->second;
+    compile_budget::work(8);
+    append_held(out_.states, state{}, out_.cost);
+    sets_.add(closed_);
+    return id;
   }
 
-  // By copy: sets_ grows while the targets are found.
-  state expand(const node_set set) {
+  /// The state of the nodes in set_, with its edges.
+  state expand() {
     state out;
-    std::vector<byte_edge> edges;
-    std::map<std::tuple<rule_id, std::uint32_t, std::uint32_t>, node_set> calls;
-    for (const node_id id : set) {
-      const nfa_node& node = nfa_.at(id);
-      edges.insert(edges.end(), node.bytes.begin(), node.bytes.end());
-      for (const call_edge& edge : node.calls) calls[{edge.rule, edge.least, edge.most}].push_back(edge.to);
+    edges_.clear();
+    calls_.clear();
+    for (const node_id id : set_) {
+      nfa_.each_byte(id, [&](const byte_edge& edge) { edges_.push_back(edge); });
+      nfa_.each_call(id, [&](const call_edge& edge) { calls_.push_back(edge); });
       out.accepting = out.accepting || id == final_;
     }
-    add_bytes(edges, out);
-    for (auto& [symbol, targets] : calls) {
-      const auto [rule, least, most] = symbol;
-      out.calls.push_back({rule, id_of(std::move(targets)), least, most});
-    }
+    compile_budget::work(set_.size() / 4 + edges_.size() + calls_.size());
+    add_bytes(out);
+    add_calls(out);
     return out;
   }
 
-  void add_bytes(const std::vector<byte_edge>& edges, state& out) {
-    if (edges.empty()) return;
-    const byte_edge& front = edges.front();
-    const bool same = std::all_of(edges.begin(), edges.end(), [&](const byte_edge& edge) {
-      return edge.first == front.first && edge.last == front.last;
-    });
-    if (same) {
-      node_set targets;
-      for (const byte_edge& edge : edges) targets.push_back(edge.to);
-      out.bytes.push_back({front.first, front.last, id_of(std::move(targets))});
-      return;
+  // Between two cuts all bytes have the same targets.
+  void add_bytes(state& out) {
+    std::bitset<257> cuts;
+    for (const byte_edge& edge : edges_) cuts.set(edge.first).set(edge.last + 1U);
+    std::sort(edges_.begin(), edges_.end(),
+              [](const byte_edge& a, const byte_edge& b) { return a.first < b.first; });
+    active_.clear();
+    std::size_t next_edge = 0;
+    for (unsigned cut = 0; cut < 256;) {
+      unsigned end = cut + 1;
+      while (end < 256 && !cuts[end]) ++end;
+      std::erase_if(active_, [&](const byte_edge& edge) { return edge.last < cut; });
+      for (; next_edge < edges_.size() && edges_[next_edge].first <= cut; ++next_edge)
+        active_.push_back(edges_[next_edge]);
+      if (!active_.empty())
+        add_range(static_cast<unsigned char>(cut), static_cast<unsigned char>(end - 1), out);
+      cut = end;
     }
-    std::vector<unsigned> cuts;
-    for (const byte_edge& edge : edges) {
-      cuts.push_back(edge.first);
-      cuts.push_back(edge.last + 1U);
+  }
+
+  void add_range(unsigned char first, unsigned char last, state& out) {
+    compile_budget::work(1 + active_.size() / 4);
+    for (const byte_edge& edge : active_) found_.push_back(edge.to);
+    const state_id to = id_of_found();
+    if (!out.bytes.empty() && out.bytes.back().to == to && out.bytes.back().last + 1U == first) {
+      out.bytes.back().last = last;
+    } else {
+      out.bytes.push_back({first, last, to});
     }
-    std::sort(cuts.begin(), cuts.end());
-    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-    for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-      node_set targets;
-      nfa_.take(1 + edges.size() / 16);
-      for (const byte_edge& edge : edges) {
-        if (edge.first <= cuts[i] && cuts[i] <= edge.last) targets.push_back(edge.to);
-      }
-      if (targets.empty()) continue;
-      const state_id to = id_of(std::move(targets));
-      const auto first = static_cast<unsigned char>(cuts[i]);
-      const auto last = static_cast<unsigned char>(cuts[i + 1] - 1);
-      if (!out.bytes.empty() && out.bytes.back().to == to && out.bytes.back().last + 1U == first) {
-        out.bytes.back().last = last;
-      } else {
-        out.bytes.push_back({first, last, to});
-      }
+  }
+
+  void add_calls(state& out) {
+    const auto symbol = [](const call_edge& edge) { return std::tuple(edge.rule, edge.least, edge.most); };
+    std::sort(calls_.begin(), calls_.end(),
+              [&](const call_edge& a, const call_edge& b) { return symbol(a) < symbol(b); });
+    for (std::size_t i = 0; i < calls_.size();) {
+      const call_edge& first = calls_[i];
+      for (; i < calls_.size() && symbol(calls_[i]) == symbol(first); ++i) found_.push_back(calls_[i].to);
+      out.calls.push_back({first.rule, id_of_found(), first.least, first.most});
     }
   }
 
   const std::string& where_;
-  subset_budget& budget_;
+  std::uint32_t states_max_;
   nfa nfa_;
-  node_id start_ = 0;
   node_id final_ = 0;
-  struct hash {
-    std::size_t operator()(const node_set& set) const noexcept {
-      std::size_t out = set.size();
-      for (const node_id id : set) out = (out ^ id) * 0x9E37'79B9'7F4A'7C15U ^ out >> 31U;
-      return out;
-    }
-  };
-  std::unordered_map<node_set, state_id, hash> ids_;
-  std::vector<node_set> sets_;
-  std::vector<state> states_;
-  std::vector<std::uint32_t> mark_;
-  std::uint32_t round_ = 1;
+  known_sets sets_;
+  automaton out_;
+  counted_vector<std::uint32_t> mark_;
+  std::uint32_t round_ = 0;
+  // Reused scratch.
+  node_set found_, closed_, set_;
+  counted_vector<byte_edge> edges_, active_;
+  counted_vector<call_edge> calls_;
 };
 
 }  // namespace
 
-std::vector<state> make_deterministic(const expr& body, const std::string& where, subset_budget& budget) {
-  return construction(body, where, budget).run();
+automaton make_deterministic(const expr& body, const std::string& where, std::uint32_t states_max) {
+  return construction(body, where, states_max).run();
+}
+
+std::size_t owned_bytes(const state& s) noexcept {
+  // Each vector that is not empty is one block of the allocator, which is at least this large.
+  constexpr std::size_t block = 24;
+  const std::size_t bytes = s.bytes.size() * sizeof(byte_edge);
+  const std::size_t calls = s.calls.size() * sizeof(call_edge);
+  return (bytes == 0 ? 0 : std::max(block, bytes)) + (calls == 0 ? 0 : std::max(block, calls));
 }
 
 }  // namespace orcd::engine::grammar

@@ -1,4 +1,5 @@
-// The subset construction for one rule. Calls are symbols of the alphabet beside the bytes.
+// The subset construction for one rule; calls are symbols of the alphabet like bytes. Charged to the thread's
+// compile_budget.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,19 @@
 
 namespace orcd::engine::grammar {
 
-struct subset_budget {
-  std::uint64_t work = 0;    ///< left; what is used is taken off
-  std::uint32_t states = 0;  ///< at most
+/// An automaton that is being made; charged for as long as it lives.
+struct automaton {
+  std::vector<state> states;  ///< numbered from 0, which is the start
+  held_bytes cost;            ///< the vector's memory
+  held_bytes edges;           ///< the memory that the states own
 };
 
-/// States numbered from 0, which is the start. Throws grammar_failure naming `where` over budget.
-[[nodiscard]] std::vector<state> make_deterministic(const expr& body, const std::string& where,
-                                                    subset_budget& budget);
+/// Makes the deterministic automaton of `body`. Throws grammar_failure when over budget, and naming `where`
+/// for more than `states_max` states.
+[[nodiscard]] automaton make_deterministic(const expr& body, const std::string& where,
+                                           std::uint32_t states_max);
+
+/// The memory that a state owns besides itself.
+[[nodiscard]] std::size_t owned_bytes(const state& s) noexcept;
 
 }  // namespace orcd::engine::grammar

@@ -25,7 +25,7 @@ bool looks_like_tag(std::string_view text) {
   return is_framed(text, "<", ">") || is_framed(text, "[", "]");
 }
 
-/// Transitions of one rule's states, found once each, so that a walk takes one look-up for each byte.
+/// The transitions of one rule's states, computed once each, so that a walk takes one look-up for each byte.
 class known_steps {
  public:
   static constexpr std::uint32_t none = ~0U;
@@ -81,8 +81,8 @@ token_table::token_table(const tokenizer& vocabulary, std::uint32_t rows) {
     std::string& text = texts_[row];
     const bool control = vocabulary.is_control(id);
     vocabulary.append_bytes(id, text, true);
-    // The byte of the mark must not spell one; another that is in no text either stands for it, so that only
-    // text that is free has the token.
+    // A token with the mark's byte in its text must not be taken for a mark: the byte is replaced by another
+    // one that occurs in no UTF-8, so that only free text has the token.
     std::replace(text.begin(), text.end(), token_mark, '\xFE');
     if (text.empty()) continue;
     if (vocabulary.is_end_of_generation(id)) continue;
@@ -97,7 +97,8 @@ token_table::token_table(const tokenizer& vocabulary, std::uint32_t rows) {
   build(keys);
 }
 
-// Sorted keys come in the order of the walk: each begins where the common prefix with the last one ends.
+// Builds the trie. Sorted keys are in the order of the walk: each begins where its common prefix with the
+// last one ends.
 void token_table::build(std::vector<key>& keys) {
   std::sort(keys.begin(), keys.end(), [](const key& a, const key& b) {
     const int order = a.text.compare(b.text);
@@ -170,6 +171,7 @@ wide_tokens token_table::find_wide(std::span<const state> states, state_id from)
   for (std::uint32_t node = 1; node < nodes();) {
     while (path.back().end <= node) path.pop_back();
     const auto [above, at, before] = path.back();
+    ++out.work;
     const std::uint32_t to = known.next(at, byte(node));
     if (to == known_steps::none) {
       node = end(node);
@@ -189,6 +191,7 @@ wide_tokens token_table::find_wide(std::span<const state> states, state_id from)
     if (end(node) > node + 1) path.push_back({end(node), to, characters});
     ++node;
   }
+  out.ends.shrink_to_fit();
   std::stable_sort(out.characters.begin(), out.characters.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   return out;

@@ -1,5 +1,5 @@
-// The families: each maps GGUF keys to a model_spec and names its tensor tables. A new one is a function,
-// a row in registry.cpp and, if its forward pass needs one, a field of the spec.
+// Model families: each maps GGUF keys to a model_spec and names its tensor tables. A new family is a
+// function, a row in registry.cpp and, if its forward pass needs one, a field of the spec.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ enum class expert_use { never, optional, always };
 struct family {
   std::string_view architecture;  ///< general.architecture
   expert_use experts;             ///< whether expert_count may be, or must be, above 0
-  /// Sets what differs from read_common_spec, which has run before.
+  /// Sets what differs from read_common_spec(), which has run before.
   void (*read_spec)(hparam_reader& from, model_spec& spec);
   /// The tables of one layer; static storage.
   std::span<const std::span<const layer_rule>> (*layer_tables)();
@@ -27,16 +27,16 @@ struct family {
 /// "llama, qwen2, ..." for messages.
 [[nodiscard]] std::string supported_architectures();
 
-/// The keys that every transformer has: sizes, heads, feed-forward, experts, norm, and RoPE without its
-/// pairing. The layer count must be known to be sane before: see load_model.
+/// Reads the keys that every transformer has: sizes, heads, feed-forward, experts, norm, and RoPE without its
+/// pairing. The layer count must have been checked before: see load_model.
 void read_common_spec(hparam_reader& from, model_spec& spec);
 
-/// Pooling (`chosen`, or else the file's) and the sizes of the tensors that only such models have. After
-/// family::read_spec.
+/// Reads the pooling (`chosen`, or else the file's) and the sizes of the tensors that only pooled models
+/// have. Called after family::read_spec.
 void read_pooling(hparam_reader& from, std::optional<pooling_kind> chosen, model_spec& spec);
 
-/// Layers [0, n) attend within `window` where the file's pattern says so; without one, within each
-/// `period` layers all but the last are windowed.
+/// Sets the window of layers: as the file's pattern says; without one, in each group of `period` layers all
+/// but the last have a window.
 void set_windows(hparam_reader& from, model_spec& spec, std::uint32_t window, std::uint32_t period);
 
 void set_pairing(model_spec& spec, rope_pairing pairing);

@@ -1,5 +1,5 @@
-// Reads a model's hyperparameters: "<architecture>.<key>", each with the range it must lie in. What is
-// wrong goes to a problem_list and a usable value comes back, so that one run finds all problems.
+// Reads a model's hyperparameters: "<architecture>.<key>", each with the range it must lie in. A wrong one
+// goes to a problem_list and a usable value is returned, so that one run finds all problems.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ class hparam_reader {
   hparam_reader(const gguf_file& file, std::string_view architecture, problem_list& problems)
       : file_(file), prefix_(std::string(architecture) + "."), problems_(problems) {}
 
-  /// A whole number in [least, most]; without a fallback the key must be there. Returns `least` or the
-  /// fallback when it is wrong.
+  /// An integer in [least, most]; without a fallback the key must exist. Returns `least` or the fallback when
+  /// it is wrong.
   std::uint32_t count(std::string_view key, std::uint32_t least, std::uint32_t most,
                       std::optional<std::uint32_t> fallback = std::nullopt);
-  /// The same for each layer: one number for all of them, or an array of one per layer.
+  /// The same for each layer: one number for all of them, or an array with one per layer.
   std::vector<std::uint32_t> per_layer(std::string_view key, std::uint32_t layers, std::uint32_t least,
                                        std::uint32_t most,
                                        std::optional<std::uint32_t> fallback = std::nullopt);

@@ -1,5 +1,5 @@
-// How K and V are kept in the cache, set for each of the two (M0 item "KV types", seed 002 "KV Cache Type
-// Configuration"). What is stored is what attention computes with, on every backend:
+// How K and V are kept in the cache; each has a type of its own. The stored value is what attention computes
+// with, on every backend:
 //
 //   f16   the value rounded to nearest even, limited to +-65504.
 //   bf16  the value rounded to nearest even, limited to the largest finite bf16, and used as it is: the
@@ -9,7 +9,7 @@
 //         zero. d is kept in f16, at most 515.5 so that 127 d stays finite; where it rounds to zero, every q
 //         is zero. Attention computes with d * q rounded to f16, nearest even.
 //
-// What becomes of a NaN is not defined.
+// The result for a NaN is undefined.
 #pragma once
 
 #include <array>
@@ -38,13 +38,17 @@ inline constexpr std::array<std::pair<const char*, kv_type>, 3> kv_type_words{
   return "";
 }
 
+/// Positions of a page of the KV cache. Attention folds pages of this many absolute positions, so that a
+/// result does not depend on how a prompt was cut into steps.
+inline constexpr std::uint32_t kv_page_positions = 256;
+
 inline constexpr std::uint32_t kv_block_values = 32;   ///< of a q8_0 block
 inline constexpr std::uint32_t kv_block_bytes = 34;    ///< a scale in f16 and 32 quants
 inline constexpr float kv_half_limit = 65504.0F;       ///< of f16 values and q8_0's
 inline constexpr float kv_scale_limit = 515.5F;        ///< of q8_0
 inline constexpr float kv_bfloat_limit = 0x1.FEp127F;  ///< the largest finite bf16
 
-/// Bytes of one head's K or V at one position. Inlined always: the host kernels are compiled once per x86
+/// Bytes of one head's K or V at one position. Always inlined: the host kernels are compiled once per x86
 /// level and may share no function.
 [[nodiscard, gnu::always_inline]] constexpr std::uint64_t kv_row_bytes(kv_type type,
                                                                        std::uint32_t width) noexcept {

@@ -87,7 +87,7 @@ void check_experts(hparam_reader& from, const family& of, const model_spec& spec
   }
 }
 
-/// Frequency factors divide: each must be a positive number.
+/// Frequencies are divided by these factors: each must be a positive number.
 void check_factors(const model_weights& weights, problem_list& problems) {
   for (const tensor_view* tensor :
        {&weights.rope_freqs, &weights.rope_factors_long, &weights.rope_factors_short}) {
@@ -111,7 +111,7 @@ void read_names(const gguf_file& file, const family& of, model_spec& spec, probl
   spec.name = name && !name->empty() ? std::string(*name) : file_stem(file.location());
 }
 
-/// Learned positions end somewhere, whatever the operator asks for.
+/// There are no learned positions beyond the table, whatever context the operator asks for.
 void check_positions(std::uint32_t context, const model_spec& spec, problem_list& problems) {
   if (!spec.learned_positions || context <= spec.positions) return;
   problems.add("the model has learned " + std::to_string(spec.positions) + " positions; a context of " +
@@ -140,7 +140,7 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   read_vocabulary(from, out.spec);
   apply_rope_overrides(rope, context != 0 ? context : out.spec.context_length, out.spec, problems);
   check_positions(context, out.spec, problems);
-  // Shapes follow from the hyperparameters: with wrong ones, every tensor would be reported too.
+  // Shapes follow from the hyperparameters: with a wrong one, every tensor would be reported as well.
   if (problems.empty()) {
     bind_tensors(file, out.spec, of.layer_tables(), out.weights, problems);
     check_factors(out.weights, problems);

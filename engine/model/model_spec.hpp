@@ -1,5 +1,5 @@
-// What a model is, as data. Families fill it in from GGUF keys (engine/model/family/); the forward
-// passes branch on these fields and never on a family's name. Source: design 3, style "families as data".
+// A model's architecture as data. Families fill it in from GGUF keys (engine/model/family/); the forward
+// passes branch on these fields and never on a family's name.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ enum class ffn_kind { dense, moe };
 /// swiglu: silu(g)*u. swiglu_clamped: gpt-oss, min(g,7)*sigmoid(1.702 g)*(clamp(u,-7,7)+1). gelu: no gate,
 /// u/2 * (1 + erf(u/sqrt 2)).
 enum class ffn_activation { swiglu, swiglu_clamped, gelu };
-/// before: RMS norms before each half of a layer and one after the last layer. after: LayerNorm with bias
-/// after the embedding and after each half, on the residual stream itself.
+/// before (pre-norm): RMS norms before each half of a layer and one after the last layer. after (post-norm):
+/// LayerNorm with bias after the embedding and after each half, on the residual stream itself.
 enum class norm_placement { before, after };
 /// How router logits become weights: softmax over all experts then renormalise the chosen ones, or
 /// softmax over the chosen logits only.
@@ -64,7 +64,7 @@ struct layer_weights {
   tensor_view attn_q_norm, attn_k_norm;  ///< per-head RMS before RoPE
   tensor_view attn_output, attn_output_bias;
   tensor_view attn_output_norm, attn_output_norm_bias;    ///< norm_placement::after
-  tensor_view layer_output_norm, layer_output_norm_bias;  ///< likewise
+  tensor_view layer_output_norm, layer_output_norm_bias;  ///< norm_placement::after, too
   tensor_view attn_sinks;
   tensor_view ffn_norm;
   tensor_view ffn_gate_up;  ///< fused, rows gate|up; else the two below
@@ -82,11 +82,11 @@ struct model_weights {
   tensor_view rope_freqs;         ///< llama3 factors, F32 [dims/2]
   tensor_view rope_factors_long;  ///< longrope
   tensor_view rope_factors_short;
-  tensor_view position_embd;  ///< added to the embedding: [positions]
-  tensor_view token_types;    ///< likewise: [segments]
+  tensor_view position_embd;  ///< added to the embedding: [positions][embedding]
+  tensor_view token_types;    ///< added as well: [segments][embedding]
   tensor_view token_embd_norm, token_embd_norm_bias;
-  tensor_view cls, cls_bias;                ///< of pooling rank: tanh(cls x + bias), if there
-  tensor_view cls_output, cls_output_bias;  ///< of pooling rank: [classes]
+  tensor_view cls, cls_bias;                ///< pooling rank, optional: tanh(cls x + bias)
+  tensor_view cls_output, cls_output_bias;  ///< pooling rank: the classifier's outputs, [classes]
   std::vector<layer_weights> layers;
 };
 
@@ -101,13 +101,13 @@ struct model_spec {
   std::uint32_t value_length = 0;  ///< head dimension of V
   double rms_eps = 1e-5;           ///< of all norms
   norm_placement norms = norm_placement::before;
-  bool causal = true;                   ///< false: a token attends to the tokens behind it too
-  bool learned_positions = false;       ///< and token types, instead of a rotation
+  bool causal = true;                   ///< false: a token also attends to later tokens
+  bool learned_positions = false;       ///< position and token-type embeddings instead of RoPE
   std::uint32_t positions = 0;          ///< rows of position_embd
   std::uint32_t token_types = 0;        ///< rows of token_types
   std::optional<pooling_kind> pooling;  ///< set: served for embeddings or scores, generates nothing
   std::uint32_t classes = 0;            ///< pooling rank: outputs of the classifier, 1 or 2
-  std::uint32_t relevant_class = 0;     ///< of two, the one that says yes
+  std::uint32_t relevant_class = 0;     ///< of two classes, the one that means relevant
   double attention_scale = 0.0;         ///< multiplies q.k
   ffn_activation activation = ffn_activation::swiglu;
   router_weighting routing = router_weighting::softmax_all_renormalised;
@@ -119,7 +119,7 @@ struct model_spec {
   [[nodiscard]] std::uint64_t kv_bytes_per_token(kv_types types = {}) const noexcept;
 };
 
-/// Overrides of the file's RoPE parameters; absent fields keep the file's value (seed 002).
+/// Overrides of the file's RoPE parameters; absent fields keep the file's value.
 struct rope_overrides {
   std::optional<rope_scaling> scaling;
   std::optional<double> freq_base;

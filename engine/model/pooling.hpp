@@ -1,5 +1,5 @@
-// How the final states of an input's tokens become one answer. A model with a pooling is served for
-// embeddings, or with `rank` for scores, and generates nothing. The numbers are those of GGUF's
+// How the final states of an input's tokens become one result. A model with a pooling is served for
+// embeddings or, with `rank`, for scores, and generates nothing. The numbers are those of GGUF's
 // ARCHITECTURE.pooling_type.
 #pragma once
 
@@ -17,7 +17,7 @@ enum class pooling_kind : std::uint8_t {
   mean = 1,
   cls = 2,   ///< the first token's
   last = 3,  ///< the last token's
-  rank = 4,  ///< a classifier's outputs for one of the two: how well a document answers a query
+  rank = 4,  ///< a classifier's outputs for a state: how well a document answers a query
 };
 
 inline constexpr std::array<std::string_view, 5> pooling_names{"none", "mean", "cls", "last", "rank"};
@@ -33,7 +33,7 @@ inline constexpr std::array<std::string_view, 5> pooling_names{"none", "mean", "
   return std::nullopt;
 }
 
-/// One input's answer: [tokens][embedding] for pooling none, [classes] for rank, else [embedding]; not
+/// One input's result: [tokens][embedding] for pooling none, [classes] for rank, else [embedding]; not
 /// normalised.
 using pooled_values = std::shared_ptr<const std::vector<float>>;
 

@@ -1,4 +1,4 @@
-// Collects what is wrong with a model, so that one message can say all of it.
+// Collects the problems of a model, so that one message can name all of them.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace orcd::engine {
 
 class problem_list {
  public:
-  /// At most this many are kept; the message counts the rest.
+  /// At most this many are kept; the message gives the number of the others.
   static constexpr std::size_t most = 24;
 
   void add(std::string text);

@@ -1,4 +1,5 @@
-// What makes a model one of embeddings: its pooling, and the sizes that only its tensors tell.
+// Reads what models for embeddings and ranking have besides: the pooling, and sizes that only their tensors
+// tell.
 #include <algorithm>
 
 #include "engine/gguf/byte_cursor.hpp"
@@ -10,7 +11,7 @@ namespace {
 constexpr std::uint32_t token_types_max = 1024;
 constexpr std::uint32_t classes_max = 2;
 
-/// Rows of a tensor, 1 where there is none: its absence is reported with the others.
+/// Rows of a tensor; 1 where there is none, because bind_tensors reports its absence.
 std::uint32_t rows_of(hparam_reader& from, const char* name, std::uint64_t most) {
   const tensor_view* tensor = from.file().find_tensor(name);
   if (tensor == nullptr) return 1;
@@ -21,7 +22,7 @@ std::uint32_t rows_of(hparam_reader& from, const char* name, std::uint64_t most)
   return static_cast<std::uint32_t>(std::min(tensor->rows(), most));
 }
 
-/// With two outputs, the labels say which of them means that the document fits.
+/// Of two outputs, the labels say which one means that the document is relevant.
 void read_classes(hparam_reader& from, model_spec& spec) {
   spec.classes = rows_of(from, "cls.output.weight", classes_max);
   if (spec.classes < 2) return;
@@ -37,7 +38,7 @@ void read_classes(hparam_reader& from, model_spec& spec) {
                       "' does not say which of them is 'yes'");
 }
 
-/// Generating models may have the key too, as 0.
+/// The pooling that the file names. Generating models may have the key too, with the value 0.
 std::optional<pooling_kind> pooling_of(hparam_reader& from, const model_spec& spec) {
   if (!from.has("pooling_type")) return std::nullopt;
   const auto kind = static_cast<pooling_kind>(

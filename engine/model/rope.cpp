@@ -16,7 +16,7 @@ double correction_dim(const rope_spec& rope, double rotations) {
          (2.0 * std::log(rope.base));
 }
 
-/// For each pair, how much of its frequency stays as trained: 1 for the fast ones, 0 for the slow ones.
+/// For each pair, the share of its trained frequency that is kept: 1 for the fast ones, 0 for the slow ones.
 std::vector<double> yarn_ramp(const rope_spec& rope) {
   double low = correction_dim(rope, rope.beta_fast);
   double high = correction_dim(rope, rope.beta_slow);

@@ -14,9 +14,9 @@
 //             high up when round_correction_dims is set: the usual form; gpt-oss was trained without.
 #pragma once
 
-#include "engine/model/model_spec.hpp"
-
 #include <vector>
+
+#include "engine/model/model_spec.hpp"
 
 namespace orcd::engine {
 
@@ -31,7 +31,7 @@ struct rope_table {
 /// before the call and does not appear here.
 [[nodiscard]] rope_table make_rope_table(const rope_spec& rope, const std::vector<float>& freq_factors);
 
-/// The divisors that apply to `m` when it serves `context` tokens per sequence; empty when none do.
+/// The frequency factors of `m` when it serves `context` tokens per sequence; empty when there are none.
 [[nodiscard]] std::vector<float> rope_freq_factors(const model& m, std::uint32_t context);
 
 }  // namespace orcd::engine

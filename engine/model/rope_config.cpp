@@ -31,7 +31,7 @@ rope_scaling read_scaling(hparam_reader& from, double factor) {
   return factor > 0.0 && factor != 1.0 ? rope_scaling::linear : rope_scaling::none;
 }
 
-/// What HF derives when the file gives no magnitude: sqrt(1 + ln(extension) / ln(original)).
+/// The magnitude that Hugging Face derives when the file gives none: sqrt(1 + ln(extension) / ln(original)).
 double longrope_magnitude(const model_spec& spec, std::uint32_t original) {
   if (original < 2 || spec.context_length <= original) return 1.0;
   const double extension = static_cast<double>(spec.context_length) / original;
@@ -76,7 +76,7 @@ void apply(const rope_overrides& o, problem_list& problems, rope_spec& rope) {
     double scale = 1.0;
     read.number(o.freq_scale, "frequency scale", 1.0 / largest_factor, largest_factor, scale);
     rope.factor = 1.0 / scale;
-    // A scale alone means interpolation: nothing else would use it.
+    // A scale without a scaling type means linear interpolation: no other type would use it.
     if (!o.scaling && rope.scaling == rope_scaling::none) rope.scaling = rope_scaling::linear;
   }
 }

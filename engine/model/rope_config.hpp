@@ -1,4 +1,4 @@
-// Where a model's RoPE parameters come from: the file's keys, then the operator's overrides (seed 002).
+// A model's RoPE parameters: from the file's keys, then from the operator's overrides.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,8 @@ namespace orcd::engine {
 /// LongRoPE's factors, linear when it has a factor, else none. A factor of 0 means that none was given.
 [[nodiscard]] rope_spec read_rope(hparam_reader& from, const model_spec& spec);
 
-/// Replaces what `overrides` names in every layer, and settles a factor that nobody gave: it becomes
-/// context / original_context, at least 1. `context` is what the worker serves. Overrides outside their
-/// ranges are problems.
+/// Applies `overrides` to every layer, and chooses a factor where none was given: context / original_context,
+/// at least 1. `context` is what the worker serves. Overrides outside their ranges are problems.
 void apply_rope_overrides(const rope_overrides& overrides, std::uint32_t context, model_spec& spec,
                           problem_list& problems);
 

@@ -48,7 +48,7 @@ constexpr std::array globals{
         &m::cls_output_bias, "cls.output.bias", {extent::classes}, presence::rank_optional, types::f32},
 };
 
-/// Tensors that some files carry and that no forward pass here uses.
+/// Whether it is one of the tensors that some files have and no forward pass here uses.
 bool is_ignored(std::string_view name) {
   return name.starts_with("cls.") || name.ends_with(".attn_rot_embd") ||
          name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight");

@@ -1,6 +1,5 @@
-// Which tensors a model has, as a table: where each goes, its name, its shape in terms of the spec, when
-// it must be there and which types it may have. Checking a file against the tables finds every missing,
-// misshapen, mistyped and unknown tensor.
+// The tensors of a model as a table: field, name, shape in terms of the spec, condition and allowed types.
+// Checking a file against the tables finds every missing, misshapen, mistyped and unknown tensor.
 #pragma once
 
 #include <array>

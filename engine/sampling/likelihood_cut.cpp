@@ -13,9 +13,10 @@ namespace {
 constexpr unsigned digit_bits = 11;
 constexpr std::array<unsigned, 3> digit_shifts = {21, 10, 0};  // the last digit has ten bits of its own
 
-// Finds the first place, from the likeliest token on, where the sum of `measure` is `reached`. Each
-// digit of the key narrows the search to the tokens of one bucket; what lies above it is `passed`.
-// The last tokens left have one score, so they follow by id, the order in which they are given.
+// Finds the first token, from the most likely one on, at which the sum of `measure` is `reached`. Each digit
+// of the key narrows the search to the tokens of one bucket; the sum over the tokens above it is `passed`.
+// The tokens that are left at the end have the same score, so that they follow by id, the order in which they
+// are given.
 template <class Measure, class Reached>
 likelihood_cut find_cut(std::span<const token_id> tokens, std::span<const float> scores,
                         const Measure& measure, const Reached& reached, std::vector<token_id>& narrowed) {

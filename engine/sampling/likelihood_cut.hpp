@@ -1,5 +1,5 @@
-// Where the order of likelihood is cut by top_k and top_p, found by radix selection: linear in the
-// number of tokens, whatever the scores, and no sort. Private to engine/sampling.
+// Finds where top_k and top_p cut the tokens in order of likelihood, by radix selection: linear in the number
+// of tokens, whatever the scores, and without a sort. Private to engine/sampling.
 #pragma once
 
 #include <bit>
@@ -11,13 +11,13 @@
 
 namespace orcd::engine {
 
-/// Larger for a larger score; equal only for equal scores (-0 counts as 0). Not for NaN.
+/// An integer key: larger for a larger score; equal only for equal scores (-0 counts as 0). Not for NaN.
 [[nodiscard]] inline std::uint32_t likelihood_key(float score) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);
   return (bits & 0x8000'0000U) != 0 ? ~bits : bits | 0x8000'0000U;
 }
 
-/// The last token that is kept, in the order "higher score first, then lower id".
+/// The least likely token that is kept, in the order "higher score first, then lower id".
 struct likelihood_cut {
   std::uint32_t key = 0;
   token_id id = 0;

@@ -14,8 +14,8 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float weight_one = 0x1.0p40F;
 
-// 2 atanh(s) of s = (m - 1) / (m + 1), m within a factor of sqrt 2 of 1: s^2 < 0.0295, so that twelve
-// terms leave less than 2^-53.
+// ln m = 2 atanh(s) with s = (m - 1) / (m + 1). m is within a factor of sqrt 2 of 1, so that s^2 < 0.0295 and
+// the terms after the twelfth sum to less than 2^-53.
 double portable_log(double x) noexcept {
   constexpr double ln2 = 0x1.62e42fefa39efp-1;
   constexpr std::uint64_t mantissa = (std::uint64_t{1} << 52U) - 1;
@@ -33,7 +33,7 @@ double portable_log(double x) noexcept {
   return static_cast<double>(exponent) * ln2 + 2.0 * s * sum;
 }
 
-bool likelier(float a, token_id a_id, float b, token_id b_id) noexcept {
+bool ranks_before(float a, token_id a_id, float b, token_id b_id) noexcept {
   return a > b || (a == b && a_id < b_id);
 }
 
@@ -68,14 +68,15 @@ token_logprobs logprobs_of(std::span<const float> logits, token_id chosen, std::
   if (scale.total == 0) return out;
   out.chosen = logprob_of(scale.gap(logits[static_cast<std::size_t>(chosen)]), scale.total);
   // Insertion into a short list: most tokens fail the first comparison.
-  auto& list = out.likeliest;
+  auto& list = out.top;
   for (std::size_t i = 0; i < logits.size() && count > 0; ++i) {
     const auto id = static_cast<token_id>(i);
     const float logit = logits[i];
     if (!(logit > -infinity)) continue;
-    if (out.listed == count && !likelier(logit, id, list[count - 1].logprob, list[count - 1].token)) continue;
+    if (out.listed == count && !ranks_before(logit, id, list[count - 1].logprob, list[count - 1].token))
+      continue;
     std::uint32_t place = out.listed < count ? out.listed++ : count - 1;
-    for (; place > 0 && likelier(logit, id, list[place - 1].logprob, list[place - 1].token); --place) {
+    for (; place > 0 && ranks_before(logit, id, list[place - 1].logprob, list[place - 1].token); --place) {
       list[place] = list[place - 1];
     }
     list[place] = {id, logit};

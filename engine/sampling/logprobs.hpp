@@ -4,7 +4,7 @@
 // The sum of the softmax is one of integers, as in sampling.hpp: the weight of a token is exp(gap) in units
 // of 2^-40, where its gap is the distance of its logit from the highest one. The GPU computes gaps and the
 // total to the same bits; the logarithm is taken here, with plain operations, for both.
-// NaN counts as -infinity; tokens at +infinity share the whole probability. Source: 002 "Logprobs Support".
+// NaN counts as -infinity; tokens at +infinity share the whole probability.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace orcd::engine {
 
-/// The most tokens that are listed beside the chosen one (the OpenAI API's limit).
+/// The most tokens that are listed besides the chosen one (the OpenAI API's limit).
 inline constexpr std::uint32_t top_logprobs_max = 20;
 
 struct token_logprob {
@@ -26,11 +26,11 @@ struct token_logprob {
 struct token_logprobs {
   float chosen = 0.0F;
   std::uint32_t listed = 0;
-  /// The likeliest first, then by lower id; those at -infinity or NaN are left out.
-  std::array<token_logprob, top_logprobs_max> likeliest{};
+  /// The most likely tokens: by logit, then by lower id. Tokens at -infinity or NaN are left out.
+  std::array<token_logprob, top_logprobs_max> top{};
 };
 
-/// What a row of logits has in common: the softmax of each token follows from it.
+/// The maximum and the sum of a row of logits, from which the softmax of each token follows.
 struct logit_scale {
   float best = 0.0F;
   std::uint64_t total = 0;  ///< 0 when every logit is NaN or -infinity
@@ -42,7 +42,7 @@ struct logit_scale {
 /// log of exp(gap) / (total * 2^-40); `total` is at least 2^40.
 [[nodiscard]] float logprob_of(float gap, std::uint64_t total) noexcept;
 
-/// Of `chosen`, and of the `count` likeliest tokens (at most top_logprobs_max).
+/// The log probabilities of `chosen` and of the `count` most likely tokens (at most top_logprobs_max).
 [[nodiscard]] token_logprobs logprobs_of(std::span<const float> logits, token_id chosen, std::uint32_t count);
 
 }  // namespace orcd::engine

@@ -21,7 +21,7 @@ std::size_t row(token_id token) noexcept {
   return static_cast<std::size_t>(token);
 }
 
-// The comparison is false for NaN, which is so never taken. Sixteen lanes let the compiler use vector
+// NaN is never taken, because the comparison with it is false. Sixteen lanes let the compiler use vector
 // maxima; a maximum does not depend on the order.
 float highest(std::span<const float> values) noexcept {
   std::array<float, 16> lanes;
@@ -92,13 +92,13 @@ void apply_penalties(const sampling_params& params, std::span<const token_id> re
   }
 }
 
-// What softmax tends to: tokens at +infinity are equally likely and no other is possible.
+// The limit of softmax: tokens at +infinity are equally likely and no other token is possible.
 void resolve_infinity(std::vector<float>& scores) noexcept {
   for (float& score : scores) score = score == infinity ? 0.0F : -infinity;
 }
 
-// In three loops over a small buffer: the first two are vectorized, the conversion to 64 bits is not.
-// A weight is 0 long before the lowest argument of exp.
+// Three loops over a small buffer: the first two are vectorised, the conversion to 64 bits is not. Below the
+// lowest argument of exp a weight is 0 anyway.
 void weigh(std::span<const float> scores, float best, float temperature,
            std::vector<std::uint64_t>& weights) {
   constexpr std::size_t block = 512;
@@ -144,7 +144,7 @@ token_id draw_from_kept(std::span<const token_id> kept, std::span<const std::uin
   return kept[i];
 }
 
-// Each filter sees what the one before left; none can drop the likeliest token.
+// Each filter sees what the one before it left; none can drop the most likely token.
 void filter(const sampling_params& params, sampling_workspace& work) {
   auto& kept = work.kept;
   kept.clear();
@@ -184,7 +184,7 @@ token_id sample(std::span<const float> logits, const sampling_params& params,
   const bool greedy = params.temperature == 0.0F;
   const bool penalised = params.penalises() && !recent.empty();
   if (greedy && !penalised && params.biases.empty()) {
-    // Most often the first choice is allowed and nothing needs to be copied.
+    // Most often the first choice is allowed and no copy of the logits is needed.
     const token_id choice = argmax(logits);
     const bool is_allowed = allowed.empty() || allows(allowed, choice);
     if (is_allowed && std::find(banned.begin(), banned.end(), choice) == banned.end()) return choice;

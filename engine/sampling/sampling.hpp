@@ -9,7 +9,7 @@
 // - The order of likelihood, which top_k and top_p cut, is by score, ties to the lower id.
 // - The draw always walks the kept tokens by id: the choice is the first whose cumulative weight
 //   exceeds floor(draw * total), computed in integers. No sort is needed unless a filter is on.
-// Source: M0-W-1030, M0-W-1032, M0-W-1421, model-facts 7.3.
+// Source: M0-W-1030, M0-W-1032, M0-W-1421.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 
 namespace orcd::engine {
 
-/// Tokens of one request that may have a bias.
+/// The most tokens of one request that may have a bias.
 inline constexpr std::size_t logit_biases_max = 1'024;
 
 /// Added to a token's logit before anything else looks at it.
@@ -62,22 +62,22 @@ class draw_source {
   std::mt19937_64 engine_;
 };
 
-/// Scratch that lives as long as its owner so that sampling allocates nothing after the first token.
-/// reserve() makes that true of the first token too: 20 bytes per vocabulary row.
+/// Scratch memory, kept by its owner so that sampling allocates nothing after the first token. After
+/// reserve(), 20 bytes per vocabulary row, the first token allocates nothing either.
 struct sampling_workspace {
   std::vector<float> scores;           ///< [vocab] logits after penalties; -infinity = never chosen
   std::vector<std::uint64_t> weights;  ///< [vocab] probability in units of 2^-40 of the highest
-  std::vector<token_id> kept;          ///< ids that the filters have left, ascending
+  std::vector<token_id> kept;          ///< ids that have passed the filters, ascending
   std::vector<token_id> narrowed;      ///< ids around a filter's cut; the window while penalties apply
 
   void reserve(std::size_t vocab, std::size_t window);
 };
 
-/// `logits` [vocab], 1 to 2^23 rows; ids in `banned` are never chosen (unused vocabulary rows), nor are those
-/// that `allowed` leaves out unless it is empty, nor NaN and -infinity; tokens at +infinity share the whole
-/// probability. `recent` is the look-back window, oldest first, already cut to repeat_last_n. Ids outside the
-/// vocabulary are ignored in both. `draw` is in [0, 1). If no token can be chosen the result is -1. Any
-/// thread, one workspace each.
+/// Chooses a token. `logits` is [vocab], 1 to 2^23 rows. Never chosen are: ids in `banned` (unused vocabulary
+/// rows), those that `allowed` leaves out unless it is empty, NaN and -infinity; tokens at +infinity share
+/// the whole probability. `recent` is the look-back window, oldest first, already cut to repeat_last_n. Ids
+/// outside the vocabulary are ignored in both. `draw` is in [0, 1). Returns -1 if no token can be chosen. Any
+/// thread, with a workspace of its own.
 [[nodiscard]] token_id sample(std::span<const float> logits, const sampling_params& params,
                               std::span<const token_id> recent, std::span<const token_id> banned, double draw,
                               sampling_workspace& workspace, token_mask allowed = {});

@@ -1,8 +1,9 @@
-// Which tokens may come next in one sequence. The scheduler asks before each token and tells what was chosen;
-// the accelerator sees only the mask. One object per job, used on the gpu thread alone.
+// Which tokens may come next in one sequence. The scheduler asks for a mask before each token and reports the
+// token that was chosen; the accelerator sees only the mask. One object per job, used on the GPU thread
+// alone.
 //
-// A mask is a function of the tokens accepted before it, so that a step that was lost can be asked again, and
-// the same request gives the same tokens.
+// A mask is a function of the tokens accepted before it, so that it can be asked for again after a lost step,
+// and the same request gives the same tokens.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +30,22 @@ class token_constraint {
   /// follow). Valid until accept(). End-of-generation tokens are allowed where the output may end.
   [[nodiscard]] virtual token_mask mask() = 0;
 
-  /// The token that was chosen, not an end-of-generation token. False when the mask did not allow it;
-  /// the constraint is then used up.
+  /// Reports the token that was chosen; not an end-of-generation token. False when the mask did not allow it:
+  /// then the constraint must not be used any more.
   [[nodiscard]] virtual bool accept(token_id token) = 0;
 
-  /// Why no bit is set any more, if it is not that the vocabulary cannot go on: a limit that was reached.
+  /// Why no bit is set, if a limit was reached; empty if merely no token of the vocabulary fits.
   [[nodiscard]] virtual std::string failure() const { return {}; }
 
-  /// The output is complete and nothing but its end can follow.
+  /// Whether the output is complete, so that only its end can follow.
   [[nodiscard]] virtual bool complete() const = 0;
+
+  /// Whether the output ends at an end-of-generation token even if the job ignores those: a grammar's output
+  /// is over there.
+  [[nodiscard]] virtual bool decides_end() const { return true; }
+
+  /// Whether it will allow everything from now on, so that it may be dropped.
+  [[nodiscard]] virtual bool spent() const { return false; }
 };
 
 }  // namespace orcd::engine

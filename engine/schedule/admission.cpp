@@ -12,7 +12,7 @@ admission::admission(admission_limits limits) : limits_(limits) {
   limits_.max_queue = std::min(limits_.max_queue, jobs_max - limits_.slots);
 }
 
-result<void> admission::enter(const std::string& job_id) {
+result<void> admission::enter(const std::string& job_id, const std::string& owner) {
   if (draining_) return error(errc::draining, "the worker is draining and takes no new jobs");
   if (const auto unused = check_unused(job_id); !unused) return unused;
   const std::size_t capacity = std::size_t{limits_.slots} + limits_.max_queue;
@@ -22,7 +22,12 @@ result<void> admission::enter(const std::string& job_id) {
                                        std::to_string(waiting()) + " of " +
                                        std::to_string(limits_.max_queue) + " places in the queue taken");
   }
-  jobs_.insert(job_id);
+  const bool last = limits_.max_queue > 0 && capacity - jobs_.size() == 1;
+  if (last && !owner.empty() && of_owners_.contains(owner)) {
+    return error(errc::queue_full, "the worker is full but for one place, which is for another API key");
+  }
+  ++of_owners_[owner];
+  jobs_.emplace(job_id, owner);
   return {};
 }
 
@@ -34,11 +39,33 @@ result<void> admission::reserve(const std::string& name) {
 
 result<void> admission::check_unused(const std::string& id) const {
   if (!jobs_.contains(id) && !names_.contains(id)) return {};
-  return error(errc::duplicate_job, "job_id '" + id + "' is in use by a job that has not ended", "job_id");
+  return duplicate_job(id);
+}
+
+error duplicate_job(const std::string& id) {
+  return {errc::duplicate_job, "job_id '" + id + "' is in use by a job that has not ended", "job_id"};
 }
 
 void admission::leave(const std::string& job_id) {
-  if (jobs_.erase(job_id) > 0) call_if_idle();
+  const auto job = jobs_.find(job_id);
+  if (job == jobs_.end()) return;
+  const auto owner = of_owners_.find(job->second);
+  if (--owner->second == 0) of_owners_.erase(owner);
+  jobs_.erase(job);
+  call_if_idle();
+}
+
+void admission::hand_on(const std::string& job_id, const std::string& reserved) {
+  ORCD_ENSURE(names_.contains(reserved));
+  auto place = jobs_.extract(job_id);
+  ORCD_ENSURE(!place.empty());
+  place.key() = reserved;
+  jobs_.insert(std::move(place));
+  names_.erase(reserved);
+}
+
+void admission::end_answer() {
+  if (answers_ > 0 && --answers_ == 0) call_if_idle();
 }
 
 void admission::drain() {
@@ -59,9 +86,9 @@ std::uint32_t admission::waiting() const noexcept {
   return static_cast<std::uint32_t>(jobs_.size()) - running();
 }
 
-// The handler is taken out first: it may call back, and it runs once.
+// Moved out before it is called: it may call this object again, and it must run only once.
 void admission::call_if_idle() {
-  if (!draining_ || !jobs_.empty() || !idle_) return;
+  if (!draining_ || !jobs_.empty() || answers_ > 0 || !idle_) return;
   const auto handler = std::exchange(idle_, nullptr);
   handler();
 }

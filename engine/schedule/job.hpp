@@ -31,37 +31,52 @@ struct cache_request {
   std::uint32_t system_tokens = 0;  ///< the prompt's first tokens that other conversations share; 0 = unknown
 };
 
-/// One text, or two of which the second one's tokens are of the second segment.
+/// The tokens of one text, or of two in a row where the model gives the second a token type of its own.
 struct pooled_input {
   std::vector<token_id> tokens;      ///< at least one; all fit the context
-  std::uint32_t second_segment = 0;  ///< where it begins; 0 = there is none
+  std::uint32_t second_segment = 0;  ///< index at which the second text begins; 0 = there is one text
 };
 
-/// Everything the scheduler needs to know; validated and tokenized before it gets here.
+/// A job for the scheduler; validated and tokenized before it gets here.
 struct job_request {
   std::string job_id;
   std::vector<token_id> prompt;  ///< at least one token
-  std::uint32_t max_tokens = 1;  ///< at least one; prompt + max_tokens - 1 fits the context
+  /// prompt + max_tokens - 1 fits the context. 0: the prompt is computed up to its last token, and nothing is
+  /// generated.
+  std::uint32_t max_tokens = 1;
   sampling_params sampling;
   std::uint64_t seed = 0;
-  bool logprobs = false;                ///< each token_event carries log probabilities
-  std::uint32_t top_logprobs = 0;       ///< and of so many likeliest tokens, at most top_logprobs_max
-  bool ignore_eos = false;              ///< go on at end-of-generation tokens (benchmarks)
+  bool logprobs = false;           ///< each token_event carries log probabilities
+  std::uint32_t top_logprobs = 0;  ///< and those of this many most likely tokens, at most top_logprobs_max
+  bool ignore_eos = false;         ///< go on at end-of-generation tokens (benchmarks)
+  std::vector<token_id> stop_tokens = {};  ///< ascending; each ends the job as end-of-generation tokens do
+  bool keep_stop_token = false;            ///< such a token is still part of the output
+  /// The prompt's tokens from this one on are told too, with the log probability that the model gives each
+  /// after those before it. Each costs a step of one token, as a generated one does. 0 = none are told; at
+  /// most the prompt's size. Needs `logprobs`.
+  std::uint32_t score_from = 0;
+  bool tell_end = false;                ///< the end-of-generation token that ends the job is told too
   std::optional<steady_time> deadline;  ///< of the whole job; the earlier of timeout and X-Deadline
   steady_time received_at{};
   cache_request cache = {};
-  /// What the output must look like, or null. The job's own from here on: it is asked and told on the gpu
-  /// thread. Its end-of-generation tokens end the job whatever ignore_eos says.
+  /// Restricts the output, for example to a grammar; null: no restriction. Used by the GPU thread alone once
+  /// the job was submitted. The job ends at an end-of-generation token that it allows, even with ignore_eos
+  /// if the constraint decides the end.
   std::shared_ptr<token_constraint> constraint = {};
-  /// Not empty: these are pooled and nothing is generated. There is no prompt then; of the other members, the
-  /// id and the times count.
+  /// For embeddings and ranking: each input is pooled and nothing is generated. Then `prompt` is empty, and
+  /// of the other members only job_id, deadline and received_at count.
   std::vector<pooled_input> inputs = {};
 
-  /// Of the prompt or of all inputs.
+  /// Tokens of the prompt, or of all inputs together.
   [[nodiscard]] std::uint32_t tokens_in() const noexcept {
     std::size_t count = prompt.size();
     for (const pooled_input& input : inputs) count += input.tokens.size();
     return static_cast<std::uint32_t>(count);
+  }
+  /// Token events that the job can have at most.
+  [[nodiscard]] std::size_t events_max() const noexcept {
+    const std::size_t scored = score_from == 0 ? 0 : prompt.size() - score_from;
+    return scored + max_tokens + (tell_end ? 1 : 0);
   }
 };
 
@@ -74,7 +89,8 @@ enum class cancel_reason {
   stop_string,     ///< the session saw a stop string: a normal end
   timeout,         ///< inference timeout or deadline
   shutdown,        ///< drain timeout or a second SIGTERM
-  sibling_failed,  ///< another job of the same request failed: nobody gets this one's output
+  sibling_failed,  ///< another job of the same request failed: the request has one answer, and that is the
+                   ///< failure
 };
 
 /// Measured by the scheduler; durations in milliseconds.
@@ -91,16 +107,22 @@ struct job_stats {
 struct started_event {
   double queue_ms = 0;
 };
+enum class token_part {
+  prompt,  ///< one of the prompt's own (job_request::score_from)
+  output,  ///< generated
+  end,     ///< the end-of-generation token that ended the job (job_request::tell_end); no part of the output
+};
 struct token_event {
   token_id token = -1;
-  std::uint32_t index = 0;                   ///< 0-based position in the output
+  std::uint32_t index = 0;                   ///< 0-based position in the output, or in the prompt
   const token_logprobs* logprobs = nullptr;  ///< if asked for; valid during the call
+  token_part part = token_part::output;
 };
 /// Terminal: the job ran to its end.
 struct end_event {
   finish_reason reason = finish_reason::stop;
   job_stats stats;
-  std::vector<pooled_values> pooled = {};  ///< of each input, in their order
+  std::vector<pooled_values> pooled = {};  ///< one for each input, in their order
 };
 /// Terminal: the job was ended. `code` is cancelled, inference_timeout, draining, vram_oom, ...
 struct error_event {
@@ -108,8 +130,8 @@ struct error_event {
   job_stats stats;
 };
 
-/// Order per job: started, token*, then exactly one of end or error (M0-W-1311). A job that never got
-/// a slot has no started event.
+/// Order per job: started, token* (those of the prompt first), then exactly one of end or error (M0-W-1311).
+/// A job that never got a slot has no started event.
 using job_event = std::variant<started_event, token_event, end_event, error_event>;
 
 /// Where a job's events go. Called on the GPU thread; must not block, throw, or call the scheduler

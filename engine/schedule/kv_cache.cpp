@@ -14,7 +14,8 @@ std::uint32_t pages_for(std::uint32_t positions, std::uint32_t page_positions) {
   return positions / page_positions + (positions % page_positions == 0 ? 0 : 1);
 }
 
-/// A pin's name within its table; a salt has no part in what follows it, whatever bytes both hold.
+/// A pin's name. The length of the salt is part of it, so that different pairs of salt and rest never give
+/// the same name.
 std::string pin_name(const std::string& salt, std::string_view rest) {
   std::string name = std::to_string(salt.size()) + ":" + salt;
   name.append(rest);
@@ -53,8 +54,9 @@ prefix_tree::match kv_cache::look_up(const cache_request& wish, std::span<const 
   return found;
 }
 
-// The pages that are shared would count as idle otherwise: sharing never makes a job harder to admit. A page
-// to copy from might, so that it is done without where memory is short.
+// The shared pages are marked as used first: otherwise they would count as pages that can be evicted for this
+// job. The page to copy from is marked for the same reason, but only where memory allows: the copy just saves
+// work.
 std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<const token_id> prompt,
                                           std::uint32_t positions) {
   ORCD_ENSURE(!prompt.empty() && positions >= prompt.size() && can_hold(positions));
@@ -107,7 +109,7 @@ void kv_cache::make_room(std::uint32_t pages) {
   pool_.give(given_up);
 }
 
-/// Both kinds to the pool; the first kind is cleared.
+/// Returns both to the pool; only those that were written need to be zeroed.
 void kv_cache::free_pages(std::span<const kv_page> written, std::span<const kv_page> clear) {
   ++changes_;
   if (!written.empty()) clear_(written);
@@ -146,8 +148,8 @@ std::uint32_t kv_cache::catch_up(kv_lease& lease, const cache_request& wish, std
   return computed;
 }
 
-// A page that another job has published meanwhile stays this job's own; what comes after it goes on under the
-// other's node.
+// If another job has published the same tokens meanwhile, this job's page stays its own, and the next pages
+// are inserted below the other's node.
 void kv_cache::publish(kv_lease& lease, const cache_request& wish, std::span<const token_id> tokens,
                        std::uint32_t computed) {
   if (!keeps(wish, computed)) return;
@@ -189,8 +191,8 @@ void kv_cache::finish(kv_lease&& lease, const cache_request& wish, std::span<con
   free_pages(unused, clear);
 }
 
-// The end of what a session said so far, and the page in which the system prompt ends: what is before them
-// stays with them.
+// Pins the page in which the session's last state ends and the page in which the system prompt ends. The
+// pages before them stay too, because only leaves of the tree are evicted.
 void kv_cache::pin(const kv_lease& lease, prefix_tree::node* last, const cache_request& wish,
                    std::span<const token_id> tokens) {
   if (!wish.session.empty()) sessions_.set(pin_name(wish.salt, wish.session), last);
@@ -198,7 +200,7 @@ void kv_cache::pin(const kv_lease& lease, prefix_tree::node* last, const cache_r
   if (length == 0 || length < config_.tokens_min || length > tokens.size()) return;
   const std::size_t page = (length - 1) / geometry_.page_positions;
   auto* at = page < lease.path.size() ? lease.path[page] : last;
-  // Two prompts of one hash share a pin, nothing else.
+  // Two system prompts with the same hash share a pin; nothing else depends on the hash.
   const std::string_view bytes(reinterpret_cast<const char*>(tokens.data()), length * sizeof(token_id));
   const std::size_t hash = std::hash<std::string_view>{}(bytes);
   system_prompts_.set(pin_name(wish.salt, std::to_string(length) + " " + std::to_string(hash)), at);

@@ -1,5 +1,5 @@
-// The pages of an accelerator's KV cache that nobody holds. Pages are handed out one by one, so that there is
-// no fragmentation; GPU thread only.
+// The free pages of an accelerator's KV cache. Any page may follow any other in a sequence, so that there is
+// no fragmentation. GPU thread only.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class page_pool {
   void give(std::span<const kv_page> pages);
 
  private:
-  std::vector<kv_page> free_;  ///< the next one last
-  std::vector<bool> taken_;    ///< by page
+  std::vector<kv_page> free_;  ///< handed out from the back
+  std::vector<bool> taken_;    ///< by page: not free
 };
 
 }  // namespace orcd::engine

@@ -1,5 +1,6 @@
-// Nodes of the prefix tree that somebody will ask for again, by name: at most N, the least recently set one
-// goes when another comes. A pin is a wish: memory that a job needs is found even if all of it is pinned.
+// Nodes of the prefix tree that are evicted after all others, by name: the last states of sessions, or the
+// ends of system prompts. At most `most` of them; a new one replaces the least recently set one. Pinned pages
+// are evicted all the same when a job needs their memory. GPU thread only.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ class pin_table {
  public:
   pin_table(prefix_tree& tree, std::uint32_t most) : tree_(tree), most_(most) {}
 
-  /// Moves the pin of this name, or makes one.
+  /// Pins this node under the name, in place of the node that was pinned under it before.
   void set(const std::string& name, prefix_tree::node* at) {
     if (most_ == 0) return;
     remove_if([&](const entry& e) { return e.first == name; });
@@ -26,7 +27,7 @@ class pin_table {
     tree_.pin(at);
     pins_.emplace_front(name, at);
   }
-  /// The node is gone.
+  /// The node is being evicted: its pin goes with it.
   void forget(const prefix_tree::node* at) {
     pins_.remove_if([&](const entry& e) { return e.second == at; });
   }

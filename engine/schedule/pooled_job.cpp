@@ -32,8 +32,9 @@ pooled_job::pooled_job(job_request request, std::shared_ptr<event_sink> sink)
   stats_.tokens_in = request_.tokens_in();
 }
 
-// Nothing of it is taken from the prefix cache or left there: of what is cached, the final states are gone.
-std::unique_ptr<scheduler::sequence> pooled_job::next() {
+// Without the prefix cache: pooling needs the final states of all tokens, and the cache has only keys and
+// values.
+std::unique_ptr<sequence> pooled_job::next() {
   ORCD_ENSURE(has_next());
   pooled_input& input = request_.inputs[next_];
   job_request one;
@@ -44,7 +45,7 @@ std::unique_ptr<scheduler::sequence> pooled_job::next() {
   one.cache.enabled = false;
   const auto tokens = static_cast<std::uint32_t>(one.prompt.size());
   auto sink = std::make_shared<input_sink>(shared_from_this(), next_);
-  auto out = std::make_unique<scheduler::sequence>(std::move(one), std::move(sink));
+  auto out = std::make_unique<sequence>(std::move(one), std::move(sink));
   out->pool = pool_request{tokens, input.second_segment};
   ++next_;
   ++running_;
@@ -75,7 +76,7 @@ void pooled_job::failed(const error& why, const job_stats& stats) {
   finish_if_over();
 }
 
-/// The job is computed from its first sequence's start to its last one's end.
+/// prefill_ms of the job is the time from its first sequence's start to its last one's end.
 void pooled_job::note_end(const job_stats& stats) {
   --running_;
   if (started_) {

@@ -1,5 +1,5 @@
-// A job whose inputs are pooled: one sequence for each, computed in whatever slots are free, and one answer
-// when all have ended. The job starts with its first sequence and has one terminal event. Private to
+// A job whose inputs are pooled: a sequence for each input, computed in whatever slots are free, and one
+// answer when all have ended. The job starts with its first sequence and has one terminal event. Private to
 // engine/schedule; the scheduler's thread only.
 #pragma once
 
@@ -23,11 +23,12 @@ class pooled_job : public std::enable_shared_from_this<pooled_job> {
     return ms_between(request_.received_at, now);
   }
 
-  /// Whether next() has anything to give: not after a failure.
+  /// Whether there are inputs that no sequence was made for; false after a failure.
   [[nodiscard]] bool has_next() const noexcept { return !failure_ && next_ < request_.inputs.size(); }
-  /// The sequence of the next input. It tells this object how it went.
-  [[nodiscard]] std::unique_ptr<scheduler::sequence> next();
-  /// No more sequences; the terminal event is this error's, once those that run have ended. The first counts.
+  /// The sequence of the next input; its events come to this object.
+  [[nodiscard]] std::unique_ptr<sequence> next();
+  /// Makes no more sequences. Once those that run have ended, the terminal event is this error; of several,
+  /// the first.
   void end(const error& why, double elapsed_ms);
 
  private:
@@ -42,7 +43,7 @@ class pooled_job : public std::enable_shared_from_this<pooled_job> {
   std::shared_ptr<event_sink> sink_;
   std::vector<pooled_values> results_;  ///< of each input
   std::size_t next_ = 0;
-  std::size_t running_ = 0;  ///< sequences that have been given and have not ended
+  std::size_t running_ = 0;  ///< sequences from next() that have not ended
   bool started_ = false;
   bool finished_ = false;
   std::optional<error> failure_;

@@ -67,7 +67,8 @@ prefix_tree::match prefix_tree::find(const std::string& salt, std::span<const to
   return out;
 }
 
-// In lexicographic order, what agrees longest with the tokens is next to the place where they would be.
+// The children are sorted: the one with the longest common prefix is a neighbour of the position at which
+// `tokens` would be inserted.
 std::pair<prefix_tree::node*, std::uint32_t> prefix_tree::best_child(const children& among,
                                                                      std::span<const token_id> tokens) {
   std::pair<node*, std::uint32_t> best{nullptr, 0};
@@ -76,7 +77,8 @@ std::pair<prefix_tree::node*, std::uint32_t> prefix_tree::best_child(const child
     if (best.first == nullptr || length > best.second) best = {at->second.get(), length};
   };
   const auto next = among.lower_bound(tokens);
-  // A page that begins with all of the tokens comes after them, a page that they begin with before.
+  // A page that begins with all of `tokens` is sorted behind them; a page whose tokens are a prefix of them,
+  // before.
   if (next != among.end()) look(next);
   if (next != among.begin()) look(std::prev(next));
   return best;
@@ -120,7 +122,8 @@ prefix_tree::insertion prefix_tree::insert(const std::string& salt, node* parent
   return {at, std::nullopt};
 }
 
-/// The node of a shorter page, which has nothing after it, gets the longer one; returns the shorter.
+/// Gives a node a page that holds its tokens and more; returns the page that it had. Such a node has no
+/// children, because its page was not full.
 kv_page prefix_tree::extend(children& among, node* shorter, std::span<const token_id> tokens, kv_page page) {
   ORCD_ENSURE(shorter->after.empty() && shorter->users == 0);
   auto handle = among.extract(shorter->self);

@@ -1,10 +1,10 @@
-// Which pages of the KV cache hold which tokens: one tree over token ids for each salt. A node owns one page
-// and the tokens in it; only a full page has pages after it. What matches is decided by comparing tokens.
+// Which pages of the KV cache hold which tokens: a radix tree over token ids for each salt. A node owns one
+// page and the tokens in it; only a node with a full page has children. Matches are found by comparing
+// tokens, never by a hash alone.
 //
-// A full page is shared as it is; of a page that matches in part, the matching positions can be copied.
-// Nodes in use are counted and stay. The others are given up least recently used first, from the leaves,
-// those with pins last. GPU thread only. Source: Zheng et al. 2312.07104 (a radix tree over KV); seed 002
-// (prefix caches).
+// A full page is shared as it is; of a page that matches in part, the matching positions can be copied. Nodes
+// in use are counted and never evicted. The others are evicted least recently used first, leaves before their
+// parents, pinned ones last. GPU thread only.
 #pragma once
 
 #include <cstdint>
@@ -25,43 +25,44 @@ class prefix_tree {
  public:
   struct node;
 
-  /// What the tree holds of a sequence's beginning.
+  /// What the tree has of a sequence's beginning.
   struct match {
     std::vector<node*> whole;     ///< full pages, in order
-    node* part = nullptr;         ///< the page that matches best after them
-    std::uint32_t positions = 0;  ///< of `part`; 0 when there is none
+    node* part = nullptr;         ///< the page after them with the most matching positions
+    std::uint32_t positions = 0;  ///< matching positions of `part`; 0 when there is none
   };
 
-  /// The node that stands for the tokens now, and the page that the tree does not need: the given one if it
-  /// has these tokens already, or the shorter page that the given one replaces.
+  /// The node that holds the tokens now, and the page that the tree does not use: the given one if it has
+  /// these tokens already, or the shorter page that the given one replaces.
   struct insertion {
     node* at = nullptr;
     std::optional<kv_page> unused;
   };
 
-  /// `on_dropped` is told of every pinned node before it goes.
+  /// `on_dropped` is called with every pinned node before it is evicted.
   prefix_tree(std::uint32_t page_positions, std::function<void(const node*)> on_dropped);
   ~prefix_tree();
 
   [[nodiscard]] match find(const std::string& salt, std::span<const token_id> tokens) const;
-  /// A page with `tokens`, 1 to page_positions of them, after `parent`'s; null: at the beginning.
+  /// Adds a page with `tokens`, 1 to page_positions of them, below `parent`; null: at the root.
   insertion insert(const std::string& salt, node* parent, std::span<const token_id> tokens, kv_page page);
-  /// The full page with exactly these tokens after `parent`'s; null if there is none.
+  /// The node below `parent` whose full page has exactly these tokens; null if there is none.
   [[nodiscard]] node* next(const std::string& salt, const node* parent,
                            std::span<const token_id> tokens) const;
   [[nodiscard]] static kv_page page_of(const node* at) noexcept;
 
-  /// In use: at least one release() must follow. Callers use every node from the root down.
+  /// Marks a node as used until release() was called as often. Callers mark the whole path from the root
+  /// down.
   void use(node* at);
   void release(node* at);
   void pin(node* at);
   void unpin(node* at);
 
-  /// Gives up one node that is not in use; nullopt when all are.
+  /// Evicts one node that is not in use and returns its page; nullopt when all are in use.
   [[nodiscard]] std::optional<kv_page> evict();
 
   [[nodiscard]] std::uint32_t pages() const noexcept { return pages_; }
-  /// Nodes that evict() could give up, one after another.
+  /// Nodes that evict() could return, one call after another.
   [[nodiscard]] std::uint32_t idle() const noexcept { return idle_; }
   /// The page of every node, for invariants in tests.
   [[nodiscard]] std::vector<kv_page> all_pages() const;

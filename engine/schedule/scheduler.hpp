@@ -1,24 +1,25 @@
-// The step loop as plain code: jobs in, one accelerator step at a time, events out. Owned and called
-// by the GPU thread only, except the two interrupt functions. No Asio, no clock of its own: time is
-// passed in. A sink must not call back into the scheduler from offer().
+// The step loop as plain code: jobs in, one accelerator step at a time, events out. Owned and called by the
+// GPU thread only, except the two interrupt functions. No Asio, and no clock but scheduler_config::now. A
+// sink must not call back into the scheduler from offer().
 //
-// Where the accelerator allows, the next step is launched before the last one's tokens are here: a sequence
-// whose token is still under way has it fed back by the device. What the host finds out one step late (an
-// end token, a stop string, a cancel) costs that sequence a step, whose token is dropped; which tokens a
-// job gets does not depend on it. A job with a constraint waits for each token before it asks for the next,
-// which it does in the first step that is launched after; its neighbours go on meanwhile.
+// Running ahead: where the accelerator allows it, the next step is launched before the tokens of the last one
+// are known; the accelerator feeds each sequence its own token back. What the host finds out one step late
+// (an end token, a stop string, a cancel) costs that sequence a step, whose token is dropped; which tokens a
+// job gets does not depend on it. A job with a constraint cannot run ahead, because its next mask depends on
+// the last token: it takes part in the first step that is launched after that token is known, and its
+// neighbours run ahead meanwhile.
 //
-// Pages: a job gets all that it can need with its slot (engine/schedule/kv_cache.hpp). Jobs are admitted in
-// the order they came: one that waits for pages is not overtaken, so that it gets them when those before it
-// end.
+// Pages: a job gets all the pages that it can need together with its slot (engine/schedule/kv_cache.hpp).
+// Jobs are admitted in the order they came: one that waits for pages is not overtaken, so that it gets them
+// when those before it end.
 //
-// A pooled job (engine/schedule/pooled_job.hpp) becomes sequences as slots get free, one input after the
-// other; those of several such jobs take turns. As many as fit into a step's tokens are computed together.
+// Pooled jobs (engine/schedule/pooled_job.hpp) become sequences as slots get free, one input after the other;
+// several such jobs take turns. A step computes as many of their sequences together as its tokens allow.
 //
-// Fairness: a step carries one token of every decoding sequence and one prefill chunk of at most one
-// sequence, taken in turn, so that no slot starves and the time of a step is bounded. A sequence whose turn
-// it is lets others go first while an earlier one computes the very page that it would compute, and takes it
-// over. Source: design 3, M0-W-1301, WORK-3060..3063, WORK-3072.
+// Fairness: a step carries one token of every decoding sequence and one prefill chunk, of the next sequence
+// in turn, so that no slot starves and the time of a step is bounded. A sequence in turn lets others go first
+// while an earlier one computes the very page that it would compute, and takes that page over. Source:
+// M0-W-1301, WORK-3060..3063, WORK-3072.
 #pragma once
 
 #include <atomic>
@@ -41,37 +42,45 @@ struct scheduler_config {
   std::uint32_t slots = 1;
   std::vector<token_id> end_of_generation;
   std::function<steady_time()> now;  ///< std::chrono::steady_clock::now when empty, or a test's clock
-  /// Told when the accelerator fails for good, after every job got its error event. Later jobs get
-  /// the same error at once.
+  /// Called when the accelerator has failed for good, after every job got its error event. Later jobs get the
+  /// same error at once.
   std::function<void(const error&)> on_failure;
-  /// Told when a step ran out of device memory, before the one job that is failed for it gets its
-  /// event; the others go on (design 2).
+  /// Called when a step ran out of device memory, before the one job that is failed for it gets its event;
+  /// the others go on.
   std::function<void(const error&)> on_degraded = {};
-  /// Told first when the accelerator fails for good, before any event: health must not look good to
-  /// a client that has just seen the failure.
+  /// Called after on_degraded when a job that was admitted since then ends well, before it gets its event.
+  std::function<void()> on_recovered = {};
+  /// Called first when the accelerator fails for good, before any event: /health must not look good to a
+  /// client that has just seen the failure.
   std::function<void(const error&)> on_lost = {};
-  /// Told when a running job's slot and pages are free again, before the job gets its terminal event: nobody
-  /// who has seen that may find them in use.
+  /// Called when a running job's slot and pages are free again, before the job gets its terminal event: a
+  /// client that has seen the event must not find them in use.
   std::function<void()> on_released = {};
   kv_cache_config cache = {};  ///< where the accelerator has pages
 };
 
 class pooled_job;
+struct job_outcome;
+struct sequence;
 
 class scheduler {
  public:
-  scheduler(accelerator& device, scheduler_config config);
+  scheduler(accelerator& target, scheduler_config config);
   ~scheduler();  ///< jobs still here get no event: call cancel_all() first
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
-  /// Queues a job for the next free slot, first come first served. Admission bounds their number:
-  /// more than jobs_max is a programmer error.
+  /// Queues a job for the next free slot, first come first served. Admission bounds their number: more than
+  /// jobs_max is a programmer error. A job for which there is no host memory is not taken (std::bad_alloc).
   void submit(job_request request, std::shared_ptr<event_sink> sink);
   /// Ends a job at once, waiting or running, and frees its slot. Unknown ids are ignored.
   void cancel(const std::string& job_id, cancel_reason reason);
   /// Ends every job.
   void cancel_all(cancel_reason reason);
+
+  /// Ends every job with this error, and each later one at once: nothing can be computed any more. For the
+  /// owner, after one of its calls threw and left this object in an unknown state.
+  void lose(const error& why);
 
   /// From any thread: makes the steps in progress return early, or the next one if none is. The
   /// sequences they carried are computed again from their tokens; no event is lost or repeated.
@@ -91,7 +100,7 @@ class scheduler {
   [[nodiscard]] std::uint32_t waiting() const noexcept {
     return static_cast<std::uint32_t>(waiting_.size() + pooled_.size());
   }
-  /// Positions that the device holds, or will after the steps in progress, for the running jobs.
+  /// Positions that the accelerator holds, or will after the steps in progress, for the running jobs.
   [[nodiscard]] std::uint64_t kv_positions() const noexcept;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< completed
   /// All zero before the first job and on an accelerator without pages.
@@ -100,10 +109,7 @@ class scheduler {
   }
 
  private:
-  friend class pooled_job;
-  struct sequence;
-  struct outcome;
-  /// One job's part of a launched step. The job may have ended since, and its slot be another's.
+  /// One job's part of a launched step. The job may have ended since, and another may have its slot.
   struct launched_part {
     std::uint32_t slot = 0;
     std::uint64_t admission = 0;
@@ -111,6 +117,7 @@ class scheduler {
     std::uint32_t tokens = 0;
     std::uint32_t end = 0;  ///< position after them
     bool samples = false;
+    bool scores = false;  ///< what it samples is known: a token of the prompt
   };
   using launched_step = std::vector<launched_part>;
 
@@ -139,11 +146,14 @@ class scheduler {
   void forget_launched() noexcept;
   void handle_failure(const accelerator_failure& failure);
   [[nodiscard]] sequence* out_of_memory_victim() noexcept;
-  void finish(std::uint32_t slot, const outcome& how, steady_time now);
+  void finish(std::uint32_t slot, const job_outcome& how, steady_time now);
+  void note_recovery(const sequence& job, const job_outcome& how);
   void refuse_front(steady_time now);
   void release(sequence& job) noexcept;
+  template <class Why>
+  void end_waiting(const Why& why, steady_time now);
 
-  accelerator& device_;
+  accelerator& accelerator_;
   scheduler_config config_;
   std::uint32_t chunk_tokens_;
   std::deque<std::unique_ptr<sequence>> waiting_;
@@ -153,15 +163,16 @@ class scheduler {
   std::uint32_t prefill_turn_ = 0;                  ///< slot from which the next prefill chunk is sought
   std::uint64_t steps_ = 0;
   std::uint64_t admissions_ = 0;
-  std::optional<error> failure_;     ///< the accelerator is lost
-  std::unique_ptr<kv_cache> cache_;  ///< made for the first job: the accelerator is loaded then
-  std::uint64_t blocked_job_ = 0;    ///< key of the job that found too few pages,
-  std::uint64_t blocked_at_ = 0;     ///< and the cache's changes() then
+  std::optional<std::uint64_t> short_at_;  ///< admissions_ when device memory ran out; unset: recovered
+  std::optional<error> failure_;           ///< the accelerator is lost
+  std::unique_ptr<kv_cache> cache_;        ///< made for the first job: the accelerator is loaded then
+  std::uint64_t blocked_job_ = 0;          ///< key of the job that found too few pages,
+  std::uint64_t blocked_at_ = 0;           ///< and the cache's changes() then
 
-  sequence* beginning_ = nullptr;  ///< the device is being told of this job
+  sequence* beginning_ = nullptr;  ///< set while accelerator::begin() runs for this job
 
   std::vector<launched_step> launched_;  ///< oldest first; at most the accelerator's launch_depth()
-  // Capacity is kept from step to step.
+  // Reused from step to step, so that a step allocates nothing.
   std::vector<sequence_step> parts_;  ///< being launched
   std::vector<sampled_token> sampled_;
   launched_step spare_;

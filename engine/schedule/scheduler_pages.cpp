@@ -1,4 +1,5 @@
-// The scheduler's part in the KV cache: pages for a job before its first step, and what becomes of them.
+// How the scheduler uses the KV cache: a job's pages before its first step, pages shared while it runs, and
+// their return.
 #include <algorithm>
 #include <utility>
 
@@ -22,22 +23,26 @@ void scheduler::admit(steady_time now) {
     ++running_;
     slots_[slot]->start(slot, ++admissions_, now);
     begin(*slots_[slot]);
+    if (slots_[slot]->ends_with_prompt(slots_[slot]->position)) {
+      finish(slot, job_outcome::of(finish_reason::length), now);
+    }
   }
 }
 
-// Who submits jobs checks their length against the context, which always fits.
+// Callers have checked the length against the context, and a job of that length fits an empty cache: no
+// request leads here.
 void scheduler::refuse_front(steady_time now) {
   const auto job = std::move(waiting_.front());
   waiting_.pop_front();
-  job->finish(outcome::of(error(errc::vram_oom, "the job needs " + std::to_string(job->positions_max()) +
-                                                    " positions, more than the KV cache has")),
+  job->finish(job_outcome::of(error(errc::vram_oom, "the job needs " + std::to_string(job->positions_max()) +
+                                                        " positions, more than the KV cache has")),
               now);
 }
 
 bool scheduler::reserve(sequence& job) {
   if (!cache_) return true;
   if (blocked_job_ == job.key && blocked_at_ == cache_->changes()) return false;
-  auto lease = cache_->reserve(job.request.cache, job.tokens, job.positions_max());
+  auto lease = cache_->reserve(job.request.cache, job.sharable_prompt(), job.positions_max());
   if (!lease) {
     ORCD_ENSURE(running_ > 0);
     blocked_job_ = job.key;
@@ -50,36 +55,38 @@ bool scheduler::reserve(sequence& job) {
   return true;
 }
 
-/// The copy, which is made once, comes right after reserve(): nobody else has had the page since. If this
-/// throws, the job cannot go on: what the copy was to bring is not there, and its page may be another's soon.
+/// Must be the first call after reserve(), so that the page to copy from still holds what it held then. If
+/// the accelerator's begin() throws, the job has to end: the copied positions are missing, and the page to
+/// copy from may soon be another job's.
 void scheduler::begin(sequence& job) {
-  if (!cache_ || job.on_device) return;
+  if (!cache_ || job.begun) return;
   const auto copy = std::exchange(job.lease.copy, std::nullopt);
   const std::uint32_t copied = copy ? copy->positions : 0;
   job.computed -= copied;
-  job.on_device = true;
+  job.begun = true;
   beginning_ = &job;
-  device_.begin({slot_id{job.slot}, job.lease.pages, std::span(job.tokens).first(job.position), copy});
+  accelerator_.begin({slot_id{job.slot}, job.lease.pages, std::span(job.tokens).first(job.position), copy});
   beginning_ = nullptr;
   job.computed += copied;
 }
 
-/// Pages that others have published since the job got its own; no step of the job may be under way.
+/// Takes over pages that others have published since the job got its own; no step of the job may be in
+/// progress.
 void scheduler::catch_up(sequence& job) {
   if (!cache_ || job.position != job.computed) return;
-  const auto prompt = std::span(job.tokens).first(job.prompt_tokens);
-  const std::uint32_t computed =
-      cache_->catch_up(job.lease, job.request.cache, prompt, job.computed, [&] { release(job); });
+  const std::uint32_t computed = cache_->catch_up(job.lease, job.request.cache, job.sharable_prompt(),
+                                                  job.computed, [&] { release(job); });
   job.cached += computed - job.computed;
   job.computed = computed;
   job.position = computed;
 }
 
-/// Whether a job that was admitted earlier is computing the page that this one would begin. The first of
-/// those that have a page in common waits for nobody, so that this ends.
+/// Whether a job that was admitted earlier is computing the page that this one would compute next. Jobs wait
+/// only for earlier ones, so that they cannot wait for each other.
 bool scheduler::waits_for_page(const sequence& job) const noexcept {
   if (!cache_ || job.position != job.computed) return false;
-  if (!cache_->wants_page(job.lease, job.request.cache, job.prompt_tokens, job.computed)) return false;
+  const auto sharable = static_cast<std::uint32_t>(job.sharable_prompt().size());
+  if (!cache_->wants_page(job.lease, job.request.cache, sharable, job.computed)) return false;
   const std::uint32_t end = job.computed + cache_->page_positions();
   return std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) {
     if (!slot || slot->admission >= job.admission || !slot->request.cache.enabled) return false;
@@ -91,7 +98,8 @@ bool scheduler::waits_for_page(const sequence& job) const noexcept {
 }
 
 void scheduler::note_computed(sequence& job, std::uint32_t end) {
-  // What was gathered of a pooled sequence is lost with its step: it begins again from its first token.
+  // The states that a pooled sequence has gathered are lost with a failed step: it begins again from its
+  // first token, so that its progress is not recorded.
   if (!cache_ || job.pool) return;
   job.computed = std::max(job.computed, end);
   cache_->publish(job.lease, job.request.cache, job.tokens, job.computed);

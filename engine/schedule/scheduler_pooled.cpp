@@ -1,10 +1,12 @@
-// The scheduler's part in pooled jobs: sequences for free slots, and the end of jobs between their sequences.
+// How the scheduler runs pooled jobs: sequences for free slots, and the end of jobs between two of their
+// sequences.
 #include "engine/schedule/pooled_job.hpp"
 #include "engine/schedule/scheduler.hpp"
 
 namespace orcd::engine {
 
-// No more sequences than slots wait, so that a long list of inputs does not stand before the next job.
+// Makes no more sequences than there are slots, so that a job that comes later does not wait behind a long
+// list of inputs.
 void scheduler::feed_pooled() {
   while (!pooled_.empty() && waiting_.size() + running_ < slots_.size()) {
     const auto job = std::move(pooled_.front());
@@ -25,7 +27,7 @@ void scheduler::end_pooled(const std::function<bool(const pooled_job&)>& which, 
     const auto job = std::move(pooled_[i]);
     pooled_.erase(pooled_.begin() + static_cast<std::ptrdiff_t>(i));
     const double elapsed = job->elapsed_ms(now);
-    const outcome how = outcome::of(reason, elapsed);
+    const job_outcome how = job_outcome::of(reason, elapsed);
     if (const auto* why = std::get_if<error>(&how.value)) job->end(*why, elapsed);
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
@@ -11,7 +12,8 @@ namespace orcd::engine {
 
 namespace {
 
-// Memory for this many output tokens is taken when a job gets its slot; longer outputs grow it.
+// Memory for this many output tokens is reserved when a job is submitted, so that it is refused where there
+// is none; longer outputs grow it.
 constexpr std::uint32_t output_reserve_max = 4096;
 
 }  // namespace
@@ -20,7 +22,7 @@ std::uint64_t job_key(std::string_view job_id) noexcept {
   return static_cast<std::uint64_t>(std::hash<std::string_view>{}(job_id)) | 1U;
 }
 
-scheduler::outcome scheduler::outcome::of(cancel_reason reason, double elapsed_ms) {
+job_outcome job_outcome::of(cancel_reason reason, double elapsed_ms) {
   switch (reason) {
     case cancel_reason::stop_string: return of(finish_reason::stop);
     case cancel_reason::client_cancel: return of(error(errc::cancelled, "the job was cancelled by request"));
@@ -37,47 +39,65 @@ scheduler::outcome scheduler::outcome::of(cancel_reason reason, double elapsed_m
   return of(error(errc::internal, "unknown cancel reason"));
 }
 
-scheduler::sequence::sequence(job_request r, std::shared_ptr<event_sink> s)
+sequence::sequence(job_request r, std::shared_ptr<event_sink> s)
     : request(std::move(r)),
       sink(std::move(s)),
       key(job_key(request.job_id)),
       prompt_tokens(static_cast<std::uint32_t>(request.prompt.size())),
       tokens(std::move(request.prompt)),
+      told(request.score_from == 0 ? prompt_tokens : request.score_from),
       draws(request.seed) {
   ORCD_ENSURE(sink != nullptr);
-  ORCD_ENSURE(prompt_tokens > 0 && request.max_tokens > 0);
+  ORCD_ENSURE(prompt_tokens > 0 && told <= prompt_tokens);
+  ORCD_ENSURE(told == prompt_tokens || request.logprobs);
+  tokens.reserve(tokens.size() + std::min(request.max_tokens, output_reserve_max));
 }
 
-void scheduler::sequence::start(std::uint32_t in_slot, std::uint64_t admission_number, steady_time now) {
+void sequence::start(std::uint32_t in_slot, std::uint64_t admission_number, steady_time now) {
   ORCD_ENSURE(!started && !finished);
   slot = in_slot;
   admission = admission_number;
   slot_at = now;
   started = true;
-  tokens.reserve(tokens.size() + std::min(request.max_tokens, output_reserve_max));
   sink->offer(started_event{ms_between(request.received_at, now)});
 }
 
-const sample_request* scheduler::sequence::ask() {
+const sample_request* sequence::ask() {
   while (draws_ahead.size() <= pending) draws_ahead.push_back(draws.next());
+  sample = {};
   sample.params = &request.sampling;
   sample.draw = draws_ahead[pending];
   sample.remaining = request.max_tokens - tokens_out() - pending;
   sample.logprobs = request.logprobs;
   sample.top_logprobs = request.top_logprobs;
   sample.stop_at_end = stops_at_end();
-  if (request.constraint) sample.allowed = request.constraint->mask();
+  sample.allowed = request.constraint ? request.constraint->mask() : token_mask{};
   return &sample;
 }
 
-error scheduler::sequence::no_token() const {
+const sample_request* sequence::ask_score() {
+  static const sampling_params greedy{.temperature = 0.0F};
+  const auto wanted = static_cast<std::uint32_t>(tokens[position + 1]);
+  only_next.assign(wanted / 32 + 1, 0);
+  only_next.back() = 1U << wanted % 32;
+  sample = {};
+  sample.params = &greedy;
+  sample.remaining = std::numeric_limits<std::uint32_t>::max();
+  sample.logprobs = true;
+  sample.top_logprobs = request.top_logprobs;
+  sample.stop_at_end = false;
+  sample.allowed = only_next;
+  return &sample;
+}
+
+error sequence::no_token() const {
   const std::string limit = request.constraint ? request.constraint->failure() : std::string();
   if (!limit.empty()) return {errc::invalid_request, limit};
   return {errc::internal,
           "no token could be chosen: every logit is NaN, -infinity, banned or against the grammar"};
 }
 
-void scheduler::sequence::append(const sampled_token& chosen, steady_time now) {
+void sequence::append(const sampled_token& chosen, steady_time now) {
   if (tokens_out() == 0) first_token_at = now;
   last_token_at = now;
   const std::uint32_t index = tokens_out();
@@ -85,7 +105,23 @@ void scheduler::sequence::append(const sampled_token& chosen, steady_time now) {
   sink->offer(token_event{chosen.token, index, request.logprobs ? &chosen.logprobs : nullptr});
 }
 
-void scheduler::sequence::finish(const outcome& how, steady_time now) {
+// Nothing was chosen where the prompt has a token that is never generated, or one whose logit is -infinity or
+// no number.
+void sequence::tell_scored(std::uint32_t index, const sampled_token& scored) {
+  ORCD_ENSURE(index == told && (scored.token == tokens[index] || scored.token < 0));
+  static const token_logprobs impossible{.chosen = -std::numeric_limits<float>::infinity()};
+  ++told;
+  sink->offer(token_event{tokens[index], index, scored.token < 0 ? &impossible : &scored.logprobs,
+                          token_part::prompt});
+}
+
+void sequence::tell_end(const sampled_token& end) {
+  if (!request.tell_end) return;
+  sink->offer(
+      token_event{end.token, tokens_out(), request.logprobs ? &end.logprobs : nullptr, token_part::end});
+}
+
+void sequence::finish(const job_outcome& how, steady_time now) {
   ORCD_ENSURE(!finished);
   finished = true;
   if (const auto* failure = std::get_if<error>(&how.value)) {
@@ -97,7 +133,7 @@ void scheduler::sequence::finish(const outcome& how, steady_time now) {
   }
 }
 
-job_stats scheduler::sequence::stats(steady_time now) const noexcept {
+job_stats sequence::stats(steady_time now) const noexcept {
   job_stats out;
   out.tokens_in = prompt_tokens;
   out.tokens_out = tokens_out();

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/accelerator.hpp"
+#include "engine/schedule/job.hpp"
 #include "engine/schedule/kv_cache.hpp"
-#include "engine/schedule/scheduler.hpp"
 
 namespace orcd::engine {
 
@@ -23,19 +23,23 @@ namespace orcd::engine {
 [[nodiscard]] std::uint64_t job_key(std::string_view job_id) noexcept;
 
 /// How a job ended: normally, or by an error.
-struct scheduler::outcome {
+struct job_outcome {
   std::variant<finish_reason, error> value;
 
-  [[nodiscard]] static outcome of(finish_reason reason) { return {reason}; }
-  [[nodiscard]] static outcome of(error failure) { return {std::move(failure)}; }
+  [[nodiscard]] static job_outcome of(finish_reason reason) { return {reason}; }
+  [[nodiscard]] static job_outcome of(error failure) { return {std::move(failure)}; }
   /// What a cancel of this reason means for the job; `elapsed_ms` is since the request was received.
-  [[nodiscard]] static outcome of(cancel_reason reason, double elapsed_ms);
+  [[nodiscard]] static job_outcome of(cancel_reason reason, double elapsed_ms);
 };
 
-/// `tokens` grows by one per output token; steps for the first `position` positions were launched, the
-/// last of which may wait for `pending` tokens that nobody has collected yet. A job whose step was lost
-/// goes back to what is certain and is computed again: the accelerator's contract makes the bits the same.
-struct scheduler::sequence {
+/// One sequence of the scheduler. `tokens` holds prompt and output so far. Steps for the first `position`
+/// positions were launched; the tokens of the last `pending` ones are not collected yet. A sequence whose
+/// step was lost goes back to `computed` and repeats the rest: the accelerator guarantees the same bits.
+///
+/// Tokens of the prompt whose log probabilities are wanted (job_request::score_from) are computed one at a
+/// step: the token before one is decoded, and the only token that its mask lets be chosen is the one that
+/// follows in the prompt. So they need nothing of the accelerator that generated tokens do not need.
+struct sequence {
   sequence(job_request r, std::shared_ptr<event_sink> s);
 
   void start(std::uint32_t in_slot, std::uint64_t admission_number, steady_time now);
@@ -44,35 +48,67 @@ struct scheduler::sequence {
     return static_cast<std::uint32_t>(tokens.size()) -
            std::min(position, static_cast<std::uint32_t>(tokens.size()));
   }
-  /// A step for one token can be launched: a known one, or the one that the step before it will choose. A
-  /// constraint must know a token before it can say what may follow, so that nothing is launched ahead of it.
+  /// A step for one token can be launched: for a known token, or for the one that the step before will
+  /// choose. A constraint must know a token before it can say what may follow, so that nothing is launched
+  /// ahead of it.
   [[nodiscard]] bool can_decode() const noexcept {
-    if (pool) return false;
+    if (pool || request.max_tokens == 0) return false;
     if (pending == 0) return missing() == 1;
     return !request.constraint && tokens_out() + pending < request.max_tokens;
   }
-  /// A chunk of its prompt can be launched. The last token of a prompt goes with what decodes, but a pooled
-  /// sequence never does.
-  [[nodiscard]] bool can_prefill() const noexcept { return missing() > (pool ? 0U : 1U); }
-  /// Positions that the job needs at most: the last token needs none.
-  [[nodiscard]] std::uint32_t positions_max() const noexcept {
-    return prompt_tokens + request.max_tokens - 1;
+  /// A chunk of the prompt can be launched. The last token of a prompt is left to can_decode(), but not that
+  /// of a pooled sequence, which never decodes.
+  [[nodiscard]] bool can_prefill() const noexcept { return missing() > (pool ? 0U : 1U) && !can_score(); }
+  /// The most tokens that the chunk may have.
+  [[nodiscard]] std::uint32_t chunk_max() const noexcept {
+    return told < prompt_tokens || request.max_tokens == 0 ? told - 1 - position : missing();
   }
-  [[nodiscard]] bool stops_at_end() const noexcept { return !request.ignore_eos || request.constraint; }
+  /// A step can be launched that tells the log probability of a token of the prompt.
+  [[nodiscard]] bool can_score() const noexcept {
+    return told < prompt_tokens && position + 1 >= told && position + 1 < prompt_tokens;
+  }
+  /// The prompt's first tokens: those that may be taken from the prefix cache instead of being computed, and
+  /// one more.
+  [[nodiscard]] std::span<const token_id> sharable_prompt() const noexcept {
+    const std::uint32_t most = request.max_tokens == 0 ? std::max(prompt_tokens - 1, 1U) : prompt_tokens;
+    return std::span(tokens).first(std::min(told, most));
+  }
+  /// Whether nothing is left to do after the step that ended at `end`.
+  [[nodiscard]] bool ends_with_prompt(std::uint32_t end) const noexcept {
+    return !pool && request.max_tokens == 0 && end + 1 >= prompt_tokens;
+  }
+  /// Positions that the job needs at most. The last output token needs none, because nothing is computed
+  /// after it.
+  [[nodiscard]] std::uint32_t positions_max() const noexcept {
+    return prompt_tokens + std::max(request.max_tokens, 1U) - 1;
+  }
+  [[nodiscard]] bool stops_at_end() const {
+    return !request.ignore_eos || (request.constraint && request.constraint->decides_end());
+  }
+  /// Whether the request itself names the token as one that ends its output.
+  [[nodiscard]] bool stops_at(token_id token) const noexcept {
+    return std::binary_search(request.stop_tokens.begin(), request.stop_tokens.end(), token);
+  }
   [[nodiscard]] std::uint32_t tokens_out() const noexcept {
     return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens;
   }
   [[nodiscard]] bool overdue(steady_time now) const noexcept {
     return request.deadline && now >= *request.deadline;
   }
-  /// Prepares the request for the token after the last and the pending ones: the same draw again if a step
-  /// was lost.
+  /// The request for the next token after the pending ones. A token that is asked for again, because its step
+  /// was lost, gets the same draw.
   [[nodiscard]] const sample_request* ask();
+  /// The request for the prompt's token after the next position.
+  [[nodiscard]] const sample_request* ask_score();
   /// The error of a job for which nothing could be chosen.
   [[nodiscard]] error no_token() const;
   void append(const sampled_token& chosen, steady_time now);
+  /// Sends the event of the prompt's token at `index`, for which `scored` is the result.
+  void tell_scored(std::uint32_t index, const sampled_token& scored);
+  /// Sends the event of the end-of-generation token, if it is wanted.
+  void tell_end(const sampled_token& end);
   /// Sends the terminal event; nothing may be sent after it.
-  void finish(const outcome& how, steady_time now);
+  void finish(const job_outcome& how, steady_time now);
   [[nodiscard]] job_stats stats(steady_time now) const noexcept;
 
   job_request request;  ///< its prompt was moved into `tokens`
@@ -82,17 +118,19 @@ struct scheduler::sequence {
   std::vector<token_id> tokens;  ///< prompt, then output
   std::uint32_t position = 0;
   std::uint32_t pending = 0;   ///< tokens asked for and not collected
-  std::uint32_t computed = 0;  ///< positions whose KV is complete, with pages
+  std::uint32_t computed = 0;  ///< positions whose KV is complete; 0 on an accelerator without pages
   std::uint32_t cached = 0;    ///< of them, those that others computed
+  std::uint32_t told;          ///< the prompt's first token whose log probability is still to be told
   kv_lease lease;              ///< empty on an accelerator without pages
-  bool on_device = false;      ///< the device holds something in `slot` that must be released
+  bool begun = false;          ///< the accelerator holds something in `slot` that must be released
   std::uint32_t slot = 0;
   std::uint64_t admission = 0;  ///< larger = later
   draw_source draws;
   std::vector<double> draws_ahead;  ///< of the next tokens, each kept until its token is accepted
   sample_request sample;
-  std::optional<pool_request> pool;  ///< set: the sequence is pooled
-  pooled_values pooled;              ///< its result
+  std::vector<std::uint32_t> only_next;  ///< the mask of ask_score()
+  std::optional<pool_request> pool;      ///< set: the sequence is pooled
+  pooled_values pooled;                  ///< its result
   bool started = false;
   bool finished = false;
   steady_time slot_at{}, first_token_at{}, last_token_at{};

@@ -40,7 +40,7 @@ void bpe_scratch::merge_short(const merge_table& merges) {
   }
 }
 
-// Puts the pair that starts at node `left` into the heap, if it merges.
+// Adds the pair that starts at node `left` to the heap, if it merges.
 void bpe_scratch::offer(const merge_table& merges, std::uint32_t left) {
   const node& a = nodes_[left];
   if (a.next == no_node) return;
@@ -50,8 +50,8 @@ void bpe_scratch::offer(const merge_table& merges, std::uint32_t left) {
   heap_.push_back({static_cast<std::uint64_t>(m.rank) << 32 | left, a.id, right, m.merged});
 }
 
-// Candidates are never removed when their pair changes: one whose tokens are no longer the ones at its
-// place is skipped when it comes up. A merged-away node has id -1.
+// Candidates are not removed from the heap when their pair changes: a candidate whose two tokens have changed
+// is skipped when it is popped. A node that was merged into its neighbour has id -1.
 void bpe_scratch::merge_long(const merge_table& merges) {
   const auto later = [](const candidate& a, const candidate& b) { return a.order > b.order; };
   const auto count = static_cast<std::uint32_t>(symbols.size());
@@ -84,7 +84,7 @@ void bpe_scratch::merge_long(const merge_table& merges) {
   }
   symbols.clear();
   for (std::uint32_t i = 0; i != no_node; i = nodes_[i].next) symbols.push_back(nodes_[i].id);
-  // One huge word must not keep its memory for the whole process.
+  // Frees the buffers of a huge word, or they would stay allocated for the process's life.
   if (count > 1u << 16) {
     nodes_ = {};
     heap_ = {};

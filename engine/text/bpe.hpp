@@ -1,6 +1,6 @@
 // Byte-pair encoding of one word that is already a row of tokens: merges the pair of lowest rank, the
-// leftmost on ties, until none is left. O(n^2) with a tiny constant for short words, O(n log n) for
-// long ones. Source: Sennrich et al. 2016; Hugging Face `BPE` model semantics.
+// leftmost on ties, until no pair merges. O(n^2) with a tiny constant for short words, O(n log n) for long
+// ones. Source: Sennrich et al. 2016; Hugging Face `BPE` model semantics.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include "engine/text/bpe_tokenizer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/text/bpe.hpp"
@@ -25,21 +26,56 @@ std::string with_metaspaces(std::string_view text) {
   return out;
 }
 
+/// The parts that lie in text of `size` bytes at `offset`, from there.
+std::vector<text_range> parts_within(std::span<const text_range> parts, std::size_t offset,
+                                     std::size_t size) {
+  std::vector<text_range> out;
+  auto at = std::partition_point(parts.begin(), parts.end(),
+                                 [&](const text_range& part) { return part.from + part.size <= offset; });
+  for (; at != parts.end() && at->from < offset + size; ++at) {
+    const std::size_t from = std::max(at->from, offset);
+    out.push_back({from - offset, std::min(at->from + at->size, offset + size) - from});
+  }
+  return out;
+}
+
+/// The text in NFC, the parts and what is between them each for itself, so that they are still known.
+std::string normalized(std::string_view text, std::vector<text_range>& parts) {
+  std::string out;
+  std::size_t done = 0;
+  for (text_range& part : parts) {
+    out += to_nfc(text.substr(done, part.from - done));
+    done = part.from + part.size;
+    const std::string changed = to_nfc(text.substr(part.from, part.size));
+    part = {out.size(), changed.size()};
+    out += changed;
+  }
+  return out + to_nfc(text.substr(done));
+}
+
 }  // namespace
 
 class bpe_tokenizer::bpe_run final : public run {
  public:
   explicit bpe_run(const bpe_tokenizer& t) : t_(t) {}
 
-  void plain(std::string_view text, bool first, bool parse_special, std::vector<token_id>& out) override {
+  void plain(std::string_view text, std::size_t offset, const encode_options& options,
+             std::vector<token_id>& out) override {
     const bpe_settings& s = t_.settings_;
+    const bool first = offset == 0;
+    const bool changes = s.nfc && may_need_nfc(text);
     std::string normal;
-    if (s.nfc && may_need_nfc(text)) text = normal = to_nfc(text);
-    if (s.normalized_specials.empty()) return fragment(text, first, out);
+    std::vector<text_range> left;
+    if (s.normalized_specials.empty()) {
+      if (changes) text = normal = to_nfc(text);
+      return fragment(text, first, out);
+    }
+    left = parts_within(options.plain, offset, text.size());
+    if (changes) text = normal = normalized(text, left);
     s.normalized_specials.partition(
-        text, parse_special,
+        text, options.parse_special,
         [&](std::string_view part) { fragment(part, first && part.data() == text.data(), out); },
-        [&](token_id id) { out.push_back(id); });
+        [&](token_id id) { out.push_back(id); }, left);
   }
 
  private:
@@ -81,7 +117,7 @@ class bpe_tokenizer::bpe_run final : public run {
     out.insert(out.end(), scratch_.symbols.begin(), scratch_.symbols.end());
   }
 
-  // A byte without a token has no place in the result, as in the Hugging Face model.
+  // A byte without a token is dropped, as in Hugging Face's model.
   void append_byte(unsigned char byte) {
     if (const token_id id = t_.vocab_.of_byte(byte); id >= 0) scratch_.symbols.push_back(id);
   }

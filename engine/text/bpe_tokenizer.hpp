@@ -16,9 +16,9 @@ enum class space_prefix : std::uint8_t { never, always, unless_spaced, first_unl
 
 struct bpe_settings {
   std::vector<split_rule> stages;
-  special_tokens normalized_specials;  ///< those to be found after normalization
+  special_tokens normalized_specials;  ///< special tokens that are looked for after normalization
   spelling how = spelling::byte_level;
-  bool ignore_merges = false;  ///< a word that is a token is that token, whatever the merges say
+  bool ignore_merges = false;  ///< a word that is a token is encoded as that token, without merges
   bool nfc = false;
   space_prefix prefix = space_prefix::never;
   token_id unknown = -1;      ///< for a character with neither token nor byte tokens
@@ -33,8 +33,8 @@ class bpe_tokenizer final : public vocab_tokenizer {
   class bpe_run;
   std::unique_ptr<run> start() const override;
 
-  // Whether the merges alone lead from a token's bytes to that token. Found out once per token, on
-  // first use, by any thread: every thread would write the same value.
+  // Whether the merges alone turn a token's bytes into that token. Computed once per token, on first use, by
+  // any thread: all threads would write the same value.
   enum class reach : std::uint8_t { untried = 0, yes, no };
 
   merge_table merges_;

@@ -1,5 +1,5 @@
-// A trie over byte strings: a child lookup costs one probe at the root and a short binary search
-// below it. Immutable once built. Shared by the special-token partition and the stop matcher.
+// A trie over byte strings: a child lookup costs one probe at the root and a short binary search below it.
+// Immutable once built. Used to find special tokens and stop strings.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace orcd::engine {
 class byte_trie {
  public:
   static constexpr std::uint32_t root = 0;
-  static constexpr std::uint32_t none = 0;  ///< the root is nobody's child
+  static constexpr std::uint32_t none = 0;  ///< no child: the root is never one
 
   byte_trie();
 

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 28> end_texts = {
     "<end_of_utterance>",
     "<\xEF\xBD\x9C"
     "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
-    // Fill-in-the-middle padding and file separators never belong to an answer.
+    // Fill-in-the-middle padding and file separators are never part of an answer.
     "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>",
     "<reponame>", "<|file_sep|>", "<|fim_sep|>"};
 

@@ -1,5 +1,5 @@
-// Which tokens end a generation, found by their well-known texts: files often mark them wrongly or
-// name only one of several. Source: model-facts: special-token partition.
+// Which tokens end a generation, found by their well-known texts: files often mark them wrongly or name only
+// one of several.
 #pragma once
 
 #include <vector>
@@ -12,9 +12,9 @@ namespace orcd::engine {
 /// only when it is spelled <|...|>: "</s>" is an ordinary word of Qwen's vocabulary.
 [[nodiscard]] std::vector<token_id> mark_end_tokens(vocabulary& vocab);
 
-/// In a harmony vocabulary (gpt-oss: <|return|> and <|call|> exist) <|end|> only ends a message: takes
-/// it out of `ends` and makes the tokens that frame messages visible in the output. Call it after the
-/// special-token matcher is built, so that they stay special in the input.
+/// In a harmony vocabulary (gpt-oss: <|return|> and <|call|> exist) <|end|> only ends a message: removes it
+/// from `ends` and makes the tokens that frame messages visible in the output. To be called after the
+/// special-token matcher was built, so that they stay special in the input.
 void apply_harmony(vocabulary& vocab, std::vector<token_id>& ends);
 
 /// The best guess at EOS among `ends` when the file names none, or -1.

@@ -1,5 +1,6 @@
 // Tokenizers from the tokenizer.ggml.* keys of a GGUF file.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -83,7 +84,45 @@ void add_specials(const vocabulary& vocab, bool rstrip, special_tokens& specials
   }
 }
 
-// Everything but the algorithm: special ids, the end-of-generation set, BOS and EOS.
+/// How files name a token of infill_tokens, and how its text looks where they name none.
+struct infill_names {
+  token_id infill_tokens::*to;
+  std::array<const char*, 2> keys;
+  std::array<std::string_view, 5> pieces;
+};
+constexpr std::array<infill_names, 5> infill_table{
+    {{&infill_tokens::prefix,
+      {"fim_pre_token_id", "prefix_token_id"},
+      {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "\u2581<PRE>", "<|code_prefix|>"}},
+     {&infill_tokens::suffix,
+      {"fim_suf_token_id", "suffix_token_id"},
+      {"<|fim_suffix|>", "<fim_suffix>", "<fim-suffix>", "\u2581<SUF>", "<|code_suffix|>"}},
+     {&infill_tokens::middle,
+      {"fim_mid_token_id", "middle_token_id"},
+      {"<|fim_middle|>", "<fim_middle>", "<fim-middle>", "\u2581<MID>", "<|code_middle|>"}},
+     {&infill_tokens::repository,
+      {"fim_rep_token_id", ""},
+      {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<reponame>", ""}},
+     {&infill_tokens::file, {"fim_sep_token_id", ""}, {"<|file_sep|>", "", "", "", ""}}}};
+
+result<infill_tokens> read_infill(const gguf_file& file, const vocabulary& vocab) {
+  infill_tokens out;
+  for (const auto& names : infill_table) {
+    auto& to = out.*names.to;
+    for (const char* name : names.keys) {
+      if (to >= 0 || *name == 0) continue;
+      const auto id = read_id(file, name, vocab.size(), -1);
+      if (!id) return id.error();
+      to = *id;
+    }
+    for (const auto piece : names.pieces) {
+      if (to < 0 && !piece.empty()) to = vocab.find_piece(piece);
+    }
+  }
+  return out;
+}
+
+// The rules besides the algorithm: special ids, the end-of-generation set, BOS and EOS.
 result<vocab_rules> read_rules(const gguf_file& file, vocabulary& vocab, bool spm, bool bos_default) {
   vocab_rules rules;
   const auto bos = read_id(file, "bos_token_id", vocab.size(), spm ? 1 : -1);
@@ -102,6 +141,9 @@ result<vocab_rules> read_rules(const gguf_file& file, vocabulary& vocab, bool sp
   add_specials(vocab, spm && strips_right(file), rules.specials);
   apply_harmony(vocab, rules.end_of_generation);
   if (rules.eos < 0) rules.eos = likely_eos(vocab, rules.end_of_generation);
+  const auto infill = read_infill(file, vocab);
+  if (!infill) return infill.error();
+  rules.infill = *infill;
   const auto add_bos = file.get_bool(key("add_bos_token"), bos_default);
   if (!add_bos) return add_bos.error();
   const auto add_eos = file.get_bool(key("add_eos_token"), false);
@@ -111,7 +153,7 @@ result<vocab_rules> read_rules(const gguf_file& file, vocabulary& vocab, bool sp
   return rules;
 }
 
-// The kind `unknown` is kept for the one unknown token; converters use it for padding rows too.
+// Leaves the kind `unknown` to the one unknown token: converters give it to padding rows too.
 result<token_id> settle_unknown(const gguf_file& file, std::vector<token_entry>& tokens, token_id fallback) {
   const auto unknown = read_id(file, "unknown_token_id", static_cast<std::uint32_t>(tokens.size()), fallback);
   if (!unknown) return unknown.error();
@@ -148,7 +190,7 @@ result<merge_table> read_merges(const gguf_file& file, const vocabulary& vocab) 
     const token_id left = vocab.find(all.substr(0, cut));
     const token_id right = vocab.find(all.substr(cut));
     const token_id merged = vocab.find(all);
-    // A merge of tokens that the vocabulary lacks can never apply.
+    // A merge of tokens that are not in the vocabulary can never apply.
     if (left < 0 || right < 0 || merged < 0) continue;
     table.add(left, right, {static_cast<std::uint32_t>(rank), merged});
   }
@@ -215,7 +257,7 @@ result<token_id> read_either_id(const gguf_file& file, const char* name, const c
   return read_id(file, given ? name : other, vocab, fallback);
 }
 
-// No key says whether a vocabulary is cased; one whose ordinary tokens have no capital letter is not.
+// Whether the vocabulary is uncased: no key says so, but then no ordinary token has a capital letter.
 bool is_uncased(std::span<const token_entry> tokens) {
   const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
   return std::none_of(tokens.begin(), tokens.end(), [&](const token_entry& t) {
@@ -247,6 +289,7 @@ result<std::unique_ptr<tokenizer>> make_wordpiece(const gguf_file& file, std::ve
   if (*add_separator && rules.eos >= 0) rules.suffix.push_back(rules.eos);
   add_specials(*vocab, false, rules.specials);
   rules.strip_leading_space = true;
+  rules.one_bos = false;  // as the tokenizers package has it
   rules.kind = "gguf-wordpiece";
   return std::unique_ptr<tokenizer>(
       std::make_unique<wordpiece_tokenizer>(std::move(*vocab), settings, std::move(rules)));

@@ -21,7 +21,7 @@ error unsupported(std::string_view what, std::string_view type) {
   return json_error(std::string(what) + " '" + std::string(type.substr(0, 64)) + "' is not supported");
 }
 
-// Calls read(part) for the element, or for each element of a Sequence one level down.
+// Calls read(part) for the element or, if it is a Sequence, for each element of it.
 template <class Read>
 status for_each_part(const json::value* v, std::string_view what, std::string_view list, const Read& read) {
   if (v == nullptr) return {};
@@ -74,7 +74,7 @@ status read_split(const json::object& o, json_pipeline& p) {
     return json_error("the Split pattern is not one that is implemented: " +
                       std::string(regex.substr(0, 512)));
   }
-  // Keeping the matches is the same either way, because the patterns match all text; plain digits do not.
+  // Only the rules for plain digits need to know whether matches are kept: the other patterns match all text.
   const bool digits = found->rule == split_rule::digit_each || found->rule == split_rule::digit_run;
   if (!(behavior == "Isolated" && !*invert) && !(behavior == "Removed" && *invert && !digits)) {
     return json_error("Split behavior '" + std::string(behavior.substr(0, 64)) + "' is not supported");
@@ -157,7 +157,7 @@ status read_post_processor(const json::object& o, json_pipeline& p) {
   return unsupported("post_processor", type);
 }
 
-// Decoding follows from how the vocabulary is spelled; only the leading space is the decoder's to say.
+// The vocabulary's spelling says how to decode; the decoder adds only the rule for the leading space.
 status read_decoder(const json::object& o, json_pipeline& p) {
   const std::string_view type = type_of(o);
   if (type == "ByteLevel") {

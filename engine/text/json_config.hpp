@@ -1,5 +1,5 @@
-// The parts of a tokenizer.json around its vocabulary, read into plain settings. What we cannot
-// reproduce exactly is refused by name, never ignored. Internal to make_json_tokenizer.
+// The parts of a tokenizer.json besides its vocabulary, read into plain settings. What cannot be reproduced
+// exactly is refused by name, never ignored. Private to make_json_tokenizer.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -8,7 +8,7 @@
 
 namespace orcd::engine {
 
-/// What normalizer, pre_tokenizer, decoder and post_processor say together.
+/// The settings of normalizer, pre_tokenizer, decoder and post_processor together.
 struct json_pipeline {
   std::vector<split_rule> stages;
   std::string scanner;  ///< "o200k": the name of the last known pattern, for kind()
@@ -23,12 +23,12 @@ struct json_pipeline {
 
 [[nodiscard]] result<json_pipeline> read_pipeline(const boost::json::object& root);
 
-/// Error text with the "tokenizer.json: " in front.
+/// An error whose text begins with "tokenizer.json: ".
 [[nodiscard]] error json_error(std::string text);
 
 /// nullptr when the member is absent or null.
 [[nodiscard]] const boost::json::value* member(const boost::json::object& object, std::string_view name);
-/// The boolean member, `fallback` when absent or null; an error when it is something else.
+/// The boolean member, or `fallback` when it is absent or null; an error when it is something else.
 [[nodiscard]] result<bool> bool_member(const boost::json::object& object, std::string_view name,
                                        bool fallback);
 /// The string member, empty when absent, null or something else.

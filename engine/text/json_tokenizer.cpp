@@ -64,7 +64,7 @@ result<added_token> read_added_token(const json::value& v) {
   return t;
 }
 
-// Reads added_tokens. One that the model's vocabulary has as well takes the id that it has there.
+// Reads added_tokens. A token that the model's vocabulary has too keeps the id that it has there.
 result<std::vector<added_token>> read_added_tokens(const json::object& root, const json::object& vocab) {
   std::vector<added_token> tokens;
   const json::value* list = member(root, "added_tokens");
@@ -252,7 +252,7 @@ class loader {
   void add_specials(vocab_rules& rules) {
     for (const added_token& t : added_) {
       const special_token token{t.id, t.special, t.lstrip, t.rstrip, t.single_word};
-      // Only NFC can change what a token's text must look like; the spelling of spaces never does.
+      // Only NFC can change the text of a token; the spelling of spaces cannot.
       if (t.normalized && pipeline_.nfc) {
         settings_.normalized_specials.add(to_nfc(t.content), token);
       } else {

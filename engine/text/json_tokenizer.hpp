@@ -1,4 +1,4 @@
-// make_json_tokenizer with what a model file beside it knows better.
+// make_json_tokenizer with ids from the model file that it is used with.
 #pragma once
 
 #include "engine/text/tokenizer.hpp"

@@ -1,4 +1,4 @@
-// Where a worker's tokenizer comes from.
+// Chooses and makes a worker's tokenizer.
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -37,7 +37,7 @@ result<std::string> read_file(const fs::path& path) {
   return text;
 }
 
-// An id of the GGUF, or -1: a wrong type here must not stop a tokenizer.json that is complete without.
+// An id of the GGUF, or -1: a key of the wrong type must not stop a tokenizer.json that can do without it.
 token_id gguf_id(const gguf_file& file, std::string_view key) {
   constexpr std::uint64_t absent = vocabulary::max_tokens;
   const auto id = file.get_unsigned(key, absent);
@@ -56,7 +56,7 @@ bool has_tokenizer(const gguf_file& file) {
   return whole && !whole->empty();
 }
 
-/// The file that is used beside the model's own; empty where there is none.
+/// The tokenizer.json that is used with the model file; empty where there is none.
 fs::path file_beside(const gguf_file& file, std::string_view model_location, std::string_view path) {
   std::error_code ec;
   if (!path.empty()) {

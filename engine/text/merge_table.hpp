@@ -1,4 +1,5 @@
-// Which two adjacent tokens merge into which, and how early. Open addressing over packed id pairs.
+// Which two adjacent tokens merge into which token, and with which rank. Open addressing over packed id
+// pairs.
 #pragma once
 
 #include <bit>
@@ -24,7 +25,7 @@ class merge_table {
   explicit merge_table(std::size_t merges)
       : slots_(std::bit_ceil(merges * 3 / 2 + 2)), mask_(slots_.size() - 1) {}
 
-  /// The first of several merges of one pair stays.
+  /// Of several merges of one pair, the first counts.
   void add(token_id left, token_id right, merge m) {
     slot& s = slots_[probe(pack(left, right))];
     if (s.key == empty) s = {pack(left, right), m};

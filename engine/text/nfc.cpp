@@ -46,7 +46,7 @@ void order_marks(segment& s) {
   }
 }
 
-// Composes and writes what has been gathered, then forgets it.
+// Composes the segment, appends it to `out` and clears it.
 void flush(segment& s, std::string& out) {
   std::size_t count = s.codes.size();
   if (count > 1) {
@@ -74,8 +74,8 @@ bool may_need_nfc(std::string_view text) {
   return false;
 }
 
-// A segment starts at every code point that, by our table, can neither move nor join what is before
-// it. utf8proc may know a newer mark among those: at the front of a segment nothing happens to it.
+// A segment starts at every code point that, by our table, can neither move before what precedes it nor
+// combine with it. utf8proc may know newer marks: at the beginning of a segment nothing happens to them.
 std::string to_nfc(std::string_view text) {
   const unicode_table& table = unicode_table::instance();
   std::string out;

@@ -9,7 +9,7 @@
 
 namespace orcd::engine {
 
-/// Whether NFC might change `text`; false for nearly all text, and then at the cost of one pass.
+/// Whether NFC might change `text`. False for nearly all text, which then costs one pass and no copy.
 [[nodiscard]] bool may_need_nfc(std::string_view text);
 
 /// Appends the canonical decomposition of one code point, at most four.

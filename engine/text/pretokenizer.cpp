@@ -38,7 +38,7 @@ class scan {
     return p;
   }
 
-  // The same, of at most `count` characters.
+  // The same, for at most `count` characters.
   [[nodiscard]] const char* run(const char* p, std::uint16_t mask, int count) const {
     for (; p != end_ && count > 0; --count) {
       const character c = at(p);
@@ -67,7 +67,8 @@ bool is_newline(char32_t code) {
   return code == '\n' || code == '\r';
 }
 
-// 's 't 're 've 'm 'll 'd at p: its end, or p. Without case, 's has a third s: U+017F.
+// The end of a contraction ('s 't 're 've 'm 'll 'd) at p, or p if there is none. Ignoring case, 's has a
+// third s: U+017F.
 template <bool IgnoreCase>
 const char* contraction(const char* p, const char* end) {
   if (end - p < 2 || *p != '\'') return p;
@@ -85,7 +86,8 @@ const char* contraction(const char* p, const char* end) {
   return p;
 }
 
-// `\s*[\r\n]+|\s+(?!\S)|\s+` (the first only with Newlines) where a whitespace character stands at p.
+// The end of `\s*[\r\n]+|\s+(?!\S)|\s+` (the first alternative only with Newlines); a whitespace character
+// stands at p.
 template <bool Newlines>
 const char* whitespace(const scan& s, const char* p) {
   const char* last = p;
@@ -102,7 +104,8 @@ const char* whitespace(const scan& s, const char* p) {
   return q == s.end() || last == p ? q : last;
 }
 
-// What the llama3 and o200k patterns have in common behind their words: numbers, punctuation, space.
+// The end of the alternatives that follow the words in the llama3 and o200k patterns: numbers, punctuation,
+// space.
 template <int Digits, bool Slash, std::uint16_t NotPunctuation>
 const char* tail(const scan& s, const char* p) {
   const character c = s.at(p);
@@ -141,8 +144,8 @@ const char* scan_gpt2(const char* p, const char* end, const unicode_table& table
   return whitespace<false>(s, p);
 }
 
-// `[upper]*[lower]+` from p: its end, or nullptr. Where the run of `upper` has eaten every `lower`,
-// it gives back as little as the pattern's backtracking would.
+// The end of `[upper]*[lower]+` from p, or nullptr. Where the run of `upper` has consumed every `lower`, it
+// gives back as little as the pattern's backtracking would.
 const char* lower_word(const scan& s, const char* p) {
   const char* after_lower = nullptr;
   const char* q = p;
@@ -156,7 +159,7 @@ const char* lower_word(const scan& s, const char* p) {
   return r != q ? r : after_lower;
 }
 
-// `[upper]+[lower]*` from p: its end, or nullptr.
+// The end of `[upper]+[lower]*` from p, or nullptr.
 const char* upper_word(const scan& s, const char* p) {
   const char* const q = s.run(p, class_upper);
   return q == p ? nullptr : s.run(q, class_lower);

@@ -1,7 +1,7 @@
-// Cuts text into the words that byte-level BPE works on. Hand-written scanners that give exactly the
-// pieces of the regular expressions in Hugging Face tokenizer files, in linear time and without a
-// regex engine. An invalid UTF-8 byte counts as a character of no class.
-// Source: the `Split` patterns of the models' tokenizer.json; model-facts: pre-tokenizers.
+// Cuts text into the words that byte-level BPE works on. Hand-written scanners that give exactly the pieces
+// of the regular expressions in Hugging Face tokenizer files, in linear time and without a regex engine. An
+// invalid UTF-8 byte counts as a character of no class. Source: the `Split` patterns of the models'
+// tokenizer.json.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace orcd::engine {
 
-/// One way to cut. Each covers the whole text: what a pattern does not match stays a piece.
+/// A rule for cutting. Each covers the whole text: text between matches becomes a piece, too.
 enum class split_rule {
   gpt2,             ///< ` ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+` with case-sensitive contractions
   llama3,           ///< one optional character before letters, \p{N}{1,3}
@@ -29,7 +29,7 @@ enum class split_rule {
 
 class pretokenizer {
  public:
-  /// Each stage re-cuts the pieces of the one before; no stage at all keeps the text whole.
+  /// Each stage cuts the pieces of the one before; without a stage the text stays whole.
   explicit pretokenizer(const std::vector<split_rule>& stages);
 
   /// Calls emit(std::string_view) for every piece from left to right; no piece is empty.
@@ -57,10 +57,10 @@ class pretokenizer {
   const unicode_table* table_;
 };
 
-/// What `tokenizer.ggml.pre` stands for.
+/// The settings that a value of `tokenizer.ggml.pre` stands for.
 struct pretokenizer_preset {
   std::vector<split_rule> stages;
-  bool ignore_merges = false;  ///< a word that is a token is that token, whatever the merges say
+  bool ignore_merges = false;  ///< a word that is a token is encoded as that token, without merges
   bool add_bos = false;        ///< default when the file does not say
   bool nfc = false;            ///< the family's own tokenizer normalizes to NFC
 };

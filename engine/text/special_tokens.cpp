@@ -39,11 +39,14 @@ void special_tokens::add(std::string_view text, special_token token) {
   tokens_.push_back(token);
 }
 
-special_tokens::match special_tokens::find(std::string_view text, std::size_t from,
-                                           bool parse_special) const {
+special_tokens::match special_tokens::find(std::string_view text, std::size_t from, bool parse_special,
+                                           std::span<const text_range>& left) const {
   if (tokens_.empty()) return {};
   for (std::size_t at = from; at < text.size(); ++at) {
     if (!trie_.starts_with(static_cast<unsigned char>(text[at]))) continue;
+    while (!left.empty() && left.front().from + left.front().size <= at) left = left.subspan(1);
+    // Where a special token must have ended.
+    const std::size_t stop = !parse_special ? at : left.empty() ? text.size() : left.front().from;
     match best;
     std::uint32_t node = byte_trie::root;
     for (std::size_t i = at; i < text.size(); ++i) {
@@ -51,11 +54,11 @@ special_tokens::match special_tokens::find(std::string_view text, std::size_t fr
       if (node == byte_trie::none) break;
       if (token_at_[node] < 0) continue;
       const special_token& t = tokens_[static_cast<std::size_t>(token_at_[node])];
-      if (parse_special || !t.special) best = {&t, at, i + 1 - at};
+      if (!t.special || i < stop) best = {&t, at, i + 1 - at};
     }
     if (best.token == nullptr) continue;
     if (!best.token->single_word || stands_alone(text, at, at + best.size)) return best;
-    at += best.size - 1;  // as in Hugging Face, a rejected match is passed over whole
+    at += best.size - 1;  // as in Hugging Face, the search goes on behind a rejected match
   }
   return {};
 }

@@ -11,7 +11,7 @@ class spm_tokenizer::spm_run final : public run {
  public:
   explicit spm_run(const spm_tokenizer& t) : t_(t) {}
 
-  void plain(std::string_view text, bool, bool, std::vector<token_id>& out) override {
+  void plain(std::string_view text, std::size_t, const encode_options&, std::vector<token_id>& out) override {
     spell(text);
     cut();
     heap_.clear();
@@ -32,7 +32,7 @@ class spm_tokenizer::spm_run final : public run {
     float score;
     std::uint32_t left;
     std::uint32_t right;
-    std::uint32_t size;  // of the two together, to notice that one has changed
+    std::uint32_t size;  // of both together, to notice that one of them has changed
   };
   static bool later(const candidate& a, const candidate& b) {
     return a.score < b.score || (a.score == b.score && a.left > b.left);

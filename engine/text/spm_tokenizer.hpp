@@ -1,6 +1,5 @@
-// SentencePiece as GGUF calls it "llama": merges the adjacent pair whose joint token has the highest
-// score, the leftmost on ties. n log n in the length of the text.
-// Source: Kudo and Richardson 2018 (BPE mode); model-facts: SPM.
+// SentencePiece, which GGUF calls "llama": merges the adjacent pair whose joint token has the highest score,
+// the leftmost on ties. n log n in the length of the text. Source: Kudo and Richardson 2018 (BPE mode).
 #pragma once
 
 #include "engine/text/vocab_tokenizer.hpp"

@@ -15,7 +15,7 @@ stop_matcher::stop_matcher(std::vector<std::string> stops) {
   link();
 }
 
-// Breadth first: a state's failure link is shorter than itself, so it is complete when it is needed.
+// Breadth first: a state's failure link leads to a shorter state, which is complete when it is needed.
 void stop_matcher::link() {
   std::vector<std::uint32_t> order{byte_trie::root};
   order.reserve(states_.size());
@@ -48,8 +48,9 @@ stop_matcher::output stop_matcher::push(std::string_view text) {
       stopped_ = true;
       std::string out = std::exchange(held_, {});
       out.append(text.substr(0, i + 1));
+      std::string stop = out.substr(out.size() - length);
       out.resize(out.size() - length);
-      return {std::move(out), true};
+      return {std::move(out), true, std::move(stop)};
     }
   }
   held_.append(text);

@@ -1,7 +1,6 @@
-// Stop strings over a text stream: the stop text is never emitted, and no more than the longest
-// possible beginning of one is held back. An Aho-Corasick automaton: the cost per byte does not grow
-// with the number of stops. Not thread-safe; one per stream.
-// Source: Aho and Corasick, "Efficient string matching" (1975).
+// Finds stop strings in a text stream: a stop string is never emitted, and no more text is held back than may
+// be the beginning of one. An Aho-Corasick automaton: the cost per byte does not grow with the number of stop
+// strings. Not thread-safe; one per stream. Source: Aho and Corasick, "Efficient string matching" (1975).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +20,7 @@ class stop_matcher {
   struct output {
     std::string text;      ///< safe to emit now
     bool stopped = false;  ///< a stop string was completed; nothing more will come
+    std::string stop{};    ///< that stop string, once
   };
   /// The stop string that is completed first wins; of those completed by the same byte, the longest.
   [[nodiscard]] output push(std::string_view text);

@@ -1,5 +1,5 @@
-// Hash functions of the vocabulary and merge tables. Not for adversarial keys: only the model file
-// decides what is stored, so text cannot lengthen a probe sequence.
+// Hash functions of the vocabulary and merge tables. Not for adversarial keys: only the model file decides
+// what is stored, so that no text can make lookups slow.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,10 @@
 
 namespace orcd::engine {
 
+__extension__ typedef unsigned __int128 wide_product;
+
 [[nodiscard]] inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
-  const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
+  const wide_product product = static_cast<wide_product>(a) * b;
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 

@@ -1,5 +1,4 @@
 // Text to token ids and back. One immutable object per model, safe to use from any thread.
-// Source: M0 14.1 items 1 and 2; model-facts: byte-level BPE, SentencePiece, tokenizer.json.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +12,34 @@
 #include "engine/base/error.hpp"
 #include "engine/base/ids.hpp"
 #include "engine/gguf/gguf_file.hpp"
+#include "engine/text/text_range.hpp"
 
 namespace orcd::engine {
 
 struct encode_options {
-  bool add_special = true;    ///< BOS/EOS as the model's own rules say
+  bool add_special =
+      true;  ///< add BOS and EOS as the model's own rules say; no BOS to text that begins with it
   bool parse_special = true;  ///< recognise the text of control tokens ("<|im_end|>")
+  /// Parts of the text, in order, in which no control token begins, ends or lies, also with parse_special.
+  std::span<const text_range> plain{};
+};
+
+/// The tokens that a model for filling gaps expects around the parts of a text; -1 where there is none.
+struct infill_tokens {
+  token_id prefix = -1;
+  token_id suffix = -1;
+  token_id middle = -1;
+  token_id repository = -1;  ///< before the name of a repository whose files follow
+  token_id file = -1;        ///< before the name of each file
+  [[nodiscard]] bool usable() const noexcept { return prefix >= 0 && suffix >= 0 && middle >= 0; }
 };
 
 class tokenizer {
  public:
   virtual ~tokenizer() = default;
 
-  /// Token ids of UTF-8 text. Invalid UTF-8 is accepted: every byte survives where the vocabulary has
-  /// byte tokens. Linear or n log n in the length of the text, whatever the text.
+  /// Token ids of UTF-8 text. Invalid UTF-8 is accepted: every byte is kept where the vocabulary has byte
+  /// tokens. Linear or n log n in the length of the text, whatever the text.
   [[nodiscard]] virtual std::vector<token_id> encode(std::string_view text,
                                                      const encode_options& = {}) const = 0;
 
@@ -48,6 +61,7 @@ class tokenizer {
   [[nodiscard]] virtual std::span<const token_id> end_of_generation() const noexcept = 0;
   [[nodiscard]] virtual token_id bos() const noexcept = 0;  ///< -1 when the model has none
   [[nodiscard]] virtual token_id eos() const noexcept = 0;  ///< -1 when the model has none
+  [[nodiscard]] virtual infill_tokens infill() const noexcept { return {}; }
   /// "gguf-bpe/qwen2", "gguf-spm", "tokenizer.json/o200k": for /health and inspect.
   [[nodiscard]] virtual std::string_view kind() const noexcept = 0;
 };
@@ -58,19 +72,19 @@ class tokenizer {
 /// A Hugging Face tokenizer.json (BPE models), given its whole text; at most 64 MiB.
 [[nodiscard]] result<std::unique_ptr<tokenizer>> make_json_tokenizer(std::string_view json);
 
-/// A tokenizer.json that is used beside the model file.
+/// A tokenizer.json that is used with the model file.
 struct tokenizer_file {
   std::string path;
   std::string text;
 };
 
-/// The worker's rule: `path` when given; else none where the GGUF has its own tokenizer; else the
+/// Chooses the tokenizer.json: `path` when given; else none where the GGUF has its own tokenizer; else the
 /// tokenizer.json beside the model, where there is one. `model_location` is as gguf_file::open takes it.
 [[nodiscard]] result<std::optional<tokenizer_file>> find_tokenizer_file(const gguf_file& file,
                                                                         std::string_view model_location,
                                                                         std::string_view path);
 
-/// The tokenizer of that file, or without one the GGUF's own.
+/// The tokenizer of `beside` or, if that is nullopt, the GGUF's own.
 [[nodiscard]] result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file,
                                                                 const std::optional<tokenizer_file>& beside);
 

@@ -1,6 +1,6 @@
-// Character classes of Unicode 16.0, as the regular expressions of the pre-tokenizers name them.
-// The ranges are generated (tools/gen_unicode_tables.py) and unfolded into a two-stage table on first
-// use; lookups are then two loads, from any thread.
+// Character classes of Unicode 16.0, as the regular expressions of the pre-tokenizers name them. The ranges
+// are generated (tools/gen_unicode_tables.py) and expanded into a two-stage table on first use; lookups are
+// then two loads, from any thread.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Decoding of UTF-8 that may be damaged. Source: Unicode 15, table 3-7 (well-formed byte sequences).
+// Decoding of UTF-8 that may be invalid. Source: Unicode 15, table 3-7 (well-formed byte sequences).
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ inline constexpr char32_t invalid = 0x110000;
 inline constexpr std::string_view replacement = "\xEF\xBF\xBD";
 
 struct sequence {
-  std::uint8_t needed;   ///< length the lead byte promises; 0 when it cannot lead
+  std::uint8_t needed;   ///< length by the lead byte; 0 when it cannot be one
   std::uint8_t present;  ///< bytes at hand that are a well-formed beginning, 1..needed
 };
 
@@ -51,6 +51,17 @@ struct decoded {
   char32_t code = byte(0) & (0xFFu >> (s.needed + 1));
   for (int i = 1; i < s.needed; ++i) code = code << 6 | (byte(i) & 0x3Fu);
   return {code, s.needed};
+}
+
+/// The number of bytes of `text` before the first that is not UTF-8.
+[[nodiscard]] inline std::size_t valid_bytes(std::string_view text) noexcept {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const decoded code = decode(text.data() + at, text.data() + text.size());
+    if (code.code == invalid) break;
+    at += code.size;
+  }
+  return at;
 }
 
 /// Appends a valid code point.

@@ -1,6 +1,5 @@
-// The UTF-8 boundary buffer: token bytes in, whole code points out, nothing lost, nothing invalid.
-// Invalid sequences become U+FFFD, one per maximal subpart (Unicode 15, section 3.9). Not thread-safe;
-// one per stream. Source: M0 14.1 item 2.
+// The UTF-8 boundary buffer: token bytes in, whole code points out. Invalid sequences become U+FFFD, one per
+// maximal subpart (Unicode 15, section 3.9). Not thread-safe; one per stream.
 #pragma once
 
 #include <string>

@@ -9,7 +9,8 @@ namespace orcd::engine {
 
 namespace {
 
-// Positions are 32 bits wide, and a space may grow to three bytes. Requests are bounded far below.
+// A longer text is a programmer error: positions are 32 bits wide, and a space may grow to three bytes.
+// Requests are bounded far below.
 constexpr std::size_t max_text_bytes = 1u << 30;
 
 }  // namespace
@@ -26,13 +27,20 @@ std::vector<token_id> vocab_tokenizer::encode(std::string_view text, const encod
   std::vector<token_id> out;
   out.reserve(text.size() / 3 + 8);
   if (options.add_special) out = rules_.prefix;
+  const std::size_t added = out.size();
   const std::unique_ptr<run> state = start();
   rules_.specials.partition(
       text, options.parse_special,
       [&](std::string_view plain) {
-        state->plain(plain, plain.data() == text.data(), options.parse_special, out);
+        const auto offset = static_cast<std::size_t>(plain.data() - text.data());
+        state->plain(plain, offset, options, out);
       },
-      [&](token_id id) { out.push_back(id); });
+      [&](token_id id) { out.push_back(id); }, options.plain);
+  // A text that begins with the BOS has it already.
+  if (rules_.one_bos && added > 0 && out.size() > added && out[added] == rules_.bos &&
+      out[added - 1] == rules_.bos) {
+    out.erase(out.begin() + static_cast<std::ptrdiff_t>(added));
+  }
   if (options.add_special) out.insert(out.end(), rules_.suffix.begin(), rules_.suffix.end());
   return out;
 }

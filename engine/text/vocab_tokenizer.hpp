@@ -1,4 +1,4 @@
-// What every tokenizer over a vocabulary shares: special tokens, BOS and EOS, decoding.
+// The base of every tokenizer over a vocabulary: special tokens, BOS and EOS, decoding.
 #pragma once
 
 #include "engine/text/special_tokens.hpp"
@@ -15,6 +15,8 @@ struct vocab_rules {
   std::vector<token_id> end_of_generation;
   token_id bos = -1;
   token_id eos = -1;
+  bool one_bos = true;  ///< no BOS is added to text that begins with it
+  infill_tokens infill;
   bool strip_leading_space = false;  ///< decode() drops the space that encode() put in front
   std::string kind;
 };
@@ -32,6 +34,7 @@ class vocab_tokenizer : public tokenizer {
   std::span<const token_id> end_of_generation() const noexcept final { return rules_.end_of_generation; }
   token_id bos() const noexcept final { return rules_.bos; }
   token_id eos() const noexcept final { return rules_.eos; }
+  infill_tokens infill() const noexcept final { return rules_.infill; }
   std::string_view kind() const noexcept final { return rules_.kind; }
 
  protected:
@@ -41,8 +44,10 @@ class vocab_tokenizer : public tokenizer {
   class run {
    public:
     virtual ~run() = default;
-    /// Appends the tokens of text without special tokens; never empty. `first` at the text's beginning.
-    virtual void plain(std::string_view text, bool first, bool parse_special, std::vector<token_id>& out) = 0;
+    /// Appends the tokens of text without special tokens; never empty. It begins at `offset` of the text that
+    /// `options` are for.
+    virtual void plain(std::string_view text, std::size_t offset, const encode_options& options,
+                       std::vector<token_id>& out) = 0;
   };
   [[nodiscard]] virtual std::unique_ptr<run> start() const = 0;
 

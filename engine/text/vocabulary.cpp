@@ -130,7 +130,7 @@ void vocabulary::index(spelling how) {
   slots_.resize(std::bit_ceil(2 * kinds_.size()));
   byte_tokens_.fill(-1);
   std::string scratch;
-  // Normal tokens first, so that a duplicate of another kind never hides one.
+  // Normal tokens first, so that they win over tokens of another kind with the same spelling.
   for (const bool normal : {true, false}) {
     for (std::size_t i = 0; i < kinds_.size(); ++i) {
       const auto id = static_cast<token_id>(i);

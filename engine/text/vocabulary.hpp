@@ -41,8 +41,8 @@ class vocabulary {
   static constexpr std::size_t max_piece_bytes = 65'535;
   static constexpr std::size_t max_total_bytes = 256u << 20;
 
-  /// Copies the entries. Errors name the limit and the token. Of equal spellings, the lowest normal id
-  /// is the one that find() gives.
+  /// Copies the entries. Errors name the limit and the token. Of several tokens with one spelling, find()
+  /// gives the lowest normal id.
   [[nodiscard]] static result<vocabulary> make(std::span<const token_entry> tokens, spelling how);
 
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(kinds_.size()); }
@@ -59,7 +59,7 @@ class vocabulary {
 
   /// The token with this text (see `spelling`), or -1. Only normal and user-defined ones are found.
   [[nodiscard]] token_id find(std::string_view text) const noexcept;
-  /// No text longer than this is ever found.
+  /// find() finds no text that is longer than this.
   [[nodiscard]] std::size_t longest() const noexcept { return longest_; }
   /// The token of a single byte, or -1: in byte_level its character, else <0xHH>.
   [[nodiscard]] token_id of_byte(unsigned char byte) const noexcept { return byte_tokens_[byte]; }

@@ -20,7 +20,7 @@ constexpr std::size_t word_characters_max = 100;  // longer words are unknown
 struct code_range {
   char32_t first, last;
 };
-/// Ideographs: each is a word.
+/// Code points of ideographs, each of which is a word.
 constexpr std::array<code_range, 8> ideographs{{{0x4E00, 0x9FFF},
                                                 {0x3400, 0x4DBF},
                                                 {0x20000, 0x2A6DF},
@@ -44,7 +44,8 @@ bool is_punctuation(char32_t code) {
   return (classes & class_punctuation) != 0 || (code < 0x80 && (classes & class_symbol) != 0);
 }
 
-/// Controls, formats and private characters are no text, but line ends and tabs are spaces.
+/// Whether a code point is dropped: controls, formats and private ones are not text; line ends and tabs count
+/// as spaces.
 bool is_dropped(char32_t code) {
   if (code == '\t' || code == '\n' || code == '\r') return false;
   if (code == 0 || code == 0xFFFD || code == utf8::invalid) return true;
@@ -63,7 +64,7 @@ class wordpiece_tokenizer::wordpiece_run final : public run {
  public:
   explicit wordpiece_run(const wordpiece_tokenizer& t) : t_(t) {}
 
-  void plain(std::string_view text, bool, bool, std::vector<token_id>& out) override {
+  void plain(std::string_view text, std::size_t, const encode_options&, std::vector<token_id>& out) override {
     const char* const end = text.data() + text.size();
     for (const char* p = text.data(); p != end;) {
       const utf8::decoded d = utf8::decode(p, end);
@@ -78,7 +79,7 @@ class wordpiece_tokenizer::wordpiece_run final : public run {
   }
 
  private:
-  /// Without accents, in lower case.
+  /// Takes a code point without accents, in lower case.
   void take_folded(char32_t code, std::vector<token_id>& out) {
     parts_.clear();
     append_decomposed(code, parts_);
@@ -112,10 +113,10 @@ class wordpiece_tokenizer::wordpiece_run final : public run {
   bool spell(std::vector<token_id>& out) const {
     const std::string_view word = word_;
     for (std::size_t at = 0; at < word.size();) {
-      // Inside a word the mark is a character of the text: no token continues a word with it.
+      // Inside a word U+2581 is a character of the text, and no continuation token begins with it.
       if (at > 0 && word.substr(at).starts_with(word_mark)) return false;
       std::size_t end = std::min(word.size(), at + t_.vocab_.longest());
-      // The mark alone spells nothing of the word.
+      // A token of the mark alone spells no part of the word.
       const std::size_t least = at == 0 ? word_mark.size() : at;
       token_id found = -1;
       for (; end > least; --end) {

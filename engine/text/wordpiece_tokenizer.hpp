@@ -1,7 +1,7 @@
-// WordPiece as GGUF calls it "bert": text is cleaned and, for an uncased vocabulary, lowered and stripped of
-// accents; each word is the longest tokens from the left, or as a whole unknown. A word's first token is
-// spelled with U+2581 in front, the others without. Linear in the text, quadratic in a word of at most 100
-// characters. Source: Devlin et al. 1810.04805; Wu et al. 1609.08144.
+// WordPiece, which GGUF calls "bert": text is cleaned and, for an uncased vocabulary, lowered and stripped of
+// accents. Each word becomes the longest tokens from the left or, if that fails, one unknown token. A word's
+// first token is spelled with U+2581 in front, the others without. Linear in the text, quadratic in a word of
+// at most 100 characters. Source: Devlin et al. 1810.04805; Wu et al. 1609.08144.
 #pragma once
 
 #include "engine/text/vocab_tokenizer.hpp"
@@ -9,7 +9,7 @@
 namespace orcd::engine {
 
 struct wordpiece_settings {
-  token_id unknown = -1;  ///< in the vocabulary
+  token_id unknown = -1;  ///< must be in the vocabulary
   bool uncased = true;    ///< lower case and no accents
 };
 

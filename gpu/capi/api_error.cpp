@@ -40,7 +40,7 @@ worker_cuda_error api_code(const engine::error& failure, worker_cuda_error other
     case errc::vram_oom: return WORKER_CUDA_ERROR_OUT_OF_MEMORY;
     case errc::cuda_error: return WORKER_CUDA_ERROR_KERNEL_LAUNCH_FAILED;
     case errc::worker_start_failed:
-      // Errors of choosing among the GPUs that are there name the option.
+      // Errors in the choice among existing GPUs name the option.
       return failure.param.empty() ? WORKER_CUDA_ERROR_DEVICE_NOT_FOUND : WORKER_CUDA_ERROR_INVALID_DEVICE;
     default: return otherwise;
   }

@@ -1,4 +1,4 @@
-// The boundary: C types in, C types out; nothing thrown crosses it.
+// The boundary: C types in, C types out; no exception crosses it.
 #include <cstring>
 #include <exception>
 #include <future>
@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "gpu/allocation_counter.hpp"
 #include "gpu/capi/api_error.hpp"
 #include "gpu/capi/embedded_model.hpp"
-#include "gpu/cuda_backend.hpp"
+#include "gpu/cuda/cuda_backend.hpp"
+#include "gpu/plan/allocation_counter.hpp"
 
 struct CudaContext {
   orcd::gpu::gpu_info gpu;
@@ -37,8 +37,8 @@ void report(int* error_code, worker_cuda_error code, std::string_view text) noex
   if (error_code != nullptr) *error_code = code;
 }
 
-/// Runs `body`, which returns a result<T>; T, or T{} and the code where it fails. `otherwise` is the code of
-/// errors that have none of their own.
+/// Runs `body`, which returns a result<T>. Returns T, or T{} and the code if it fails. `otherwise` is the
+/// code of errors that have none of their own.
 template <class T, class Body>
 T guarded(int* error_code, worker_cuda_error otherwise, const Body& body) noexcept {
   try {
@@ -64,7 +64,7 @@ error missing(const char* argument) {
   return {errc::invalid_request, std::string(argument) + " is NULL", argument};
 }
 
-/// Within which nobody waits for a GPU, and which leaves the primary context to the process.
+/// Does not wait for a GPU, and leaves the primary context to the process.
 gpu::cuda_backend_options options_for(std::uint32_t index) {
   gpu::cuda_backend_options options;
   options.gpu = {index, {}};
@@ -73,7 +73,7 @@ gpu::cuda_backend_options options_for(std::uint32_t index) {
   return options;
 }
 
-/// Finds and tries the GPU on a thread of its own, so that the caller's current device stays what it is.
+/// Finds and tries the GPU on a thread of its own, so that the caller's current device is not changed.
 result<gpu::gpu_info> try_gpu(int index) {
   if (index < 0) {
     return error(errc::worker_start_failed,

@@ -15,10 +15,10 @@ using engine::errc;
 using engine::error;
 using engine::result;
 
-/// More is refused before it is tokenized; no context holds it.
+/// Longer prompts are refused before they are tokenized; no context holds them.
 constexpr std::size_t prompt_bytes_max = 16 << 20;
 constexpr std::chrono::seconds inference_max{WORKER_CUDA_INFERENCE_SECONDS_MAX};
-/// What the GPU thread may take for the step in progress.
+/// Longest time that the GPU thread may take for the step in progress.
 constexpr std::chrono::seconds step_max{30};
 
 bool is_utf8(std::string_view text) {

@@ -1,6 +1,6 @@
-// A loaded model for a program that embeds it: what the worker is without sockets, options and log. Computes
-// on a GPU thread of its own; every function may be called from any thread, close() once and last. Source:
-// M0-W-1052, M0-W-1410.
+// A loaded model for a program that embeds it: the worker without sockets, options and log. Computes on a GPU
+// thread of its own; every function may be called from any thread, close() once and last. Source: M0-W-1052,
+// M0-W-1410.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +34,13 @@ class embedded_model {
   embedded_model(const embedded_model&) = delete;
   embedded_model& operator=(const embedded_model&) = delete;
 
-  /// Ends what runs and frees the device's memory, on the thread that took it.
+  /// Ends what is running and frees the device's memory, on the thread that allocated it.
   void close() noexcept;
 
-  /// One at a time: fails until the one before was given to end(). Errors: invalid_request and
-  /// context_length_exceeded with limit and value.
+  /// One at a time: fails until the previous one was given to end(). Errors: invalid_request and
+  /// context_length_exceeded, with limit and value.
   [[nodiscard]] engine::result<std::shared_ptr<inference>> start(const inference_request& request);
-  /// Once for each that was started: cancels it unless it is over.
+  /// Call once for each that was started: cancels it unless it has ended.
   void end(const inference& ended);
 
   /// One sentence for each allocation that is not in VRAM, between two steps.

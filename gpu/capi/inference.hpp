@@ -1,6 +1,6 @@
-// One inference of the C API: where the scheduler's events go and the text that a caller fetches from them.
-// offer() is called on the GPU thread, next() on one thread at a time of the caller's; the lock between them
-// is held for the copy of a few numbers only. Source: M0-W-1052, M0-W-1311.
+// One inference of the C API: the sink of the scheduler's events, and the text that a caller fetches from
+// them. offer() is called on the GPU thread, next() on one thread at a time of the caller's; the lock between
+// them is held only for the copy of a few numbers. Source: M0-W-1052, M0-W-1311.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace orcd::gpu {
 
 class inference final : public engine::event_sink {
  public:
-  /// Room for all `max_tokens` is made here, so that offer() never allocates. next() gives up at `give_up`,
+  /// Allocates room for all `max_tokens`, so that offer() never allocates. next() gives up at `give_up`,
   /// whatever became of the job. `model` is kept for its tokenizer.
   inference(std::string job_id, std::shared_ptr<const engine::served_model> model, std::uint32_t max_tokens,
             engine::steady_time give_up);
@@ -31,8 +31,8 @@ class inference final : public engine::event_sink {
     std::string text;         ///< whole characters, at least one
     std::uint32_t index = 0;  ///< of the token that completed it
   };
-  /// Waits for text and gives at most `bytes_max` (at least 4) of it; nothing at the end. After an error
-  /// every call has the same one.
+  /// Waits for text and returns at most `bytes_max` (at least 4) of it; nothing at the end. After an error
+  /// every call returns the same one.
   [[nodiscard]] engine::result<std::optional<piece>> next(std::size_t bytes_max);
 
   [[nodiscard]] const std::string& job_id() const noexcept { return job_id_; }
@@ -55,7 +55,7 @@ class inference final : public engine::event_sink {
   // The caller's side.
   engine::token_stream stream_;
   std::size_t read_ = 0;  ///< tokens taken
-  std::string pending_;   ///< text not yet given away
+  std::string pending_;   ///< text not yet returned
   std::uint32_t index_ = 0;
   bool finished_ = false;
 };

@@ -62,7 +62,7 @@ typedef struct InferenceResult InferenceResult;
 /* How many GPUs CUDA shows this process; 0 without a driver. */
 WORKER_CUDA_API int cuda_get_device_count(void);
 
-/* Takes GPU `gpu_device` (CUDA's index, from 0; compute capability 9.0 or newer). Does not wait for one. */
+/* Takes GPU `gpu_device` (CUDA's index, from 0; compute capability 9.0). Does not wait for one. */
 WORKER_CUDA_API CudaContext* cuda_init(int gpu_device, int* error_code);
 /* NULL is allowed here and in the two other functions that destroy. */
 WORKER_CUDA_API void cuda_destroy(CudaContext* ctx);

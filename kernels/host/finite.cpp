@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "kernels/quant_blocks.hpp"
+#include "kernels/product/quant_blocks.hpp"
 
 namespace orcd::kernels::host {
 namespace {
@@ -27,7 +27,7 @@ struct number {
   [[nodiscard]] const char* what(const std::byte* block) const noexcept {
     // With every exponent bit set: infinite without a fraction, else NaN. E8M0 has no fraction and no
     // infinity.
-    constexpr Word fraction = exponent & static_cast<Word>(~exponent + 1U);
+    constexpr Word fraction = exponent & static_cast<Word>(0U - exponent);
     constexpr bool has_fraction = fraction > 1;
     return has_fraction && (read(block) & (fraction - 1U)) == 0 ? "infinite" : "NaN";
   }

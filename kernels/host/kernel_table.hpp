@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/attention.hpp"
-#include "kernels/gelu.hpp"
-#include "kernels/layer_norm.hpp"
-#include "kernels/matmul.hpp"
-#include "kernels/moe.hpp"
-#include "kernels/rms_norm.hpp"
-#include "kernels/swiglu.hpp"
+#include "kernels/host/attention.hpp"
+#include "kernels/host/gelu.hpp"
+#include "kernels/host/layer_norm.hpp"
+#include "kernels/host/matmul_args.hpp"
+#include "kernels/host/moe.hpp"
+#include "kernels/host/rms_norm.hpp"
+#include "kernels/host/swiglu.hpp"
 
 namespace orcd::kernels::host {
 

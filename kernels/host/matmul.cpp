@@ -1,6 +1,5 @@
-#include "kernels/matmul.hpp"
+#include "kernels/host/matmul.hpp"
 
-#include "kernels/embed.hpp"
 #include "kernels/host/kernel_table.hpp"
 #include "kernels/host/thread_pool.hpp"
 
@@ -46,16 +45,6 @@ void matmul(std::span<const matmul_args> products, thread_pool& pool) {
 
 void dequantize_row(engine::ggml_type type, const std::byte* row, std::uint32_t cols, float* out) {
   kernels().dequantize_row(type, row, cols, out);
-}
-
-void embed(const embed_args& args, thread_pool& pool) {
-  const std::uint64_t row_bytes = engine::row_bytes(engine::traits_of(args.table.type), args.table.cols);
-  pool.run(args.columns, 4, [&](std::uint32_t begin, std::uint32_t end) {
-    for (std::uint32_t c = begin; c < end; ++c) {
-      const std::byte* row = args.table.data + static_cast<std::uint64_t>(args.tokens[c]) * row_bytes;
-      dequantize_row(args.table.type, row, args.table.cols, args.out + std::size_t{c} * args.table.cols);
-    }
-  });
 }
 
 }  // namespace orcd::kernels::host

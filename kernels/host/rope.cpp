@@ -1,4 +1,4 @@
-#include "kernels/rope.hpp"
+#include "kernels/host/rope.hpp"
 
 #include "kernels/host/sine.hpp"
 #include "kernels/host/thread_pool.hpp"

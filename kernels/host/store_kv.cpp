@@ -3,10 +3,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/attention.hpp"
+#include "kernels/host/attention.hpp"
 #include "kernels/host/half.hpp"
 #include "kernels/host/thread_pool.hpp"
-#include "kernels/quant_blocks.hpp"
+#include "kernels/product/quant_blocks.hpp"
 
 namespace orcd::kernels::host {
 namespace {
@@ -64,9 +64,10 @@ void store_row(kv_type type, const float* from, std::uint32_t width, std::byte* 
 void store_heads(kv_type type, const float* from, std::byte* cache, const store_kv_args& args,
                  std::uint32_t width, const attention_column& at) {
   const std::uint64_t row_bytes = engine::kv_row_bytes(type, width);
-  const std::int32_t page = at.pages[at.position / attention_chunk];
+  const std::int32_t page = at.pages[at.position / engine::kv_page_positions];
   for (std::uint32_t head = 0; head < args.kv_heads; ++head) {
-    const std::uint64_t row = attention_first_row(page, args.kv_heads, head) + at.position % attention_chunk;
+    const std::uint64_t row =
+        attention_first_row(page, args.kv_heads, head) + at.position % engine::kv_page_positions;
     store_row(type, from + std::size_t{head} * width, width, cache + row * row_bytes);
   }
 }

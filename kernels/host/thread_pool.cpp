@@ -27,10 +27,20 @@ void relax() {
 
 thread_pool::thread_pool(unsigned threads) {
   const unsigned wanted = std::min(threads == 0 ? available_processors() : threads, threads_max);
-  for (unsigned i = 1; i < wanted; ++i) workers_.emplace_back([this] { work_until_stopped(); });
+  workers_.reserve(wanted);
+  try {
+    for (unsigned i = 1; i < wanted; ++i) workers_.emplace_back([this] { work_until_stopped(); });
+  } catch (...) {
+    stop();  // joins those that have started
+    throw;
+  }
 }
 
 thread_pool::~thread_pool() {
+  stop();
+}
+
+void thread_pool::stop() noexcept {
   stopping_.store(true);
   epoch_.fetch_add(2);  // a change that opens no region
   epoch_.notify_all();

@@ -1,6 +1,6 @@
-// A persistent fork-join pool: one region at a time, the caller works too. Which thread takes which
-// piece is left to chance; kernels make results independent of it. Idle workers spin for some tens of
-// microseconds, so that the many small regions of a forward pass need no wake-up, and then sleep.
+// A persistent fork-join pool: one region at a time, the caller works too. Which thread takes which piece
+// depends on timing; kernels make results independent of it. Idle workers spin for some tens of microseconds,
+// so that the many small regions of a forward pass need no wake-up, and then sleep.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@ namespace orcd::kernels::host {
 class thread_pool {
  public:
   /// `threads` counts the caller of run(); 0 = one per processor that this process may use; at most 64.
+  /// Throws std::system_error when the system has no more threads.
   explicit thread_pool(unsigned threads);
   ~thread_pool();
   thread_pool(const thread_pool&) = delete;
@@ -41,6 +42,7 @@ class thread_pool {
   void run_ranges(const region& work);
   void take_ranges(const region& work);
   void work_until_stopped();
+  void stop() noexcept;
   [[nodiscard]] std::uint32_t wait_for_change(std::uint32_t epoch);
 
   // Odd while a region is open. A worker enters by raising inside_ and then looking at epoch_ again; the

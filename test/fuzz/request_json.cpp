@@ -3,22 +3,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "engine/base/ensure.hpp"
-#include "net/callback_url.hpp"
-#include "net/completion_request.hpp"
-#include "net/parse_cancel.hpp"
-#include "net/parse_execute.hpp"
-#include "net/request_fields.hpp"
-#include "net/request_head.hpp"
-#include "net/routes.hpp"
+#include "net/execute/parse_cancel.hpp"
+#include "net/execute/parse_execute.hpp"
+#include "net/http/request_head.hpp"
+#include "net/http/routes.hpp"
+#include "net/json/request_fields.hpp"
+#include "net/llama/llama_request.hpp"
+#include "net/openai/completion_request.hpp"
+#include "net/status/callback_url.hpp"
 
 namespace {
 
 using namespace orcd;
 
 void check_execute(std::string_view body) {
-  net::execute_limits limits;
+  net::request_limits limits;
   limits.context_tokens = 4'096;
   limits.prompt_chars_max = 100;
   const auto request = net::parse_execute(body, limits);
@@ -40,27 +43,41 @@ void check_execute(std::string_view body) {
   for (const auto& stop : request->stop) ORCD_ENSURE(!stop.empty() && stop.size() <= net::stop_bytes_max);
 }
 
-void check_completion(std::string_view body, net::completion_kind kind) {
-  net::execute_limits lengths;
+void check_prompts(const net::completion_request& request) {
+  ORCD_ENSURE(request.prompts.size() * request.choices <= net::choices_max);
+  for (const auto& prompt : request.prompts) {
+    ORCD_ENSURE(!prompt.empty());
+    for (const auto& part : prompt) {
+      const auto* const ids = std::get_if<std::vector<engine::token_id>>(&part);
+      if (ids == nullptr) continue;
+      for (const auto id : *ids) ORCD_ENSURE(id >= 0 && id < 1'000);
+    }
+  }
+}
+
+template <class Parse>
+void check_completion(net::completion_kind kind, const Parse& parse) {
+  net::request_limits lengths;
   lengths.context_tokens = 4'096;
   lengths.prompt_chars_max = 100;
-  net::completion_limits limits{lengths, "m"};
+  engine::worker_identity served;
+  served.model_name = "m";
+  net::completion_limits limits{lengths, served};
   limits.vocab = 1'000;
-  limits.choices_max = 4;
-  const auto request = net::parse_completion(body, kind, limits);
+  limits.infill = {990, 991, 992, 993, 994};
+  const auto request = parse(limits);
   if (!request) {
     ORCD_ENSURE(!request.error().message.empty());
     return;
   }
-  ORCD_ENSURE(request->choices >= 1 && request->choices <= limits.choices_max);
-  ORCD_ENSURE(request->max_tokens.value_or(1) >= 1 &&
-              request->max_tokens.value_or(1) <= lengths.tokens_out_max);
+  ORCD_ENSURE(request->choices >= 1);
+  check_prompts(*request);
+  ORCD_ENSURE(request->max_tokens.value_or(1) <= lengths.tokens_out_max);
   ORCD_ENSURE(request->top_logprobs <= engine::top_logprobs_max && !request->chat_template);
   ORCD_ENSURE(request->stop.size() <= net::completion_stops_max);
   ORCD_ENSURE(request->sampling.biases.size() <= engine::logit_biases_max);
   for (const auto& bias : request->sampling.biases) ORCD_ENSURE(bias.token >= 0 && bias.token < 1'000);
-  for (const auto id : request->prompt_tokens) ORCD_ENSURE(id >= 0 && id < 1'000);
-  ORCD_ENSURE(kind == net::completion_kind::text || !request->messages.empty());
+  ORCD_ENSURE(kind == net::completion_kind::text ? !request->prompts.empty() : !request->messages.empty());
 }
 
 /// The scan of a head must not depend on how the bytes arrive.
@@ -81,8 +98,13 @@ void check_head(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   check_execute(bytes);
-  check_completion(bytes, net::completion_kind::chat);
-  check_completion(bytes, net::completion_kind::text);
+  for (const auto kind : {net::completion_kind::chat, net::completion_kind::text}) {
+    check_completion(kind, [&](const auto& limits) { return net::parse_completion(bytes, kind, limits); });
+  }
+  check_completion(net::completion_kind::text,
+                   [&](const auto& limits) { return net::parse_llama_completion(bytes, limits); });
+  check_completion(net::completion_kind::text,
+                   [&](const auto& limits) { return net::parse_infill(bytes, limits); });
   check_head(bytes.substr(0, 20'000));
   static_cast<void>(net::parse_cancel(bytes));
   static_cast<void>(net::parse_shutdown(bytes));

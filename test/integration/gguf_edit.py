@@ -43,6 +43,17 @@ def _tensor_table(data: bytes) -> Tuple[int, int]:
     return tensors, at
 
 
+def with_integers(data: bytes, values: dict) -> bytes:
+    """More keys with 32-bit integers; one more that is only padding keeps the tensors aligned to 32 bytes."""
+    pairs, = struct.unpack_from('<Q', data, 16)
+    _, end = _tensor_table(data)
+    added = b''.join(struct.pack('<Q', len(k)) + k + struct.pack('<II', 4, v) for k, v in values.items())
+    name = b'test.padding'
+    filled = -(len(added) + 8 + len(name) + 4 + 8) % 32
+    added += struct.pack('<Q', len(name)) + name + struct.pack('<IQ', STRING, filled) + b'.' * filled
+    return data[:16] + struct.pack('<Q', pairs + len(values) + 1) + data[24:end] + added + data[end:]
+
+
 def with_tensor_bytes(data: bytes, name: bytes, offset: int, replacement: bytes) -> bytes:
     """Other bytes at an offset of one tensor's payload; for the default alignment of 32."""
     tensors, at = _tensor_table(data)

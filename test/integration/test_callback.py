@@ -1,4 +1,4 @@
-"""The ready callback against a small pool manager. Sources: WORK-3011, 3014; design 6."""
+"""The ready callback against a small pool manager. Sources: WORK-3011, 3014."""
 import json
 import socket
 import threading
@@ -27,7 +27,7 @@ class PoolManager:
                 manager.requests.append((self.path, dict(self.headers), body))
                 try:
                     uri = json.loads(body)['uri']
-                    manager.reached.append(urllib.request.urlopen(uri + '/live', timeout=PATIENCE).status)
+                    manager.reached.append(urllib.request.urlopen(uri + '/health', timeout=PATIENCE).status)
                 except OSError as problem:
                     manager.reached.append(repr(problem))
                 status = manager.statuses.pop(0) if len(manager.statuses) > 1 else manager.statuses[0]
@@ -70,7 +70,7 @@ def test_success(pool, tiny_model):
     message = json.loads(body)
     assert message['worker_id'] == WORKER_ID and isinstance(message['vram_bytes'], int)
     assert message['model_ref'] and message['uri'].startswith('http://127.0.0.1:')
-    assert manager.reached == [200], 'the server listens before it calls'
+    assert manager.reached == [200], 'the server listens before it calls, and is well'
 
 
 def test_a_slash_at_the_end_of_the_url(pool, tiny_model):
@@ -141,7 +141,7 @@ def test_not_ready_until_the_callback_has_succeeded(tiny_model):
             while b'"uri"' not in text:
                 text += peer.recv(65536)
             uri = json.loads(text.split(b'\r\n\r\n', 1)[1])['uri']
-            for path, status in (('/live', 200), ('/ready', 503)):
+            for path, status in (('/live', 200), ('/health', 200), ('/ready', 503)):
                 try:
                     assert urllib.request.urlopen(uri + path, timeout=PATIENCE).status == status
                 except urllib.error.HTTPError as answer:

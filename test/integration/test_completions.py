@@ -1,5 +1,5 @@
 """/v1/chat/completions, /v1/completions, /v1/models, /tokenize and /detokenize of the shipped binary, byte by
-byte. Sources: issue 5, features.md (d), reliability 2.4."""
+byte."""
 import json
 import threading
 import time
@@ -84,16 +84,16 @@ def test_the_prompt_of_a_chat_is_what_its_template_makes(worker):
     assert by_chat['choices'][0]['message']['content'] == by_text['choices'][0]['text']
     assert by_ids['choices'] == by_text['choices']
     assert worker.call('POST', '/detokenize', {'tokens': worker.call(
-        'POST', '/tokenize', {'content': rendered}).json()['tokens']}).json() == {'content': rendered}
+        'POST', '/tokenize', {'content': rendered}).json()['tokens']}).json()['content'] == rendered
 
 
-def test_template_variables_are_honoured_or_refused(worker):
+def test_template_variables_are_honoured_or_left(worker):
     plain = chat(worker).json()['usage']['prompt_tokens']
     assert chat(worker, enable_thinking=False).json()['usage']['prompt_tokens'] > plain
     by_kwargs = chat(worker, chat_template_kwargs={'enable_thinking': True}).json()
     assert by_kwargs['usage']['prompt_tokens'] > plain
-    refused = chat(worker, reasoning_effort='low')
-    assert (refused.status, refused.error['param']) == (400, 'reasoning_effort')
+    assert chat(worker, reasoning_effort='low').json()['usage']['prompt_tokens'] > plain
+    assert chat(worker, verbosity='low').json()['usage']['prompt_tokens'] == plain
 
 
 def test_stop_strings_end_the_text_before_them(worker):
@@ -144,7 +144,7 @@ def test_the_models(worker):
     assert worker.get('/v1/models/slow').json() == listed['data'][0]
     assert listed['data'][0]['meta']['slots'] == 4
     other = worker.get('/v1/models/other')
-    assert (other.status, other.error['code'], other.error['param']) == (404, 'NOT_FOUND', 'model')
+    assert (other.status, other.error['code'], other.error['param']) == (404, 'model_not_found', 'model')
     assert chat(worker, model='slow').status == 200
     assert chat(worker, model='other').status == 404
 
@@ -209,15 +209,14 @@ BAD = [
     ({'messages': [{'role': 'robot', 'content': 'x'}]}, 'messages[0].role'),
     ({'messages': [{'role': 'user', 'content': [{'type': 'image_url', 'image_url': {'url': 'http://x'}}]}]},
      'messages[0].content[0].type'),
-    ({'messages': [{'role': 'tool', 'content': 'x'}]}, 'messages[0].tool_call_id'),
+    ({'messages': [{'role': 'judge', 'content': 'x'}]}, 'messages[0].role'),
     ({'messages': [{'role': 'user', 'content': 'x' * 40_000}]}, 'messages'),
     ({'stop': LONG_LIST}, 'stop'),
     ({'logit_bias': {str(i): 1 for i in range(50_000)}}, 'logit_bias'),
-    ({'max_tokens': 2 ** 63}, 'max_tokens'),
+    ({'max_tokens': -2}, 'max_tokens'),
     ({'max_tokens': 5, 'max_completion_tokens': 6}, 'max_completion_tokens'),
-    ({'n': 5}, 'n'),
+    ({'n': 129}, 'n'),
     ({'top_logprobs': 2}, 'top_logprobs'),
-    ({'stream_options': {'include_usage': True}}, 'stream_options'),
     ({'tools': [{'type': 'function', 'function': {'name': 'f'}}]}, 'tools'),
     ({'tools': [{'type': 'function'}]}, 'tools[0].function'),
     ({'tool_choice': 'required'}, 'tool_choice'),
@@ -226,7 +225,7 @@ BAD = [
      'response_format'),
     ({'chat_template': '{{ 1 }}'}, 'chat_template'),
     ({'chat_template_kwargs': {'messages': []}}, 'chat_template_kwargs'),
-    ({'functions': []}, 'functions'),
+    ({'functions': [{'name': 'f'}]}, 'functions'),
     ({'nonsense': 1}, 'nonsense'),
 ]
 
@@ -259,7 +258,7 @@ def test_a_stream_keeps_its_pace_beside_bad_requests(worker):
 
     def annoy() -> None:
         while not stop.is_set():
-            for changes in ({'stop': LONG_LIST}, {'messages': []}, {'n': 5}):
+            for changes in ({'stop': LONG_LIST}, {'messages': []}, {'n': 129}):
                 assert chat(worker, **changes).status == 400
     annoying = threading.Thread(target=annoy)
     annoying.start()
@@ -282,7 +281,8 @@ BOMB = {'type': 'json_schema', 'json_schema': {'name': 'x', 'schema': {
 
 
 def test_schemas_are_compiled_beside_everything_else(worker):
-    """Two dozen schema bombs at once are refused, some for their number, while /health answers."""
+    """Two dozen schema bombs at once are refused for what they are, while /health answers and whoever asks
+    for no schema is served."""
     begin = time.monotonic()
     bombs = [send(worker, response_format=BOMB) for _ in range(24)]
     longest = 0.0
@@ -290,13 +290,14 @@ def test_schemas_are_compiled_beside_everything_else(worker):
         asked = time.monotonic()
         assert worker.get('/health').status == 200
         longest = max(longest, time.monotonic() - asked)
+    assert chat(worker, response_format={'type': 'json_object'}).status == 200
+    served = time.monotonic() - begin
     bombs.pop().close()  # a client that does not wait for its refusal
     statuses = [bomb.read_response().status for bomb in bombs]
     together = time.monotonic() - begin
     late = {504} if SANITIZED else set()  # a second and more a schema there
-    assert {400, 429} <= set(statuses) <= {400, 429} | late and statuses.count(400) <= 16
-    assert longest < together / 3
-    assert chat(worker, response_format={'type': 'json_object'}).status == 200
+    assert {400} <= set(statuses) <= {400} | late
+    assert longest < together / 3 and served < together / 2
     for bomb in bombs:
         bomb.close()
 
@@ -331,14 +332,14 @@ def test_keys(tiny_model, tmp_path):
     assert not any('key' in line and ('first-key' in line or 'second-key' in line) for line in worker.lines)
 
 
-@pytest.mark.parametrize('content', ['', 'two words\n'])
+@pytest.mark.parametrize('content', ['', 'three words here\n'])
 def test_a_key_file_without_a_key_stops_the_start(tiny_model, tmp_path, content):
     keys = tmp_path / 'keys'
     keys.write_text(content)
     with Worker('--model', tiny_model, '--api-key-file', str(keys)) as worker:
         assert worker.wait_exit(PATIENCE) == 1
         assert worker.events('error')[-1]['code'] == 'WORKER_START_FAILED'
-        assert 'two words' not in ''.join(worker.lines)
+        assert 'three words' not in ''.join(worker.lines)
 
 
 def test_other_origins_read_nothing_unless_listed(tiny_model, tmp_path):

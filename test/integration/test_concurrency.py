@@ -1,5 +1,5 @@
 """Waiting, refusing, cancelling, leaving, running out of time; the bytes of a stream do not depend on
-what happens beside it. Sources: design 2 and 6, M0-W-1301, 1330, 1610, 1611, WORK-3044, 3053, 3072."""
+what happens beside it. Sources: M0-W-1301, 1330, 1610, 1611, WORK-3044, 3053, 3072."""
 import datetime
 import threading
 import time

@@ -1,5 +1,5 @@
 """Contexts beyond what a model was trained for, through requests: linear and YaRN. The factor, where none is
-given, is the context over the original one. Sources: issue 5 item 6, seed 002 (RoPE/YaRN)."""
+given, is the context over the original one."""
 import json
 
 import pytest
@@ -31,7 +31,7 @@ def choices_of(response):
 
 def test_beyond_the_trained_context_only_where_it_is_asked_for(ask):
     refused, _ = ask()
-    assert refused.status == 400 and refused.error['code'] == 'CONTEXT_LENGTH_EXCEEDED'
+    assert refused.status == 400 and refused.error['code'] == 'context_length_exceeded'
     assert str(TRAINED) in refused.error['message']
     plain, events = ask('--context', str(CONTEXT))
     assert plain.status == 200 and 'context_beyond_training' in events

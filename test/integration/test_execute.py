@@ -54,7 +54,8 @@ def test_connection_is_reused_after_a_stream(tiny):
 def test_http_1_0_client_gets_the_stream_and_a_close(tiny):
     body = json.dumps(request_body(max_tokens=3)).encode()
     with tiny.connect() as connection:
-        connection.send(b'POST /execute HTTP/1.0\r\nContent-Length: %d\r\n\r\n' % len(body) + body)
+        connection.send(b'POST /execute HTTP/1.0\r\nContent-Type: application/json\r\n'
+                        b'Content-Length: %d\r\n\r\n' % len(body) + body)
         answer = connection.drain(10)
     head, _, text = answer.partition(b'\r\n\r\n')
     assert head.split(b' ')[1] == b'200', head

@@ -1,6 +1,6 @@
 """200 random cancels, disconnects and timeouts; ORCD_SEED=N replays one run. Every stream that is read
 to its end has exactly one terminal event, no job stays, and the streams that were left alone are
-byte-identical to undisturbed ones. Source: M0-W-1311; issue: interleavings."""
+byte-identical to undisturbed ones. Source: M0-W-1311."""
 import os
 import random
 import threading

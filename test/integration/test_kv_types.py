@@ -1,5 +1,4 @@
-"""How K and V are kept, end to end on the host backend: what /health says, and the same bytes on repeat.
-Source: the issue's "KV types"; seed 002, "KV Cache Type Configuration"."""
+"""How K and V are kept, end to end on the host backend: what /health says, and the same bytes on repeat."""
 import pytest
 
 from http_client import text_of

@@ -1,5 +1,5 @@
 """What a worker holds does not grow: memory, descriptors, threads; the model is mapped, not copied.
-Source: issue (speed and memory), M0-W-1221, 1830 item 7."""
+Source: M0-W-1221, 1830 item 7."""
 import json
 import re
 import statistics

@@ -1,4 +1,4 @@
-"""States, drains, signals, systemd. Sources: WORK-3015, 3100..3102, M0-W-1340, 1630; design 6."""
+"""States, drains, signals, systemd. Sources: WORK-3015, 3100..3102, M0-W-1340, 1630."""
 import os
 import re
 import signal
@@ -139,7 +139,7 @@ def test_not_ready_while_starting(slow_model, tmp_path):
                     probe.settimeout(1)
                     try:
                         probe.connect(('127.0.0.1', port))
-                        probe.sendall(b'GET /ready HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n')
+                        probe.sendall(b'GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
                         seen.add(probe.recv(64)[9:12])
                     except OSError:
                         seen.add(b'refused')

@@ -19,7 +19,8 @@ NAMES = [
     'worker_disconnects_total', 'worker_cancel_to_idle_seconds', 'worker_gpu_step_age_seconds',
     'worker_inference_duration_seconds', 'worker_time_to_first_token_seconds',
     'worker_inter_token_latency_seconds', 'worker_kv_cache_usage_ratio', 'worker_kv_block_tokens',
-    'worker_kv_blocks', 'worker_active_experts',
+    'worker_kv_blocks', 'worker_active_experts', 'worker_health', 'worker_startup_seconds',
+    'worker_model_load_seconds', 'worker_model_load_bytes',
 ]
 
 
@@ -111,6 +112,15 @@ def test_histograms_are_cumulative(worker):
 def test_state_is_one_hot(worker):
     assert worker.metric('worker_state') == 1
     assert worker.metric('worker_state', state='ready') == 1
+    assert worker.metric('worker_health') == 1
+    assert worker.metric('worker_health', status='healthy') == 1
+
+
+def test_what_the_start_took(worker):
+    ready, loaded = worker.wait_event('ready'), worker.wait_event('model_load_complete')
+    assert abs(worker.metric('worker_startup_seconds') * 1000 - ready['start_ms']) < 50
+    assert 0 < worker.metric('worker_model_load_seconds') <= worker.metric('worker_startup_seconds')
+    assert worker.metric('worker_model_load_bytes') == loaded['weights_bytes']
 
 
 def test_no_text_of_a_client_in_labels(worker):

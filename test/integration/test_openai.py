@@ -1,5 +1,5 @@
 """The `openai` Python package, unchanged, against the shipped binary: with a small random model, and with a
-real one where it is here. tools/python_packages.sh fetches the package. Source: issue 5 "To show"."""
+real one where it is here. tools/python_packages.sh fetches the package."""
 import asyncio
 import threading
 from typing import Iterator
@@ -146,7 +146,7 @@ def test_embedding_errors_have_their_own_exceptions(embedder, client):
     assert (refused.value.param, refused.value.code) == ('input', 'INVALID_REQUEST')
     with pytest.raises(openai.BadRequestError) as too_long:
         embedder.embeddings.create(model='bert', input='a ' * 400)
-    assert too_long.value.code == 'CONTEXT_LENGTH_EXCEEDED'
+    assert too_long.value.code == 'context_length_exceeded'
     with pytest.raises(openai.NotFoundError):
         embedder.embeddings.create(model='text-embedding-3-small', input='a')
     with pytest.raises(openai.BadRequestError) as generating:
@@ -171,10 +171,13 @@ def test_errors_have_their_own_exceptions(worker, client):
     assert (refused.value.param, refused.value.code, refused.value.type) == (
         'temperature', 'INVALID_REQUEST', 'invalid_request_error')
     with pytest.raises(openai.BadRequestError) as too_long:
-        complete(client, max_tokens=2048)
-    assert too_long.value.code == 'CONTEXT_LENGTH_EXCEEDED'
-    with pytest.raises(openai.NotFoundError):
+        complete(client, messages=[{'role': 'user', 'content': 'a ' * 2048}])
+    assert (too_long.value.code, too_long.value.type, too_long.value.param) == (
+        'context_length_exceeded', 'invalid_request_error', 'messages')
+    assert "This model's maximum context length is 2048 tokens. However, your messages" in str(too_long.value)
+    with pytest.raises(openai.NotFoundError) as missing:
         complete(client, model='gpt-4o')
+    assert missing.value.code == 'model_not_found'
     with pytest.raises(openai.AuthenticationError):
         openai.OpenAI(base_url=client.base_url, api_key='wrong', max_retries=0).models.list()
     with pytest.raises(openai.APIError) as cut:

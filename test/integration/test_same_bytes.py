@@ -5,7 +5,7 @@ backend and model:
     ORCD_SAME_MODEL=FILE ORCD_GPU=1 ORCD_BUILD_DIR=... pytest test/integration/test_same_bytes.py
 
 Without these a tiny model on the host backend. Log probabilities are part of what is compared, so that a bit
-that changes no token shows as well. Sources: issue 5 "To show", design 1 and 5."""
+that changes no token shows as well."""
 import json
 import os
 import random

@@ -168,7 +168,7 @@ def test_port_is_checked_before_the_model_is_loaded(tmp_path):
     assert only_error(worker)['code'] in ('WORKER_START_FAILED', 'MODEL_LOAD_FAILED')
 
 
-@pytest.mark.skipif(CUDA, reason='this build has the CUDA backend; test_cuda.py covers its refusals')
+@pytest.mark.skipif(CUDA, reason='this build has the CUDA backend; gpu/test_cuda.py covers its refusals')
 def test_cuda_backend_is_refused_where_there_is_none(tiny_model):
     exit_code, worker = run_to_exit('--model', tiny_model, '--backend', 'cuda', backend=False)
     message = only_error(worker)['message']
@@ -299,7 +299,7 @@ def test_ipv6(tiny_model):
         pytest.skip('no IPv6 here')
     with Worker('--model', tiny_model, '--host', '::1') as worker:
         with socket.create_connection(('::1', worker.port), timeout=10) as peer:
-            peer.sendall(b'GET /live HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n')
+            peer.sendall(b'GET /live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
             assert b' 200 ' in peer.recv(4096)
 
 

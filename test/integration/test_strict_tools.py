@@ -1,5 +1,5 @@
 """Strict functions under tool_choice auto: the text stays what it would be without, and the arguments of a
-call that the model opens fit. Sources: issue 5 item 3."""
+call that the model opens fit."""
 import copy
 import json
 

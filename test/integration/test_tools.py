@@ -1,5 +1,5 @@
 """Tools, structured outputs and reasoning through the `openai` Python package, unchanged: with the real demo
-model where it is here, under templates of models that call and that think. Source: issue 5 items 1, 3, 5."""
+model where it is here, under templates of models that call and that think."""
 import json
 from typing import Iterator
 

@@ -9,7 +9,7 @@ import time
 import uuid
 import weakref
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from http_client import Connection, Event, Response, Stream, check_stream, split_metric
 
@@ -26,6 +26,12 @@ CUDA = BINARY.exists() and 'backends: cuda' in subprocess.run(
     [str(BINARY), '--version'], stdout=subprocess.PIPE, check=True, timeout=30).stdout.decode()
 START_TIMEOUT = PATIENCE * STRETCH
 SANITIZER_REPORT = re.compile(r'(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error: ')
+
+
+def cannot_be_mapped(code: int, address_space: int) -> bool:
+    """Whether the system itself ended the program, before its first instruction, because its image is larger
+    than the addresses that it may have."""
+    return code in (-signal.SIGSEGV, -signal.SIGKILL) and address_space < BINARY.stat().st_size
 
 
 def wait_until(condition, timeout: float, what: str, step: float = 0.005):
@@ -55,8 +61,9 @@ class Worker:
     """One worker-orcd on a free port. Its log is parsed line by line while it runs."""
 
     def __init__(self, *arguments: str, environment: Optional[Dict[str, str]] = None, backend: bool = True,
-                 log_format: str = 'json', port: str = '0', directory: Optional[Path] = None):
-        command = [str(BINARY)]
+                 log_format: str = 'json', port: str = '0', directory: Optional[Path] = None,
+                 prefix: Sequence[str] = ()):
+        command = [*prefix, str(BINARY)]  # a prefix sets something for the process and becomes it: prlimit
         if backend:
             command += ['--backend', 'host']
         if port:
@@ -243,8 +250,7 @@ class Worker:
 
     def stopped(self) -> bool:
         """Whether a SIGSTOP has reached every thread."""
-        stats = [task.read_text() for task in Path(f'/proc/{self.pid}/task').glob('*/stat')]
-        return all(stat.rsplit(')', 1)[1].split()[0] == 'T' for stat in stats)
+        return all(stat.rsplit(')', 1)[1].split()[0] == 'T' for stat in of_each_thread(self.pid, 'stat'))
 
     def threads(self) -> int:
         return len(os.listdir(f'/proc/{self.pid}/task'))
@@ -253,6 +259,17 @@ class Worker:
         """Bytes by name from /proc/PID/status (VmRSS, RssAnon, RssFile, ...)."""
         text = Path(f'/proc/{self.pid}/status').read_text()
         return {k: int(v) * 1024 for k, v in re.findall(r'^(\w+):\s+(\d+) kB$', text, re.M)}
+
+
+def of_each_thread(pid: int, file: str) -> List[str]:
+    """What /proc says in that file of each thread; one that ends while they are read is left out."""
+    texts = []
+    for thread in os.listdir(f'/proc/{pid}/task'):
+        try:
+            texts.append(Path(f'/proc/{pid}/task/{thread}/{file}').read_text().strip())
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return texts
 
 
 def request_body(**changes) -> dict:

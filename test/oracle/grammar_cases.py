@@ -42,6 +42,8 @@ def changed(document, rng):
         replacements += [value + 'x', value[1:], value * 3, value.upper(), value + '狐']
     if isinstance(value, int) and not isinstance(value, bool):
         replacements += [value + 1, value - 1, -value, value * 10, value + 0.5]
+    if isinstance(value, float):
+        replacements += [round(value + step, 6) for step in (1, -1, 0.1, -0.1, 0.001, -0.001)] + [-value]
     if isinstance(value, list):
         replacements += [value + value, value[1:], value + [None]]
     if isinstance(value, dict):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the project's sources against its rules (rules.py) and prints each breach as file:line.
+"""Checks the project's sources against its rules (rules.py, includes.py, dead.py) and prints each breach
+as file:line.
 
     check_style.py [PROJECT]      exit 0: clean; 1: breaches; 2: nothing to check
 
@@ -7,9 +8,12 @@ Runs in the test suite as `style`; test_check_style.py proves that every rule ca
 """
 import os
 import sys
+from collections import Counter
 from pathlib import Path, PurePosixPath
-from typing import Iterator, List, Tuple
+from typing import Iterable, Iterator, List, Tuple
 
+import dead
+import includes
 import rules
 
 SKIPPED_DIRECTORIES = {'.git', '.cache', '__pycache__', 'build', 'models', '.pytest_cache'}
@@ -20,12 +24,13 @@ SELF = 'test/style/'
 TEXT_SUFFIXES = rules.SOURCE | {
     '', '.conf', '.ini', '.json', '.md', '.service', '.toml', '.txt', '.yaml', '.yml'}
 BREACHES_SHOWN = 200
+FILES_MAX = 45
 
 
 def files(project: Path) -> Iterator[PurePosixPath]:
     for folder, names, leaves in os.walk(project):
         names[:] = sorted(n for n in names if n not in SKIPPED_DIRECTORIES)
-        for leaf in sorted(leaves):
+        for leaf in sorted(set(leaves) - {'.git'}):  # a file where the checkout is a worktree
             yield PurePosixPath((Path(folder) / leaf).relative_to(project).as_posix())
 
 
@@ -33,7 +38,7 @@ def check_text(path: PurePosixPath, text: str) -> List[Tuple[int, str]]:
     """Every breach of every rule in one file."""
     found = []
     for rule in rules.RULES:
-        if str(path).startswith(SELF) and rule in (rules.no_markers, rules.no_machine_paths):
+        if str(path).startswith(SELF) and rule in rules.ABOUT_WORDS:
             continue
         found.extend(rule(path, text))
     return sorted(found)
@@ -47,9 +52,17 @@ def corpora(project: Path) -> Iterator[str]:
             yield f'test/fuzz/{target.name}:1: no corpus in test/fuzz/corpus/{target.stem}/'
 
 
+def crowded(paths: Iterable[PurePosixPath]) -> Iterator[str]:
+    """A folder is looked through; past some number of files nobody does."""
+    for folder, count in sorted(Counter(str(path.parent) for path in paths).items()):
+        if count > FILES_MAX:
+            yield f'{folder}:1: {count} files, limit {FILES_MAX}: make rooms'
+
+
 def check_project(project: Path) -> Tuple[int, List[str]]:
     """(files checked, breaches)."""
     checked, breaches = 0, list(corpora(project))
+    sources, with_tests, seen = {}, {}, []
     for path in files(project):
         if str(path).startswith(DATA) or path.suffix not in TEXT_SUFFIXES:
             continue
@@ -60,7 +73,15 @@ def check_project(project: Path) -> Tuple[int, List[str]]:
                 breaches.append(f'{path}:1: not UTF-8')
             continue
         checked += 1
+        seen.append(path)
         breaches.extend(f'{path}:{line}: {message}' for line, message in check_text(path, text))
+        if includes.is_checked(path):
+            sources[str(path)] = text
+        if path.suffix in rules.CPP:
+            with_tests[str(path)] = text
+    breaches.extend(includes.check(sources))
+    breaches.extend(dead.unused(with_tests))
+    breaches.extend(crowded(seen))
     return checked, breaches
 
 

@@ -42,7 +42,7 @@ def compile_again(entry, folder):
 
 def main(build):
     entries = [e for e in json.loads((pathlib.Path(build) / "compile_commands.json").read_text())
-               if re.search(r"/kernels/packed_matmul_\w+\.cu$", e["file"])]
+               if re.search(r"/kernels/product/packed_matmul_\w+\.cu$", e["file"])]
     if not entries:
         print("no instances of the throughput kernel in", build)
         return 1

@@ -25,6 +25,16 @@ def without_comments(text: str) -> str:
     return TOKEN.sub(lambda m: _blank(m.group()) if m.group().startswith('/') else m.group(), text)
 
 
+def comments_only(text: str) -> str:
+    """All but comments becomes spaces."""
+    kept, at = [], 0
+    for match in TOKEN.finditer(text):
+        if match.group().startswith('/'):
+            kept += [_blank(text[at:match.start()]), match.group()]
+            at = match.end()
+    return ''.join(kept) + _blank(text[at:])
+
+
 def code_only(text: str) -> str:
     """Comments and the insides of literals become spaces."""
     def replace(match: 're.Match[str]') -> str:

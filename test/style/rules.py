@@ -117,6 +117,30 @@ def no_machine_paths(path: PurePosixPath, text: str) -> Iterator[Finding]:
             yield line, f'path of one machine: {match.group()}'
 
 
+# What may part the words of a phrase: a space, or the end of a comment's line and the beginning of the next.
+GAP = r'(?:\s|//[/!]?<?|[*#])+'
+# Numbers of papers that are not in the tree; not "each warp issues 4 loads", nor "a design of 3 stages".
+CITATION = re.compile('|'.join((
+    rf'\b[Ii]ssues?{GAP}\d+(?=\s*(?:[.,;:)"\'\]]|\*/|$)|{GAP}(?:items?\b|"|and{GAP}\d))',
+    rf'\b[Dd]esign{GAP}\d+(?=\s*(?:[.,;:)"\'\]]|\*/|$)|{GAP}(?:\(|items?\b|and{GAP}\d))',
+    rf'\b[Rr]eliability{GAP}\d',
+    rf'\b[Ss]tyle{GAP}\d+\.\d',
+    rf'\b[Ss]eed{GAP}0\d\d\b',
+    rf'\b[Pp]erformance{GAP}notes\b',
+    r'(?<![\w/-])(?:design|features|reliability|measured)\.md\b')), re.M)
+
+
+def no_dead_citations(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """A comment says the reason itself, or names a requirement (M0-W-1310, WORK-3040) that docs/ resolves."""
+    if not is_source(path):
+        return
+    comments = cpp_text.comments_only(text) if path.suffix in CPP else text
+    for match in CITATION.finditer(comments):
+        words = ' '.join(re.sub(r'//[/!]?<?|[*#]', ' ', match.group()).split())
+        yield cpp_text.line_of(comments, match.start()), (
+            f'cites "{words}", which readers do not have: say the reason, or a requirement id')
+
+
 def file_length(path: PurePosixPath, text: str) -> Iterator[Finding]:
     if is_source(path) and str(path) not in GENERATED:
         lines = text.count('\n')
@@ -176,4 +200,6 @@ def header_form(path: PurePosixPath, text: str) -> Iterator[Finding]:
 
 RULES: List[Rule] = [
     include_direction, co_await_temporaries, no_detached, no_markers, no_machine_paths,
-    file_length, function_length, no_family_names, layout, header_form]
+    no_dead_citations, file_length, function_length, no_family_names, layout, header_form]
+# Rules whose own words and bad samples break them.
+ABOUT_WORDS: List[Rule] = [no_markers, no_machine_paths, no_dead_citations]

@@ -10,6 +10,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import check_style  # noqa: E402
 import check_wgmma  # noqa: E402
 import cpp_text  # noqa: E402
+import dead  # noqa: E402
+import includes  # noqa: E402
 import rules  # noqa: E402
 
 HEADER = '// What it is for.\n#pragma once\n'
@@ -64,6 +66,99 @@ class IncludeDirection(unittest.TestCase):
         self.assertEqual(run(rules.include_direction, 'net/x.cpp', '// #include "gpu/x.hpp"\n'), [])
 
 
+def lines(**texts):
+    """Sources from names that spell '/' as '__': a header each, which includes the files that are listed."""
+    return {name.replace('__', '/') + '.hpp': HEADER + ''.join(f'#include "{other}"\n' for other in others)
+            for name, others in texts.items()}
+
+
+class Circles(unittest.TestCase):
+    def found(self, sources):
+        return list(includes.circles(sources))
+
+    def test_two_units(self):
+        ring = {'net/http/a.hpp': '#include "net/http/b.hpp"\n',
+                'net/http/a.cpp': '#include "net/http/a.hpp"\n',
+                'net/http/b.hpp': HEADER,
+                'net/http/b.cpp': '#include "net/http/b.hpp"\n'}
+        self.assertEqual(self.found(ring), [])
+        # No header includes one that includes it, and yet neither unit can be understood without the other.
+        ring['net/http/b.cpp'] += '  # include "net/http/a.hpp"\n'
+        self.assertEqual(len(self.found(ring)), 1)
+        self.assertIn('net/http/a, net/http/b', self.found(ring)[0])
+
+    def test_one_unit_has_several_files(self):
+        self.assertEqual(self.found({'kernels/sample/x.cuh': '#include "kernels/sample/x.hpp"\n',
+                                     'kernels/sample/x.cu': '#include "kernels/sample/x.cuh"\n'}), [])
+
+    def test_longer_rings_and_what_hangs_on_them(self):
+        sources = lines(net__a=['net/b.hpp'], net__b=['net/c.hpp'], net__c=['net/a.hpp', 'net/d.hpp'],
+                        net__d=['net/e.hpp'], net__e=['net/d.hpp', 'net/f.hpp'], net__f=[],
+                        net__g=['net/a.hpp'])
+        self.assertEqual([line.split(': ')[2].split(';')[0] for line in self.found(sources)],
+                         ['net/d, net/e', 'net/a, net/b, net/c'])
+
+    def test_comments_include_nothing(self):
+        self.assertEqual(self.found({'net/a.hpp': '#include "net/b.hpp"\n',
+                                     'net/b.hpp': '// #include "net/a.hpp"\n'}), [])
+
+
+class Rooms(unittest.TestCase):
+    def refuse(self, path, target):
+        self.assertEqual(len(list(includes.upward({path: f'#include "{target}"\n'}))), 1, f'{path} {target}')
+
+    def allow(self, path, target):
+        self.assertEqual(list(includes.upward({path: f'#include "{target}"\n'})), [], f'{path} {target}')
+
+    def test_upward(self):
+        self.refuse('net/json/text.hpp', 'net/http/sse.hpp')
+        self.refuse('net/jobs/service.hpp', 'net/openai/models.hpp')
+        self.refuse('gpu/gpu_thread.cpp', 'gpu/host/host_backend.hpp')
+        self.refuse('gpu/host/host_backend.cpp', 'gpu/cuda/cuda_backend.hpp')
+        self.refuse('kernels/device/divider.hpp', 'kernels/product/packed_matrix.hpp')
+        self.refuse('engine/schedule/job.hpp', 'engine/served_model.hpp')
+        self.refuse('engine/accelerator.hpp', 'engine/schedule/job.hpp')
+        self.refuse('engine/model/family/bert.cpp', 'engine/text/tokenizer.hpp')
+        self.refuse('app/options.hpp', 'app/inspect/inspect.hpp')
+
+    def test_beside(self):
+        self.refuse('net/openai/completions.cpp', 'net/execute/execute.hpp')
+        self.refuse('gpu/plan/slice_reader.cpp', 'gpu/host/host_tensors.hpp')
+        self.refuse('kernels/layer/encoder.cu', 'kernels/host/gelu.hpp')
+        self.refuse('kernels/host/rows.cpp', 'kernels/product/packed_matrix.hpp')
+        self.refuse('engine/schedule/scheduler.cpp', 'engine/text/tokenizer.hpp')
+
+    def test_downward(self):
+        self.allow('net/server/server.cpp', 'net/limits.hpp')
+        self.allow('net/server/server.cpp', 'net/json/text.hpp')
+        self.allow('gpu/capi/cuda_api.cpp', 'gpu/layer_tap.hpp')
+        self.allow('kernels/decode_program/program_outputs.cuh', 'kernels/sample/sample_math.cuh')
+        self.allow('kernels/host/isa/half.hpp', 'kernels/product/quant_blocks.hpp')
+        self.allow('kernels/host/isa/half.hpp', 'kernels/host/isa/lanes.hpp')
+        self.allow('engine/schedule/scheduler.hpp', 'engine/accelerator.hpp')
+        self.allow('engine/model/family/bert.cpp', 'engine/model/family.hpp')
+        self.allow('engine/chat_format.cpp', 'engine/jinja/chat_template.hpp')
+        # Between the top folders another rule decides.
+        self.allow('gpu/host/host_backend.cpp', 'kernels/host/matmul.hpp')
+
+    def test_a_new_room_must_be_given_its_place(self):
+        for path in ('net/new/x.hpp', 'engine/new/deep/x.hpp'):
+            found = list(includes.upward({path: HEADER}))
+            self.assertEqual(len(found), 1)
+            self.assertIn('has no place', found[0])
+
+    def test_rooms_are_listed_from_the_lowest_up(self):
+        listed = set()
+        for room, below in includes.ROOMS.items():
+            self.assertLessEqual(set(below), listed, room)
+            listed.add(room)
+
+    def test_every_room_is_there(self):
+        project = Path(__file__).resolve().parents[2]
+        for room in includes.ROOMS:
+            self.assertTrue((project / room).is_dir() or (project / (room + '.hpp')).is_file(), room)
+
+
 class CoAwait(unittest.TestCase):
     def refuse(self, text):
         self.assertTrue(run(rules.co_await_temporaries, 'net/x.cpp', text), text)
@@ -106,6 +201,32 @@ class Words(unittest.TestCase):
             self.assertTrue(run(rules.no_machine_paths, 'tools/x.py', path + '\n'), path)
         for path in ('/usr/share/doc', 'https://example.org/home/x', 'build/work/x', '"/etc/worker-orcd"'):
             self.assertEqual(run(rules.no_machine_paths, 'tools/x.py', path + '\n'), [], path)
+
+    def test_dead_citations(self):
+        for words in ('Source: issue 5.', 'issue 5 item 3', 'Issues 4 and 5', 'issue 5 "To show"',
+                      '(issue 4)', 'Source: issue 4, the floor', 'design 3', 'see design\n// 5, too',
+                      'design 2 (max-queue)', 'design 3 and 4.', 'features.md (d)', 'design.md',
+                      'measured.md', 'reliability.md', 'reliability 2.4', 'seed 002', 'style 5.5',
+                      'performance notes 4.3', 'performance\n/// notes'):
+            self.assertTrue(run(rules.no_dead_citations, 'net/x.hpp', f'// Why. {words}\n'), words)
+        self.assertTrue(run(rules.no_dead_citations, 'tools/x.py', '"""Source: issue 5 item 3."""\n'))
+        self.assertTrue(run(rules.no_dead_citations, 'net/x.hpp', '/* design 3 */\n'))
+        for words in ('Source: M0-W-1310, WORK-3040.', 'each warp may issue 4 loads ahead',
+                      'a design of 3 stages', 'the seed of a job', 'seed 42', 'docs/performance.md',
+                      'docs/design.md', 'RFC 9112, 2.1', 'a matter of style', 'reliability of 99 %'):
+            self.assertEqual(run(rules.no_dead_citations, 'net/x.hpp', f'// {words}\n'), [], words)
+        self.assertEqual(run(rules.no_dead_citations, 'net/x.cpp', 'auto t = "issue 5.";\n'), [])
+        self.assertEqual(run(rules.no_dead_citations, 'docs/x.md', 'design 3\n'), [])
+
+    def test_citations_are_found_in_their_line(self):
+        text = 'int a;\n// Why.\n// Source: issue\n// 5.\n'
+        found = list(rules.no_dead_citations(PurePosixPath('net/x.hpp'), text))
+        self.assertEqual([line for line, _ in found], [3])
+        self.assertIn('"issue 5"', found[0][1])
+
+    def test_comments_alone(self):
+        self.assertEqual(cpp_text.comments_only('a(); // b "c"\n"// d" /* e\nf */ g'),
+                         '     // b "c"\n       /* e\nf */  ')
 
     def test_family_names(self):
         for word in ('is_llama', '"qwen2"', 'gpt_oss_layer', 'phi3'):
@@ -156,19 +277,47 @@ class Sizes(unittest.TestCase):
         self.assertTrue(run(rules.header_form, 'net/x.hpp', '// #pragma once\nint a;\n'))
 
 
+class Dead(unittest.TestCase):
+    USED = {'net/x.hpp': HEADER + 'int used(int a);\n', 'net/x.cpp': 'int used(int a) {\n  return a;\n}\n'}
+
+    def test_unused(self):
+        self.assertEqual(list(dead.unused(self.USED)), ['net/x.hpp:3: nothing uses used()'])
+        inline = {'net/x.hpp': HEADER + 'struct s {\n  int get() const noexcept { return 1; }\n};\n'}
+        self.assertEqual(list(dead.unused(inline)), ['net/x.hpp:4: nothing uses get()'])
+
+    def test_used(self):
+        for more in ({'net/y.cpp': 'int b = used(1);\n'}, {'test/unit/x.cpp': 'int b = used(1);\n'},
+                     {'net/x.cpp': self.USED['net/x.cpp'] + 'int b = used(2);\n'}):
+            self.assertEqual(list(dead.unused({**self.USED, **more})), [])
+        own = {'net/x.hpp': HEADER + 'struct s {\n  int get() const { return 1; }\n  int f();\n};\n',
+               'net/x.cpp': 'int s::f() {\n  return get();\n}\n', 'net/y.cpp': 'int a = s().f();\n'}
+        self.assertEqual(list(dead.unused(own)), [])
+
+    def test_calls_and_overrides(self):
+        text = 'inline int g(float x) {\n  return roundf(x);\n}\nvoid h() override;\nint a = g(1);\n'
+        self.assertEqual(list(dead.unused({'net/x.hpp': HEADER + text})), [])
+
+
+class Folders(unittest.TestCase):
+    def test_crowded(self):
+        many = [PurePosixPath(f'net/json/{n}.hpp') for n in range(46)]
+        self.assertEqual(len(list(check_style.crowded(many))), 1)
+        self.assertEqual(list(check_style.crowded(many[:45] + [PurePosixPath('net/a.hpp')])), [])
+
+
 class Project(unittest.TestCase):
     def test_walk_and_corpora(self):
         with tempfile.TemporaryDirectory() as folder:
             project = Path(folder)
             self.assertEqual(check_style.check_project(project), (0, []))
-            (project / 'net').mkdir()
-            (project / 'net' / 'x.hpp').write_text(HEADER)
+            (project / 'net' / 'json').mkdir(parents=True)
+            (project / 'net' / 'json' / 'x.hpp').write_text(HEADER)
             self.assertEqual(check_style.check_project(project), (1, []))
-            (project / 'net' / 'y.cpp').write_text('int a; // FIXME\n')
+            (project / 'net' / 'json' / 'y.cpp').write_text('int a; // FIXME\n')
             self.assertEqual(len(check_style.check_project(project)[1]), 1)
-            (project / 'net' / 'y.cpp').write_bytes(b'// \xff\n')
+            (project / 'net' / 'json' / 'y.cpp').write_bytes(b'// \xff\n')
             self.assertEqual(len(check_style.check_project(project)[1]), 1)
-            (project / 'net' / 'y.cpp').unlink()
+            (project / 'net' / 'json' / 'y.cpp').unlink()
             (project / 'test' / 'fuzz').mkdir(parents=True)
             (project / 'test' / 'fuzz' / 'gguf.cpp').write_text('int a;\n')
             self.assertIn('no corpus', check_style.check_project(project)[1][0])
@@ -177,6 +326,21 @@ class Project(unittest.TestCase):
             self.assertEqual(len(check_style.check_project(project)[1]), 1)
             (corpus / 'one').write_text('FIXME\n')
             self.assertEqual(check_style.check_project(project), (2, []))
+
+    def test_includes_are_looked_at_together(self):
+        with tempfile.TemporaryDirectory() as folder:
+            room = Path(folder) / 'net' / 'json'
+            room.mkdir(parents=True)
+            (room / 'a.hpp').write_text(HEADER + '#include "net/json/b.hpp"\n')
+            (room / 'b.hpp').write_text(HEADER)
+            self.assertEqual(check_style.check_project(Path(folder)), (2, []))
+            upward = '#include "net/http/c.hpp"\n'
+            (room / 'b.hpp').write_text(HEADER + '#include "net/json/a.hpp"\n' + upward)
+            checked, breaches = check_style.check_project(Path(folder))
+            self.assertEqual(checked, 2)
+            self.assertEqual(len(breaches), 2)
+            self.assertIn('circle of includes: net/json/a, net/json/b', breaches[0])
+            self.assertIn('net/json/b.hpp:4: net/json may not include net/http/c.hpp', breaches[1])
 
     def test_every_rule_has_a_test(self):
         own = Path(__file__).read_text(encoding='utf-8')

@@ -303,7 +303,7 @@ engine::token_logprobs fake_accelerator::logprobs_of(token_id token, const engin
   out.chosen = -static_cast<float>(token) / 8.0F;
   out.listed = request.top_logprobs;
   for (std::uint32_t i = 0; i < out.listed; ++i) {
-    out.likeliest[i] = {static_cast<token_id>(i), -static_cast<float>(i)};
+    out.top[i] = {static_cast<token_id>(i), -static_cast<float>(i)};
   }
   return out;
 }

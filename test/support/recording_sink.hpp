@@ -19,7 +19,13 @@ class recording_sink final : public engine::event_sink {
       started_ = true;
     } else if (const auto* token = std::get_if<engine::token_event>(&event)) {
       if (!started_) fault_ = "a token before started";
+      if (ending_) fault_ = "a token after the end-of-generation token";
+      if (token->part == engine::token_part::prompt) return keep_prompt(*token);
       if (token->index != tokens_.size()) fault_ = "token index out of order";
+      if (token->part == engine::token_part::end) {
+        ending_ = token->token;
+        return;
+      }
       tokens_.push_back(token->token);
       if (token->logprobs != nullptr) logprobs_.push_back(*token->logprobs);
     } else if (const auto* end = std::get_if<engine::end_event>(&event)) {
@@ -36,11 +42,31 @@ class recording_sink final : public engine::event_sink {
   [[nodiscard]] const std::optional<engine::end_event>& end() const noexcept { return end_; }
   [[nodiscard]] const std::optional<engine::error_event>& error() const noexcept { return error_; }
   [[nodiscard]] const engine::job_stats& stats() const { return end_ ? end_->stats : error_.value().stats; }
+  /// The prompt's tokens that were told, from index prompt_from() on, and what came with them.
+  [[nodiscard]] const std::vector<engine::token_id>& prompt() const noexcept { return prompt_; }
+  [[nodiscard]] const std::vector<engine::token_logprobs>& prompt_logprobs() const noexcept {
+    return prompt_logprobs_;
+  }
+  [[nodiscard]] std::uint32_t prompt_from() const noexcept { return prompt_from_; }
+  [[nodiscard]] std::optional<engine::token_id> ending() const noexcept { return ending_; }
   /// Empty while the order of events has been right.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
 
  private:
+  void keep_prompt(const engine::token_event& token) {
+    if (prompt_.empty()) prompt_from_ = token.index;
+    if (token.index != prompt_from_ + prompt_.size()) fault_ = "prompt index out of order";
+    if (!tokens_.empty()) fault_ = "a token of the prompt after one of the output";
+    if (token.logprobs == nullptr) fault_ = "a token of the prompt without log probability";
+    prompt_.push_back(token.token);
+    if (token.logprobs != nullptr) prompt_logprobs_.push_back(*token.logprobs);
+  }
+
   bool started_ = false;
+  std::vector<engine::token_id> prompt_;
+  std::vector<engine::token_logprobs> prompt_logprobs_;
+  std::uint32_t prompt_from_ = 0;
+  std::optional<engine::token_id> ending_;
   std::vector<engine::token_id> tokens_;
   std::vector<engine::token_logprobs> logprobs_;  ///< of the tokens that came with some
   std::optional<engine::end_event> end_;

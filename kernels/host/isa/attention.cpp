@@ -1,5 +1,5 @@
-// Attention of one x86 level; the definition is in kernels/attention.hpp.
-#include "kernels/attention.hpp"
+// Attention of one x86 level; the definition is in kernels/host/attention.hpp.
+#include "kernels/host/attention.hpp"
 
 #include "kernels/host/isa/exponential.hpp"
 #include "kernels/host/isa/for_format.hpp"
@@ -22,8 +22,8 @@ struct head_state {
 
 struct scratch {
   alignas(64) float q[heads_at_once][width_max];
-  alignas(64) float row[width_max];                          // one cached K or V, zero-padded
-  alignas(64) float scores[heads_at_once][attention_chunk];  // scores, then weights, of a chunk
+  alignas(64) float row[width_max];                                    // one cached K or V, zero-padded
+  alignas(64) float scores[heads_at_once][engine::kv_page_positions];  // scores, then weights, of a page
   alignas(64) float chunk_values[heads_at_once][width_max];
   head_state heads[heads_at_once];
 };
@@ -36,13 +36,13 @@ ORCD_INLINE float dot(const float* a, const float* b, std::uint32_t padded_width
   return fold(sum);
 }
 
-/// Scores of positions [begin, end) of the chunk that starts at `base`, whose rows are at `keys`; the rest of
-/// the chunk is masked.
+/// Scores of positions [begin, end) of the page that starts at `base`, whose rows are at `keys`; the rest of
+/// the page is masked.
 template <engine::kv_type Type>
 void score_chunk(const attention_args& a, const std::byte* keys, scratch& s, std::uint32_t heads,
                  std::uint32_t base, std::uint32_t begin, std::uint32_t end) {
   for (std::uint32_t h = 0; h < heads; ++h)
-    for (std::uint32_t i = 0; i < attention_chunk; i += lane_count)
+    for (std::uint32_t i = 0; i < engine::kv_page_positions; i += lane_count)
       store(&s.scores[h][i], splat(lowest_score));
   const std::uint32_t width = padded(a.key_width);
   for (std::uint32_t position = begin; position < end; ++position) {
@@ -52,14 +52,15 @@ void score_chunk(const attention_args& a, const std::byte* keys, scratch& s, std
   }
 }
 
-/// Turns a head's scores into weights e^(score - largest); returns the largest score and the sum of
-/// weights, which is taken in lanes by position and folded like a dot product.
+/// Turns a head's scores into weights e^(score - largest). Returns the largest score, and the sum of weights,
+/// which is taken in lanes by position and folded like a dot product.
 void weigh_chunk(float* scores, float& largest, float& sum) {
   float_lanes most = splat(lowest_score);
-  for (std::uint32_t i = 0; i < attention_chunk; i += lane_count) most = larger(most, load(scores + i));
+  for (std::uint32_t i = 0; i < engine::kv_page_positions; i += lane_count)
+    most = larger(most, load(scores + i));
   largest = fold_larger(most);
   float_lanes total = splat(0.0F);
-  for (std::uint32_t i = 0; i < attention_chunk; i += lane_count) {
+  for (std::uint32_t i = 0; i < engine::kv_page_positions; i += lane_count) {
     const float_lanes weight = exponential(load(scores + i) - largest);
     store(scores + i, weight);
     total = total + weight;
@@ -67,7 +68,7 @@ void weigh_chunk(float* scores, float& largest, float& sum) {
   sum = fold(total);
 }
 
-/// Weighted values of the chunk, positions ascending.
+/// Weighted values of the page, in ascending positions.
 template <engine::kv_type Type>
 void sum_values(const attention_args& a, const std::byte* values, scratch& s, std::uint32_t heads,
                 std::uint32_t base, std::uint32_t begin, std::uint32_t end) {
@@ -86,7 +87,7 @@ void sum_values(const attention_args& a, const std::byte* values, scratch& s, st
   }
 }
 
-/// Folds a part with its own largest score into the running state.
+/// Folds a page with its own largest score into the running state.
 void merge(head_state& state, float largest, float sum, const float* values, std::uint32_t width) {
   const float most = largest > state.largest ? largest : state.largest;
   const float keep = exponential(state.largest - most);
@@ -139,10 +140,12 @@ void attend_heads(const attention_args& a, scratch& s, std::uint32_t column, std
   const std::uint32_t end = at.end == 0 ? at.position + 1 : at.end;
   const std::uint32_t begin = a.window != 0 && end > a.window ? end - a.window : 0;
   start(a, s, column, first_head, heads);
-  for (std::uint32_t base = begin / attention_chunk * attention_chunk; base < end; base += attention_chunk) {
+  for (std::uint32_t base = begin / engine::kv_page_positions * engine::kv_page_positions; base < end;
+       base += engine::kv_page_positions) {
     const std::uint32_t from = base > begin ? base : begin;
-    const std::uint32_t to = base + attention_chunk < end ? base + attention_chunk : end;
-    const std::uint64_t row = attention_first_row(at.pages[base / attention_chunk], a.kv_heads, kv_head);
+    const std::uint32_t to = base + engine::kv_page_positions < end ? base + engine::kv_page_positions : end;
+    const std::uint64_t row =
+        attention_first_row(at.pages[base / engine::kv_page_positions], a.kv_heads, kv_head);
     const std::byte* keys = a.cache.keys + row * engine::kv_row_bytes(a.types.keys, a.key_width);
     const std::byte* values = a.cache.values + row * engine::kv_row_bytes(a.types.values, a.value_width);
     for_kv_type(

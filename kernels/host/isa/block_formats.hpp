@@ -1,7 +1,8 @@
 // Decoding of every block format, sixteen values at a time. A format has the number of values and bytes
 // of its block and a decode() that hands the block's values to `sink(offset, lanes)` in ascending offset;
 // the same code therefore serves dequantization into memory and products on the fly.
-// Formulas: kernels/quant_blocks.hpp; all arithmetic is f32, rounded once per operation as written there.
+// Formulas: kernels/product/quant_blocks.hpp; all arithmetic is f32, rounded once per operation as written
+// there.
 #pragma once
 
 #include "kernels/host/isa/half.hpp"

@@ -1,10 +1,10 @@
-// Norms, activations and routing of one x86 level; definitions in kernels/{rms_norm,swiglu,moe}.hpp.
+// Norms, activations and routing of one x86 level; definitions in kernels/host/{rms_norm,swiglu,moe}.hpp.
 #include "kernels/host/isa/exponential.hpp"
 #include "kernels/host/isa/sixteens.hpp"
 #include "kernels/host/kernel_table.hpp"
-#include "kernels/moe.hpp"
-#include "kernels/rms_norm.hpp"
-#include "kernels/swiglu.hpp"
+#include "kernels/host/moe.hpp"
+#include "kernels/host/rms_norm.hpp"
+#include "kernels/host/swiglu.hpp"
 
 namespace orcd::kernels::host::ORCD_ISA {
 namespace {
@@ -80,11 +80,11 @@ void moe_route_column(const moe_route_args& a, std::uint32_t column) {
 void moe_combine_column(const moe_combine_args& a, std::uint32_t column) {
   float* residual = a.residual + std::size_t{column} * a.width;
   const float* weights = a.weights + std::size_t{column} * a.used;
-  const float* parts = a.parts + std::size_t{column} * a.used * a.width;
+  const float* expert_out = a.expert_out + std::size_t{column} * a.used * a.width;
   each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
     float_lanes sum = splat(0.0F);
     for (std::uint32_t e = 0; e < a.used; ++e)
-      sum = sum + weights[e] * load_some(parts + std::size_t{e} * a.width + i, count);
+      sum = sum + weights[e] * load_some(expert_out + std::size_t{e} * a.width + i, count);
     store_some(residual + i, load_some(residual + i, count) + sum, count);
   });
 }

@@ -1,9 +1,9 @@
-// What models without a mask need of one x86 level; definitions in kernels/{layer_norm,gelu}.hpp.
-#include "kernels/gelu.hpp"
+// What encoder models need of one x86 level; definitions in kernels/host/{layer_norm,gelu}.hpp.
+#include "kernels/host/gelu.hpp"
 #include "kernels/host/isa/exponential.hpp"
 #include "kernels/host/isa/sixteens.hpp"
 #include "kernels/host/kernel_table.hpp"
-#include "kernels/layer_norm.hpp"
+#include "kernels/host/layer_norm.hpp"
 
 namespace orcd::kernels::host::ORCD_ISA {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/host/isa/lanes.hpp"
-#include "kernels/quant_blocks.hpp"
+#include "kernels/product/quant_blocks.hpp"
 
 namespace orcd::kernels::host::ORCD_ISA {
 

@@ -3,7 +3,7 @@
 
 #include "engine/model/kv_type.hpp"
 #include "kernels/host/isa/half.hpp"
-#include "kernels/quant_blocks.hpp"
+#include "kernels/product/quant_blocks.hpp"
 
 namespace orcd::kernels::host::ORCD_ISA {
 

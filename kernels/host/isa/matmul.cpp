@@ -1,7 +1,7 @@
-// Dequantization and products of one x86 level. Two paths with the same definition (kernels/matmul.hpp):
+// Dequantization and products of one x86 level. Two paths with the same definition (kernels/host/matmul.hpp):
 // a single column decodes blocks in registers; several columns share rows that are decoded once into a
 // buffer that stays in the first-level cache.
-#include "kernels/matmul.hpp"
+#include "kernels/host/matmul.hpp"
 
 #include "kernels/host/isa/for_format.hpp"
 #include "kernels/host/kernel_table.hpp"

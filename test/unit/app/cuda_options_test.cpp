@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "app/options.hpp"
+#include "app/parse_options.hpp"
 
 namespace {
 
@@ -55,6 +55,36 @@ BOOST_AUTO_TEST_CASE(no_pinned_needs_no_value_on_the_command_line) {
   BOOST_TEST(accepted({"--config", "/c"}, {}, "no-pinned = true").no_pinned);
   BOOST_TEST(contains(why_not({"--no-pinned=yes"}), "true or false"));
   BOOST_TEST(contains(why_not({}, {{"WORKER_ORCD_NO_PINNED", ""}}), "true or false"));
+}
+
+// The requirements write both.
+BOOST_AUTO_TEST_CASE(gpu_is_a_second_name_of_gpu_device_wherever_options_are_read) {
+  BOOST_TEST(accepted({"--gpu", "3"}).gpu.index == 3U);
+  BOOST_TEST(accepted({"--gpu=3"}).gpu.index == 3U);
+  BOOST_TEST(accepted({}, {{"WORKER_ORCD_GPU", "4"}}).gpu.index == 4U);
+  BOOST_TEST(accepted({"--config", "/c"}, {}, "gpu = 5").gpu.index == 5U);
+  BOOST_TEST(
+      accepted({"--gpu", "3", "--config", "/c"}, {{"WORKER_ORCD_GPU_DEVICE", "4"}}, "gpu = 5").gpu.index ==
+      3U);
+  BOOST_TEST(accepted({"--config", "/c"}, {{"WORKER_ORCD_GPU_DEVICE", "4"}}, "gpu = 5").gpu.index == 4U);
+  BOOST_TEST(contains(why_not({"--gpu", "3", "--gpu-device", "3"}), "--gpu-device is given more than once"));
+  BOOST_TEST(contains(why_not({"--gpu", "first"}), "--gpu-device must be"));
+  BOOST_TEST(contains(app::help_text(), "also --gpu"));
+}
+
+BOOST_AUTO_TEST_CASE(two_names_of_one_option_in_a_file_or_the_environment_are_not_taken_for_two_options) {
+  const auto twice = parse({"--config", "/c"}, {}, "gpu = 1\ngpu-device = 2");
+  BOOST_REQUIRE(!twice);
+  BOOST_TEST(contains(twice.error().message, "'gpu-device' is given more than once"));
+  const auto both = accepted({}, {{"WORKER_ORCD_GPU", "1"}, {"WORKER_ORCD_GPU_DEVICE", "2"}});
+  BOOST_TEST(both.gpu.index == 1U);
+  BOOST_REQUIRE(both.warnings.size() == 1U);
+  BOOST_TEST(contains(both.warnings.front(), "WORKER_ORCD_GPU_DEVICE"));
+}
+
+BOOST_AUTO_TEST_CASE(a_start_does_not_wait_for_a_gpu_unless_it_is_told_to) {
+  BOOST_TEST(accepted({}).gpu_wait_sec == 0U);
+  BOOST_TEST(accepted({}, {{"WORKER_ORCD_GPU_WAIT_SEC", "30"}}).gpu_wait_sec == 30U);
 }
 
 BOOST_AUTO_TEST_CASE(verify_is_off_unless_it_is_given) {

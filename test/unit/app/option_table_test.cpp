@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "app/options.hpp"
+#include "app/parse_options.hpp"
 
 using namespace orcd;
 

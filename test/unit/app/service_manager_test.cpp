@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(states_are_spelled_as_systemd_reads_them) {
   manager.feed_watchdog();
   const std::vector<std::string> expected{
       "STATUS=Loading the model: 25 %\nEXTEND_TIMEOUT_USEC=120000000", "READY=1\nSTATUS=Serving x at READY=0",
-      "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=45000000", "STATUS=Failed: no luck", "WATCHDOG=1"};
+      "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=40000000", "STATUS=Failed: no luck", "WATCHDOG=1"};
   BOOST_TEST(sent == expected, boost::test_tools::per_element());
 }
 

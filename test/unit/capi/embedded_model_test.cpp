@@ -6,11 +6,11 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 #include <string>
-#include <thread>
 
-#include "gpu/host_backend.hpp"
+#include "gpu/host/host_backend.hpp"
 #include "test/support/temporary_directory.hpp"
 #include "test/support/tiny_model.hpp"
+#include "test/support/watched_thread.hpp"
 
 namespace orcd::test {
 namespace {
@@ -148,13 +148,14 @@ BOOST_FIXTURE_TEST_CASE(unloading_ends_what_runs_and_the_caller_is_told, loaded)
 }
 
 BOOST_FIXTURE_TEST_CASE(a_waiting_thread_is_woken_by_the_unloading, loaded) {
-  const auto run = model->start(ask(230)).value();
-  std::thread reader([&run] {
+  const std::shared_ptr<gpu::inference> run = model->start(ask(230)).value();
+  watched_thread reader([run] {
     for (auto piece = run->next(255); piece && *piece; piece = run->next(255)) {
     }
   });
-  model->close();
-  reader.join();
+  watched_thread unloader([m = model] { m->close(); });
+  BOOST_TEST(unloader.ends_within(std::chrono::seconds(60)));
+  BOOST_TEST(reader.ends_within(std::chrono::seconds(60)));
 }
 
 BOOST_FIXTURE_TEST_CASE(the_host_backend_is_not_resident_in_vram_and_says_nothing_else, loaded) {

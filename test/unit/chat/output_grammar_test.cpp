@@ -367,4 +367,29 @@ BOOST_AUTO_TEST_CASE(a_mark_is_its_token_and_not_its_letters) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_text_grammar_is_the_content_in_every_frame) {
+  const std::vector<engine::grammar::text_grammar> grammars{
+      {engine::grammar::text_grammar::kind::choice, "", {"a", "[1]"}},
+      {engine::grammar::text_grammar::kind::regex, "a|\\[1\\]", {}},
+      {engine::grammar::text_grammar::kind::gbnf, "root ::= \"a\" | \"[\" one \"]\"\none ::= [1]", {}}};
+  for (const auto& frame : frames()) {
+    for (const auto& text : grammars) {
+      const frame_bench bench(frame, true);
+      const auto program = engine::make_text_grammar(frame, text, "grammar", *bench.table);
+      BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        const output out = read(frame, bench.generate(*program, seed));
+        BOOST_TEST((out.content == "a" || out.content == "[1]"), out.content);
+      }
+    }
+  }
+  const frame_bench bench(frames().front(), true);
+  const auto refused = engine::make_text_grammar(
+      frames().front(), {engine::grammar::text_grammar::kind::gbnf, "root ::= a", {}}, "grammar",
+      *bench.table);
+  BOOST_REQUIRE(refused.has_error());
+  BOOST_TEST(refused.error().message == "1:10: the rule \"a\" is not defined");
+  BOOST_TEST(refused.error().param == "grammar");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "render_case.hpp"
+#include "test/unit/jinja/render_case.hpp"
 
 using namespace orcd;
 using engine::call_format;
@@ -334,6 +334,40 @@ BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
   BOOST_TEST(engine::ends_in_reasoning("<|assistant|>\n<think>\n"));
   BOOST_TEST(!engine::ends_in_reasoning("<think>\n\n</think>\n\n"));
   BOOST_TEST(!engine::ends_in_reasoning("hi"));
+}
+
+/// Wherever max_tokens cuts calls off, nothing of what they are written in is content once there is a call.
+BOOST_AUTO_TEST_CASE(calls_that_are_cut_off_anywhere_leave_no_mark_in_the_content) {
+  const std::string one = "{\"name\": \"f\", \"arguments\": {\"a\": [1, \"x\"]}}";
+  const std::string bare = "{\"name\": \"f\", \"parameters\": {\"a\": 1}}";
+  const std::string tagged = "<tool_call>\n" + one + "\n</tool_call>";
+  const std::string to =
+      "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>";
+  const std::pair<engine::output_format, std::string> cases[] = {
+      {hermes, tagged},
+      {hermes, tagged + "\n" + tagged},
+      {hermes, tagged + tagged + "\n"},
+      {llama, bare},
+      {llama, bare + "; " + bare},
+      {llama, "<|python_tag|>" + bare + "<|python_tag|>" + bare},
+      {mistral, "[TOOL_CALLS][" + one + "]"},
+      {mistral, "[TOOL_CALLS][" + one + ", " + one + "]"},
+      {mistral, "[TOOL_CALLS]f[ARGS]{\"a\": 1}"},
+      {mistral, "[TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]f[CALL_ID]abcdef123[ARGS]{\"a\": 1}"},
+      {harmony, to},
+      {harmony, to + "<|start|>assistant" + to},
+  };
+  for (const auto& [format, text] : cases) {
+    std::size_t most = 0;
+    for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+      const auto got = in_pieces(format, {true, false}, text.substr(0, cut), {});
+      most = std::max(most, got.calls.size());
+      if (!got.calls.empty()) BOOST_TEST(got.content == "", text.substr(0, cut));
+    }
+    const std::size_t second =
+        text.find("\"f\"") == std::string::npos ? 0 : text.find("\"f\"", text.find("\"f\"") + 1);
+    BOOST_TEST(most >= (second != 0 && second != std::string::npos ? 2U : 1U), text);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -140,6 +140,26 @@ BOOST_AUTO_TEST_CASE(notices_a_file_that_was_replaced_in_place) {
   BOOST_TEST(!file.check_intact().has_value());
 }
 
+BOOST_AUTO_TEST_CASE(notices_a_write_whose_time_was_set_back_and_no_move) {
+  const temporary_directory directory;
+  const std::string path = directory.file("m.gguf");
+  const bytes image = small_writer().build();
+  write_file(path, image);
+  const gguf_file file = gguf_file::open(path).value();
+  std::filesystem::rename(path, directory.file("elsewhere"));
+  write_file(path, image);
+  BOOST_TEST(file.check_intact().has_value());
+  std::filesystem::rename(directory.file("elsewhere"), path);
+  BOOST_TEST(file.check_intact().has_value());
+  std::filesystem::permissions(path,
+                               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  BOOST_TEST(file.check_intact().has_value());
+  const auto time = std::filesystem::last_write_time(path);
+  write_file(path, image);
+  std::filesystem::last_write_time(path, time);
+  BOOST_TEST(!file.check_intact().has_value());
+}
+
 BOOST_FIXTURE_TEST_CASE(opens_a_split_model_by_its_first_part, split_fixture) {
   write_all();
   const auto file = gguf_file::open(part(1));

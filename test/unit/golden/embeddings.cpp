@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cstdio>
 
-#include "gpu/host_backend.hpp"
+#include "gpu/host/host_backend.hpp"
 #include "test/unit/golden/pooled_device.hpp"
 
 namespace data = boost::unit_test::data;

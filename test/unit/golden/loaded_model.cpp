@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "gpu/host_backend.hpp"
+#include "gpu/host/host_backend.hpp"
 
 namespace orcd::test {
 namespace {

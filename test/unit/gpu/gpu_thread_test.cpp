@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(a_job_is_served_and_the_state_is_published) {
   BOOST_TEST(b.state.running == 0U);
   BOOST_TEST(!b.state.step_active);
   BOOST_TEST(b.state.last_step_ns > 0);
-  BOOST_TEST((b.state.health == health_status::healthy));
+  BOOST_TEST((b.state.cause() == health_cause::none));
 }
 
 // A client that asks /health when it has its answer must not find its own job there.
@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(a_lost_device_is_told_to_health_and_to_the_owner_who_may_st
   bench = &b;
   const auto one = b.submit("one", {1}, 100), two = b.submit("two", {2}, 100);
   expect_error(one->wait_end(), errc::cuda_error);
-  BOOST_TEST((b.state.health == health_status::unhealthy));
+  BOOST_TEST((b.state.cause() == health_cause::lost));
   BOOST_TEST((told.get_future().get() == errc::cuda_error));
   expect_error(two->wait_end(), errc::cuda_error);
   BOOST_TEST((b.state.get() == lifecycle::failed));
@@ -230,8 +230,9 @@ BOOST_AUTO_TEST_CASE(out_of_memory_degrades_health_and_the_worker_goes_on) {
   thread_bench b(options);
   b.state.set(lifecycle::ready);
   expect_error(b.submit("one", {1}, 5)->wait_end(), errc::vram_oom);
-  BOOST_TEST((b.state.health == health_status::degraded));
+  BOOST_TEST((b.state.cause() == health_cause::job_out_of_memory));
   BOOST_REQUIRE(b.submit("two", {2}, 5)->wait_end().end().has_value());
+  BOOST_TEST((b.state.cause() == health_cause::none));  // known before the job's client is told
   BOOST_TEST((b.state.get() == lifecycle::ready));
 }
 

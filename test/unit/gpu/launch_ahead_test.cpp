@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/sampling/sampling.hpp"
-#include "gpu/host_backend.hpp"
+#include "gpu/host/host_backend.hpp"
 #include "test/support/scheduled_run.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
 
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(log_probabilities_come_with_the_token) {
   const auto expected = engine::logprobs_of(b.device->logits(slot_id{0}), sampled.front().token, 4);
   BOOST_TEST(sampled.front().logprobs.chosen == expected.chosen);
   BOOST_TEST(sampled.front().logprobs.listed == 4U);
-  BOOST_TEST(sampled.front().logprobs.likeliest[3].token == expected.likeliest[3].token);
+  BOOST_TEST(sampled.front().logprobs.top[3].token == expected.top[3].token);
 }
 
 BOOST_AUTO_TEST_CASE(an_interrupt_drops_every_launched_step) {

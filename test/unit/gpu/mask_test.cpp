@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(the_best_allowed_token_is_chosen) {
   BOOST_TEST(sampled[0].token == best);
   const auto free = engine::logprobs_of(logits, best, 3);
   BOOST_TEST(sampled[0].logprobs.chosen == free.chosen);
-  BOOST_TEST(sampled[0].logprobs.likeliest[0].token == free.likeliest[0].token);
+  BOOST_TEST(sampled[0].logprobs.top[0].token == free.top[0].token);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

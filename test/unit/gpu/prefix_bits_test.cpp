@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/schedule/scheduler.hpp"
-#include "gpu/host_backend.hpp"
+#include "gpu/host/host_backend.hpp"
 #include "test/support/recording_sink.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
 

@@ -9,7 +9,7 @@
 #include "engine/accelerator.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
-#include "gpu/host_backend.hpp"
+#include "gpu/host/host_backend.hpp"
 #include "test/support/tiny_model.hpp"
 
 namespace orcd::test {

@@ -4,6 +4,7 @@
 
 #include "cases.hpp"
 #include "piece_tokenizer.hpp"
+#include "worst_to_follow.hpp"
 
 using namespace orcd;
 using namespace orcd::test;
@@ -21,16 +22,6 @@ piece_tokenizer many_pieces() {
     }
   }
   return piece_tokenizer(pieces);
-}
-
-boost::json::value parallel_patterns(int count) {
-  boost::json::array branches;
-  for (int i = 0; i < count; ++i) {
-    const std::string pattern = "^[a-z]*[a-" + std::string(1, static_cast<char>('c' + i % 20)) + "]([a-z]{" +
-                                std::to_string(1 + i % 9) + "}x)*" + std::to_string(i) + "$";
-    branches.push_back(boost::json::object{{"type", "string"}, {"pattern", pattern}});
-  }
-  return boost::json::object{{"anyOf", branches}};
 }
 
 }  // namespace

@@ -31,31 +31,31 @@ BOOST_AUTO_TEST_CASE(they_match_double_precision) {
       BOOST_TEST(std::abs(got.chosen - exact_logprob(logits, vocab / 2)) < 4e-6);
       BOOST_TEST(got.listed == std::min<std::size_t>(vocab, 20));
       for (std::uint32_t i = 0; i < got.listed; ++i) {
-        const auto [token, logprob] = got.likeliest[i];
+        const auto [token, logprob] = got.top[i];
         BOOST_TEST(std::abs(logprob - exact_logprob(logits, static_cast<std::size_t>(token))) < 4e-6);
       }
     }
   }
 }
 
-BOOST_AUTO_TEST_CASE(the_likeliest_come_first_and_ties_by_lower_id) {
+BOOST_AUTO_TEST_CASE(the_most_likely_come_first_and_ties_by_lower_id) {
   std::vector<float> logits(1000, -1.0F);
   logits[700] = logits[30] = logits[500] = 3.0F;
   logits[999] = 4.0F;
   const auto got = logprobs_of(logits, 0, 6);
   const std::vector<token_id> expected{999, 30, 500, 700, 0, 1};
   BOOST_REQUIRE(got.listed == 6U);
-  for (std::size_t i = 0; i < 6; ++i) BOOST_TEST(got.likeliest[i].token == expected[i]);
-  BOOST_TEST(got.chosen == got.likeliest[4].logprob);
+  for (std::size_t i = 0; i < 6; ++i) BOOST_TEST(got.top[i].token == expected[i]);
+  BOOST_TEST(got.chosen == got.top[4].logprob);
 }
 
 BOOST_AUTO_TEST_CASE(infinite_and_missing_logits_have_a_meaning) {
   const auto shared = logprobs_of({{1.0F, inf, nan_value, inf, 2.0F}}, 1, 5);
   BOOST_TEST(std::abs(shared.chosen - std::log(0.5)) < 1e-6);
   BOOST_REQUIRE(shared.listed == 4U);
-  BOOST_TEST(shared.likeliest[0].token == 1);
-  BOOST_TEST(shared.likeliest[1].token == 3);
-  BOOST_TEST(shared.likeliest[2].logprob == -inf);
+  BOOST_TEST(shared.top[0].token == 1);
+  BOOST_TEST(shared.top[1].token == 3);
+  BOOST_TEST(shared.top[2].logprob == -inf);
   const auto some = logprobs_of({{-inf, 0.0F, nan_value}}, 1, 3);
   BOOST_TEST(some.chosen == 0.0F);
   BOOST_TEST(some.listed == 1U);

@@ -90,6 +90,43 @@ BOOST_AUTO_TEST_CASE(draining_refuses_and_tells_when_the_last_job_left) {
   BOOST_TEST(idle == 1);
 }
 
+BOOST_AUTO_TEST_CASE(the_last_place_is_for_an_owner_without_a_job) {
+  admission gate({.slots = 1, .max_queue = 2});
+  BOOST_TEST_REQUIRE(gate.enter("a1", "a").has_value());
+  BOOST_TEST_REQUIRE(gate.enter("a2", "a").has_value());
+  BOOST_TEST((gate.enter("a3", "a").error().code == errc::queue_full));
+  BOOST_TEST_REQUIRE(gate.enter("b1", "b").has_value());
+  BOOST_TEST((gate.enter("c1", "c").error().code == errc::queue_full));
+  gate.leave("b1");
+  BOOST_TEST((gate.enter("a3", "a").error().code == errc::queue_full));
+  gate.leave("a1");
+  gate.leave("a2");
+  BOOST_TEST(gate.enter("a3", "a").has_value());
+  // Nobody's jobs take all places, and a worker of one place serves everybody in turn.
+  admission open({.slots = 1, .max_queue = 1});
+  BOOST_TEST(open.enter("1").has_value());
+  BOOST_TEST(open.enter("2").has_value());
+  admission narrow({.slots = 1, .max_queue = 0});
+  BOOST_TEST(narrow.enter("a1", "a").has_value());
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_that_is_written_takes_no_place_but_is_waited_for) {
+  admission gate({.slots = 1, .max_queue = 0});
+  int idle = 0;
+  gate.on_idle([&] { ++idle; });
+  BOOST_TEST_REQUIRE(gate.enter("a").has_value());
+  gate.begin_answer();
+  gate.leave("a");
+  BOOST_TEST_REQUIRE(gate.enter("a").has_value());
+  gate.begin_answer();
+  gate.drain();
+  gate.leave("a");
+  gate.end_answer();
+  BOOST_TEST(idle == 0);
+  gate.end_answer();
+  BOOST_TEST(idle == 1);
+}
+
 BOOST_AUTO_TEST_CASE(the_idle_handler_is_called_at_once_when_nothing_is_left) {
   admission gate({.slots = 1, .max_queue = 0});
   int idle = 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/sampling/token_rules.hpp"
 #include "test/unit/schedule/scheduler_bench.hpp"
 
 using namespace orcd::engine;
@@ -171,6 +172,58 @@ BOOST_AUTO_TEST_CASE(nothing_that_can_follow_is_the_jobs_error_alone) {
   BOOST_TEST(limited->error()->failure.message == "too costly");
   expect_end(*other, finish_reason::length);
   BOOST_TEST(b.failures.empty());
+}
+
+BOOST_AUTO_TEST_CASE(no_end_comes_before_min_tokens_and_ahead_of_the_rest_steps_are_launched_again) {
+  for (const std::uint32_t depth : {1U, 2U}) {
+    constraint_bench b;
+    b.options.launch_depth = depth;
+    std::size_t steps = 0;
+    b.options.next = [&](std::span<const token_id> before) { return before.back() == 5 ? 6 : 5; };
+    b.up();
+    token_rules rules;
+    rules.min_tokens = 3;
+    rules.ends = {5};
+    const auto sink = b.submit(b.constrained("c", 50, make_token_rules(rules, 128)));
+    b.finish();
+    expect_end(*sink, finish_reason::stop);
+    BOOST_TEST(sink->tokens().size() == 3U);
+    for (const auto& record : b.device->records()) steps += record.fed_back ? 1U : 0U;
+    BOOST_TEST((steps > 0) == (depth > 1));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(rules_without_a_grammar_leave_ignore_eos_as_it_is) {
+  constraint_bench b;
+  b.options.next = [](std::span<const token_id>) { return 5; };
+  b.up();
+  token_rules rules;
+  rules.banned = {9};
+  auto r = b.constrained("c", 4, make_token_rules(rules, 128));
+  r.ignore_eos = true;
+  const auto sink = b.submit(std::move(r));
+  b.finish();
+  expect_end(*sink, finish_reason::length);
+  expect_tokens(*sink, {5, 5, 5, 5});
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_token_ends_the_job_and_is_part_of_the_output_only_if_kept) {
+  for (const bool keep : {false, true}) {
+    for (const bool ignore_eos : {false, true}) {
+      constraint_bench b;
+      b.options.launch_depth = 2;
+      b.options.next = [](std::span<const token_id> before) { return before.back() == 60 ? 61 : 60; };
+      b.up();
+      auto r = b.request("c", prompt_of(20), 30);
+      r.stop_tokens = {7, 61};
+      r.keep_stop_token = keep;
+      r.ignore_eos = ignore_eos;
+      const auto sink = b.submit(std::move(r));
+      b.finish();
+      expect_end(*sink, finish_reason::stop);
+      expect_tokens(*sink, keep ? std::vector<token_id>{60, 61} : std::vector<token_id>{60});
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

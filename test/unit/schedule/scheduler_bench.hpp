@@ -22,6 +22,7 @@ struct scheduler_bench {
   engine::kv_cache_config cache;
   engine::steady_time time{std::chrono::hours(1)};
   std::vector<engine::error> failures, degraded;
+  std::size_t recovered = 0;
   std::unique_ptr<fake_accelerator> device;
   std::unique_ptr<engine::scheduler> loop;
 
@@ -35,6 +36,7 @@ struct scheduler_bench {
     config.now = [this] { return time; };
     config.on_failure = [this](const engine::error& e) { failures.push_back(e); };
     config.on_degraded = [this](const engine::error& e) { degraded.push_back(e); };
+    config.on_recovered = [this] { ++recovered; };
     loop = std::make_unique<engine::scheduler>(*device, config);
     return *loop;
   }

@@ -57,6 +57,63 @@ BOOST_AUTO_TEST_CASE(cancel_is_idempotent_and_ignores_unknown_ids) {
   expect_error(*sink, errc::cancelled);
 }
 
+namespace {
+
+/// Has no memory for its masks, or for what it is told, from a token on.
+class starving final : public token_constraint {
+ public:
+  starving(std::size_t mask_fails_at, std::size_t accept_fails_at)
+      : mask_at_(mask_fails_at), accept_at_(accept_fails_at), words_(4, ~0U) {}
+  token_mask mask() override {
+    if (count_ >= mask_at_) throw std::bad_alloc();
+    return words_;
+  }
+  bool accept(token_id) override {
+    if (++count_ > accept_at_) throw std::bad_alloc();
+    return true;
+  }
+  bool complete() const override { return false; }
+
+ private:
+  std::size_t mask_at_, accept_at_, count_ = 0;
+  std::vector<std::uint32_t> words_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_job_without_memory_ends_and_the_others_go_on) {
+  for (const auto& [mask_at, accept_at] : {std::pair{0U, 9U}, std::pair{2U, 9U}, std::pair{9U, 2U}}) {
+    scheduler_bench b;
+    b.options.slots = 2;
+    b.up();
+    job_request hungry;
+    hungry.job_id = "hungry";
+    hungry.prompt = prompt_of(4);
+    hungry.max_tokens = 50;
+    hungry.constraint = std::make_shared<starving>(mask_at, accept_at);
+    const auto failed = std::make_shared<recording_sink>();
+    b.loop->submit(std::move(hungry), failed);
+    const auto other = b.submit("other", prompt_of(5), 20);
+    b.finish();
+    expect_error(*failed, errc::internal);
+    expect_end(*other, finish_reason::length);
+    BOOST_TEST(b.device->held_slots() == 0U);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_is_nobodys_own_ends_every_job_once) {
+  scheduler_bench b;
+  b.options.during_step = [] { throw std::bad_alloc(); };
+  b.up();
+  const auto running = b.submit("a", prompt_of(4), 20);
+  const auto waiting = b.submit("b", prompt_of(5), 20);
+  b.steps(1);
+  expect_error(*running, errc::internal);
+  expect_error(*waiting, errc::internal);
+  BOOST_TEST(b.loop->idle());
+  expect_error(*b.submit("late", prompt_of(6), 20), errc::internal);
+}
+
 BOOST_AUTO_TEST_CASE(a_stop_string_is_a_normal_end) {
   scheduler_bench b;
   b.up();
@@ -249,6 +306,33 @@ BOOST_AUTO_TEST_CASE(out_of_memory_fails_the_prefilling_job_and_the_others_go_on
   expect_tokens(*third, b.device->expected(prompt_of(5), 3));
   BOOST_TEST(b.degraded.size() == 1U);
   BOOST_TEST(b.failures.empty());
+}
+
+// Jobs that ran when memory ran out prove nothing: what they need they had before.
+BOOST_AUTO_TEST_CASE(a_shortage_is_over_when_a_job_that_came_after_it_ends_well) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  b.options.faults = {{4, errc::vram_oom}};
+  b.up();
+  const auto before = b.submit("before", prompt_of(4), 12);
+  b.steps(2);
+  const auto victim = b.submit("victim", prompt_of(60), 3);
+  b.finish();
+  expect_error(*victim, errc::vram_oom);
+  expect_end(*before, finish_reason::length);
+  BOOST_TEST(b.degraded.size() == 1U);
+  BOOST_TEST(b.recovered == 0U);
+  b.submit("cancelled", prompt_of(4), 12);
+  b.steps(2);
+  b.loop->cancel("cancelled", cancel_reason::client_cancel);
+  b.finish();
+  BOOST_TEST(b.recovered == 0U);
+  for (const char* id : {"after", "later"}) {
+    const auto job = b.submit(id, prompt_of(4), 3);
+    b.finish();
+    expect_end(*job, finish_reason::length);
+  }
+  BOOST_TEST(b.recovered == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(out_of_memory_on_every_step_ends_every_job_in_turn) {

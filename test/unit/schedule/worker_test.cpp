@@ -25,4 +25,23 @@ BOOST_AUTO_TEST_CASE(states_have_their_wire_names) {
   BOOST_TEST(to_string(health_status::unhealthy) == "unhealthy");
 }
 
+BOOST_AUTO_TEST_CASE(a_shortage_hides_nothing_worse_and_its_end_heals_nothing_else) {
+  worker_state state;
+  BOOST_TEST((status_of(state.cause()) == health_status::healthy));
+  state.degrade();
+  BOOST_TEST((status_of(state.cause()) == health_status::degraded));
+  state.recover();
+  BOOST_TEST((status_of(state.cause()) == health_status::healthy));
+  for (const auto worse :
+       {health_cause::handler_out_of_memory, health_cause::not_resident, health_cause::lost}) {
+    state.degrade();
+    state.fail(worse);
+    state.degrade();
+    state.recover();
+    BOOST_TEST((state.cause() == worse));
+    BOOST_TEST((status_of(worse) == health_status::unhealthy));
+    BOOST_TEST(!describe(worse).empty());
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

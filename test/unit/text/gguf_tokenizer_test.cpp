@@ -88,6 +88,26 @@ BOOST_AUTO_TEST_CASE(parse_special_false_leaves_control_text_but_cuts_user_defin
   check_ids(got, {8, 12, 4, 13, 3, 0, 30});
 }
 
+BOOST_AUTO_TEST_CASE(control_tokens_lie_outside_of_plain_parts) {
+  tiny t;
+  const auto tok = load_good(t.write());
+  const std::vector<text_range> plain{{10, 10}};
+  check_ids(tok->encode("<|im_end|><|im_end|>a<|im_end|>", {false, true, plain}),
+            {29, 8, 12, 4, 13, 3, 0, 29});
+}
+
+BOOST_AUTO_TEST_CASE(text_that_begins_with_the_bos_gets_no_second_one) {
+  tiny t;
+  t.write().add("tokenizer.ggml.bos_token_id", std::uint32_t{29}).add("tokenizer.ggml.add_bos_token", true);
+  const auto tok = load_good(t.writer);
+  check_ids(tok->encode("<|im_end|>ab"), {29, 26});
+  check_ids(tok->encode("<|im_end|>"), {29});
+  check_ids(tok->encode("<|im_end|><|im_end|>ab"), {29, 29, 26});  // the second one is the text's
+  check_ids(tok->encode("a<|im_end|>"), {29, 0, 29});
+  const std::vector<text_range> plain{{0, 10}};
+  check_ids(tok->encode("<|im_end|>", {true, true, plain}), {29, 8, 12, 4, 13, 3});
+}
+
 BOOST_AUTO_TEST_CASE(control_and_unused_tokens_print_nothing) {
   tiny t;
   const auto tok = load_good(t.write());

@@ -10,11 +10,12 @@ using orcd::engine::token_id;
 namespace {
 
 // "plain[7]plain": what the partition makes of the text.
-std::string cut(const special_tokens& tokens, std::string_view text, bool parse_special = true) {
+std::string cut(const special_tokens& tokens, std::string_view text, bool parse_special = true,
+                std::span<const orcd::engine::text_range> left = {}) {
   std::string out;
   tokens.partition(
       text, parse_special, [&](std::string_view plain) { out.append(plain); },
-      [&](token_id id) { out += "[" + std::to_string(id) + "]"; });
+      [&](token_id id) { out += "[" + std::to_string(id) + "]"; }, left);
   return out;
 }
 
@@ -36,6 +37,20 @@ BOOST_AUTO_TEST_CASE(special_ones_stay_text_when_asked_and_hide_nothing) {
   t.add("<think>x", {2, true});
   BOOST_TEST(cut(t, "<think>xy") == "[2]y");
   BOOST_TEST(cut(t, "<think>xy", false) == "[1]xy");
+}
+
+BOOST_AUTO_TEST_CASE(special_ones_have_no_byte_in_a_part_that_is_left) {
+  special_tokens t;
+  t.add("<a>", {1});
+  t.add("<a><a>", {2});
+  t.add("<w>", {3, false});
+  using parts = std::vector<orcd::engine::text_range>;
+  BOOST_TEST(cut(t, "<a>", true, parts{{0, 3}}) == "<a>");
+  for (std::size_t at = 0; at < 3; ++at) BOOST_TEST(cut(t, "<a>", true, parts{{at, 1}}) == "<a>");
+  BOOST_TEST(cut(t, "<a>x<a>", true, parts{{3, 1}}) == "[1]x[1]");
+  BOOST_TEST(cut(t, "<a><a>", true, parts{{3, 1}}) == "[1]<a>");  // the shorter one ends before it
+  BOOST_TEST(cut(t, "<a><a><a><a>", true, parts{{3, 3}, {9, 3}}) == "[1]<a>[1]<a>");
+  BOOST_TEST(cut(t, "<w><a>", true, parts{{0, 6}}) == "[3]<a>");  // a word of the vocabulary is no control
 }
 
 BOOST_AUTO_TEST_CASE(stripping_takes_any_whitespace) {

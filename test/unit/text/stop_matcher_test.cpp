@@ -10,6 +10,7 @@ namespace {
 struct outcome {
   std::string text;
   bool stopped = false;
+  std::string stop{};
 };
 
 outcome feed(const std::vector<std::string>& stops, std::string_view text, std::size_t size) {
@@ -19,6 +20,7 @@ outcome feed(const std::vector<std::string>& stops, std::string_view text, std::
     auto out = m.push(text.substr(0, size));
     all.text += out.text;
     all.stopped = out.stopped;
+    all.stop = out.stop;
   }
   if (!all.stopped) all.text += m.finish();
   return all;
@@ -32,7 +34,7 @@ outcome reference(const std::vector<std::string>& stops, const std::string& text
       if (s.size() <= end && text.compare(end - s.size(), s.size(), s) == 0)
         longest = std::max(longest, s.size());
     }
-    if (longest != 0) return {text.substr(0, end - longest), true};
+    if (longest != 0) return {text.substr(0, end - longest), true, text.substr(end - longest, longest)};
   }
   return {text, false};
 }
@@ -89,6 +91,7 @@ BOOST_AUTO_TEST_CASE(equals_the_definition_for_every_split) {
       const outcome got = feed(stops, text, size);
       BOOST_TEST(got.text == want.text);
       BOOST_TEST(got.stopped == want.stopped);
+      BOOST_TEST(got.stop == want.stop);
     }
   }
 }

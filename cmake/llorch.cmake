@@ -1,0 +1,43 @@
+# Reads .llorch.toml: `cuda` and `auto_detect_cuda` of its section [build]; others are left alone. Each is
+# true or false; anything else in [build] is refused with its line.
+#   read_llorch(FILE)  sets llorch_cuda (true, false or empty) and llorch_auto (true or false) in the caller
+# As a script, cmake -DLLORCH_FILE=FILE -P cmake/llorch.cmake prints both.
+function(read_llorch path)
+  set(cuda "")
+  set(auto "true")
+  set(lines "")
+  if(EXISTS "${path}")
+    file(READ "${path}" text)
+    # CMake's lists give these characters a meaning of their own.
+    string(REPLACE ";" "," text "${text}")
+    string(REPLACE "[" "<" text "${text}")
+    string(REPLACE "]" ">" text "${text}")
+    string(REGEX REPLACE "\r?\n" ";" lines "${text}")
+  endif()
+  set(section "")
+  set(number 0)
+  foreach(line IN LISTS lines)
+    math(EXPR number "${number} + 1")
+    string(REGEX REPLACE "#.*$" "" line "${line}")
+    string(STRIP "${line}" line)
+    if(line MATCHES "^<+ *([^ >]*) *>+$")
+      set(section "${CMAKE_MATCH_1}")
+    elseif(section STREQUAL "build" AND NOT line STREQUAL "")
+      if(line MATCHES "^cuda[ \t]*=[ \t]*(true|false)$")
+        set(cuda ${CMAKE_MATCH_1})
+      elseif(line MATCHES "^auto_detect_cuda[ \t]*=[ \t]*(true|false)$")
+        set(auto ${CMAKE_MATCH_1})
+      else()
+        message(FATAL_ERROR "${path}, line ${number}: [build] has cuda and auto_detect_cuda, true or false; "
+                            "not '${line}'")
+      endif()
+    endif()
+  endforeach()
+  set(llorch_cuda "${cuda}" PARENT_SCOPE)
+  set(llorch_auto "${auto}" PARENT_SCOPE)
+endfunction()
+
+if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
+  read_llorch("${LLORCH_FILE}")
+  message(STATUS "cuda=${llorch_cuda} auto_detect_cuda=${llorch_auto}")
+endif()

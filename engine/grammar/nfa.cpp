@@ -1,0 +1,121 @@
+#include "engine/grammar/nfa.hpp"
+
+namespace orcd::engine::grammar {
+
+node_id nfa::add() {
+  compile_budget::work(1);
+  nodes_.emplace_back();
+  return static_cast<node_id>(nodes_.size() - 1);
+}
+
+void nfa::add_free(node_id from, node_id to) {
+  free_.push_back({to, nodes_[from].free});
+  nodes_[from].free = static_cast<std::uint32_t>(free_.size() - 1);
+}
+
+void nfa::add_byte(node_id from, unsigned char first, unsigned char last, node_id to) {
+  bytes_.push_back({{first, last, to}, nodes_[from].byte});
+  nodes_[from].byte = static_cast<std::uint32_t>(bytes_.size() - 1);
+}
+
+node_id nfa::emit(const expression& e, node_id from) {
+  switch (e.what) {
+    case expression::kind::literal: return emit_literal(e.text, from);
+    case expression::kind::bytes: return emit_bytes(e.bytes, from);
+    case expression::kind::sequence:
+      compile_budget::work(1);  // also for a sequence without parts
+      for (const expr& part : e.parts) from = emit(*part, from);
+      return from;
+    case expression::kind::choice: return emit_choice(e, from);
+    case expression::kind::repeat: return emit_repeat(e, from);
+    case expression::kind::list: return emit_list(e, from);
+    case expression::kind::call: return emit_call(e, from);
+  }
+  return from;
+}
+
+node_id nfa::emit_literal(const std::string& text, node_id from) {
+  compile_budget::work(1);
+  for (const char c : text) {
+    const node_id end = add();
+    const auto byte = static_cast<unsigned char>(c);
+    add_byte(from, byte, byte, end);
+    from = end;
+  }
+  return from;
+}
+
+node_id nfa::emit_bytes(const byte_set& set, node_id from) {
+  const node_id end = add();
+  const byte_set others = ~set;
+  for (std::size_t first = set._Find_first(); first < set.size();) {
+    compile_budget::work(1);
+    const std::size_t after = others._Find_next(first);
+    add_byte(from, static_cast<unsigned char>(first), static_cast<unsigned char>(after - 1), end);
+    first = after < set.size() ? set._Find_next(after) : set.size();
+  }
+  return end;
+}
+
+node_id nfa::emit_choice(const expression& e, node_id from) {
+  const node_id end = add();
+  for (const expr& part : e.parts) {
+    const node_id start = add();
+    add_free(from, start);
+    add_free(emit(*part, start), end);
+  }
+  return end;
+}
+
+node_id nfa::emit_repeat(const expression& e, node_id from) {
+  const expression& part = *e.parts.front();
+  for (std::uint32_t i = 0; i < e.least; ++i) from = emit(part, from);
+  if (e.most == unbounded) {
+    const node_id loop = add();
+    add_free(from, loop);
+    add_free(emit(part, loop), loop);
+    return loop;
+  }
+  const node_id end = add();
+  add_free(from, end);
+  for (std::uint32_t i = e.least; i < e.most; ++i) {
+    const node_id start = add();
+    add_free(from, start);
+    from = emit(part, start);
+    add_free(from, end);
+  }
+  return end;
+}
+
+// Part i begins at begins[i] or, if it is not required, is skipped from there to begins[i + 1]. After a part,
+// a separator leads to where the next one begins.
+node_id nfa::emit_list(const expression& e, node_id from) {
+  const node_id end = add();
+  const std::size_t count = e.parts.size();
+  counted_vector<node_id> begins;
+  for (std::size_t i = 0; i < count; ++i) begins.push_back(add());
+  bool may_end = true;  // none of the parts after part i is required
+  for (std::size_t i = count; i-- > 0;) {
+    const bool last = i + 1 == count;
+    const node_id after = emit(*e.parts[i], begins[i]);
+    if (may_end) add_free(after, end);
+    if (!last || e.open) {
+      const node_id separated = emit(*e.between, after);
+      add_free(separated, last ? begins[i] : begins[i + 1]);
+    }
+    if (!e.required[i] && !last) add_free(begins[i], begins[i + 1]);
+    may_end = may_end && !e.required[i];
+  }
+  if (count > 0) add_free(from, begins.front());
+  if (may_end) add_free(from, end);
+  return end;
+}
+
+node_id nfa::emit_call(const expression& e, node_id from) {
+  const node_id end = add();
+  calls_.push_back({{e.rule, end, e.least, e.most}, nodes_[from].call});
+  nodes_[from].call = static_cast<std::uint32_t>(calls_.size() - 1);
+  return end;
+}
+
+}  // namespace orcd::engine::grammar

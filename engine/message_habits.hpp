@@ -1,0 +1,29 @@
+// What a chat template wants of the messages that it is given. Templates differ in what they can take where
+// the API leaves a choice: no content, arguments of calls as text or as an object, the form of calls' ids.
+// They are asked, by rendering a short conversation with a call. Immutable; any thread.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include "engine/jinja/chat_template.hpp"
+
+namespace orcd::engine {
+
+struct message_habits {
+  bool null_content = false;    ///< calls are shown only where the content is null, not ""
+  bool text_arguments = false;  ///< calls' arguments are shown only where they are JSON text, not an object
+  bool any_text = true;         ///< text that is no JSON can stand for arguments
+  bool short_ids = false;       ///< calls' ids must have nine letters or digits
+};
+
+/// Learns a template's habits, in a bounded number of quick renderings.
+[[nodiscard]] message_habits learn_habits(const chat_template& compiled,
+                                          const boost::json::object& special_tokens);
+
+/// Brings messages into the form of the habits. They are checked: each has a content, "" where there is none,
+/// and each call an id, a function and arguments: an object or, where they are no JSON object, a text. Ids
+/// that a template would refuse are replaced, the same by the same and different ones by different ones.
+void adapt_messages(boost::json::array& messages, const message_habits& habits);
+
+}  // namespace orcd::engine

@@ -1,0 +1,211 @@
+#include "gpu/cuda/cuda_backend.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "engine/base/ensure.hpp"
+#include "gpu/cuda/cuda_forward.hpp"
+#include "gpu/cuda/cuda_resources.hpp"
+#include "gpu/cuda/cuda_steps.hpp"
+#include "gpu/cuda/cuda_weights.hpp"
+#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/plan/device_memory_plan.hpp"
+#include "gpu/plan/step_results.hpp"
+#include "kernels/layer/experts.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+using engine::errc;
+using engine::error;
+
+class cuda_backend final : public engine::accelerator {
+ public:
+  explicit cuda_backend(const cuda_backend_options& options) : options_(options) {
+    if (!options_.clock.sleep) options_.clock = real_wait_clock();
+    if (!options_.probe) options_.probe = cuda_pointer_probe();
+  }
+  ~cuda_backend() override {
+    // The destroying thread need not be the one that loaded it.
+    if (device_) static_cast<void>(cudaSetDevice(device_->index()));
+    if (stream_.get() != nullptr) static_cast<void>(cudaStreamSynchronize(stream_.get()));
+  }
+
+  engine::result<engine::memory_plan> load(const engine::model& m, const engine::accelerator_config& config,
+                                           const std::function<void(unsigned)>& progress) override;
+  std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
+  std::uint32_t launch_depth() const noexcept override { return steps_ ? steps_->depth() : 1; }
+  void launch(std::span<const engine::sequence_step> sequences,
+              const engine::interrupt_flag& interrupt) override {
+    ORCD_ENSURE(steps_.has_value());
+    steps_->launch(sequences, interrupt);
+  }
+  bool collect(const engine::interrupt_flag& interrupt,
+               std::vector<engine::sampled_token>& sampled) override {
+    return steps_->collect(interrupt, sampled);
+  }
+  engine::kv_geometry kv_pages() const noexcept override {
+    return steps_ ? steps_->kv_pages() : engine::kv_geometry{};
+  }
+  void begin(const engine::sequence_start& start) override { steps_->begin(start); }
+  void clear(std::span<const engine::kv_page> pages) noexcept override { steps_->clear(pages); }
+  void release(engine::slot_id slot) noexcept override { steps_->release(slot); }
+  std::span<const float> logits(engine::slot_id slot) const noexcept override { return steps_->logits(slot); }
+  const char* name() const noexcept override { return "cuda"; }
+  bool resident() const noexcept override { return steps_.has_value(); }
+  std::uint64_t vram_bytes() const noexcept override { return steps_ ? plan_.total() : 0; }
+  engine::device_facts device() const override;
+  std::vector<std::string> audit() override;
+  bool device_lost() const noexcept override { return is_device_lost(cudaPeekAtLastError()); }
+
+ private:
+  cuda_extents extents_of(const engine::accelerator_config& config) const {
+    return {config.slots, config.context_tokens, options_.chunk_tokens,
+            config.kv,    config.kv_pages,       options_.one_kernel};
+  }
+  engine::result<engine::memory_plan> plan(const engine::model& m,
+                                           const engine::accelerator_config& config) const;
+  void allocate(const engine::model& m, const engine::accelerator_config& config,
+                const std::function<void(unsigned)>& progress);
+  void watch_residency();
+
+  cuda_backend_options options_;
+  engine::memory_plan plan_;
+  cuda_extents extents_;
+  std::optional<cuda_device> device_;  ///< ends after everything below
+  owned_stream stream_;
+  vram_arena weights_arena_, cache_arena_, work_arena_;
+  cuda_weights weights_;
+  std::optional<cuda_forward> forward_;
+  std::optional<cuda_steps> steps_;
+  std::optional<residency_audit> audit_;
+};
+
+sampler_layout layout_of(const engine::model_spec& spec, const cuda_extents& extents) {
+  return {spec.vocab, extents.slots, extents.context, work_layout(spec, extents).bytes};
+}
+
+std::string refused_router(const engine::model_spec& spec) {
+  return std::to_string(spec.experts_used) + " of " + std::to_string(spec.experts) +
+         " experts over an embedding of " + std::to_string(spec.embedding) +
+         ": the CUDA router takes up to " + std::to_string(kernels::experts_used_max) + " of " +
+         std::to_string(kernels::experts_max) + ", and rows of a multiple of 4 values, " +
+         std::to_string(kernels::route_bytes_max / sizeof(float) / (1 + std::min(8U, spec.experts))) +
+         " at most for so many experts";
+}
+
+engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
+                                                       const engine::accelerator_config& config) const {
+  if (m.spec.key_length != m.spec.value_length || m.spec.key_length > kernels::head_width_max) {
+    return error(errc::model_load_failed, "heads of " + std::to_string(m.spec.key_length) + " and " +
+                                              std::to_string(m.spec.value_length) +
+                                              " values: the CUDA kernels need equal widths up to " +
+                                              std::to_string(kernels::head_width_max));
+  }
+  if (m.spec.vocab > kernels::sample_vocab_max) {
+    return error(errc::model_load_failed, "a vocabulary of " + std::to_string(m.spec.vocab) +
+                                              " rows: the CUDA sampler takes up to " +
+                                              std::to_string(kernels::sample_vocab_max));
+  }
+  if (m.spec.experts > 0 && !kernels::route_takes(m.spec.embedding, m.spec.experts, m.spec.experts_used)) {
+    return error(errc::model_load_failed, refused_router(m.spec));
+  }
+  const cuda_extents extents = extents_of(config);
+  if (extents.pages() < extents.pages_per_slot()) {
+    return error(errc::model_load_failed,
+                 "the KV cache has " +
+                     std::to_string(std::uint64_t{extents.pages()} * engine::kv_page_positions) +
+                     " positions, a slot's context is " + std::to_string(extents.context));
+  }
+  const std::uint64_t logits = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float);
+  auto plan =
+      plan_device_memory(m, {config.slots, config.context_tokens, layout_of(m.spec, extents).end - logits,
+                             options_.kv_bytes_max, config.kv, extents.pages()});
+  if (plan) plan->logits_bytes = logits;
+  if (plan && options_.pinned) plan->pinned_bytes = result_ring_bytes(config.slots);
+  return plan;
+}
+
+engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
+                                                       const engine::accelerator_config& config,
+                                                       const std::function<void(unsigned)>& progress) {
+  if (forward_)
+    return error(errc::model_load_failed, "a model is loaded already; a worker serves one for its lifetime");
+  ORCD_ENSURE(config.slots > 0 && config.context_tokens > 0);
+  if (m.spec.pooling) {
+    // The decode program and graphs end with the choice of a token, which pooled models do not make.
+    options_.one_kernel = 0;
+    options_.graphs = false;
+    if (!m.spec.causal) options_.chunk_tokens = config.context_tokens;
+  }
+  auto planned = plan(m, config);
+  if (!planned) return planned.error();
+  try {
+    auto device = cuda_device::open(options_.gpu, options_.end, options_.wait, options_.clock);
+    if (!device) return device.error();
+    device_.emplace(std::move(*device));
+    const device_memory memory = device_->memory();
+    const auto fits = check_vram(*planned, upload_staging_bytes(m),
+                                 {memory.free_bytes, memory.total_bytes, device_->info()});
+    if (!fits) return fits.error();
+    extents_ = extents_of(config);
+    plan_ = *planned;
+    allocate(m, config, progress);
+  } catch (const engine::accelerator_failure& failure) {
+    steps_.reset();
+    forward_.reset();
+    const errc code = failure.code == errc::vram_oom ? errc::insufficient_vram : failure.code;
+    return error(code, failure.what());
+  }
+  watch_residency();
+  if (const auto failures = audit(); !failures.empty()) {
+    return error(errc::model_load_failed, "the model is not in VRAM: " + failures.front());
+  }
+  seal_allocations();
+  return plan_;
+}
+
+void cuda_backend::allocate(const engine::model& m, const engine::accelerator_config& config,
+                            const std::function<void(unsigned)>& progress) {
+  const sampler_layout sampler = layout_of(m.spec, extents_);
+  stream_ = make_stream();
+  weights_arena_ = vram_arena(device_->index(), plan_.weights_bytes);
+  cache_arena_ = vram_arena(device_->index(), plan_.kv_bytes);
+  work_arena_ = vram_arena(device_->index(), sampler.end);
+  upload_options upload;
+  upload.pinned = options_.pinned;
+  weights_ = upload_cuda_weights(m, weights_arena_, upload, progress);
+  forward_.emplace(m, weights_, extents_, work_arena_, cache_arena_, stream_.get(), options_.tap);
+  forward_->ban(config.banned_tokens);
+  const cuda_steps_options options{options_.pinned, options_.graphs && !options_.tap, options_.keep_logits};
+  steps_.emplace(*forward_, sampler, work_arena_, extents_, m.spec.vocab, config.end_of_generation, options,
+                 stream_.get());
+  if (m.spec.pooling) steps_->pool(m);
+}
+
+void cuda_backend::watch_residency() {
+  audit_.emplace(device_->index(), options_.probe);
+  audit_->watch("weights", weights_arena_.at<std::byte>(0), weights_arena_.bytes());
+  audit_->watch("KV cache", cache_arena_.at<std::byte>(0), cache_arena_.bytes());
+  audit_->watch("workspace", work_arena_.at<std::byte>(0), work_arena_.bytes());
+}
+
+std::vector<std::string> cuda_backend::audit() {
+  if (!audit_) return {"no model is loaded"};
+  return audit_->audit().failures;
+}
+
+engine::device_facts cuda_backend::device() const {
+  if (!device_) return {};
+  return {device_->index(), device_->info().name, device_->info().uuid};
+}
+
+}  // namespace
+
+std::unique_ptr<engine::accelerator> make_cuda_backend(const cuda_backend_options& options) {
+  return std::make_unique<cuda_backend>(options);
+}
+
+}  // namespace orcd::gpu

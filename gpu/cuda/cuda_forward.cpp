@@ -1,0 +1,372 @@
+// Which kernels a step launches, in which order and with which buffers.
+#include "gpu/cuda/cuda_forward.hpp"
+
+#include <cuda_fp16.h>
+
+#include <algorithm>
+
+#include "engine/base/ensure.hpp"
+#include "engine/model/rope.hpp"
+#include "gpu/plan/decode_program_plan.hpp"
+#include "gpu/plan/device_memory_plan.hpp"
+#include "kernels/attention/paged_attention.hpp"
+#include "kernels/decode_program/decode_program_launch.hpp"
+#include "kernels/layer/embed_norm.hpp"
+#include "kernels/layer/experts.hpp"
+#include "kernels/product/packed_matmul.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+/// Widths of a model's buffers, in values.
+struct widths {
+  explicit widths(const engine::model_spec& spec)
+      : embedding(kernels::padded_cols(spec.embedding)), head(kernels::padded_head_width(spec.key_length)) {
+    for (const auto& layer : spec.layers) {
+      qkv = std::max(qkv, (layer.heads + 2 * layer.kv_heads) * spec.key_length);
+      q = std::max(q, layer.heads * head);
+      attended = std::max(attended, kernels::padded_cols(layer.heads * spec.value_length));
+      ffn = std::max(ffn, kernels::padded_cols(layer.ffn_size));
+      heads = std::max(heads, layer.heads);
+    }
+    used = std::max(1U, spec.experts_used);
+  }
+  std::uint32_t embedding, head;
+  std::uint32_t qkv = 0, q = 0, attended = 0, ffn = 0, heads = 0, used = 1;
+};
+
+/// Whether the throughput product can do it: gate and up must have one format. Other pairs go to the
+/// few-column product.
+bool tiled_kernel_takes(const kernels::packed_matmul_args& args) {
+  return !is_paired(args) || args.w[0].format == args.w[1].format;
+}
+
+/// Columns of a launch of the few-column product, a power of two.
+std::uint32_t columns_that_fit(const kernels::packed_matmul_args& args) {
+  std::uint32_t columns = kernels::matvec_columns_max;
+  while (columns > 1 && !kernels::balanced_matvec_takes(args, columns)) columns /= 2;
+  return columns;
+}
+
+}  // namespace
+
+work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& extents) {
+  const widths w(spec);
+  const std::uint64_t columns = extents.columns();
+  const std::uint64_t pairs = columns * w.used;
+  const std::uint64_t rope_tables = spec.layers.size();
+  arena_plan plan;
+  steps = plan.reserve(columns * sizeof(kernels::step_token));
+  sample_rows = plan.reserve(extents.slots * sizeof(std::int32_t));
+  page_table = plan.reserve(std::uint64_t{extents.slots} * extents.pages_per_slot() * sizeof(std::int32_t));
+  inv_freq = plan.reserve(rope_tables * kernels::head_width_max * sizeof(float));
+  residual = plan.reserve(columns * spec.embedding * sizeof(float));
+  normed = plan.reserve(columns * w.embedding * 2);
+  // No kernel writes its padding, which must stay zero.
+  attended = plan.reserve(columns * w.attended * 2);
+  qkv = plan.reserve(columns * w.qkv * sizeof(float));
+  q = plan.reserve(columns * w.q * 2);
+  // Experts' outputs lie where attention's input was, which has been used by then.
+  expert_out = qkv;
+  const std::uint64_t expert_out_bytes = spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0;
+  if (expert_out_bytes > plan.bytes() - qkv) plan.reserve(expert_out_bytes - (plan.bytes() - qkv));
+  const bool ungated = spec.activation == engine::ffn_activation::gelu;
+  hidden = plan.reserve(ungated ? columns * w.ffn * sizeof(float) : 0);
+  activated = plan.reserve(pairs * w.ffn * 2);
+  arrivals = plan.reserve(columns * std::max(w.heads, 1U) * sizeof(std::uint32_t));
+  router_logits = plan.reserve(columns * spec.experts * sizeof(float));
+  chosen = plan.reserve(pairs * sizeof(std::int32_t));
+  expert_weights = plan.reserve(pairs * sizeof(float));
+  order = plan.reserve(pairs * sizeof(std::int32_t));
+  tiles = plan.reserve(pairs * sizeof(kernels::expert_tile));  // as many as tiles of one column
+  tile_count = plan.reserve(sizeof(std::int32_t));
+  logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
+  banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
+  key = plan.reserve(sizeof(unsigned long long));
+  const std::uint32_t together = program_sequences(spec, extents);
+  const std::uint64_t phases = together > 0 ? phases_max(spec) : 0;
+  const std::uint64_t rows = together > 0 ? share_rows_max(spec, together) : 0;
+  program = plan.reserve(decode_program_plan::bytes(phases, rows, kernels::program_blocks_max));
+  program_state = plan.reserve(sizeof(kernels::program_state));
+  const auto words = [&](std::uint64_t values) {
+    return plan.reserve(together * values * sizeof(std::uint64_t));
+  };
+  flagged.residual = words(spec.embedding);
+  flagged.qkv = words(w.qkv);
+  flagged.attended = words(w.attended / 2);
+  flagged.activated = words(std::uint64_t{w.used} * w.ffn / 2);
+  flagged.expert_out = words(spec.experts > 0 ? std::uint64_t{w.used} * spec.embedding : 0);
+  flagged.router_logits = words(spec.experts);
+  const auto partial_floats = [&](std::uint32_t sequences) {
+    return kernels::decode_partial_floats(sequences, w.heads, extents.pages_per_slot(), w.head);
+  };
+  const bool handed = together > 0 && extents.kv == engine::kv_types{};
+  flagged.page_partials = plan.reserve(handed ? partial_floats(1) * sizeof(std::uint64_t) : 0);
+  flagged.end = plan.bytes();
+  // With one slot, steps either use the decode program or they do not, so that words and floats are never in
+  // use together.
+  partials = handed && extents.slots == 1 ? flagged.page_partials
+                                          : plan.reserve(partial_floats(extents.slots) * sizeof(float));
+  program_stamps = plan.reserve(extents.phase_stamps ? phases * kernels::program_blocks_max *
+                                                           kernels::phase_stamps * sizeof(std::uint64_t)
+                                                     : 0);
+  bytes = plan.bytes();
+}
+
+cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
+                           const vram_arena& work, const vram_arena& cache, cudaStream_t stream,
+                           layer_tap tap)
+    : model_(m),
+      spec_(m.spec),
+      weights_(weights),
+      extents_(extents),
+      layout_(m.spec, extents),
+      work_(work),
+      cache_(cache),
+      stream_(stream),
+      padded_width_(kernels::padded_head_width(m.spec.key_length)),
+      tap_(std::move(tap)) {
+  ORCD_ENSURE(work.bytes() >= layout_.bytes &&
+              cache.bytes() >= extents.pages() * kv_page_bytes(spec_, extents.kv));
+  ORCD_ENSURE(spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max);
+  write_tables();
+  if (program_sequences(spec_, extents_) > 0 && !tap_) write_program();
+  // A copy from pageable memory may still be under way, and the step's stream does not wait for it.
+  ORCD_CUDA(cudaStreamSynchronize(nullptr));
+}
+
+void cuda_forward::write_tables() {
+  const std::vector<float> factors = engine::rope_freq_factors(model_, extents_.context);
+  std::vector<engine::rope_table> tables;
+  for (const auto& layer : spec_.layers) {
+    engine::rope_table table = engine::make_rope_table(layer.rope, factors);
+    const auto same = std::find_if(tables.begin(), tables.end(), [&](const engine::rope_table& t) {
+      return t.inv_freq == table.inv_freq && t.magnitude == table.magnitude;
+    });
+    rope_of_layer_.push_back(static_cast<std::uint32_t>(same - tables.begin()));
+    if (same == tables.end()) tables.push_back(std::move(table));
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    magnitudes_.push_back(tables[i].magnitude);
+    ORCD_CUDA(cudaMemcpy(at<float>(layout_.inv_freq) + i * kernels::head_width_max, tables[i].inv_freq.data(),
+                         tables[i].inv_freq.size() * sizeof(float), cudaMemcpyHostToDevice));
+  }
+  for (std::uint32_t slot = 0; slot < extents_.slots; ++slot)
+    set_pages(slot, own_pages(slot, extents_.context));
+}
+
+void cuda_forward::ban(std::span<const engine::token_id> tokens) {
+  std::vector<std::uint32_t> bits((spec_.vocab + 31) / 32);
+  for (const engine::token_id id : tokens) {
+    if (id >= 0 && static_cast<std::uint32_t>(id) < spec_.vocab)
+      bits[static_cast<std::size_t>(id) / 32] |= 1U << id % 32;
+  }
+  ORCD_CUDA(cudaMemcpy(at<std::uint32_t>(layout_.banned), bits.data(), bits.size() * sizeof(std::uint32_t),
+                       cudaMemcpyHostToDevice));
+  ORCD_CUDA(cudaStreamSynchronize(nullptr));
+  bans_ = !tokens.empty();
+  for (kernels::decode_program& program : programs_) program.banned = banned();
+}
+
+void cuda_forward::prefill(std::uint32_t columns, bool sample) {
+  ORCD_ENSURE(columns > 0 && columns <= extents_.columns());
+  run(columns, true);
+  if (sample) head(1, sample_rows());
+}
+
+void cuda_forward::decode(std::uint32_t sequences) {
+  ORCD_ENSURE(sequences > 0 && sequences <= extents_.slots);
+  if (sequences <= programs_.size()) {
+    embed(sequences);
+    ORCD_CUDA(kernels::launch_decode_program(programs_[sequences - 1], stream_));
+    if (sequences == 1 && program_has_head_) return;
+  } else {
+    run(sequences, false);
+  }
+  head(sequences, nullptr);
+}
+
+/// Writes the embeddings of the step's tokens to the residual stream.
+void cuda_forward::embed(std::uint32_t columns) {
+  kernels::packed_embed_args args;
+  args.table = weights_.embedding;
+  args.steps = steps();
+  args.columns = columns;
+  args.out = at<float>(layout_.residual);
+  ORCD_CUDA(kernels::launch_packed_embed(args, stream_));
+}
+
+void cuda_forward::run(std::uint32_t columns, bool prefill) {
+  if (spec_.norms == engine::norm_placement::after) return run_post_norm(columns);
+  const auto* residual = at<float>(layout_.residual);
+  embed(columns);
+  tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
+  for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
+    kernels::packed_matmul_args qkv = qkv_of(layer);
+    attention(layer, columns, prefill, qkv, weights_.layers[layer].attn_norm);
+    if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
+      expert_ffn(layer, columns);
+    } else {
+      dense_ffn(layer, columns);
+    }
+    tap("layer_out", layer, residual, std::uint64_t{columns} * spec_.embedding);
+  }
+}
+
+/// Makes the norm of the residual stream, computed by a kernel of its own, a product's input. Returns the
+/// buffer.
+__half* cuda_forward::norm_outside(kernels::packed_matmul_args& args) const {
+  auto* const normed = at<__half>(layout_.normed);
+  args.x = normed;
+  args.x_stride = kernels::padded_cols(spec_.embedding);
+  return normed;
+}
+
+/// Makes the norm of `columns` rows of the residual stream a product's input; `residual_rows` names them,
+/// null: the first ones.
+void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns,
+                             const std::int32_t* residual_rows) {
+  __half* const normed = norm_outside(args);
+  ORCD_CUDA(
+      kernels::launch_norm_to_half({at<float>(layout_.residual), norm, spec_.embedding, columns,
+                                    residual_rows, static_cast<float>(spec_.rms_eps), normed, args.x_stride},
+                                   stream_));
+}
+
+/// One product, of the residual stream's norm or, if `norm` is null, of args.x; chooses the kernel by the
+/// number of columns.
+void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns) {
+  args.columns = columns;
+  if (norm != nullptr) take_norm(args, norm, columns, nullptr);
+  kernels::tiled_matmul_args product;
+  product.matmul = args;
+  if (kernels::balanced_matvec_best(args, columns)) {
+    ORCD_CUDA(kernels::launch_balanced_matvec(product, stream_));
+  } else if (tiled_kernel_takes(args)) {
+    ORCD_CUDA(kernels::launch_packed_matmul(product, stream_));
+  } else {
+    multiply_in_parts(product);
+  }
+}
+
+/// By the few-column product, as many columns at a time as fit.
+void cuda_forward::multiply_in_parts(const kernels::tiled_matmul_args& product) {
+  const kernels::packed_matmul_args& args = product.matmul;
+  const std::uint32_t most = columns_that_fit(args);
+  kernels::tiled_matmul_args part = product;
+  for (std::uint32_t first = 0; first < args.columns; first += most) {
+    part.matmul.columns = std::min(most, args.columns - first);
+    part.matmul.x = args.x + std::uint64_t{first} * args.x_stride;
+    if (args.out != nullptr) part.matmul.out = args.out + std::uint64_t{first} * args.out_stride;
+    if (args.act != nullptr) part.matmul.act = args.act + std::uint64_t{first} * args.act_stride;
+    ORCD_CUDA(kernels::launch_balanced_matvec(part, stream_));
+  }
+}
+
+/// `norm` is that of `qkv`, as for multiply().
+void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool prefill,
+                             kernels::packed_matmul_args& qkv, const float* norm) {
+  multiply(qkv, norm, columns);
+  tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
+
+  const kernels::decode_attention_args decode = attention_of(layer, columns);
+  const kernels::attention_args_paged& attend = decode.attend;
+  if (prefill) {
+    ORCD_CUDA(kernels::launch_rope_store(decode.rope, stream_));
+    ORCD_CUDA(kernels::launch_attention_prefill(attend, stream_));
+  } else {
+    ORCD_CUDA(kernels::launch_attention_decode(decode, stream_));
+  }
+  if (attend.heads * attend.width == attend.out_stride)
+    tap("attended", layer, attend.out, std::uint64_t{columns} * attend.out_stride);
+
+  kernels::packed_matmul_args o = o_of(layer);
+  multiply(o, nullptr, columns);
+  tap("attn_residual", layer, o.out, std::uint64_t{columns} * spec_.embedding);
+}
+
+void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
+  kernels::packed_matmul_args gate_up = gate_up_of(layer);
+  multiply(gate_up, weights_.layers[layer].ffn_norm, columns);
+  kernels::packed_matmul_args down = down_of(layer);
+  multiply(down, nullptr, columns);
+}
+
+/// Sorts pairs of a token and an expert by expert.
+void cuda_forward::sort_experts(std::uint32_t pairs, std::uint32_t tile_columns,
+                                kernels::tiled_matmul_args& gate_up, kernels::tiled_matmul_args& down) {
+  const kernels::sort_experts_args sort{at<std::int32_t>(layout_.chosen),
+                                        pairs,
+                                        spec_.experts,
+                                        at<std::int32_t>(layout_.order),
+                                        at<kernels::expert_tile>(layout_.tiles),
+                                        at<std::int32_t>(layout_.tile_count),
+                                        tile_columns};
+  ORCD_CUDA(kernels::launch_sort_experts(sort, stream_));
+  for (kernels::tiled_matmul_args* args : {&gate_up, &down}) {
+    args->order = sort.order;
+    args->tiles = sort.tiles;
+    args->tile_count = sort.tile_count;
+    args->tiles_max = kernels::sorted_tiles_max(pairs, spec_.experts, tile_columns);
+    args->tiles_likely = kernels::sorted_tiles_likely(pairs, spec_.experts, tile_columns);
+    args->tile_columns = tile_columns;
+  }
+}
+
+void cuda_forward::multiply_experts(const kernels::tiled_matmul_args& args) {
+  if (args.tile_columns <= kernels::matvec_columns_max) {
+    ORCD_CUDA(kernels::launch_balanced_matvec(args, stream_));
+  } else {
+    ORCD_CUDA(kernels::launch_packed_matmul(args, stream_));
+  }
+}
+
+void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
+  const std::uint32_t pairs = columns * spec_.experts_used;
+  kernels::tiled_matmul_args gate_up;
+  kernels::tiled_matmul_args down;
+  gate_up.matmul = expert_gate_up_of(layer, pairs);
+  down.matmul = expert_down_of(layer, pairs);
+  kernels::route_args route = route_of(layer, columns);
+  route.normed = norm_outside(gate_up.matmul);
+  ORCD_CUDA(kernels::launch_route(route, stream_));
+  const std::uint32_t narrow = std::min(columns_that_fit(gate_up.matmul), columns_that_fit(down.matmul));
+  // Rows so long that few columns fit are read again for every few tokens of an expert.
+  const bool few = kernels::few_pairs(pairs, spec_.experts) &&
+                   (narrow == kernels::matvec_columns_max || columns <= kernels::matvec_columns_best);
+  const bool is_narrow = few || !tiled_kernel_takes(gate_up.matmul);
+  sort_experts(pairs, is_narrow ? narrow : kernels::expert_tile_columns(pairs, spec_.experts), gate_up, down);
+  multiply_experts(gate_up);
+  multiply_experts(down);
+  ORCD_CUDA(kernels::launch_combine_experts(combine_of(columns), stream_));
+}
+
+/// Logits of `rows` rows of the residual stream, named as for take_norm().
+void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
+  kernels::packed_matmul_args logits = head_of();
+  take_norm(logits, weights_.output_norm, rows, residual_rows);
+  multiply(logits, nullptr, rows);
+  tap("logits", static_cast<std::uint32_t>(spec_.layers.size()), logits.out,
+      std::uint64_t{rows} * spec_.vocab);
+}
+
+void cuda_forward::tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count) {
+  if (!tap_) return;
+  std::vector<float> host(count);
+  ORCD_CUDA(cudaStreamSynchronize(stream_));
+  ORCD_CUDA(cudaMemcpy(host.data(), values, count * sizeof(float), cudaMemcpyDeviceToHost));
+  tap_(name, layer, host);
+}
+
+void cuda_forward::tap(std::string_view name, std::uint32_t layer, const __half* values,
+                       std::uint64_t count) {
+  if (!tap_) return;
+  std::vector<__half> halves(count);
+  ORCD_CUDA(cudaStreamSynchronize(stream_));
+  ORCD_CUDA(cudaMemcpy(halves.data(), values, count * sizeof(__half), cudaMemcpyDeviceToHost));
+  std::vector<float> host(count);
+  std::transform(halves.begin(), halves.end(), host.begin(), [](__half h) { return __half2float(h); });
+  tap_(name, layer, host);
+}
+
+}  // namespace orcd::gpu

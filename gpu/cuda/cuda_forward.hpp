@@ -1,0 +1,186 @@
+// The forward pass on the GPU: a prompt chunk of one sequence, or one token of each of several sequences, as
+// a list of kernel launches; decode steps of one sequence (or two) as one kernel. Parameters that change from
+// step to step lie in device memory, so that a captured graph of a decode step serves every later one.
+// Branches on model_spec fields only. GPU thread only (M0-W-1420).
+//
+//   embed --> residual stream, f32
+//   each layer:  norm, QKV --> rope, KV cache --> attention --> output product, added to the residual stream
+//                norm, gate and up --> activation --> down product, added; or router, experts, weighted sum
+//   head:        norm, product --> logits (or the top token's key)
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "engine/model/model_spec.hpp"
+#include "gpu/cuda/cuda_resources.hpp"
+#include "gpu/cuda/cuda_weights.hpp"
+#include "gpu/cuda/vram_arena.hpp"
+#include "gpu/layer_tap.hpp"
+#include "gpu/plan/decode_program_plan.hpp"
+#include "gpu/sequence_form.hpp"
+#include "kernels/attention/attention_args.hpp"
+#include "kernels/decode_program/decode_program.hpp"
+#include "kernels/layer/experts_args.hpp"
+
+namespace orcd::gpu {
+
+/// The sizes that memory is planned for.
+struct cuda_extents {
+  std::uint32_t slots = 1;
+  std::uint32_t context = 0;  ///< positions a slot
+  std::uint32_t chunk_tokens = 512;
+  engine::kv_types kv{};
+  std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
+  /// Most sequences of a decode step that is one kernel, if the kernel can do the model; unset:
+  /// sequences_best().
+  std::optional<std::uint32_t> one_kernel{};
+  bool phase_stamps = false;  ///< the kernel records the times of its phases
+
+  [[nodiscard]] std::uint32_t pages() const noexcept {
+    return kv_pages == 0 ? slots * pages_per_slot() : kv_pages;
+  }
+  [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
+    return (context + engine::kv_page_positions - 1) / engine::kv_page_positions;
+  }
+  [[nodiscard]] std::uint32_t columns() const noexcept { return chunk_tokens > slots ? chunk_tokens : slots; }
+};
+
+/// Most sequences of a step in one kernel.
+[[nodiscard]] inline std::uint32_t program_sequences(const engine::model_spec& spec,
+                                                     const cuda_extents& extents) noexcept {
+  const std::uint32_t best = sequences_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0);
+  return std::min({extents.slots, kernels::program_sequences_max, extents.one_kernel.value_or(best)});
+}
+
+/// Offsets of every buffer of a forward pass in its arena.
+struct work_layout {
+  explicit work_layout(const engine::model_spec& spec, const cuda_extents& extents);
+
+  std::uint64_t steps, sample_rows, page_table, inv_freq;
+  std::uint64_t residual, normed, qkv, q, attended, hidden, activated, expert_out, arrivals;
+  std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
+  std::uint64_t partials, logits, banned, key;
+  std::uint64_t program, program_state, program_stamps;
+  /// Flagged words that the blocks of the decode program hand to each other.
+  struct {
+    std::uint64_t residual, qkv, attended, activated, expert_out, router_logits, page_partials, end;
+  } flagged;
+  std::uint64_t bytes = 0;
+};
+
+class cuda_forward {
+ public:
+  /// `work` and `cache` hold at least work_layout::bytes and extents.pages() pages; both are zero.
+  cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
+               const vram_arena& work, const vram_arena& cache, cudaStream_t stream, layer_tap tap = {});
+
+  /// Tokens that are never sampled.
+  void ban(std::span<const engine::token_id> tokens);
+
+  /// Enqueues a chunk of one sequence: `columns` consecutive positions, described in steps(). With `sample`,
+  /// the logits of the last one become row 0.
+  void prefill(std::uint32_t columns, bool sample);
+  /// How the tokens of the next chunks' sequence attend to each other; kept until it is set again.
+  void set_form(const sequence_form& form) noexcept { form_ = form; }
+  /// Copies the states after the last layer of the last chunk's columns from `first` on, before any final
+  /// norm: [to.size() / embedding][embedding]. Waits for the chunk.
+  void copy_states(std::uint32_t first, std::span<float> to) const;
+  /// Enqueues one token of each of `sequences` sequences; row i of the logits is that of sequence i.
+  void decode(std::uint32_t sequences);
+  /// Enqueue what accelerator::begin() and clear() do: writing a slot's page table from position 0 on,
+  /// copying and clearing pages.
+  void set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages);
+  void copy(const engine::page_copy& what);
+  void clear(std::span<const engine::kv_page> pages);
+  /// The pages that a slot owns if begin() gives it none; its table has them at first. If the pool is smaller
+  /// than all slots need, slots share pages.
+  [[nodiscard]] std::vector<engine::kv_page> own_pages(std::uint32_t slot, std::uint32_t positions) const;
+  /// The decode steps that are one kernel: [0] of one sequence, [1] of two, as far as the kernel can do the
+  /// model.
+  [[nodiscard]] std::span<const kernels::decode_program> programs() const noexcept { return programs_; }
+
+  [[nodiscard]] kernels::step_token* steps() const noexcept { return at<kernels::step_token>(layout_.steps); }
+  [[nodiscard]] std::int32_t* sample_rows() const noexcept { return at<std::int32_t>(layout_.sample_rows); }
+  [[nodiscard]] const float* logits() const noexcept { return at<float>(layout_.logits); }
+  /// A bit for each id that is never sampled; null if there is none.
+  [[nodiscard]] const std::uint32_t* banned() const noexcept {
+    return bans_ ? at<std::uint32_t>(layout_.banned) : nullptr;
+  }
+  /// The key of the most likely token (kernels::sample_args::keys) of a decode step of so many sequences;
+  /// null if the step does not compute it. The reader zeroes it.
+  [[nodiscard]] unsigned long long* keys(std::uint32_t sequences) const noexcept {
+    return sequences == 1 && program_has_head_ ? at<unsigned long long>(layout_.key) : nullptr;
+  }
+
+ private:
+  template <class T>
+  [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
+    return work_.at<T>(offset);
+  }
+  void write_tables();
+  void embed(std::uint32_t columns);
+  void run(std::uint32_t columns, bool prefill);
+  void write_program();
+  void plan_layers(decode_program_plan& plan) const;
+  [[nodiscard]] kernels::packed_matmul_args qkv_of(std::uint32_t layer) const;
+  [[nodiscard]] kernels::rope_store_args rope_of(std::uint32_t layer, std::uint32_t columns) const;
+  [[nodiscard]] kernels::decode_attention_args attention_of(std::uint32_t layer, std::uint32_t columns) const;
+  void activate(kernels::packed_matmul_args& gate_up, std::uint32_t layer) const;
+  void read_activated(kernels::packed_matmul_args& down, std::uint32_t layer) const;
+  void add_to_residual(kernels::packed_matmul_args& args) const;
+  [[nodiscard]] kernels::packed_matmul_args o_of(std::uint32_t layer) const;
+  [[nodiscard]] kernels::packed_matmul_args gate_up_of(std::uint32_t layer) const;
+  [[nodiscard]] kernels::packed_matmul_args down_of(std::uint32_t layer) const;
+  [[nodiscard]] kernels::route_args route_of(std::uint32_t layer, std::uint32_t columns) const;
+  [[nodiscard]] kernels::packed_matmul_args expert_gate_up_of(std::uint32_t layer, std::uint32_t pairs) const;
+  [[nodiscard]] kernels::packed_matmul_args expert_down_of(std::uint32_t layer, std::uint32_t pairs) const;
+  [[nodiscard]] kernels::combine_experts_args combine_of(std::uint32_t columns) const;
+  [[nodiscard]] kernels::packed_matmul_args head_of() const;
+  void norm_inside(kernels::packed_matmul_args& args, const float* norm) const;
+  __half* norm_outside(kernels::packed_matmul_args& args) const;
+  void attention(std::uint32_t layer, std::uint32_t columns, bool prefill, kernels::packed_matmul_args& qkv,
+                 const float* norm);
+  void add_positions(std::uint32_t columns);
+  void post_norm(const float* weight, const float* bias, std::uint32_t columns);
+  void ungated_ffn(std::uint32_t layer, std::uint32_t columns);
+  void run_post_norm(std::uint32_t columns);
+  void dense_ffn(std::uint32_t layer, std::uint32_t columns);
+  void expert_ffn(std::uint32_t layer, std::uint32_t columns);
+  void sort_experts(std::uint32_t pairs, std::uint32_t tile_columns, kernels::tiled_matmul_args& gate_up,
+                    kernels::tiled_matmul_args& down);
+  void multiply_experts(const kernels::tiled_matmul_args& args);
+  void head(std::uint32_t rows, const std::int32_t* residual_rows);
+  void multiply_in_parts(const kernels::tiled_matmul_args& product);
+  void take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns,
+                 const std::int32_t* residual_rows);
+  void multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns);
+  [[nodiscard]] kernels::kv_pages pages_of(std::uint32_t layer) const;
+  [[nodiscard]] std::uint64_t key_page_bytes(std::uint32_t layer) const noexcept;
+  [[nodiscard]] std::uint64_t value_page_bytes(std::uint32_t layer) const noexcept;
+  void tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count);
+  void tap(std::string_view name, std::uint32_t layer, const __half* values, std::uint64_t count);
+
+  const engine::model& model_;
+  const engine::model_spec& spec_;
+  const cuda_weights& weights_;
+  cuda_extents extents_;
+  work_layout layout_;
+  const vram_arena& work_;
+  const vram_arena& cache_;
+  cudaStream_t stream_;
+  std::uint32_t padded_width_;
+  std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
+  std::vector<float> magnitudes_;             ///< of each table
+  std::vector<kernels::decode_program> programs_;
+  bool program_has_head_ = false;  ///< for one sequence
+  sequence_form form_;
+  bool bans_ = false;
+  layer_tap tap_;
+};
+
+}  // namespace orcd::gpu

@@ -1,0 +1,199 @@
+// The arguments of a layer's kernels, the same for separate launches and for the decode program.
+#include <cuda_fp16.h>
+
+#include "gpu/cuda/cuda_forward.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+kernels::matmul_output activation_of(const engine::model_spec& spec) {
+  return spec.activation == engine::ffn_activation::swiglu ? kernels::matmul_output::swiglu
+                                                           : kernels::matmul_output::swiglu_clamped;
+}
+
+}  // namespace
+
+/// Lets the product compute the norm of the residual stream itself, in every block.
+void cuda_forward::norm_inside(kernels::packed_matmul_args& args, const float* norm) const {
+  args.norm_x = at<float>(layout_.residual);
+  args.norm_weight = norm;
+  args.norm_eps = static_cast<float>(spec_.rms_eps);
+}
+
+kernels::packed_matmul_args cuda_forward::head_of() const {
+  kernels::packed_matmul_args logits;
+  logits.w[0] = weights_.output;
+  logits.out = at<float>(layout_.logits);
+  logits.out_stride = spec_.vocab;
+  return logits;
+}
+
+kernels::packed_matmul_args cuda_forward::qkv_of(std::uint32_t layer) const {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const engine::layer_spec& spec = spec_.layers[layer];
+  kernels::packed_matmul_args qkv;
+  qkv.w[0] = w.q;
+  qkv.w[1] = w.k;
+  qkv.w[2] = w.v;
+  qkv.bias[0] = w.q_bias;
+  qkv.bias[1] = w.k_bias;
+  qkv.bias[2] = w.v_bias;
+  qkv.matrices = 3;
+  qkv.out = at<float>(layout_.qkv);
+  qkv.out_stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  return qkv;
+}
+
+/// What happens to queries, keys and values between the QKV product and attention.
+kernels::rope_store_args cuda_forward::rope_of(std::uint32_t layer, std::uint32_t columns) const {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const engine::layer_spec& spec = spec_.layers[layer];
+  kernels::rope_store_args rope;
+  rope.qkv = at<float>(layout_.qkv);
+  rope.stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  rope.steps = steps();
+  rope.columns = columns;
+  rope.heads = spec.heads;
+  rope.kv_heads = spec.kv_heads;
+  rope.width = spec_.key_length;
+  rope.padded_width = padded_width_;
+  rope.rope_dims = spec.rope.dims;
+  rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
+  rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::head_width_max;
+  rope.magnitude = magnitudes_[rope_of_layer_[layer]];
+  rope.q_norm = w.q_norm;
+  rope.k_norm = w.k_norm;
+  rope.norm_eps = static_cast<float>(spec_.rms_eps);
+  rope.q = at<__half>(layout_.q);
+  rope.cache = pages_of(layer);
+  return rope;
+}
+
+kernels::decode_attention_args cuda_forward::attention_of(std::uint32_t layer, std::uint32_t columns) const {
+  const engine::layer_spec& spec = spec_.layers[layer];
+  const kernels::rope_store_args rope = rope_of(layer, columns);
+  kernels::attention_args_paged attend;
+  attend.q = rope.q;
+  attend.cache = rope.cache;
+  attend.steps = steps();
+  attend.columns = columns;
+  attend.heads = spec.heads;
+  attend.kv_heads = spec.kv_heads;
+  attend.width = spec_.value_length;
+  attend.padded_width = padded_width_;
+  attend.window = spec.window;
+  attend.end = form_.end;
+  attend.scale = static_cast<float>(spec_.attention_scale);
+  attend.sinks = weights_.layers[layer].sinks;
+  attend.out = at<__half>(layout_.attended);
+  attend.out_stride = kernels::padded_cols(spec.heads * spec_.value_length);
+  return {rope, attend, at<float>(layout_.partials), at<std::uint32_t>(layout_.arrivals)};
+}
+
+/// Fields that several products share: the outputs of gate and up, the input of down, and the output of a
+/// product that adds to the residual stream.
+void cuda_forward::activate(kernels::packed_matmul_args& gate_up, std::uint32_t layer) const {
+  gate_up.matrices = 2;
+  gate_up.output = activation_of(spec_);
+  gate_up.act = at<__half>(layout_.activated);
+  gate_up.act_stride = kernels::padded_cols(spec_.layers[layer].ffn_size);
+}
+void cuda_forward::read_activated(kernels::packed_matmul_args& down, std::uint32_t layer) const {
+  down.x = at<__half>(layout_.activated);
+  down.x_stride = kernels::padded_cols(spec_.layers[layer].ffn_size);
+}
+void cuda_forward::add_to_residual(kernels::packed_matmul_args& args) const {
+  args.output = kernels::matmul_output::add;
+  args.out = at<float>(layout_.residual);
+  args.out_stride = spec_.embedding;
+}
+
+kernels::packed_matmul_args cuda_forward::o_of(std::uint32_t layer) const {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const engine::layer_spec& spec = spec_.layers[layer];
+  kernels::packed_matmul_args o;
+  o.w[0] = w.o;
+  o.bias[0] = w.o_bias;
+  o.x = at<__half>(layout_.attended);
+  o.x_stride = kernels::padded_cols(spec.heads * spec_.value_length);
+  add_to_residual(o);
+  return o;
+}
+
+kernels::packed_matmul_args cuda_forward::gate_up_of(std::uint32_t layer) const {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  kernels::packed_matmul_args gate_up;
+  gate_up.w[0] = w.gate;
+  gate_up.w[1] = w.up;
+  gate_up.bias[0] = w.gate_bias;
+  gate_up.bias[1] = w.up_bias;
+  activate(gate_up, layer);
+  return gate_up;
+}
+
+kernels::packed_matmul_args cuda_forward::down_of(std::uint32_t layer) const {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  kernels::packed_matmul_args down;
+  down.w[0] = w.down;
+  down.bias[0] = w.down_bias;
+  read_activated(down, layer);
+  add_to_residual(down);
+  return down;
+}
+
+kernels::route_args cuda_forward::route_of(std::uint32_t layer, std::uint32_t columns) const {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  kernels::route_args route;
+  route.x = at<float>(layout_.residual);
+  route.norm_weight = w.ffn_norm;
+  route.norm_eps = static_cast<float>(spec_.rms_eps);
+  route.router = w.router;
+  route.bias = w.router_bias;
+  route.width = spec_.embedding;
+  route.experts = spec_.experts;
+  route.used = spec_.experts_used;
+  route.columns = columns;
+  route.logits = at<float>(layout_.router_logits);
+  route.chosen = at<std::int32_t>(layout_.chosen);
+  route.weights = at<float>(layout_.expert_weights);
+  route.arrivals = at<std::uint32_t>(layout_.arrivals);
+  return route;
+}
+
+kernels::packed_matmul_args cuda_forward::expert_gate_up_of(std::uint32_t layer, std::uint32_t pairs) const {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  kernels::packed_matmul_args gate_up;
+  gate_up.w[0] = w.expert_gate;
+  gate_up.w[1] = w.expert_up;
+  gate_up.bias[0] = w.expert_gate_bias;
+  gate_up.bias[1] = w.expert_up_bias;
+  activate(gate_up, layer);
+  gate_up.columns = pairs;
+  gate_up.x_divisor = spec_.experts_used;
+  gate_up.experts = at<std::int32_t>(layout_.chosen);
+  return gate_up;
+}
+
+kernels::packed_matmul_args cuda_forward::expert_down_of(std::uint32_t layer, std::uint32_t pairs) const {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  kernels::packed_matmul_args down;
+  down.w[0] = w.expert_down;
+  down.bias[0] = w.expert_down_bias;
+  down.columns = pairs;
+  read_activated(down, layer);
+  down.out = at<float>(layout_.expert_out);
+  down.out_stride = spec_.embedding;
+  down.experts = at<std::int32_t>(layout_.chosen);
+  return down;
+}
+
+kernels::combine_experts_args cuda_forward::combine_of(std::uint32_t columns) const {
+  return {at<float>(layout_.expert_out),
+          at<float>(layout_.expert_weights),
+          at<float>(layout_.residual),
+          spec_.embedding,
+          spec_.experts_used,
+          columns};
+}
+
+}  // namespace orcd::gpu

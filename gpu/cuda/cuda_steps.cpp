@@ -1,0 +1,276 @@
+// Launching steps ahead and collecting their results; see cuda_steps.hpp.
+#include "gpu/cuda/cuda_steps.hpp"
+
+#include <algorithm>
+
+#include "engine/base/ensure.hpp"
+#include "gpu/plan/step_results.hpp"
+#include "gpu/plan/step_wait.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+/// Decode steps of up to so many sequences replay a graph; larger ones launch their kernels.
+constexpr std::uint32_t graph_sequences_max = 32;
+
+/// The ticket of the n-th launch; never 0, which unused results carry.
+std::uint32_t ticket_of(std::uint64_t launch) noexcept {
+  return static_cast<std::uint32_t>(launch % 0xFFFF'FFFFU) + 1;
+}
+
+}  // namespace
+
+cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
+                       const cuda_extents& extents, std::uint32_t vocab,
+                       std::span<const engine::token_id> end_of_generation, const cuda_steps_options& options,
+                       cudaStream_t stream)
+    : forward_(forward),
+      extents_(extents),
+      vocab_(vocab),
+      options_(options),
+      stream_(stream),
+      depth_(launch_depth_for(extents.slots)),
+      sampler_(layout, work, {forward.steps(), forward.sample_rows(), forward.logits(), forward.banned()},
+               vocab, extents.slots, extents.context, stream),
+      ring_(extents.slots, depth_, options.pinned, sampler_.device_results()),
+      sampled_slots_(depth_),
+      filled_(extents.slots, 0),
+      tables_(extents.slots, table_of::own),
+      pooled_(depth_) {
+  ORCD_ENSURE(work.bytes() >= layout.end && extents.slots <= kernels::sample_columns_max);
+  sampler_.set_ends(end_of_generation);
+  sampler_.set_results(ring_.target());
+  for (auto& slots : sampled_slots_) slots.reserve(extents.slots);
+  decodes_.reserve(extents.slots);
+  if (options_.keep_logits) host_logits_.assign(extents.slots, std::vector<float>(vocab));
+  if (options_.graphs) capture_graphs();
+}
+
+/// Captures a graph for each number of sequences whose step is many kernels. Every kernel runs once before
+/// its capture, so that nothing is loaded or configured while a stream is captured.
+void cuda_steps::capture_graphs() {
+  const std::uint32_t most = std::min(extents_.slots, graph_sequences_max);
+  for (std::uint32_t sequences = 1; sequences <= most; ++sequences) {
+    const std::uint32_t i = sequences - 1;
+    decodes_.push_back({engine::slot_id{i}, 0, 0, {.result = i}});
+    sampler_.begin_decode(decodes_, 0);
+    run_decode(sequences);
+    // The sampler's kernel, too, must have run before a capture.
+    if (forward_.keys(sequences) != nullptr) sampler_.sample(sequences);
+    ORCD_CUDA(cudaStreamSynchronize(stream_));
+    if (sequences <= forward_.programs().size()) continue;
+    cudaGraph_t captured = nullptr;
+    ORCD_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    run_decode(sequences);
+    ORCD_CUDA(cudaStreamEndCapture(stream_, &captured));
+    const graph owner(captured);
+    cudaGraphExec_t executable = nullptr;
+    ORCD_CUDA(cudaGraphInstantiate(&executable, captured, 0));
+    graphs_.emplace_back(executable);
+    ORCD_CUDA(cudaGraphUpload(executable, stream_));
+  }
+  for (std::uint32_t slot = 0; slot < most; ++slot) forward_.clear(forward_.own_pages(slot, 1));
+  ORCD_CUDA(cudaStreamSynchronize(stream_));
+}
+
+void cuda_steps::run_decode(std::uint32_t sequences) {
+  forward_.decode(sequences);
+  if (unsigned long long* const keys = forward_.keys(sequences))
+    sampler_.sample(decodes_, keys);
+  else
+    sampler_.sample(sequences);
+}
+
+void cuda_steps::launch(std::span<const engine::sequence_step> sequences,
+                        const engine::interrupt_flag& interrupt) {
+  ORCD_ENSURE(uncollected_ < depth_ && sequences.size() <= extents_.slots);
+  try {
+    enqueue(sequences, interrupt);
+  } catch (const engine::accelerator_failure&) {
+    drop();
+    throw;
+  }
+}
+
+void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
+                         const engine::interrupt_flag& interrupt) {
+  const auto entry = static_cast<std::uint32_t>(launches_ % depth_);
+  auto& slots = sampled_slots_[entry];
+  slots.clear();
+  pooled_[entry].clear();
+  decodes_.clear();
+  ++launches_;
+  ++uncollected_;
+  for (const auto& sequence : sequences) {
+    ORCD_ENSURE(sequence.tokens.size() <= extents_.chunk_tokens &&
+                (!sequence.tokens.empty() || sequence.sample) &&
+                (sequence.pool != nullptr) == pooling_.has_value());
+    ORCD_ENSURE(sequence.position + sequence.count() <= extents_.context);
+    if (interrupt.load(std::memory_order_relaxed)) {
+      interrupted_ = true;
+      return;
+    }
+    const auto result = static_cast<std::uint32_t>(entry * extents_.slots + slots.size());
+    if (sequence.sample != nullptr) slots.push_back(sequence.slot);
+    use_own_pages(sequence.slot);
+    if (sequence.sample != nullptr && !sequence.sample->allowed.empty()) {
+      ORCD_ENSURE(!sequence.tokens.empty());
+      sampler_.write_mask(sequence.slot, sequence.sample->allowed);
+    }
+    if (sequence.sample != nullptr && !sequence.sample->params->biases.empty()) {
+      sampler_.write_biases(sequence.slot, sequence.sample->params->biases);
+    }
+    auto& filled = filled_[static_cast<std::size_t>(sequence.slot)];
+    filled = std::max(filled, sequence.position + sequence.count());
+    if (sequence.pool != nullptr) {
+      enqueue_pooled(sequence, entry);
+    } else if (sequence.count() == 1 && sequence.sample != nullptr) {
+      decodes_.push_back({sequence.slot, sequence.tokens.empty() ? -1 : sequence.tokens.front(),
+                          sequence.position, device_request(*sequence.sample, result)});
+    } else {
+      enqueue_chunk(sequence, result);
+    }
+  }
+  if (!decodes_.empty()) enqueue_decodes();
+  ring_.launched(entry, static_cast<std::uint32_t>(slots.size()), ticket_of(launches_), stream_);
+}
+
+void cuda_steps::enqueue_chunk(const engine::sequence_step& sequence, std::uint32_t result) {
+  const bool samples = sequence.sample != nullptr;
+  const kernels::sample_request request =
+      samples ? device_request(*sequence.sample, result) : kernels::sample_request{};
+  sampler_.begin_chunk(sequence, samples ? &request : nullptr, ticket_of(launches_));
+  forward_.prefill(sequence.count(), samples);
+  if (!samples) return;
+  sampler_.sample(1);
+  keep_logits(0, sequence.slot);
+}
+
+void cuda_steps::enqueue_pooled(const engine::sequence_step& sequence, std::uint32_t entry) {
+  ORCD_ENSURE(sequence.position + sequence.count() <= sequence.pool->tokens);
+  ORCD_ENSURE(causal_ || sequence.count() == sequence.pool->tokens);
+  sampler_.begin_chunk(sequence, nullptr, ticket_of(launches_));
+  forward_.set_form({causal_ ? 0 : sequence.pool->tokens, sequence.pool->second_segment});
+  forward_.prefill(sequence.count(), false);
+  auto pooled = pooling_->take(forward_, sequence);
+  if (pooled != nullptr) pooled_[entry].push_back({.slot = sequence.slot, .pooled = std::move(pooled)});
+}
+
+void cuda_steps::enqueue_decodes() {
+  const auto sequences = static_cast<std::uint32_t>(decodes_.size());
+  sampler_.begin_decode(decodes_, ticket_of(launches_));
+  const std::size_t few = forward_.programs().size();
+  if (sequences > few && sequences <= few + graphs_.size()) {
+    ORCD_CUDA(cudaGraphLaunch(graphs_[sequences - few - 1].get(), stream_));
+  } else {
+    run_decode(sequences);
+  }
+  for (std::uint32_t row = 0; row < sequences; ++row) keep_logits(row, decodes_[row].slot);
+}
+
+void cuda_steps::keep_logits(std::uint32_t row, engine::slot_id slot) {
+  if (!options_.keep_logits) return;
+  auto& kept = host_logits_[static_cast<std::size_t>(slot)];
+  ORCD_CUDA(cudaMemcpyAsync(kept.data(), forward_.logits() + std::size_t{row} * vocab_,
+                            kept.size() * sizeof(float), cudaMemcpyDeviceToHost, stream_));
+  ORCD_CUDA(cudaStreamSynchronize(stream_));
+}
+
+bool cuda_steps::collect(const engine::interrupt_flag& interrupt,
+                         std::vector<engine::sampled_token>& sampled) {
+  ORCD_ENSURE(uncollected_ > 0);
+  const auto entry = static_cast<std::uint32_t>((launches_ - uncollected_) % depth_);
+  try {
+    if (interrupted_ || !wait(entry, interrupt)) {
+      drop();
+      return false;
+    }
+    const auto results = ring_.results(entry);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      sampled.push_back(sampled_from(sampled_slots_[entry][i], results[i]));
+    }
+    sampled.insert(sampled.end(), pooled_[entry].begin(), pooled_[entry].end());
+  } catch (const engine::accelerator_failure&) {
+    drop();
+    throw;
+  }
+  --uncollected_;
+  return true;
+}
+
+/// False when interrupted. A kernel that has failed writes no results, so the stream's status is checked now
+/// and then.
+bool cuda_steps::wait(std::uint32_t entry, const engine::interrupt_flag& interrupt) {
+  const auto healthy = [&] {
+    const cudaError_t status = cudaStreamQuery(stream_);
+    if (status == cudaErrorNotReady) return;
+    ORCD_CUDA(status);
+    if (!ring_.ready(entry)) {
+      throw engine::accelerator_failure(engine::errc::cuda_error, "a step ended without its results");
+    }
+  };
+  const step_pace pace;
+  switch (wait_for_step([&] { return ring_.ready(entry); }, healthy, interrupt, pace)) {
+    case step_end::done: return true;
+    case step_end::interrupted: return false;
+    case step_end::overdue: break;
+  }
+  throw engine::accelerator_failure(
+      engine::errc::cuda_error,
+      "a step did not end within " +
+          std::to_string(std::chrono::duration_cast<std::chrono::seconds>(pace.limit).count()) + " s");
+}
+
+/// Forgets the steps under way: what is in the stream still runs to its end.
+void cuda_steps::drop() noexcept {
+  uncollected_ = 0;
+  interrupted_ = false;
+}
+
+void cuda_steps::begin(const engine::sequence_start& start) {
+  ORCD_ENSURE(!start.pages.empty() && start.held.size() <= extents_.context);
+  tables_[static_cast<std::size_t>(start.slot)] = table_of::begun;
+  try {
+    if (start.copy) forward_.copy(*start.copy);
+    forward_.set_pages(static_cast<std::uint32_t>(start.slot), start.pages);
+    sampler_.set_history(start.slot, start.held);
+  } catch (const engine::accelerator_failure&) {
+    drop();
+    throw;
+  }
+}
+
+/// Gives a sequence that was not begun the slot's own pages.
+void cuda_steps::use_own_pages(engine::slot_id slot) {
+  auto& table = tables_[static_cast<std::size_t>(slot)];
+  if (table == table_of::begun) return;
+  ORCD_ENSURE(extents_.pages() >= extents_.slots * extents_.pages_per_slot());
+  if (table == table_of::own) return;
+  const auto index = static_cast<std::uint32_t>(slot);
+  forward_.set_pages(index, forward_.own_pages(index, extents_.context));
+  table = table_of::own;
+}
+
+// If the context is lost, the next step reports it.
+void cuda_steps::clear(std::span<const engine::kv_page> pages) noexcept {
+  try {
+    forward_.clear(pages);
+  } catch (const engine::accelerator_failure&) {
+    return;
+  }
+}
+
+void cuda_steps::release(engine::slot_id slot) noexcept {
+  auto& filled = filled_[static_cast<std::size_t>(slot)];
+  auto& table = tables_[static_cast<std::size_t>(slot)];
+  if (table == table_of::own) clear(forward_.own_pages(static_cast<std::uint32_t>(slot), filled));
+  if (table == table_of::begun) table = table_of::ended;
+  filled = 0;
+}
+
+std::span<const float> cuda_steps::logits(engine::slot_id slot) const noexcept {
+  if (!options_.keep_logits) return {};
+  return host_logits_[static_cast<std::size_t>(slot)];
+}
+
+}  // namespace orcd::gpu

@@ -1,0 +1,95 @@
+// Steps on the device, launched ahead of their results. The device feeds its tokens back, so that the next
+// step needs nothing from the host but its launch.
+//
+//   launch():   tokens of the step --> forward pass (one kernel, a graph or launches) --> sampler --> ring
+//   collect():  wait for the tickets of the oldest entry of the ring --> tokens, log probabilities
+//
+// Up to depth() launches may be uncollected. GPU thread only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "gpu/cuda/cuda_forward.hpp"
+#include "gpu/cuda/cuda_pooling.hpp"
+#include "gpu/cuda/cuda_resources.hpp"
+#include "gpu/cuda/cuda_result_ring.hpp"
+#include "gpu/cuda/cuda_sampler.hpp"
+
+namespace orcd::gpu {
+
+struct cuda_steps_options {
+  bool pinned = true;        ///< results through pinned memory
+  bool graphs = true;        ///< replay graphs for decode steps of few sequences that are many kernels
+  bool keep_logits = false;  ///< copy sampled rows to the host, which waits for every step; tests
+};
+
+class cuda_steps {
+ public:
+  /// Allocates the ring and captures the graphs. `work` holds layout.end bytes.
+  cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
+             const cuda_extents& extents, std::uint32_t vocab,
+             std::span<const engine::token_id> end_of_generation, const cuda_steps_options& options,
+             cudaStream_t stream);
+  /// From now on every sequence is pooled. `m` outlives the object.
+  void pool(const engine::model& m) {
+    pooling_.emplace(m, extents_);
+    causal_ = m.spec.causal;
+  }
+
+  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
+  // As engine::accelerator defines them.
+  [[nodiscard]] engine::kv_geometry kv_pages() const noexcept {
+    return {engine::kv_page_positions, extents_.pages()};
+  }
+  void begin(const engine::sequence_start& start);
+  void clear(std::span<const engine::kv_page> pages) noexcept;
+  void launch(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
+  [[nodiscard]] bool collect(const engine::interrupt_flag& interrupt,
+                             std::vector<engine::sampled_token>& sampled);
+  void release(engine::slot_id slot) noexcept;
+  /// Empty unless options.keep_logits.
+  [[nodiscard]] std::span<const float> logits(engine::slot_id slot) const noexcept;
+
+ private:
+  /// Whose pages a slot's table has: those of a sequence that was begun, the slot's own, or those of one that
+  /// has ended.
+  enum class table_of { begun, own, ended };
+
+  void capture_graphs();
+  void use_own_pages(engine::slot_id slot);
+  void enqueue(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
+  void enqueue_chunk(const engine::sequence_step& sequence, std::uint32_t result);
+  void enqueue_pooled(const engine::sequence_step& sequence, std::uint32_t entry);
+  void enqueue_decodes();
+  void run_decode(std::uint32_t sequences);
+  void keep_logits(std::uint32_t row, engine::slot_id slot);
+  [[nodiscard]] bool wait(std::uint32_t entry, const engine::interrupt_flag& interrupt);
+  void drop() noexcept;
+
+  cuda_forward& forward_;
+  cuda_extents extents_;
+  std::uint32_t vocab_;
+  cuda_steps_options options_;
+  cudaStream_t stream_;
+  std::uint32_t depth_;
+  cuda_sampler sampler_;
+  cuda_result_ring ring_;
+  std::vector<graph_exec> graphs_;  ///< from the smallest number of sequences on that is not one kernel
+  std::vector<std::vector<engine::slot_id>> sampled_slots_;  ///< by entry of the ring
+  std::vector<decoding_sequence> decodes_;                   ///< of the step being launched
+  std::vector<std::uint32_t> filled_;                        ///< positions written, by slot
+  std::vector<table_of> tables_;                             ///< by slot
+  std::vector<std::vector<float>> host_logits_;              ///< by slot
+  std::optional<cuda_pooling> pooling_;
+  bool causal_ = true;
+  std::vector<std::vector<engine::sampled_token>> pooled_;  ///< pooled results, by entry of the ring
+  std::uint64_t launches_ = 0;
+  std::uint32_t uncollected_ = 0;
+  bool interrupted_ = false;  ///< a launched step is incomplete
+};
+
+}  // namespace orcd::gpu

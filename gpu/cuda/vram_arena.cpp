@@ -1,0 +1,135 @@
+#include "gpu/cuda/vram_arena.hpp"
+
+#include <cuda.h>
+
+#include <map>
+#include <string>
+
+#include "gpu/plan/allocation_counter.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+/// The driver calls of an arena, found at run time: the program starts on a host without a driver.
+struct driver {
+  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+  decltype(&cuMemCreate) create = nullptr;
+  decltype(&cuMemRelease) release = nullptr;
+  decltype(&cuMemAddressReserve) reserve = nullptr;
+  decltype(&cuMemAddressFree) address_free = nullptr;
+  decltype(&cuMemMap) map = nullptr;
+  decltype(&cuMemUnmap) unmap = nullptr;
+  decltype(&cuMemSetAccess) set_access = nullptr;
+};
+
+template <class F>
+void find(F& function, const char* name) {
+  void* pointer = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  ORCD_CUDA(cudaGetDriverEntryPointByVersion(name, &pointer, 12000, cudaEnableDefault, &found));
+  if (found != cudaDriverEntryPointSuccess) ORCD_CUDA(cudaErrorNotSupported);
+  function = reinterpret_cast<F>(pointer);
+}
+
+const driver& driver_calls() {
+  static const driver calls = [] {
+    driver d;
+    find(d.granularity, "cuMemGetAllocationGranularity");
+    find(d.create, "cuMemCreate");
+    find(d.release, "cuMemRelease");
+    find(d.reserve, "cuMemAddressReserve");
+    find(d.address_free, "cuMemAddressFree");
+    find(d.map, "cuMemMap");
+    find(d.unmap, "cuMemUnmap");
+    find(d.set_access, "cuMemSetAccess");
+    return d;
+  }();
+  return calls;
+}
+
+/// The runtime's code of a driver failure that matters here.
+void check_driver(CUresult status, const char* call) {
+  if (status == CUDA_SUCCESS) return;
+  check_cuda(status == CUDA_ERROR_OUT_OF_MEMORY ? cudaErrorMemoryAllocation : cudaErrorUnknown, call,
+             __FILE__, __LINE__);
+}
+
+CUmemAllocationProp properties_of(int device) {
+  CUmemAllocationProp p{};
+  p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  p.location.id = device;
+  p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  return p;
+}
+
+/// One of a device: what arena_mapping needs of the driver.
+class device_driver final : public arena_driver {
+ public:
+  explicit device_driver(int device) : calls_(driver_calls()), properties_(properties_of(device)) {}
+
+  [[nodiscard]] std::uint64_t round_up(std::uint64_t bytes) const {
+    std::size_t granularity = 0;
+    check_driver(calls_.granularity(&granularity, &properties_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+                 "cuMemGetAllocationGranularity");
+    return (bytes + granularity - 1) / granularity * granularity;
+  }
+  std::uint64_t create(std::uint64_t bytes) override {
+    const std::string call = "cuMemCreate of " + std::to_string(bytes) + " bytes";
+    if (allocation_must_fail())
+      check_driver(CUDA_ERROR_OUT_OF_MEMORY, (call + " (a fault of a test)").c_str());
+    CUmemGenericAllocationHandle handle = 0;
+    check_driver(calls_.create(&handle, bytes, &properties_, 0), call.c_str());
+    return handle;
+  }
+  void release(std::uint64_t handle) noexcept override { calls_.release(handle); }
+  std::uintptr_t reserve(std::uint64_t bytes) override {
+    CUdeviceptr address = 0;
+    check_driver(calls_.reserve(&address, bytes, 0, 0, 0), "cuMemAddressReserve");
+    return address;
+  }
+  void give_back(std::uintptr_t address, std::uint64_t bytes) noexcept override {
+    calls_.address_free(address, bytes);
+  }
+  void map(std::uintptr_t address, std::uint64_t bytes, std::uint64_t handle) override {
+    check_driver(calls_.map(address, bytes, 0, handle, 0), "cuMemMap");
+  }
+  void unmap(std::uintptr_t address, std::uint64_t bytes) noexcept override { calls_.unmap(address, bytes); }
+  void open(std::uintptr_t address, std::uint64_t bytes) override {
+    CUmemAccessDesc access{};
+    access.location = properties_.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    check_driver(calls_.set_access(address, bytes, &access, 1), "cuMemSetAccess");
+  }
+  /// Done before it returns: other streams do not wait for the default one.
+  void zero(std::uintptr_t address, std::uint64_t bytes) override {
+    ORCD_CUDA(cudaMemset(reinterpret_cast<void*>(address), 0, bytes));
+    ORCD_CUDA(cudaStreamSynchronize(nullptr));
+  }
+
+ private:
+  const driver& calls_;
+  CUmemAllocationProp properties_;
+};
+
+/// Arenas of all devices share these; they live as long as the process.
+device_driver& driver_of(int device) {
+  static std::map<int, device_driver> drivers;
+  return drivers.try_emplace(device, device).first->second;
+}
+
+}  // namespace
+
+vram_arena::vram_arena(int device, std::uint64_t bytes)
+    : mapping_(driver_of(device), driver_of(device).round_up(bytes)) {
+  device_memory_taken(mapping_.bytes());
+}
+
+vram_arena::~vram_arena() {
+  if (mapping_.bytes() == 0) return;
+  // A copy from pageable memory may still be on its way after the call.
+  static_cast<void>(cudaDeviceSynchronize());
+  device_memory_freed(mapping_.bytes());
+}
+
+}  // namespace orcd::gpu

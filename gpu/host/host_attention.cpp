@@ -1,0 +1,139 @@
+// The attention half of a layer: projections, rotation, cache and attention.
+#include "gpu/host/host_forward.hpp"
+#include "gpu/host/host_tensors.hpp"
+#include "kernels/host/attention.hpp"
+#include "kernels/host/rms_norm.hpp"
+#include "kernels/host/rope.hpp"
+
+namespace orcd::gpu {
+
+namespace host = kernels::host;
+
+host_forward::layer_widths host_forward::widths(std::uint32_t layer) const noexcept {
+  const engine::layer_spec& spec = spec_.layers[layer];
+  const std::uint32_t q = spec.heads * spec_.key_length;
+  const std::uint32_t k = spec.kv_heads * spec_.key_length;
+  const std::uint32_t v = spec.kv_heads * spec_.value_length;
+  return {q, k, v, q + k + v};
+}
+
+/// Q | K | V of every token in one row, whether the file fuses the three matrices or not.
+void host_forward::project_qkv(std::uint32_t layer) {
+  const engine::layer_weights& weights = model_.weights.layers[layer];
+  const layer_widths width = widths(layer);
+  const auto add = [&](const engine::tensor_view& matrix, const engine::tensor_view& bias,
+                       std::uint32_t offset) {
+    work_.products.push_back({.weights = matrix_of(matrix),
+                              .x = work_.normed,
+                              .y = work_.qkv + offset,
+                              .x_stride = spec_.embedding,
+                              .y_stride = width.qkv,
+                              .columns = columns_,
+                              .bias = floats_of(bias)});
+  };
+  work_.products.clear();
+  if (weights.attn_qkv) {
+    add(weights.attn_qkv, weights.attn_qkv_bias, 0);
+  } else {
+    add(weights.attn_q, weights.attn_q_bias, 0);
+    add(weights.attn_k, weights.attn_k_bias, width.q);
+    add(weights.attn_v, weights.attn_v_bias, width.q + width.k);
+  }
+  host::matmul(work_.products, pool_);
+  tap("qkv", layer, work_.qkv, std::uint64_t{columns_} * width.qkv);
+}
+
+void host_forward::normalise_heads(std::uint32_t layer) {
+  const engine::layer_weights& weights = model_.weights.layers[layer];
+  const layer_widths width = widths(layer);
+  const auto normalise_part = [&](const engine::tensor_view& weight, std::uint32_t offset,
+                                  std::uint32_t heads) {
+    if (!weight) return;
+    host::rms_norm({.x = work_.qkv + offset,
+                    .out = work_.qkv + offset,
+                    .weight = floats_of(weight),
+                    .x_stride = width.qkv,
+                    .out_stride = width.qkv,
+                    .rows = columns_,
+                    .heads = heads,
+                    .width = spec_.key_length,
+                    .eps = static_cast<float>(spec_.rms_eps)},
+                   pool_);
+  };
+  normalise_part(weights.attn_q_norm, 0, spec_.layers[layer].heads);
+  normalise_part(weights.attn_k_norm, width.q, spec_.layers[layer].kv_heads);
+}
+
+/// Q and K lie one after the other, so that they are one row of heads.
+void host_forward::rotate(std::uint32_t layer) {
+  const engine::layer_spec& spec = spec_.layers[layer];
+  const std::uint64_t at = std::uint64_t{rope_of_layer_[layer]} * extents_.columns * extents_.rope_pairs;
+  host::rope({.x = work_.qkv,
+              .cosines = work_.cosines + at,
+              .sines = work_.sines + at,
+              .x_stride = widths(layer).qkv,
+              .columns = columns_,
+              .heads = spec.heads + spec.kv_heads,
+              .head_width = spec_.key_length,
+              .pairs = spec.rope.dims / 2,
+              .interleaved = spec.rope.pairing == engine::rope_pairing::interleaved},
+             pool_);
+  tap("qkv_rot", layer, work_.qkv, std::uint64_t{columns_} * widths(layer).qkv);
+}
+
+void host_forward::store_kv(std::uint32_t layer) {
+  const layer_widths width = widths(layer);
+  for (std::uint32_t c = 0; c < columns_; ++c) {
+    const std::uint32_t slot = work_.column_slots[c];
+    work_.attention[c] = {
+        .pages = pages_of(slot).data(), .position = work_.positions[c], .end = forms_[slot].end};
+  }
+  host::store_kv({.k = work_.qkv + width.q,
+                  .v = work_.qkv + width.q + width.k,
+                  .stride = width.qkv,
+                  .cache = cache_.layer(layer),
+                  .columns = work_.attention.data(),
+                  .column_count = columns_,
+                  .kv_heads = spec_.layers[layer].kv_heads,
+                  .key_width = spec_.key_length,
+                  .value_width = spec_.value_length,
+                  .types = cache_.types()},
+                 pool_);
+}
+
+void host_forward::attend(std::uint32_t layer) {
+  const engine::layer_spec& spec = spec_.layers[layer];
+  host::attention({.q = work_.qkv,
+                   .out = work_.attended,
+                   .q_stride = widths(layer).qkv,
+                   .cache = cache_.layer(layer),
+                   .columns = work_.attention.data(),
+                   .sinks = floats_of(model_.weights.layers[layer].attn_sinks),
+                   .column_count = columns_,
+                   .heads = spec.heads,
+                   .kv_heads = spec.kv_heads,
+                   .key_width = spec_.key_length,
+                   .value_width = spec_.value_length,
+                   .window = spec.window,
+                   .scale = static_cast<float>(spec_.attention_scale),
+                   .types = cache_.types()},
+                  pool_);
+  tap("attended", layer, work_.attended, std::uint64_t{columns_} * spec.heads * spec_.value_length);
+}
+
+/// Adds the projected attention to the residual stream.
+void host_forward::project_attended(std::uint32_t layer) {
+  const engine::layer_weights& weights = model_.weights.layers[layer];
+  const kernels::matmul_args product = {
+      .weights = matrix_of(weights.attn_output),
+      .x = work_.attended,
+      .y = work_.residual,
+      .x_stride = std::size_t{spec_.layers[layer].heads} * spec_.value_length,
+      .y_stride = spec_.embedding,
+      .columns = columns_,
+      .bias = floats_of(weights.attn_output_bias),
+      .accumulate = true};
+  host::matmul({&product, 1}, pool_);
+}
+
+}  // namespace orcd::gpu

@@ -1,0 +1,350 @@
+#include "gpu/host/host_backend.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "engine/base/ensure.hpp"
+#include "engine/sampling/sampling.hpp"
+#include "gpu/host/host_forward.hpp"
+#include "gpu/host/host_memory.hpp"
+#include "gpu/host/host_pooling.hpp"
+#include "gpu/host/host_tensors.hpp"
+#include "kernels/host/kernel_table.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+using engine::errc;
+using engine::error;
+
+constexpr std::uint32_t chunk_tokens_max = 512;
+constexpr std::uint32_t launch_depth_max = 4;
+
+std::uint32_t context_of(const engine::model& m, const engine::accelerator_config& config) {
+  return config.context_tokens == 0 ? m.spec.context_length : config.context_tokens;
+}
+
+/// Tokens that see each other are computed in one step.
+std::uint32_t chunk_of(const engine::model& m, const engine::accelerator_config& config,
+                       std::uint32_t usual) {
+  return m.spec.causal ? usual : context_of(m, config);
+}
+
+engine::memory_plan plan_memory(const engine::model& m, const engine::accelerator_config& config,
+                                std::uint32_t chunk_tokens) {
+  const std::uint32_t context = context_of(m, config);
+  const host_extents extents = host_extents::of(
+      m.spec, config.slots, context, chunk_of(m, config, chunk_tokens), config.kv, config.kv_pages);
+  return {.weights_bytes = weights_bytes(m.weights),
+          .kv_bytes = host_kv_cache::bytes(m.spec, config.kv, extents.pages),
+          .workspace_bytes = host_workspace::bytes(m.spec, extents),
+          .logits_bytes = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float)};
+}
+
+/// The weights stay in the mapped file, so only the rest must fit into memory.
+engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t kv_bytes_max) {
+  const std::uint64_t needed = plan.total() - plan.weights_bytes;
+  const std::uint64_t installed =
+      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  if (kv_bytes_max != 0 && plan.kv_bytes > kv_bytes_max) {
+    return error(errc::insufficient_vram, "the KV cache needs " + std::to_string(plan.kv_bytes) +
+                                              " bytes, the limit is " + std::to_string(kv_bytes_max));
+  }
+  if (needed > installed) {
+    return error(errc::insufficient_vram, "KV cache, workspace and logits need " + std::to_string(needed) +
+                                              " bytes, this machine has " + std::to_string(installed));
+  }
+  return {};
+}
+
+engine::result<void> check_pages(std::uint32_t pages, std::uint32_t context) {
+  const std::uint64_t positions = std::uint64_t{pages} * engine::kv_page_positions;
+  if (pages == 0 || positions >= context) return {};
+  return error(errc::model_load_failed, "the KV cache has " + std::to_string(positions) +
+                                            " positions, a slot's context is " + std::to_string(context));
+}
+
+/// Reads one byte of every page, so that the file is in memory before the first request, and tells how far it
+/// is.
+void read_weights(const engine::model_weights& weights, const std::function<void(unsigned)>& progress) {
+  constexpr std::uint64_t page = 4096;
+  const std::uint64_t total = std::max<std::uint64_t>(1, weights_bytes(weights));
+  std::uint64_t done = 0;
+  unsigned told = 0;
+  volatile std::byte last{};
+  for_each_tensor(weights, [&](const engine::tensor_view& tensor) {
+    for (std::uint64_t offset = 0; offset < tensor.bytes; offset += page) {
+      last = tensor.data[offset];
+      done += std::min(page, tensor.bytes - offset);
+      const auto percent = static_cast<unsigned>(done * 100 / total);
+      if (percent > told && percent < 100) progress(told = percent);
+    }
+  });
+}
+
+class host_backend final : public engine::accelerator {
+ public:
+  explicit host_backend(host_backend_options options) : options_(std::move(options)) {
+    options_.chunk_tokens = std::clamp(options_.chunk_tokens, 1U, chunk_tokens_max);
+    options_.launch_depth = std::clamp(options_.launch_depth, 1U, launch_depth_max);
+  }
+
+  engine::result<engine::memory_plan> load(const engine::model& m, const engine::accelerator_config& config,
+                                           const std::function<void(unsigned)>& progress) override;
+  std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
+  std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
+  void launch(std::span<const engine::sequence_step> sequences,
+              const engine::interrupt_flag& interrupt) override;
+  bool collect(const engine::interrupt_flag& interrupt, std::vector<engine::sampled_token>& sampled) override;
+  engine::kv_geometry kv_pages() const noexcept override {
+    return {engine::kv_page_positions, forward_ ? forward_->pages() : 0};
+  }
+  void begin(const engine::sequence_start& start) override;
+  void clear(std::span<const engine::kv_page> pages) noexcept override {
+    for (const engine::kv_page page : pages) forward_->clear(page);
+  }
+  void release(engine::slot_id slot) noexcept override;
+  std::span<const float> logits(engine::slot_id slot) const noexcept override {
+    return {logits_.get() + std::uint64_t{static_cast<std::uint32_t>(slot)} * model_.spec.vocab,
+            model_.spec.vocab};
+  }
+  const char* name() const noexcept override { return "host"; }
+  bool resident() const noexcept override { return false; }
+  std::uint64_t vram_bytes() const noexcept override { return 0; }
+
+ private:
+  void allocate(std::uint32_t context);
+  void check_weights();
+  /// Whether the step computes anything for the sequence.
+  bool add_sequence(const engine::sequence_step& sequence);
+  void add_tokens(std::uint32_t slot, std::uint32_t position, std::span<const engine::token_id> tokens);
+  [[nodiscard]] engine::sampled_token choose(const engine::sequence_step& sequence);
+  /// Gathers the states that the step has computed for pooled sequences, and finishes those that end with it.
+  void pool(std::span<const engine::sequence_step> sequences, std::vector<engine::sampled_token>& done);
+
+  /// What a slot's KV holds, and the token that may follow.
+  struct held_sequence {
+    std::vector<engine::token_id> tokens;
+    std::optional<engine::token_id> next;  ///< sampled last
+    bool ended = false;                    ///< by that token
+    bool own_pages = true;                 ///< begin() has given it none
+  };
+
+  host_backend_options options_;
+  engine::model model_;
+  engine::accelerator_config config_;
+  std::optional<host_forward> forward_;
+  std::unique_ptr<float[]> logits_;       ///< [slots][vocab]
+  std::vector<held_sequence> sequences_;  ///< [slots]
+  std::vector<logits_request> requests_;  ///< of the step at hand
+  std::vector<bool> computed_;            ///< likewise, by sequence: it had not ended before
+  std::vector<std::vector<engine::sampled_token>> launched_;  ///< oldest first; capacity is kept
+  std::uint32_t uncollected_ = 0;                             ///< of launched_
+  bool interrupted_ = false;                                  ///< a launched step stopped early
+  engine::sampling_workspace sampling_;
+  std::optional<host_pooling> pooling_;
+};
+
+engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
+                                                       const engine::accelerator_config& config,
+                                                       const std::function<void(unsigned)>& progress) {
+  if (forward_) return error(errc::model_load_failed, "this backend has a model already, it loads one once");
+  if (config.slots == 0) return error(errc::model_load_failed, "slots is 0, at least 1 is needed");
+  if (const auto enough = check_pages(config.kv_pages, context_of(m, config)); !enough) return enough.error();
+  if (const auto supported = check_host_support(m); !supported) return supported.error();
+  const engine::memory_plan plan = plan_memory(m, config, options_.chunk_tokens);
+  if (const auto fits = check_memory(plan, options_.kv_bytes_max); !fits) return fits.error();
+  progress(0);
+  model_ = m;
+  config_ = config;
+  options_.chunk_tokens = chunk_of(m, config, options_.chunk_tokens);
+  try {
+    allocate(context_of(m, config));
+  } catch (const std::bad_alloc&) {
+    forward_.reset();
+    return error(errc::insufficient_vram, "cannot allocate " +
+                                              std::to_string(plan.total() - plan.weights_bytes) +
+                                              " bytes for KV cache, workspace and logits");
+  }
+  read_weights(model_.weights, progress);
+  progress(100);
+  return plan;
+}
+
+void host_backend::allocate(std::uint32_t context) {
+  forward_.emplace(model_,
+                   host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens, config_.kv,
+                                    config_.kv_pages),
+                   options_.threads, options_.tap);
+  logits_ = std::make_unique<float[]>(std::uint64_t{config_.slots} * model_.spec.vocab);
+  sequences_.resize(config_.slots);
+  for (held_sequence& sequence : sequences_) sequence.tokens.reserve(context);
+  requests_.reserve(config_.slots);
+  computed_.reserve(config_.slots);
+  launched_.resize(options_.launch_depth);
+  for (auto& sampled : launched_) sampled.reserve(config_.slots);
+  sampling_.reserve(model_.spec.vocab, context);
+  if (model_.spec.pooling) pooling_.emplace(model_, config_.slots);
+}
+
+void host_backend::begin(const engine::sequence_start& start) {
+  const auto slot = static_cast<std::uint32_t>(start.slot);
+  ORCD_ENSURE(forward_.has_value() && slot < config_.slots && !start.pages.empty());
+  if (start.copy) forward_->copy(*start.copy);
+  forward_->set_pages(slot, start.pages);
+  held_sequence& sequence = sequences_[slot];
+  sequence.tokens.assign(start.held.begin(), start.held.end());
+  sequence.next.reset();
+  sequence.ended = false;
+  sequence.own_pages = false;
+}
+
+void host_backend::release(engine::slot_id id) noexcept {
+  const auto slot = static_cast<std::uint32_t>(id);
+  ORCD_ENSURE(slot < sequences_.size());
+  held_sequence& sequence = sequences_[slot];
+  if (sequence.own_pages) {
+    const std::size_t filled =
+        (sequence.tokens.size() + engine::kv_page_positions - 1) / engine::kv_page_positions;
+    clear(forward_->pages_of(slot).first(filled));
+  }
+  forward_->set_pages(slot, {});
+  sequence.tokens.clear();
+  sequence.next.reset();
+  sequence.ended = false;
+  sequence.own_pages = true;
+}
+
+/// Positions continue the sequence or go back to a point of it; anything beyond was never computed.
+bool host_backend::add_sequence(const engine::sequence_step& part) {
+  const auto slot = static_cast<std::uint32_t>(part.slot);
+  ORCD_ENSURE(slot < config_.slots && part.tokens.size() <= options_.chunk_tokens);
+  held_sequence& sequence = sequences_[slot];
+  const bool fed_back = part.tokens.empty();
+  ORCD_ENSURE(!fed_back || (sequence.next && part.sample && part.sample->allowed.empty()));
+  if (fed_back && sequence.ended) return false;
+  ORCD_ENSURE(part.position <= sequence.tokens.size());
+  ORCD_ENSURE((part.pool != nullptr) == pooling_.has_value());
+  if (part.pool != nullptr) {
+    ORCD_ENSURE(part.position + part.count() <= part.pool->tokens);
+    ORCD_ENSURE(model_.spec.causal || part.count() == part.pool->tokens);
+    forward_->set_form(slot, {model_.spec.causal ? 0 : part.pool->tokens, part.pool->second_segment});
+  }
+  add_tokens(slot, part.position, fed_back ? std::span(&*sequence.next, 1) : part.tokens);
+  if (part.sample) requests_.push_back({forward_->columns() - 1, slot});
+  return true;
+}
+
+void host_backend::add_tokens(std::uint32_t slot, std::uint32_t position,
+                              std::span<const engine::token_id> tokens) {
+  auto& held = sequences_[slot].tokens;
+  held.resize(position);
+  for (const engine::token_id token : tokens) {
+    if (token < 0 || static_cast<std::uint64_t>(token) >= model_.weights.token_embd.rows()) {
+      forward_->discard_tokens();
+      uncollected_ = 0;
+      throw engine::accelerator_failure(errc::internal, "token id " + std::to_string(token) +
+                                                            " is outside the model's vocabulary of " +
+                                                            std::to_string(model_.weights.token_embd.rows()));
+    }
+    forward_->add_token(slot, position++, token);
+    held.push_back(token);
+  }
+}
+
+void host_backend::launch(std::span<const engine::sequence_step> sequences,
+                          const engine::interrupt_flag& interrupt) {
+  ORCD_ENSURE(forward_.has_value() && uncollected_ < options_.launch_depth);
+  requests_.clear();
+  computed_.clear();
+  for (const engine::sequence_step& sequence : sequences) computed_.push_back(add_sequence(sequence));
+  auto& sampled = launched_[uncollected_++];
+  sampled.clear();
+  if (forward_->columns() > 0 && !forward_->run(requests_, logits_.get(), interrupt)) {
+    interrupted_ = true;
+    return;
+  }
+  check_weights();
+  if (pooling_) return pool(sequences, sampled);
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    if (sequences[i].sample == nullptr) continue;
+    sampled.push_back(computed_[i] ? choose(sequences[i]) : engine::sampled_token{sequences[i].slot});
+  }
+}
+
+/// A step that began before the damage has read good weights; a step that ended after it may not have, so its
+/// results are not used.
+void host_backend::check_weights() {
+  if (!options_.check_weights) return;
+  if (options_.check_weights()) return;
+  uncollected_ = 0;
+  throw engine::accelerator_failure(errc::internal, "the model file was changed while it was served");
+}
+
+void host_backend::pool(std::span<const engine::sequence_step> sequences,
+                        std::vector<engine::sampled_token>& done) {
+  std::uint32_t columns = 0;
+  for (const auto& part : sequences) columns += part.count();
+  const std::uint32_t width = model_.spec.embedding;
+  const float* states = forward_->final_states(columns);
+  for (const auto& part : sequences) {
+    const auto slot = static_cast<std::uint32_t>(part.slot);
+    const std::size_t values = std::size_t{part.count()} * width;
+    pooling_->add(slot, part.position, {states, values});
+    states += values;
+    if (!part.ends_with_result()) continue;
+    done.push_back({.slot = part.slot, .pooled = pooling_->take(slot, part.pool->tokens)});
+  }
+}
+
+engine::sampled_token host_backend::choose(const engine::sequence_step& part) {
+  held_sequence& sequence = sequences_[static_cast<std::uint32_t>(part.slot)];
+  const engine::sample_request& wanted = *part.sample;
+  const std::size_t window = wanted.params->penalises()
+                                 ? std::min<std::size_t>(sequence.tokens.size(), wanted.params->repeat_last_n)
+                                 : 0;
+  engine::sampled_token out{part.slot};
+  out.token = engine::sample(logits(part.slot), *wanted.params, std::span(sequence.tokens).last(window),
+                             config_.banned_tokens, wanted.draw, sampling_, wanted.allowed);
+  if (wanted.logprobs && out.token >= 0) {
+    out.logprobs = engine::logprobs_of(logits(part.slot), out.token, wanted.top_logprobs);
+  }
+  const auto& ends = config_.end_of_generation;
+  const bool is_end = wanted.stop_at_end && std::find(ends.begin(), ends.end(), out.token) != ends.end();
+  sequence.next = out.token;
+  sequence.ended = out.token < 0 || is_end || wanted.remaining <= 1;
+  return out;
+}
+
+bool host_backend::collect(const engine::interrupt_flag&, std::vector<engine::sampled_token>& sampled) {
+  ORCD_ENSURE(uncollected_ > 0);
+  if (interrupted_) {
+    interrupted_ = false;
+    uncollected_ = 0;
+    return false;
+  }
+  const auto oldest = launched_.begin();
+  sampled.insert(sampled.end(), oldest->begin(), oldest->end());
+  std::rotate(oldest, oldest + 1, oldest + uncollected_--);
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<engine::accelerator> make_host_backend(host_backend_options options) {
+  return std::make_unique<host_backend>(std::move(options));
+}
+
+engine::memory_plan plan_host_memory(const engine::model& m, const engine::accelerator_config& config) {
+  return plan_memory(m, config, host_backend_options{}.chunk_tokens);
+}
+
+std::string_view host_isa_name() {
+  return kernels::host::isa_name(kernels::host::kernels().level);
+}
+
+}  // namespace orcd::gpu

@@ -1,0 +1,154 @@
+// The feed-forward half of a layer: dense, or a mixture of experts.
+#include "gpu/host/host_forward.hpp"
+#include "gpu/host/host_tensors.hpp"
+#include "kernels/host/gelu.hpp"
+#include "kernels/host/moe.hpp"
+#include "kernels/host/swiglu.hpp"
+
+namespace orcd::gpu {
+
+namespace host = kernels::host;
+
+void host_forward::dense_ffn(std::uint32_t layer) {
+  const engine::layer_weights& weights = model_.weights.layers[layer];
+  const std::uint32_t ffn = spec_.layers[layer].ffn_size;
+  const bool gated = spec_.activation != engine::ffn_activation::gelu;
+  const auto add = [&](const engine::tensor_view& matrix, const engine::tensor_view& bias,
+                       std::uint32_t offset) {
+    work_.products.push_back({.weights = matrix_of(matrix),
+                              .x = work_.normed,
+                              .y = work_.gate_up + offset,
+                              .x_stride = spec_.embedding,
+                              .y_stride = (gated ? 2 : 1) * std::size_t{ffn},
+                              .columns = columns_,
+                              .bias = floats_of(bias)});
+  };
+  work_.products.clear();
+  if (!gated) {
+    add(weights.ffn_up, weights.ffn_up_bias, 0);
+  } else if (weights.ffn_gate_up) {
+    add(weights.ffn_gate_up, {}, 0);
+  } else {
+    add(weights.ffn_gate, weights.ffn_gate_bias, 0);
+    add(weights.ffn_up, weights.ffn_up_bias, ffn);
+  }
+  host::matmul(work_.products, pool_);
+  activate(layer, columns_);
+  const kernels::matmul_args down = {.weights = matrix_of(weights.ffn_down),
+                                     .x = work_.activated,
+                                     .y = work_.residual,
+                                     .x_stride = ffn,
+                                     .y_stride = spec_.embedding,
+                                     .columns = columns_,
+                                     .bias = floats_of(weights.ffn_down_bias),
+                                     .accumulate = true};
+  host::matmul({&down, 1}, pool_);
+}
+
+/// gate_up -> activated, `rows` rows of them.
+void host_forward::activate(std::uint32_t layer, std::uint32_t rows) {
+  const std::uint32_t ffn = spec_.layers[layer].ffn_size;
+  if (spec_.activation == engine::ffn_activation::gelu) {
+    host::gelu({.x = work_.gate_up, .out = work_.activated, .rows = rows, .width = ffn}, pool_);
+    tap("activated", layer, work_.activated, std::uint64_t{rows} * ffn);
+    return;
+  }
+  host::swiglu({.gate = work_.gate_up,
+                .up = work_.gate_up + ffn,
+                .out = work_.activated,
+                .in_stride = 2 * std::size_t{ffn},
+                .rows = rows,
+                .width = ffn,
+                .clamped = spec_.activation == engine::ffn_activation::swiglu_clamped},
+               pool_);
+  tap("activated", layer, work_.activated, std::uint64_t{rows} * ffn);
+}
+
+void host_forward::route(std::uint32_t layer) {
+  const engine::layer_weights& weights = model_.weights.layers[layer];
+  const kernels::matmul_args product = {.weights = matrix_of(weights.router),
+                                        .x = work_.normed,
+                                        .y = work_.router_logits,
+                                        .x_stride = spec_.embedding,
+                                        .y_stride = spec_.experts,
+                                        .columns = columns_,
+                                        .bias = floats_of(weights.router_bias)};
+  host::matmul({&product, 1}, pool_);
+  tap("router_logits", layer, work_.router_logits, std::uint64_t{columns_} * spec_.experts);
+  host::moe_route({.logits = work_.router_logits,
+                   .chosen = work_.chosen,
+                   .weights = work_.expert_weights,
+                   .columns = columns_,
+                   .experts = spec_.experts,
+                   .used = spec_.experts_used,
+                   .softmax_all = spec_.routing == engine::router_weighting::softmax_all_renormalised},
+                  pool_);
+  group_by_expert();
+}
+
+/// Lists, expert by expert, which token each chosen expert reads and which row it writes: row
+/// token * experts_used + rank.
+void host_forward::group_by_expert() {
+  groups_.clear();
+  const std::uint32_t rows = columns_ * spec_.experts_used;
+  std::uint32_t placed = 0;
+  for (std::uint32_t expert = 0; expert < spec_.experts; ++expert) {
+    const std::uint32_t first = placed;
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      if (work_.chosen[row] != expert) continue;
+      work_.expert_in[placed] = row / spec_.experts_used;
+      work_.expert_rows[placed] = row;
+      ++placed;
+    }
+    if (placed != first) groups_.push_back({expert, first, placed - first});
+  }
+}
+
+void host_forward::moe_ffn(std::uint32_t layer) {
+  const engine::layer_weights& weights = model_.weights.layers[layer];
+  const std::uint32_t ffn = spec_.layers[layer].ffn_size;
+  const auto bias_of = [](const engine::tensor_view& bias, std::uint32_t expert) -> const float* {
+    return bias ? floats_of(bias) + std::uint64_t{expert} * bias.cols() : nullptr;
+  };
+  const auto add_input = [&](const engine::tensor_view& matrix, const engine::tensor_view& bias,
+                             const expert_group& group, std::uint32_t offset) {
+    work_.products.push_back({.weights = matrix_of(matrix, group.expert),
+                              .x = work_.normed,
+                              .y = work_.gate_up + offset,
+                              .x_stride = spec_.embedding,
+                              .y_stride = 2 * std::size_t{ffn},
+                              .columns = group.count,
+                              .x_rows = work_.expert_in + group.first,
+                              .y_rows = work_.expert_rows + group.first,
+                              .bias = bias_of(bias, group.expert)});
+  };
+  work_.products.clear();
+  for (const expert_group& group : groups_) {
+    add_input(weights.expert_gate, weights.expert_gate_bias, group, 0);
+    add_input(weights.expert_up, weights.expert_up_bias, group, ffn);
+  }
+  host::matmul(work_.products, pool_);
+  activate(layer, columns_ * spec_.experts_used);
+  work_.products.clear();
+  for (const expert_group& group : groups_) {
+    work_.products.push_back({.weights = matrix_of(weights.expert_down, group.expert),
+                              .x = work_.activated,
+                              .y = work_.expert_out,
+                              .x_stride = ffn,
+                              .y_stride = spec_.embedding,
+                              .columns = group.count,
+                              .x_rows = work_.expert_rows + group.first,
+                              .y_rows = work_.expert_rows + group.first,
+                              .bias = bias_of(weights.expert_down_bias, group.expert)});
+  }
+  host::matmul(work_.products, pool_);
+  host::moe_combine({.expert_out = work_.expert_out,
+                     .weights = work_.expert_weights,
+                     .residual = work_.residual,
+                     .columns = columns_,
+                     .used = spec_.experts_used,
+                     .width = spec_.embedding},
+                    pool_);
+}
+
+}  // namespace orcd::gpu

@@ -1,0 +1,184 @@
+// Taps, in order: embedding; per layer attn_norm, qkv (with biases), q_rot | k_rot | v as qkv_rot, attended,
+// attn_residual, ffn_norm, router_logits (MoE), activated, layer_out; then output_norm and logits. Models
+// with post-norm have no attn_norm and ffn_norm.
+#include "gpu/host/host_forward.hpp"
+
+#include <utility>
+
+#include "engine/base/ensure.hpp"
+#include "gpu/host/host_tensors.hpp"
+#include "kernels/host/embed.hpp"
+#include "kernels/host/rms_norm.hpp"
+#include "kernels/host/rope.hpp"
+
+namespace orcd::gpu {
+
+namespace host = kernels::host;
+
+host_forward::host_forward(const engine::model& m, const host_extents& extents, unsigned threads,
+                           layer_tap tap)
+    : model_(m),
+      spec_(m.spec),
+      extents_(extents),
+      work_(m.spec, extents),
+      cache_(m.spec, extents.kv, extents.pages),
+      page_tables_(std::size_t{extents.slots} * extents.pages_per_slot(), no_page),
+      tap_(std::move(tap)),
+      pool_(threads) {
+  const std::vector<float> factors = engine::rope_freq_factors(m, extents.context);
+  for (const engine::layer_spec& layer : spec_.layers) {
+    engine::rope_table table = engine::make_rope_table(layer.rope, factors);
+    std::uint32_t index = 0;
+    while (index < rope_tables_.size() && (rope_tables_[index].inv_freq != table.inv_freq ||
+                                           rope_tables_[index].magnitude != table.magnitude)) {
+      ++index;
+    }
+    if (index == rope_tables_.size()) rope_tables_.push_back(std::move(table));
+    rope_of_layer_.push_back(index);
+  }
+  groups_.reserve(spec_.experts);
+  forms_.resize(extents.slots);
+  for (std::uint32_t slot = 0; slot < extents.slots; ++slot) set_pages(slot, {});
+}
+
+void host_forward::set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages) {
+  const std::uint32_t each = extents_.pages_per_slot();
+  ORCD_ENSURE(slot < extents_.slots && pages.size() <= each);
+  const auto table = std::span(page_tables_).subspan(std::size_t{slot} * each, each);
+  for (std::uint32_t i = 0; i < each; ++i) {
+    if (pages.empty()) {
+      const std::uint32_t own = slot * each + i;
+      table[i] = own < extents_.pages ? static_cast<engine::kv_page>(own) : no_page;
+    } else {
+      table[i] = i < pages.size() ? pages[i] : no_page;
+    }
+    ORCD_ENSURE(table[i] < static_cast<std::int64_t>(extents_.pages));
+  }
+}
+
+void host_forward::add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token) {
+  ORCD_ENSURE(columns_ < extents_.columns && slot < extents_.slots && position < extents_.context);
+  ORCD_ENSURE(pages_of(slot)[position / engine::kv_page_positions] != no_page);
+  work_.column_slots[columns_] = slot;
+  work_.positions[columns_] = position;
+  work_.tokens[columns_] = token;
+  ++columns_;
+}
+
+bool host_forward::run(std::span<const logits_request> requests, float* logits,
+                       const engine::interrupt_flag& interrupt) {
+  embed();
+  rope_angles();
+  bool complete = true;
+  for (std::uint32_t layer = 0; layer < spec_.layers.size() && complete; ++layer) {
+    complete = !interrupt.load(std::memory_order_relaxed);
+    if (!complete) break;
+    if (spec_.norms == engine::norm_placement::after) {
+      run_post_norm_layer(layer);
+    } else {
+      run_layer(layer);
+    }
+  }
+  complete = complete && !interrupt.load(std::memory_order_relaxed);
+  if (complete && !requests.empty()) compute_logits(requests, logits);
+  columns_ = 0;
+  return complete;
+}
+
+void host_forward::run_layer(std::uint32_t layer) {
+  const engine::layer_weights& weights = model_.weights.layers[layer];
+  const std::uint64_t width = std::uint64_t{columns_} * spec_.embedding;
+  normalise(weights.attn_norm);
+  tap("attn_norm", layer, work_.normed, width);
+  project_qkv(layer);
+  normalise_heads(layer);
+  rotate(layer);
+  store_kv(layer);
+  attend(layer);
+  project_attended(layer);
+  tap("attn_residual", layer, work_.residual, width);
+  normalise(weights.ffn_norm);
+  tap("ffn_norm", layer, work_.normed, width);
+  if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
+    route(layer);
+    moe_ffn(layer);
+  } else {
+    dense_ffn(layer);
+  }
+  tap("layer_out", layer, work_.residual, width);
+}
+
+void host_forward::embed() {
+  host::embed({.table = matrix_of(model_.weights.token_embd),
+               .tokens = work_.tokens,
+               .out = work_.residual,
+               .columns = columns_},
+              pool_);
+  if (spec_.learned_positions) add_positions();
+  if (spec_.norms == engine::norm_placement::after) {
+    post_norm(model_.weights.token_embd_norm, model_.weights.token_embd_norm_bias);
+  }
+  tap("embedding", 0, work_.residual, std::uint64_t{columns_} * spec_.embedding);
+}
+
+void host_forward::rope_angles() {
+  for (std::uint32_t i = 0; i < rope_tables_.size(); ++i) {
+    const std::uint64_t at = std::uint64_t{i} * extents_.columns * extents_.rope_pairs;
+    host::rope_angles({.inv_freq = rope_tables_[i].inv_freq.data(),
+                       .positions = work_.positions,
+                       .cosines = work_.cosines + at,
+                       .sines = work_.sines + at,
+                       .magnitude = rope_tables_[i].magnitude,
+                       .pairs = static_cast<std::uint32_t>(rope_tables_[i].inv_freq.size()),
+                       .columns = columns_},
+                      pool_);
+  }
+}
+
+void host_forward::normalise(const engine::tensor_view& weight) {
+  host::rms_norm({.x = work_.residual,
+                  .out = work_.normed,
+                  .weight = floats_of(weight),
+                  .x_stride = spec_.embedding,
+                  .out_stride = spec_.embedding,
+                  .rows = columns_,
+                  .width = spec_.embedding,
+                  .eps = static_cast<float>(spec_.rms_eps)},
+                 pool_);
+}
+
+void host_forward::compute_logits(std::span<const logits_request> requests, float* logits) {
+  std::uint32_t count = 0;
+  for (const logits_request& request : requests) {
+    host::rms_norm({.x = work_.residual + std::uint64_t{request.column} * spec_.embedding,
+                    .out = work_.normed + std::uint64_t{count} * spec_.embedding,
+                    .weight = floats_of(model_.weights.output_norm),
+                    .x_stride = spec_.embedding,
+                    .out_stride = spec_.embedding,
+                    .rows = 1,
+                    .width = spec_.embedding,
+                    .eps = static_cast<float>(spec_.rms_eps)},
+                   pool_);
+    work_.sampled_rows[count++] = request.row;
+  }
+  const auto after_layers = static_cast<std::uint32_t>(spec_.layers.size());
+  tap("output_norm", after_layers, work_.normed, std::uint64_t{count} * spec_.embedding);
+  const kernels::matmul_args product = {.weights = matrix_of(model_.weights.output),
+                                        .x = work_.normed,
+                                        .y = logits,
+                                        .x_stride = spec_.embedding,
+                                        .y_stride = spec_.vocab,
+                                        .columns = count,
+                                        .y_rows = work_.sampled_rows};
+  host::matmul({&product, 1}, pool_);
+  for (const logits_request& request : requests) {
+    tap("logits", after_layers, logits + std::uint64_t{request.row} * spec_.vocab, spec_.vocab);
+  }
+}
+
+void host_forward::tap(std::string_view name, std::uint32_t layer, const float* values,
+                       std::uint64_t count) const {
+  if (tap_) tap_(name, layer, {values, count});
+}
+
+}  // namespace orcd::gpu

@@ -1,0 +1,105 @@
+// The forward pass of one step on the host: embeds the step's tokens, runs every layer over all of them at
+// once, and computes logits where they are requested. Branches on model_spec fields only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "engine/model/model_spec.hpp"
+#include "engine/model/rope.hpp"
+#include "gpu/host/host_memory.hpp"
+#include "gpu/layer_tap.hpp"
+#include "gpu/sequence_form.hpp"
+#include "kernels/host/thread_pool.hpp"
+
+namespace orcd::gpu {
+
+/// Which token of the step gets logits, and the row of the logits they go to.
+struct logits_request {
+  std::uint32_t column = 0;
+  std::uint32_t row = 0;
+};
+
+class host_forward {
+ public:
+  /// `m` outlives the object. Allocates all memory of a step.
+  host_forward(const engine::model& m, const host_extents& extents, unsigned threads, layer_tap tap);
+
+  /// The pages of a slot's positions from 0 on. At first, and without `pages`, those of its own: for the n-th
+  /// slot the n-th context's worth, as far as the pool has them.
+  void set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages);
+  [[nodiscard]] std::span<const engine::kv_page> pages_of(std::uint32_t slot) const noexcept {
+    return std::span(page_tables_)
+        .subspan(std::size_t{slot} * extents_.pages_per_slot(), extents_.pages_per_slot());
+  }
+  [[nodiscard]] std::uint32_t pages() const noexcept { return extents_.pages; }
+  void copy(const engine::page_copy& what) noexcept { cache_.copy(what); }
+  void clear(engine::kv_page page) noexcept { cache_.clear(page); }
+
+  /// How the tokens of a slot's sequence attend to each other; kept until it is set again.
+  void set_form(std::uint32_t slot, const sequence_form& form) noexcept { forms_[slot] = form; }
+
+  /// Adds a token to the step that run() will compute, which has room for extents.columns.
+  void add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token);
+  [[nodiscard]] std::uint32_t columns() const noexcept { return columns_; }
+
+  /// Runs the tokens added since the last run. `logits` is [rows][vocab]. False when interrupted.
+  [[nodiscard]] bool run(std::span<const logits_request> requests, float* logits,
+                         const engine::interrupt_flag& interrupt);
+  /// The states after the last layer of the `columns` tokens of the last run, in the order they were added:
+  /// [columns][embedding], until the next run.
+  [[nodiscard]] const float* final_states(std::uint32_t columns);
+  /// Forgets the tokens added since the last run.
+  void discard_tokens() noexcept { columns_ = 0; }
+
+ private:
+  void embed();
+  void rope_angles();
+  void add_positions();
+  void run_layer(std::uint32_t layer);
+  void run_post_norm_layer(std::uint32_t layer);
+  void post_norm(const engine::tensor_view& weight, const engine::tensor_view& bias);
+  void normalise(const engine::tensor_view& weight);
+  void project_qkv(std::uint32_t layer);
+  void normalise_heads(std::uint32_t layer);
+  void rotate(std::uint32_t layer);
+  void store_kv(std::uint32_t layer);
+  void attend(std::uint32_t layer);
+  void project_attended(std::uint32_t layer);
+  void dense_ffn(std::uint32_t layer);
+  void route(std::uint32_t layer);
+  void moe_ffn(std::uint32_t layer);
+  void activate(std::uint32_t layer, std::uint32_t rows);
+  void compute_logits(std::span<const logits_request> requests, float* logits);
+  void group_by_expert();
+  void tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count) const;
+
+  struct layer_widths {
+    std::uint32_t q, k, v, qkv;
+  };
+  [[nodiscard]] layer_widths widths(std::uint32_t layer) const noexcept;
+
+  struct expert_group {
+    std::uint32_t expert, first, count;  ///< rows [first, first + count) of expert_in and expert_rows
+  };
+
+  const engine::model& model_;
+  const engine::model_spec& spec_;
+  host_extents extents_;
+  host_workspace work_;
+  host_kv_cache cache_;
+  std::vector<engine::kv_page> page_tables_;     ///< [slots][pages_per_slot]; no_page where there is none
+  std::vector<engine::rope_table> rope_tables_;  ///< distinct ones
+  std::vector<std::uint32_t> rope_of_layer_;     ///< index of each layer's table
+  std::vector<expert_group> groups_;
+  std::vector<sequence_form> forms_;  ///< [slots]
+  static constexpr engine::kv_page no_page = -1;
+
+  layer_tap tap_;
+  std::uint32_t columns_ = 0;
+  kernels::host::thread_pool pool_;
+};
+
+}  // namespace orcd::gpu

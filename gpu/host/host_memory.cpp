@@ -1,0 +1,128 @@
+#include "gpu/host/host_memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace orcd::gpu {
+
+host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context,
+                              std::uint32_t chunk_tokens, engine::kv_types kv, std::uint32_t kv_pages) {
+  host_extents e;
+  e.kv = kv;
+  e.slots = slots;
+  e.context = context;
+  e.pages = kv_pages == 0 ? slots * e.pages_per_slot() : kv_pages;
+  // Steps of pooled sequences have chunk_tokens tokens together (engine/accelerator.hpp).
+  e.columns = spec.pooling ? chunk_tokens : slots * chunk_tokens;
+  e.ffn_rows = e.columns * std::max(1U, spec.experts_used);
+  // One table per layer is the most there can be; layers that share a table leave the rest unused.
+  e.rope_tables = static_cast<std::uint32_t>(spec.layers.size());
+  for (const engine::layer_spec& layer : spec.layers) {
+    const std::uint32_t new_kv = layer.kv_heads * (spec.key_length + spec.value_length);
+    e.qkv = std::max(e.qkv, layer.heads * spec.key_length + new_kv);
+    e.attended = std::max(e.attended, layer.heads * spec.value_length);
+    e.ffn = std::max(e.ffn, layer.ffn_size);
+    e.rope_pairs = std::max(e.rope_pairs, layer.rope.dims / 2);
+  }
+  return e;
+}
+
+namespace {
+
+/// Hands out aligned pieces of one allocation, or only counts when there is none yet.
+class bump_allocator {
+ public:
+  explicit bump_allocator(std::byte* base) : base_(base) {}
+
+  template <class T>
+  void give(T*& pointer, std::uint64_t count) {
+    pointer = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
+    used_ += (count * sizeof(T) + 63) / 64 * 64;
+  }
+  [[nodiscard]] std::uint64_t used() const noexcept { return used_; }
+
+ private:
+  std::byte* base_;
+  std::uint64_t used_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t host_workspace::place(const engine::model_spec& spec, const host_extents& e, std::byte* base) {
+  bump_allocator memory(base);
+  const std::uint64_t columns = e.columns;
+  const std::uint64_t ffn_rows = e.ffn_rows;
+  memory.give(residual, columns * spec.embedding);
+  memory.give(normed, columns * spec.embedding);
+  memory.give(qkv, columns * e.qkv);
+  memory.give(attended, columns * e.attended);
+  memory.give(gate_up, ffn_rows * 2 * e.ffn);
+  memory.give(activated, ffn_rows * e.ffn);
+  memory.give(expert_out, spec.experts == 0 ? 0 : ffn_rows * spec.embedding);
+  memory.give(router_logits, columns * spec.experts);
+  memory.give(expert_weights, ffn_rows);
+  memory.give(cosines, columns * e.rope_tables * e.rope_pairs);
+  memory.give(sines, columns * e.rope_tables * e.rope_pairs);
+  memory.give(chosen, ffn_rows);
+  memory.give(expert_in, ffn_rows);
+  memory.give(expert_rows, ffn_rows);
+  memory.give(positions, columns);
+  memory.give(tokens, columns);
+  memory.give(sampled_rows, e.slots);
+  return memory.used();
+}
+
+std::uint64_t host_workspace::bytes(const engine::model_spec& spec, const host_extents& extents) {
+  host_workspace none;
+  return none.place(spec, extents, nullptr) + 64 + extents.columns * sizeof(kernels::attention_column) +
+         extents.columns * sizeof(std::uint32_t) + (2 * spec.experts + 4) * sizeof(kernels::matmul_args);
+}
+
+host_workspace::host_workspace(const engine::model_spec& spec, const host_extents& extents)
+    : attention(extents.columns), column_slots(extents.columns) {
+  products.reserve(2 * spec.experts + 4);
+  const std::uint64_t needed = place(spec, extents, nullptr);
+  memory_ = std::make_unique<std::byte[]>(needed + 64);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
+  place(spec, extents, memory_.get() + (64 - address % 64) % 64);
+}
+
+std::uint64_t host_kv_cache::bytes(const engine::model_spec& spec, engine::kv_types types,
+                                   std::uint32_t pages) {
+  return spec.kv_bytes_per_token(types) * engine::kv_page_positions * pages;
+}
+
+host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t pages)
+    : types_(types) {
+  for (const engine::layer_spec& layer : spec.layers) {
+    add(layer.kv_heads, engine::kv_row_bytes(types.keys, spec.key_length), pages);
+    add(layer.kv_heads, engine::kv_row_bytes(types.values, spec.value_length), pages);
+  }
+  memory_ = std::make_unique<std::byte[]>(bytes_);
+}
+
+void host_kv_cache::add(std::uint32_t kv_heads, std::uint64_t row_bytes, std::uint32_t pages) {
+  parts_.push_back({bytes_, row_bytes, kv_heads});
+  bytes_ += std::uint64_t{pages} * kv_heads * engine::kv_page_positions * row_bytes;
+}
+
+void host_kv_cache::copy(const engine::page_copy& what) noexcept {
+  for (const part& p : parts_) {
+    for (std::uint32_t head = 0; head < p.kv_heads; ++head) {
+      const std::byte* from =
+          memory_.get() + p.offset + kernels::attention_first_row(what.from, p.kv_heads, head) * p.row_bytes;
+      std::byte* to =
+          memory_.get() + p.offset + kernels::attention_first_row(what.to, p.kv_heads, head) * p.row_bytes;
+      std::memcpy(to, from, what.positions * p.row_bytes);
+    }
+  }
+}
+
+void host_kv_cache::clear(engine::kv_page page) noexcept {
+  for (const part& p : parts_) {
+    std::memset(memory_.get() + p.offset + kernels::attention_first_row(page, p.kv_heads, 0) * p.row_bytes, 0,
+                p.row_bytes * p.kv_heads * engine::kv_page_positions);
+  }
+}
+
+}  // namespace orcd::gpu

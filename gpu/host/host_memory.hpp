@@ -1,0 +1,101 @@
+// Everything the host backend writes to, allocated once by load(): scratch of a step, the KV cache and
+// the logits. Sizes follow from the spec, the slots and the tokens of a step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "engine/model/model_spec.hpp"
+#include "kernels/host/attention.hpp"
+#include "kernels/host/matmul.hpp"
+
+namespace orcd::gpu {
+
+/// Widths of the scratch rows: the largest over all layers.
+struct host_extents {
+  std::uint32_t columns = 0;  ///< tokens of a step, all sequences together
+  std::uint32_t slots = 0;
+  std::uint32_t context = 0;   ///< positions per slot
+  std::uint32_t pages = 0;     ///< of the KV cache
+  std::uint32_t qkv = 0;       ///< Q | K | V of one token
+  std::uint32_t attended = 0;  ///< all heads of one token
+  std::uint32_t ffn = 0;       ///< hidden width
+  std::uint32_t ffn_rows = 0;  ///< feed-forward rows of a step: columns, times the experts used
+  std::uint32_t rope_pairs = 0;
+  std::uint32_t rope_tables = 0;
+  engine::kv_types kv{};
+
+  [[nodiscard]] static host_extents of(const engine::model_spec& spec, std::uint32_t slots,
+                                       std::uint32_t context, std::uint32_t chunk_tokens, engine::kv_types kv,
+                                       std::uint32_t kv_pages = 0);
+  [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
+    return (context + engine::kv_page_positions - 1) / engine::kv_page_positions;
+  }
+};
+
+/// Scratch of one step. Every pointer is into one allocation.
+class host_workspace {
+ public:
+  host_workspace(const engine::model_spec& spec, const host_extents& extents);
+  [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, const host_extents& extents);
+
+  float* residual = nullptr;        ///< [columns][embedding]
+  float* normed = nullptr;          ///< [columns][embedding]
+  float* qkv = nullptr;             ///< [columns][qkv]
+  float* attended = nullptr;        ///< [columns][attended]
+  float* gate_up = nullptr;         ///< [ffn_rows][2 * ffn]
+  float* activated = nullptr;       ///< [ffn_rows][ffn]
+  float* expert_out = nullptr;      ///< [ffn_rows][embedding], MoE only
+  float* router_logits = nullptr;   ///< [columns][experts]
+  float* expert_weights = nullptr;  ///< [ffn_rows]
+  float* cosines = nullptr;         ///< [rope_tables][columns][rope_pairs]
+  float* sines = nullptr;
+  std::uint32_t* chosen = nullptr;        ///< [ffn_rows] experts of each token
+  std::uint32_t* expert_in = nullptr;     ///< [ffn_rows] rows an expert reads, grouped by expert
+  std::uint32_t* expert_rows = nullptr;   ///< [ffn_rows] rows an expert writes
+  std::uint32_t* positions = nullptr;     ///< [columns]
+  std::int32_t* tokens = nullptr;         ///< [columns]
+  std::uint32_t* sampled_rows = nullptr;  ///< [slots] rows of the logits a step writes
+
+  std::vector<kernels::attention_column> attention;  ///< [columns], of the layer at hand
+  std::vector<std::uint32_t> column_slots;           ///< [columns]
+  std::vector<kernels::matmul_args> products;        ///< of one parallel region
+
+ private:
+  std::uint64_t place(const engine::model_spec& spec, const host_extents& extents, std::byte* base);
+  host_workspace() = default;
+  std::unique_ptr<std::byte[]> memory_;
+};
+
+/// Keys and values in pages, as kernels/host/attention.hpp says; pages of all layers have the same ids.
+class host_kv_cache {
+ public:
+  host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t pages);
+  [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, engine::kv_types types,
+                                           std::uint32_t pages);
+
+  [[nodiscard]] engine::kv_types types() const noexcept { return types_; }
+  [[nodiscard]] kernels::attention_cache layer(std::uint32_t layer) noexcept {
+    return {memory_.get() + parts_[2 * layer].offset, memory_.get() + parts_[2 * layer + 1].offset};
+  }
+  void copy(const engine::page_copy& what) noexcept;
+  void clear(engine::kv_page page) noexcept;
+
+ private:
+  /// The keys or the values of a layer.
+  struct part {
+    std::uint64_t offset, row_bytes;
+    std::uint32_t kv_heads;
+  };
+  void add(std::uint32_t kv_heads, std::uint64_t row_bytes, std::uint32_t pages);
+
+  engine::kv_types types_;
+  std::vector<part> parts_;
+  std::uint64_t bytes_ = 0;
+  std::unique_ptr<std::byte[]> memory_;
+};
+
+}  // namespace orcd::gpu

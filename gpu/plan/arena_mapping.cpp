@@ -1,0 +1,36 @@
+#include "gpu/plan/arena_mapping.hpp"
+
+#include <utility>
+
+namespace orcd::gpu {
+
+// A delegating constructor: from here on the object counts as constructed, so that its destructor undoes what
+// was done.
+arena_mapping::arena_mapping(arena_driver& driver, std::uint64_t bytes) : arena_mapping() {
+  driver_ = &driver;
+  bytes_ = bytes;
+  handle_ = driver.create(bytes);
+  created_ = true;
+  address_ = driver.reserve(bytes);
+  driver.map(address_, bytes, handle_);
+  mapped_ = true;
+  driver.open(address_, bytes);
+  driver.zero(address_, bytes);
+}
+
+arena_mapping::~arena_mapping() {
+  if (mapped_) driver_->unmap(address_, bytes_);
+  if (address_ != 0) driver_->give_back(address_, bytes_);
+  if (created_) driver_->release(handle_);
+}
+
+void arena_mapping::swap(arena_mapping& other) noexcept {
+  std::swap(driver_, other.driver_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(handle_, other.handle_);
+  std::swap(address_, other.address_);
+  std::swap(created_, other.created_);
+  std::swap(mapped_, other.mapped_);
+}
+
+}  // namespace orcd::gpu

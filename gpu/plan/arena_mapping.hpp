@@ -1,0 +1,54 @@
+// The steps that make an arena, and their undoing in reverse order when one of them fails or the arena
+// ends: create, reserve, map, open, zero. The driver is an interface, so that every failure is tested
+// without a GPU. One thread (the GPU thread). Source: M0-W-1220, M0-W-1021.
+#pragma once
+
+#include <cstdint>
+
+namespace orcd::gpu {
+
+/// The device's side. The functions that can fail throw; those that undo do not.
+class arena_driver {
+ public:
+  virtual ~arena_driver() = default;
+  /// A handle of `bytes` of physical memory.
+  [[nodiscard]] virtual std::uint64_t create(std::uint64_t bytes) = 0;
+  virtual void release(std::uint64_t handle) noexcept = 0;
+  /// An address range, not 0.
+  [[nodiscard]] virtual std::uintptr_t reserve(std::uint64_t bytes) = 0;
+  virtual void give_back(std::uintptr_t address, std::uint64_t bytes) noexcept = 0;
+  virtual void map(std::uintptr_t address, std::uint64_t bytes, std::uint64_t handle) = 0;
+  virtual void unmap(std::uintptr_t address, std::uint64_t bytes) noexcept = 0;
+  /// Lets the device read and write the range.
+  virtual void open(std::uintptr_t address, std::uint64_t bytes) = 0;
+  virtual void zero(std::uintptr_t address, std::uint64_t bytes) = 0;
+};
+
+class arena_mapping {
+ public:
+  arena_mapping() = default;
+  /// `bytes` is a multiple of the driver's granularity; `driver` outlives the object. Throws what the
+  /// driver throws, with every earlier step undone.
+  arena_mapping(arena_driver& driver, std::uint64_t bytes);
+  ~arena_mapping();
+  arena_mapping(arena_mapping&& other) noexcept { swap(other); }
+  arena_mapping& operator=(arena_mapping&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+
+  [[nodiscard]] std::uintptr_t address() const noexcept { return address_; }  ///< 0 = none
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  void swap(arena_mapping& other) noexcept;
+
+  arena_driver* driver_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t handle_ = 0;
+  std::uintptr_t address_ = 0;
+  bool created_ = false;
+  bool mapped_ = false;
+};
+
+}  // namespace orcd::gpu

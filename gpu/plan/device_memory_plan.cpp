@@ -1,0 +1,82 @@
+#include "gpu/plan/device_memory_plan.hpp"
+
+#include <limits>
+#include <string>
+
+#include "gpu/plan/weight_layout.hpp"
+#include "kernels/attention/attention_args.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+using engine::errc;
+using engine::error;
+
+std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t out = 0;
+  return __builtin_mul_overflow(a, b, &out) ? std::numeric_limits<std::uint64_t>::max() : out;
+}
+std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t out = 0;
+  return __builtin_add_overflow(a, b, &out) ? std::numeric_limits<std::uint64_t>::max() : out;
+}
+
+}  // namespace
+
+std::uint64_t kv_half_page_bytes(engine::kv_type type, std::uint32_t kv_heads, std::uint32_t width) noexcept {
+  const std::uint64_t row = engine::kv_row_bytes(type, kernels::padded_head_width(width));
+  return times(times(kv_heads, row), engine::kv_page_positions);
+}
+
+std::uint64_t kv_page_bytes(const engine::model_spec& spec, engine::kv_types types) noexcept {
+  std::uint64_t bytes = 0;
+  for (const engine::layer_spec& layer : spec.layers) {
+    bytes = plus(bytes, kv_half_page_bytes(types.keys, layer.kv_heads, spec.key_length));
+    bytes = plus(bytes, kv_half_page_bytes(types.values, layer.kv_heads, spec.value_length));
+  }
+  return bytes;
+}
+
+std::uint64_t planned_kv_bytes(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context,
+                               engine::kv_types types) noexcept {
+  const std::uint64_t pages =
+      (std::uint64_t{context} + engine::kv_page_positions - 1) / engine::kv_page_positions;
+  return times(times(slots, pages), kv_page_bytes(spec, types));
+}
+
+engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
+                                                       const device_plan_request& request) {
+  const auto layout = lay_out_weights(m, 0);
+  if (!layout) return layout.error();
+  const engine::memory_plan plan{
+      .weights_bytes = layout->bytes,
+      .kv_bytes = request.kv_pages == 0 ? planned_kv_bytes(m.spec, request.slots, request.context, request.kv)
+                                        : times(request.kv_pages, kv_page_bytes(m.spec, request.kv)),
+      .workspace_bytes = request.workspace_bytes,
+      .logits_bytes = times(request.slots, times(m.spec.vocab, sizeof(float)))};
+  if (request.kv_bytes_max != 0 && plan.kv_bytes > request.kv_bytes_max) {
+    return error(errc::insufficient_vram, "the KV cache needs " + std::to_string(plan.kv_bytes) +
+                                              " bytes for " + std::to_string(request.slots) + " x " +
+                                              std::to_string(request.context) + " positions, the limit is " +
+                                              std::to_string(request.kv_bytes_max));
+  }
+  return plan;
+}
+
+engine::result<void> check_vram(const engine::memory_plan& plan, std::uint64_t staging_bytes,
+                                const vram_supply& supply) {
+  std::uint64_t required = plus(plan.weights_bytes, plan.kv_bytes);
+  required = plus(required, plus(plan.workspace_bytes, plan.logits_bytes));
+  required = plus(required, plus(staging_bytes, driver_reserve_bytes));
+  if (required <= supply.free_bytes) return {};
+  return error(errc::insufficient_vram,
+               "the model needs " + std::to_string(required) + " bytes of VRAM (weights " +
+                   std::to_string(plan.weights_bytes) + ", KV cache " + std::to_string(plan.kv_bytes) +
+                   ", workspace " + std::to_string(plan.workspace_bytes) + ", logits " +
+                   std::to_string(plan.logits_bytes) + ", staging while loading " +
+                   std::to_string(staging_bytes) + ", driver " + std::to_string(driver_reserve_bytes) +
+                   "), available are " + std::to_string(supply.free_bytes) + " of " +
+                   std::to_string(supply.total_bytes) + " on GPU " + describe({&supply.gpu, 1}));
+}
+
+}  // namespace orcd::gpu

@@ -1,0 +1,62 @@
+#include "gpu/plan/step_results.hpp"
+
+#include <algorithm>
+
+#include "engine/base/ensure.hpp"
+#include "engine/sampling/logprobs.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+constexpr std::uint32_t depth_wanted = 2;
+static_assert(kernels::sample_columns_max * sizeof(kernels::sample_result) <= result_ring_bytes_max);
+static_assert(kernels::top_logprobs_max == engine::top_logprobs_max);
+static_assert(kernels::sample_biases_max == engine::logit_biases_max);
+
+}  // namespace
+
+std::uint32_t launch_depth_for(std::uint32_t slots) noexcept {
+  const std::uint64_t step = std::uint64_t{slots} * sizeof(kernels::sample_result);
+  return step * depth_wanted <= result_ring_bytes_max ? depth_wanted : 1;
+}
+
+std::uint64_t result_ring_bytes(std::uint32_t slots) noexcept {
+  return std::uint64_t{slots} * launch_depth_for(slots) * sizeof(kernels::sample_result);
+}
+
+kernels::sample_request device_request(const engine::sample_request& asked, std::uint32_t result) {
+  const engine::sampling_params& p = *asked.params;
+  ORCD_ENSURE(p.repeat_last_n <= kernels::sample_window_max && asked.draw >= 0.0 && asked.draw < 1.0);
+  ORCD_ENSURE(asked.top_logprobs <= kernels::top_logprobs_max &&
+              p.biases.size() <= kernels::sample_biases_max);
+  const auto draw = static_cast<std::uint64_t>(asked.draw * 0x1.0p53);
+  return {.temperature = p.temperature,
+          .top_k = p.top_k,
+          .top_p = p.top_p,
+          .min_p = p.min_p,
+          .repetition_penalty = p.repetition_penalty,
+          .presence_penalty = p.presence_penalty,
+          .frequency_penalty = p.frequency_penalty,
+          .window = p.penalises() ? p.repeat_last_n : 0,
+          .draw_high = static_cast<std::uint32_t>(draw >> 32U),
+          .draw_low = static_cast<std::uint32_t>(draw),
+          .logprobs = asked.logprobs ? 1 + asked.top_logprobs : 0,
+          .remaining = asked.remaining,
+          .stop_at_end = asked.stop_at_end ? 1U : 0U,
+          .result = result,
+          .masked = asked.allowed.empty() ? 0U : 1U,
+          .biases = static_cast<std::uint32_t>(p.biases.size())};
+}
+
+engine::sampled_token sampled_from(engine::slot_id slot, const kernels::sample_result& result) {
+  engine::sampled_token out{slot, result.token};
+  if (result.total == 0) return out;
+  out.logprobs.chosen = engine::logprob_of(result.gap, result.total);
+  out.logprobs.listed = std::min(result.listed, engine::top_logprobs_max);
+  for (std::uint32_t i = 0; i < out.logprobs.listed; ++i) {
+    out.logprobs.top[i] = {result.ids[i], engine::logprob_of(result.gaps[i], result.total)};
+  }
+  return out;
+}
+
+}  // namespace orcd::gpu

@@ -1,0 +1,30 @@
+#include "gpu/plan/step_wait.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace orcd::gpu {
+
+step_end wait_for_step(const std::function<bool()>& done, const std::function<void()>& healthy,
+                       const engine::interrupt_flag& interrupt, const step_pace& pace,
+                       const step_clock& clock) {
+  const auto now = [&] { return clock.now ? clock.now() : std::chrono::steady_clock::now(); };
+  const auto begin = now();
+  while (!done()) {
+    if (interrupt.load(std::memory_order_relaxed)) return step_end::interrupted;
+    const std::chrono::nanoseconds waited = now() - begin;
+    if (waited >= pace.limit) return step_end::overdue;
+    if (waited < pace.polling) continue;
+    // A nap may lengthen the wait so far by a tenth.
+    const auto nap = std::clamp(waited / 10, pace.nap_least, pace.nap_most);
+    if (clock.sleep) {
+      clock.sleep(nap);
+    } else {
+      std::this_thread::sleep_for(nap);
+    }
+    healthy();
+  }
+  return step_end::done;
+}
+
+}  // namespace orcd::gpu

@@ -1,0 +1,273 @@
+#include "gpu/plan/weight_layout.hpp"
+
+#include <optional>
+#include <string>
+
+#include "gpu/plan/arena_plan.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+using engine::ggml_type;
+using engine::tensor_view;
+using kernels::packed_matrix;
+
+std::uint64_t row_bytes_of(const tensor_view& tensor) {
+  return engine::row_bytes(engine::traits_of(tensor.type), tensor.cols());
+}
+
+class layout_builder {
+ public:
+  layout_builder(const engine::model& m, std::uintptr_t base) : model_(m), base_(base) {}
+
+  engine::result<weight_layout> build();
+
+ private:
+  struct row_range {
+    std::uint64_t first, count;
+  };
+
+  packed_matrix matrix(const tensor_view& tensor) { return matrix(tensor, {0, tensor.rows()}); }
+  packed_matrix matrix(const tensor_view& tensor, row_range rows);
+  packed_matrix stack(const tensor_view& tensor);
+  void add_packed(const tensor_view& tensor, std::uint64_t first_row, const packed_matrix& to,
+                  std::uint64_t offset, std::uint64_t row_scale_offset);
+  const float* vector(const tensor_view& tensor);
+  const float* vector(const tensor_view& tensor, std::uint64_t first, std::uint64_t count);
+  const float* float_rows(const tensor_view& tensor);
+  packed_matrix shape_of(const tensor_view& tensor, std::uint64_t rows);
+
+  void attention(const engine::layer_weights& from, const engine::layer_spec& spec, cuda_layer_weights& to);
+  void dense_ffn(const engine::layer_weights& from, const engine::layer_spec& spec, cuda_layer_weights& to);
+  void experts(const engine::layer_weights& from, cuda_layer_weights& to);
+
+  template <class T>
+  const T* address(std::uint64_t offset) const {
+    return reinterpret_cast<const T*>(base_ + offset);
+  }
+  void refuse(const tensor_view& tensor, const std::string& why) {
+    if (!problem_) problem_ = "tensor " + std::string(tensor.name) + " " + why;
+  }
+
+  const engine::model& model_;
+  std::uintptr_t base_;
+  arena_plan plan_;
+  weight_layout layout_;
+  std::optional<std::string> problem_;  ///< the first
+};
+
+/// Checks a matrix against the kernels' limits.
+packed_matrix layout_builder::shape_of(const tensor_view& tensor, std::uint64_t rows) {
+  constexpr std::uint64_t rows_max = 1ULL << 30;
+  if (tensor.cols() > packed_cols_max || rows > rows_max) {
+    refuse(tensor, "has " + std::to_string(rows) + " rows of " + std::to_string(tensor.cols()) +
+                       " columns; the CUDA kernels take up to " + std::to_string(rows_max) + " rows of " +
+                       std::to_string(packed_cols_max));
+  }
+  packed_matrix out;
+  out.rows = static_cast<std::uint32_t>(rows);
+  out.cols = static_cast<std::uint32_t>(tensor.cols());
+  out.format = packed_format_of(tensor.type);
+  return out;
+}
+
+void layout_builder::add_packed(const tensor_view& tensor, std::uint64_t first_row, const packed_matrix& to,
+                                std::uint64_t offset, std::uint64_t row_scale_offset) {
+  const std::uint64_t row_bytes = row_bytes_of(tensor);
+  layout_.pieces.push_back({.raw = tensor.data + first_row * row_bytes,
+                            .row_bytes = row_bytes,
+                            .type = tensor.type,
+                            .rows = to.rows,
+                            .cols = to.cols,
+                            .packed = true,
+                            .format = to.format,
+                            .offset = offset,
+                            .row_scale_offset = row_scale_offset});
+}
+
+packed_matrix layout_builder::matrix(const tensor_view& tensor, row_range rows) {
+  if (!tensor || problem_) return {};
+  packed_matrix out = shape_of(tensor, rows.count);
+  if (problem_) return {};
+  const std::uint64_t offset = plan_.reserve(kernels::packed_bytes(out.format, out.rows, out.cols));
+  const std::uint64_t scales = kernels::packed_row_scales(out.format, out.rows);
+  const std::uint64_t scale_offset = scales > 0 ? plan_.reserve(scales * sizeof(float)) : 0;
+  out.data = address<std::byte>(offset);
+  if (scales > 0) out.row_scale = address<float>(scale_offset);
+  add_packed(tensor, rows.first, out, offset, scale_offset);
+  return out;
+}
+
+/// Each expert starts at a multiple of the alignment, so that one stride reaches them all.
+packed_matrix layout_builder::stack(const tensor_view& tensor) {
+  if (!tensor || problem_) return {};
+  packed_matrix out = shape_of(tensor, tensor.rows());
+  if (problem_) return {};
+  out.expert_stride = vram_aligned(kernels::packed_bytes(out.format, out.rows, out.cols));
+  const std::uint64_t scales = kernels::packed_row_scales(out.format, out.rows);
+  out.row_scale_stride = static_cast<std::uint32_t>(scales);
+  const std::uint64_t offset = plan_.reserve(tensor.experts() * out.expert_stride);
+  const std::uint64_t scale_offset =
+      scales > 0 ? plan_.reserve(tensor.experts() * scales * sizeof(float)) : 0;
+  out.data = address<std::byte>(offset);
+  if (scales > 0) out.row_scale = address<float>(scale_offset);
+  for (std::uint64_t expert = 0; expert < tensor.experts(); ++expert) {
+    add_packed(tensor, expert * tensor.rows(), out, offset + expert * out.expert_stride,
+               scale_offset + expert * scales * sizeof(float));
+  }
+  return out;
+}
+
+const float* layout_builder::vector(const tensor_view& tensor) {
+  return vector(tensor, 0, tensor ? tensor.elements() : 0);
+}
+
+const float* layout_builder::vector(const tensor_view& tensor, std::uint64_t first, std::uint64_t count) {
+  if (!tensor || problem_) return nullptr;
+  if (tensor.type != ggml_type::f32) {
+    refuse(tensor, "has type " + std::string(engine::traits_of(tensor.type).name) +
+                       "; the CUDA kernels need F32 for norms, biases and sinks");
+    return nullptr;
+  }
+  // Long vectors (the biases of all experts) as rows of one expert each, so that they can be sliced.
+  const std::uint64_t cols = first == 0 && count == tensor.elements() ? tensor.cols() : count;
+  if (cols > packed_cols_max) {
+    refuse(tensor, "has " + std::to_string(cols) + " values; the CUDA kernels take up to " +
+                       std::to_string(packed_cols_max));
+    return nullptr;
+  }
+  const std::uint64_t offset = plan_.reserve(count * sizeof(float));
+  layout_.pieces.push_back({.raw = tensor.data + first * sizeof(float),
+                            .row_bytes = cols * sizeof(float),
+                            .rows = static_cast<std::uint32_t>(count / cols),
+                            .cols = static_cast<std::uint32_t>(cols),
+                            .offset = offset});
+  return address<float>(offset);
+}
+
+/// In f32 whatever its type in the file: the router, because which weights are read depends on it, and tables
+/// of which a step adds rows.
+const float* layout_builder::float_rows(const tensor_view& tensor) {
+  if (!tensor || problem_) return nullptr;
+  const packed_matrix shape = shape_of(tensor, tensor.rows());
+  if (problem_) return nullptr;
+  const std::uint64_t offset = plan_.reserve(tensor.elements() * sizeof(float));
+  layout_.pieces.push_back({.raw = tensor.data,
+                            .row_bytes = row_bytes_of(tensor),
+                            .type = tensor.type,
+                            .rows = shape.rows,
+                            .cols = shape.cols,
+                            .offset = offset});
+  return address<float>(offset);
+}
+
+void layout_builder::attention(const engine::layer_weights& from, const engine::layer_spec& spec,
+                               cuda_layer_weights& to) {
+  const std::uint64_t q = std::uint64_t{spec.heads} * model_.spec.key_length;
+  const std::uint64_t k = std::uint64_t{spec.kv_heads} * model_.spec.key_length;
+  const std::uint64_t v = std::uint64_t{spec.kv_heads} * model_.spec.value_length;
+  to.attn_norm = vector(from.attn_norm);
+  if (from.attn_qkv) {
+    to.q = matrix(from.attn_qkv, {0, q});
+    to.k = matrix(from.attn_qkv, {q, k});
+    to.v = matrix(from.attn_qkv, {q + k, v});
+    to.q_bias = vector(from.attn_qkv_bias, 0, q);
+    to.k_bias = vector(from.attn_qkv_bias, q, k);
+    to.v_bias = vector(from.attn_qkv_bias, q + k, v);
+  } else {
+    to.q = matrix(from.attn_q);
+    to.k = matrix(from.attn_k);
+    to.v = matrix(from.attn_v);
+    to.q_bias = vector(from.attn_q_bias);
+    to.k_bias = vector(from.attn_k_bias);
+    to.v_bias = vector(from.attn_v_bias);
+  }
+  to.q_norm = vector(from.attn_q_norm);
+  to.k_norm = vector(from.attn_k_norm);
+  to.sinks = vector(from.attn_sinks);
+  to.o = matrix(from.attn_output);
+  to.o_bias = vector(from.attn_output_bias);
+}
+
+void layout_builder::dense_ffn(const engine::layer_weights& from, const engine::layer_spec& spec,
+                               cuda_layer_weights& to) {
+  if (from.ffn_gate_up) {
+    to.gate = matrix(from.ffn_gate_up, {0, spec.ffn_size});
+    to.up = matrix(from.ffn_gate_up, {spec.ffn_size, spec.ffn_size});
+  } else {
+    to.gate = matrix(from.ffn_gate);
+    to.up = matrix(from.ffn_up);
+  }
+  to.gate_bias = vector(from.ffn_gate_bias);
+  to.up_bias = vector(from.ffn_up_bias);
+  to.down = matrix(from.ffn_down);
+  to.down_bias = vector(from.ffn_down_bias);
+}
+
+void layout_builder::experts(const engine::layer_weights& from, cuda_layer_weights& to) {
+  to.router = float_rows(from.router);
+  to.router_bias = vector(from.router_bias);
+  to.expert_gate = stack(from.expert_gate);
+  to.expert_gate_bias = vector(from.expert_gate_bias);
+  to.expert_up = stack(from.expert_up);
+  to.expert_up_bias = vector(from.expert_up_bias);
+  to.expert_down = stack(from.expert_down);
+  to.expert_down_bias = vector(from.expert_down_bias);
+}
+
+engine::result<weight_layout> layout_builder::build() {
+  const engine::model_weights& from = model_.weights;
+  cuda_weights& to = layout_.weights;
+  to.embedding = matrix(from.token_embd);
+  to.layers.resize(from.layers.size());
+  for (std::size_t i = 0; i < from.layers.size(); ++i) {
+    const engine::layer_spec& spec = model_.spec.layers[i];
+    attention(from.layers[i], spec, to.layers[i]);
+    to.layers[i].ffn_norm = vector(from.layers[i].ffn_norm);
+    to.layers[i].attn_output_norm = vector(from.layers[i].attn_output_norm);
+    to.layers[i].attn_output_norm_bias = vector(from.layers[i].attn_output_norm_bias);
+    to.layers[i].layer_output_norm = vector(from.layers[i].layer_output_norm);
+    to.layers[i].layer_output_norm_bias = vector(from.layers[i].layer_output_norm_bias);
+    if (spec.ffn == engine::ffn_kind::dense) {
+      dense_ffn(from.layers[i], spec, to.layers[i]);
+    } else {
+      experts(from.layers[i], to.layers[i]);
+    }
+  }
+  to.output_norm = vector(from.output_norm);
+  to.positions = float_rows(from.position_embd);
+  to.token_types = float_rows(from.token_types);
+  to.embedding_norm = vector(from.token_embd_norm);
+  to.embedding_norm_bias = vector(from.token_embd_norm_bias);
+  to.output = from.output.data == from.token_embd.data ? to.embedding : matrix(from.output);
+  if (problem_) return engine::error(engine::errc::model_load_failed, *problem_);
+  layout_.bytes = plan_.bytes();
+  return std::move(layout_);
+}
+
+}  // namespace
+
+kernels::packed_format packed_format_of(ggml_type type) noexcept {
+  using kernels::packed_format;
+  switch (type) {
+    case ggml_type::q4_0: return packed_format::q4_0;
+    case ggml_type::q4_1: return packed_format::q4_1;
+    case ggml_type::q5_0: return packed_format::q5_0;
+    case ggml_type::q5_1: return packed_format::q5_1;
+    case ggml_type::q8_0: return packed_format::q8_0;
+    case ggml_type::q4_k: return packed_format::q4_k;
+    case ggml_type::q5_k: return packed_format::q5_k;
+    case ggml_type::q6_k: return packed_format::q6_k;
+    case ggml_type::mxfp4: return packed_format::mxfp4;
+    case ggml_type::f16: return packed_format::f16;
+    case ggml_type::bf16: return packed_format::bf16;
+    case ggml_type::f32: return packed_format::f32;
+  }
+  return packed_format::f32;
+}
+
+engine::result<weight_layout> lay_out_weights(const engine::model& m, std::uintptr_t base) {
+  return layout_builder(m, base).build();
+}
+
+}  // namespace orcd::gpu

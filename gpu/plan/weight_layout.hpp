@@ -1,0 +1,90 @@
+// Where each tensor of a model lies in VRAM and how it gets there, planned from shapes alone: no CUDA
+// call, so that the plan is known before anything is allocated and can be tested without a GPU.
+// Source: M0-W-1220, M0-W-1011.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/base/error.hpp"
+#include "engine/model/model_spec.hpp"
+#include "kernels/product/packed_matrix.hpp"
+
+namespace orcd::gpu {
+
+/// Every matrix is packed; fused QKV and gate|up tensors become separate matrices. Pointers into the
+/// arena; null where the model has no such tensor.
+struct cuda_layer_weights {
+  kernels::packed_matrix q, k, v, o;
+  kernels::packed_matrix gate, up, down;                       ///< dense layers
+  kernels::packed_matrix expert_gate, expert_up, expert_down;  ///< stacks: data of expert 0, expert_stride
+  const float* attn_norm = nullptr;
+  const float* q_bias = nullptr;
+  const float* k_bias = nullptr;
+  const float* v_bias = nullptr;
+  const float* q_norm = nullptr;
+  const float* k_norm = nullptr;
+  const float* o_bias = nullptr;
+  const float* sinks = nullptr;
+  const float* ffn_norm = nullptr;
+  const float* attn_output_norm = nullptr;  ///< norms after each half
+  const float* attn_output_norm_bias = nullptr;
+  const float* layer_output_norm = nullptr;
+  const float* layer_output_norm_bias = nullptr;
+  const float* gate_bias = nullptr;
+  const float* up_bias = nullptr;
+  const float* down_bias = nullptr;
+  const float* router = nullptr;  ///< [experts][embedding], f32 rows
+  const float* router_bias = nullptr;
+  const float* expert_gate_bias = nullptr;  ///< [experts][ffn]
+  const float* expert_up_bias = nullptr;
+  const float* expert_down_bias = nullptr;  ///< [experts][embedding]
+};
+
+struct cuda_weights {
+  kernels::packed_matrix embedding;
+  kernels::packed_matrix output;  ///< equal to embedding when tied
+  const float* output_norm = nullptr;
+  const float* positions = nullptr;    ///< [positions][embedding], f32 rows
+  const float* token_types = nullptr;  ///< [token types][embedding], f32 rows
+  const float* embedding_norm = nullptr;
+  const float* embedding_norm_bias = nullptr;
+  std::vector<cuda_layer_weights> layers;
+};
+
+/// Columns a packed matrix may have: activations of one token must fit into a block's shared memory.
+inline constexpr std::uint64_t packed_cols_max = 65'536;
+
+/// Consecutive rows of one tensor and their place: a whole tensor, one expert of a stack, or one of the
+/// matrices of a fused tensor.
+struct weight_piece {
+  const std::byte* raw = nullptr;  ///< first row, in the mapped file
+  std::uint64_t row_bytes = 0;     ///< of the file
+  engine::ggml_type type = engine::ggml_type::f32;
+  std::uint32_t rows = 0;
+  std::uint32_t cols = 0;
+  bool packed = false;  ///< else stored as f32 rows without padding
+  kernels::packed_format format = kernels::packed_format::f32;
+  std::uint64_t offset = 0;            ///< from the start of the arena
+  std::uint64_t row_scale_offset = 0;  ///< integer formats and MXFP4
+
+  /// Bytes of a row when it is sent to the device: the file's own, or f32 values.
+  [[nodiscard]] std::uint64_t staged_row_bytes() const noexcept {
+    return packed ? row_bytes : std::uint64_t{cols} * sizeof(float);
+  }
+};
+
+struct weight_layout {
+  cuda_weights weights;  ///< pointers start at the base that was given
+  std::vector<weight_piece> pieces;
+  std::uint64_t bytes = 0;  ///< of the arena
+};
+
+/// The format that a block type is packed into.
+[[nodiscard]] kernels::packed_format packed_format_of(engine::ggml_type type) noexcept;
+
+/// `base` is the arena's address, or 0 when only sizes matter. An error (model_load_failed) names the
+/// tensor whose type or shape no kernel takes.
+[[nodiscard]] engine::result<weight_layout> lay_out_weights(const engine::model& m, std::uintptr_t base);
+
+}  // namespace orcd::gpu

@@ -1,0 +1,98 @@
+// What the kernels of attention are given: a layer's cache, heads to rotate and to store, queries to answer.
+// kernels/attention/paged_attention.hpp says what is done with them. Shared by host and device code; no CUDA
+// types.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/model/kv_type.hpp"
+#include "kernels/device/host_device.hpp"
+#include "kernels/device/step_token.hpp"
+
+struct __half;
+
+namespace orcd::kernels {
+
+inline constexpr std::uint32_t head_width_step = 32;  ///< head widths are padded to a multiple of this
+inline constexpr std::uint32_t head_width_max = 128;
+
+[[nodiscard]] constexpr std::uint32_t padded_head_width(std::uint32_t width) noexcept {
+  return (width + head_width_step - 1) / head_width_step * head_width_step;
+}
+
+/// One layer's cache: matrices of [page][kv_head] as kernels/attention/kv_layout.hpp says; for f16 the keys
+/// are [256][width] halves, the values transposed. A page has the same id in all layers. 16-byte aligned.
+struct kv_pages {
+  void* keys = nullptr;
+  void* values = nullptr;
+  const std::int32_t* page_table = nullptr;  ///< [slots][pages_per_slot]
+  std::uint32_t pages_per_slot = 0;
+  engine::kv_type key_type = engine::kv_type::f16;
+  engine::kv_type value_type = engine::kv_type::f16;
+};
+
+struct rope_store_args {
+  const float* qkv = nullptr;  ///< [columns][stride]: heads * width, then kv_heads * width twice
+  std::uint32_t stride = 0;
+  const step_token* steps = nullptr;
+  std::uint32_t columns = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t width = 0;         ///< of a head, as in the file
+  std::uint32_t padded_width = 0;  ///< in q and in the cache; the padding is written as zeros
+  std::uint32_t rope_dims = 0;     ///< 0 = no rotation
+  bool interleaved = false;
+  const float* inv_freq = nullptr;  ///< [rope_dims / 2]
+  float magnitude = 1.0F;
+  const float* q_norm = nullptr;  ///< [width] per-head RMS weights, or null
+  const float* k_norm = nullptr;
+  float norm_eps = 0.0F;
+  __half* q = nullptr;  ///< out, [columns][heads][padded_width]
+  kv_pages cache;
+};
+
+struct attention_args_paged {
+  const __half* q = nullptr;  ///< [columns][heads][padded_width]
+  kv_pages cache;
+  const step_token* steps = nullptr;
+  std::uint32_t columns = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t width = 0;
+  std::uint32_t padded_width = 0;
+  std::uint32_t window = 0;  ///< positions seen, the token's own included; 0 = all
+  std::uint32_t end = 0;     ///< prefill without a mask: every token sees [0, end); 0 = causal
+  float scale = 0.0F;
+  const float* sinks = nullptr;  ///< [heads] or null
+  __half* out = nullptr;         ///< [columns][out_stride]: heads * width halves, head-major
+  std::uint32_t out_stride = 0;
+};
+
+/// Decode also does the work of rope_store, for the one token of each column: `attend.q` and `rope.q` are not
+/// used, and fields that both structs have must be equal.
+struct decode_attention_args {
+  rope_store_args rope;
+  attention_args_paged attend;
+  float* partials = nullptr;          ///< workspace, decode_partial_floats()
+  std::uint32_t* arrivals = nullptr;  ///< workspace, [columns][heads]; zero between launches
+};
+/// Query heads that a block of decode works on at a time, all of one kv head: a tile.
+inline constexpr std::uint32_t decode_heads = 8;
+/// Tiles of a kv head.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t decode_head_tiles(const attention_args_paged& a) noexcept {
+  return (a.heads / a.kv_heads + decode_heads - 1) / decode_heads;
+}
+/// Workers (blocks) that share the pages of a tile: enough to spread a long context over `blocks` blocks, but
+/// no more than there are pages.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t decode_page_workers(const attention_args_paged& a,
+                                                                  std::uint32_t columns,
+                                                                  std::uint32_t blocks) noexcept {
+  const std::uint32_t window_pages =
+      (a.window + engine::kv_page_positions - 2) / engine::kv_page_positions + 1;
+  const std::uint32_t pages =
+      a.window == 0 || window_pages > a.cache.pages_per_slot ? a.cache.pages_per_slot : window_pages;
+  const std::uint32_t wanted = blocks / (columns * decode_head_tiles(a) * a.kv_heads);
+  return wanted == 0 ? 1 : wanted < pages ? wanted : pages;
+}
+
+}  // namespace orcd::kernels

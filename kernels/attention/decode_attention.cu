@@ -1,0 +1,78 @@
+// Decode attention as a kernel of its own (decode_attention.cuh), and its launch.
+#include "kernels/attention/attention_dispatch.cuh"
+#include "kernels/attention/decode_attention.cuh"
+#include "kernels/attention/paged_attention.hpp"
+#include "kernels/device/launch.cuh"
+
+namespace orcd::kernels {
+namespace {
+
+using engine::kv_type;
+
+/// Blocks of a multiprocessor where there are more than two. Wider heads wait longer for memory and need more
+/// of them.
+template <std::uint32_t W>
+constexpr std::uint32_t many_blocks = W <= 64 ? 3 : 4;
+
+/// grid: (columns * head tiles, kv heads, page workers); a worker takes every gridDim.z-th page.
+template <std::uint32_t W, kv_type K, kv_type V, std::uint32_t Blocks>
+__global__ void __launch_bounds__(attention_memory<W, Blocks>::warps * 32,
+                                  Blocks > 0 ? Blocks : many_blocks<W>)
+    decode_kernel(const __grid_constant__ decode_attention_args args) {
+  using memory = attention_memory<W, Blocks>;
+  __shared__ decode_shared<W, memory::warps> shared;
+  __shared__ float2 rope_cos_sin[head_width_max / 2];
+  const decode_tile tile = tile_of(args.attend, blockIdx.x, blockIdx.y);
+  const step_token step = args.attend.steps[tile.column];
+  if (threadIdx.x < args.rope.rope_dims / 2)
+    rope_cos_sin[threadIdx.x] = rope_cos_sin_of(args.rope, step.position, threadIdx.x);
+  prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, pages_ahead<W> + 1, threadIdx.x,
+                          blockDim.x);
+  __syncthreads();
+  attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z, memory{args, tile.column, rope_cos_sin},
+                        shared);
+}
+
+template <std::uint32_t W, kv_type K, kv_type V, std::uint32_t Blocks>
+int launch_blocks(const decode_attention_args& args, dim3 grid, cudaStream_t stream) {
+  return launch_dependent(decode_kernel<W, K, V, Blocks>, grid, dim3(attention_memory<W, Blocks>::warps * 32),
+                          0, stream, args);
+}
+
+template <std::uint32_t W, kv_type K, kv_type V>
+int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
+  const attention_args_paged& a = args.attend;
+  std::uint32_t multiprocessors = 0;
+  if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
+  // As many workers as fill the device with two blocks a multiprocessor; in short contexts most have no page.
+  const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads,
+                  decode_page_workers(a, a.columns, 2 * multiprocessors));
+  if constexpr (K == kv_type::f16 && V == kv_type::f16) {
+    const std::uint32_t blocks = grid.x * grid.y * grid.z;
+    // More warps help narrow heads, of which a tile has up to eight; wide heads come one to a tile in the
+    // models served.
+    if constexpr (W <= 64) {
+      if (blocks <= multiprocessors) return launch_blocks<W, K, V, 1>(args, grid, stream);
+    }
+    if (blocks <= 2 * multiprocessors) return launch_blocks<W, K, V, 2>(args, grid, stream);
+  }
+  return launch_blocks<W, K, V, 0>(args, grid, stream);
+}
+
+}  // namespace
+
+std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads, std::uint32_t pages,
+                                    std::uint32_t padded_width) {
+  return static_cast<std::uint64_t>(columns) * heads * pages * (padded_width + 2);
+}
+
+int launch_attention_decode(const decode_attention_args& a, CUstream_st* stream) {
+  if (!valid_attention(a.attend) || !valid_rope(a.rope) || a.partials == nullptr || a.arrivals == nullptr ||
+      a.rope.columns != a.attend.columns || a.rope.heads != a.attend.heads ||
+      a.rope.kv_heads != a.attend.kv_heads || a.rope.padded_width != a.attend.padded_width)
+    return cudaErrorInvalidValue;
+  return with_shape(
+      a.attend, [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch_decode<W, K, V>(a, stream); });
+}
+
+}  // namespace orcd::kernels

@@ -1,0 +1,37 @@
+// Attention over a paged KV cache of any kv_type: grouped heads, sliding window, sinks; for decode and
+// prefill. Causal; prefill also without a mask.
+//
+// One numeric definition for both. Positions are cut at absolute multiples of 32 (spans) and 256 (pages). A
+// span's scores come from mma.m16n8k16 with keys as operand A; its probabilities are rounded to f16 for the
+// product with the values; its own maximum, sum and weighted values are kept in f32. The spans of a page,
+// then the pages, are folded left to right. Nothing depends on how many tokens a launch holds, on their order
+// or on the launch shape.
+//
+// Determinism class: run-to-run, batch-invariant, chunk-invariant. Bound: KV bytes in decode. Source: Milakov
+// and Gimelshein, arXiv 1805.02867 (online softmax); sinks as in gpt-oss.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/attention_args.hpp"
+
+struct CUstream_st;
+
+namespace orcd::kernels {
+
+[[nodiscard]] int launch_rope_store(const rope_store_args& args, CUstream_st* stream);
+/// Whether the arguments, except `q`, are valid.
+[[nodiscard]] bool valid_rope(const rope_store_args& args);
+
+/// One token of each of `columns` sequences. The keys of the cache are read before the preceding kernel has
+/// ended, so that one must not write it.
+[[nodiscard]] int launch_attention_decode(const decode_attention_args& args, CUstream_st* stream);
+/// Floats of workspace for `columns` tokens of `pages` pages each.
+[[nodiscard]] std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads,
+                                                  std::uint32_t pages, std::uint32_t padded_width);
+
+/// Columns are consecutive positions of ONE sequence. With `end`, which excludes a window, they are all of
+/// its positions.
+[[nodiscard]] int launch_attention_prefill(const attention_args_paged& args, CUstream_st* stream);
+
+}  // namespace orcd::kernels

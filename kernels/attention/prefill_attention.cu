@@ -1,0 +1,324 @@
+// Attention of many tokens of one sequence. A warp has two tiles of eight query vectors, so every key and
+// value that it reads serves both; the sums of the current page stay in its registers.
+//
+//   queries --> shared memory, once            keys, values: VRAM --> L1 --> registers as operand A
+//   for each page, for each of its 8 spans:    scores, softmax, weighted values, folded in registers
+//   page done:                                 folded into the set's totals, shared memory, page by page
+//
+// All warps of a block that work on the same page read the same span at the same time: the first brings it
+// into L1 for the others. Where queries are few, several warps share the same two tiles and alternate in
+// pages.
+#include "kernels/attention/attention_dispatch.cuh"
+#include "kernels/attention/paged_attention.cuh"
+#include "kernels/device/launch.cuh"
+
+namespace orcd::kernels {
+namespace {
+
+using engine::kv_type;
+
+constexpr std::uint32_t prefill_warps = 8;
+constexpr std::uint32_t prefill_threads = prefill_warps * 32;
+constexpr std::uint32_t warp_tiles = 2;
+constexpr std::uint32_t warp_queries = warp_tiles * tile_columns;
+constexpr std::uint32_t page_spans = engine::kv_page_positions / span_positions;
+
+/// A block's shared memory. A set is the queries of one warp, or of the warps that share their pages.
+template <std::uint32_t W>
+struct prefill_shared {
+  static constexpr std::uint32_t lane_values = W / 4;  ///< weighted values of a tile that one lane has
+  /// Rows of queries are 64 bytes off a multiple of 128, so that reads of 16 bytes have no bank conflicts.
+  static constexpr std::uint32_t query_stride = W / 64 * 64 + 32;
+
+  alignas(16) __half queries[prefill_warps][warp_queries][query_stride];
+  alignas(16) __half probabilities[prefill_warps][warp_tiles][tile_columns][span_positions + 8];
+  float totals[prefill_warps][warp_tiles][lane_values][32];
+  softmax_state states[prefill_warps][warp_tiles][tile_columns];
+  std::uint32_t pages[prefill_warps];  ///< of each set: pages folded so far
+};
+
+/// The last position that a token sees.
+__device__ inline std::int32_t last_seen(const attention_args_paged& a, std::int32_t position) {
+  return a.end == 0 ? position : static_cast<std::int32_t>(a.end) - 1;
+}
+
+/// A warp's place in the launch and its two tiles. Query indices are token-major.
+struct warp_place {
+  std::uint32_t set;      ///< in the block
+  std::uint32_t worker;   ///< has every `workers`-th of the set's pages
+  std::uint32_t workers;  ///< that share a set
+  std::uint32_t queries;  ///< of the launch
+  std::uint32_t first;    ///< query of the set
+  lane_queries mine[warp_tiles];
+
+  __device__ __forceinline__ warp_place(const attention_args_paged& a, std::uint32_t page_workers)
+      : set(threadIdx.x / 32 / page_workers),
+        worker(threadIdx.x / 32 % page_workers),
+        workers(page_workers),
+        queries(a.columns * (a.heads / a.kv_heads)),
+        // The last queries see most positions, so they begin first.
+        first(((gridDim.x - 1 - blockIdx.x) * (prefill_warps / page_workers) + set) * warp_queries) {
+    const std::uint32_t group = a.heads / a.kv_heads;
+#pragma unroll
+    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+#pragma unroll
+      for (std::uint32_t c = 0; c < 2; ++c) {
+        const std::uint32_t query = first + n * tile_columns + 2 * (threadIdx.x % 4) + c;
+        mine[n].position[c] = query < queries ? last_seen(a, a.steps[query / group].position) : -1;
+        mine[n].first_seen[c] = first_seen(max(mine[n].position[c], 0), a.window);
+      }
+    }
+  }
+  /// Synchronizes the warps that read the same pages at the same time.
+  __device__ __forceinline__ void sync_readers() const {
+    asm volatile("bar.sync %0, %1;" ::"r"(worker + 1), "r"(prefill_threads / workers) : "memory");
+  }
+};
+
+/// Pages that any query of the block sees.
+struct page_range {
+  std::uint32_t first;
+  std::uint32_t last;
+
+  __device__ __forceinline__ page_range(const attention_args_paged& a, const warp_place& at) {
+    const std::uint32_t group = a.heads / a.kv_heads;
+    const std::uint32_t sets = prefill_warps / at.workers;
+    const std::uint32_t begin = at.first - at.set * warp_queries;
+    const std::uint32_t end = min(begin + sets * warp_queries, at.queries) - 1;
+    first = static_cast<std::uint32_t>(first_seen(a.steps[begin / group].position, a.window)) /
+            engine::kv_page_positions;
+    last =
+        static_cast<std::uint32_t>(last_seen(a, a.steps[end / group].position)) / engine::kv_page_positions;
+  }
+};
+
+/// Sums of one page: the states of the lane's two columns, and its weighted values, as the accumulators have
+/// them.
+template <std::uint32_t W>
+struct page_sums {
+  softmax_state state[warp_tiles][2];
+  float value[warp_tiles][W / 16][4];
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+      state[n][0] = state[n][1] = {-INFINITY, 0.0F};
+#pragma unroll
+      for (std::uint32_t d = 0; d < W / 16; ++d) {
+#pragma unroll
+        for (std::uint32_t i = 0; i < 4; ++i) value[n][d][i] = 0.0F;
+      }
+    }
+  }
+  /// What folding an unseen span does to the bits: it makes a negative zero positive.
+  __device__ __forceinline__ void fold_nothing() {
+#pragma unroll
+    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+#pragma unroll
+      for (std::uint32_t d = 0; d < W / 16; ++d) {
+#pragma unroll
+        for (std::uint32_t i = 0; i < 4; ++i) value[n][d][i] = __fadd_rn(value[n][d][i], 0.0F);
+      }
+    }
+  }
+};
+
+/// Loads the warp's share of its set's queries into shared memory, zeros past the last one, and clears the
+/// set's totals.
+template <std::uint32_t W>
+__device__ __forceinline__ void begin_set(const attention_args_paged& a, const warp_place& at,
+                                          prefill_shared<W>& shared) {
+  const std::uint32_t group = a.heads / a.kv_heads;
+  const std::uint32_t thread = at.worker * 32 + threadIdx.x % 32;
+  const std::uint32_t threads = at.workers * 32;
+  for (std::uint32_t i = thread; i < warp_queries * W / 8; i += threads) {
+    const std::uint32_t query = at.first + i / (W / 8);
+    uint4 q{};
+    if (query < at.queries) {
+      const std::uint64_t row = static_cast<std::uint64_t>(query / group) * a.heads + blockIdx.y * group;
+      q = reinterpret_cast<const uint4*>(a.q + (row + query % group) * W)[i % (W / 8)];
+    }
+    reinterpret_cast<uint4*>(shared.queries[at.set][i / (W / 8)])[i % (W / 8)] = q;
+  }
+  float* const totals = shared.totals[at.set][0][0];
+  for (std::uint32_t i = thread; i < warp_tiles * shared.lane_values * 32; i += threads) totals[i] = 0.0F;
+  for (std::uint32_t i = thread; i < warp_queries; i += threads)
+    shared.states[at.set][i / tile_columns][i % tile_columns] = {-INFINITY, 0.0F};
+  if (thread == 0) shared.pages[at.set] = 0;
+}
+
+/// One warp: folds a span of a page into the page's sums.
+template <std::uint32_t W, kv_type K, kv_type V>
+__device__ __forceinline__ void fold_span(const attention_args_paged& a, const warp_place& at,
+                                          const page_place& page, std::uint32_t span, std::int32_t begin,
+                                          prefill_shared<W>& shared, page_sums<W>& sums) {
+  const std::uint32_t g = threadIdx.x % 32 / 4;
+  const std::uint32_t t = threadIdx.x % 4;
+  auto& probabilities = shared.probabilities[threadIdx.x / 32];
+  float scores[warp_tiles][2][4] = {};
+#pragma unroll
+  for (std::uint32_t j = 0; j < W / 32; ++j) {
+    uint4 q[warp_tiles];
+#pragma unroll
+    for (std::uint32_t n = 0; n < warp_tiles; ++n)
+      q[n] = *reinterpret_cast<const uint4*>(&shared.queries[at.set][n * tile_columns + g][32 * j + 8 * t]);
+#pragma unroll
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      const kv_fragment keys = key_fragment<K, W>(page.keys, span + 16 * r, j);
+#pragma unroll
+      for (std::uint32_t n = 0; n < warp_tiles; ++n) multiply_fragment<K>(scores[n][r], keys, q[n]);
+    }
+  }
+  fold_factors factors[warp_tiles][2];
+#pragma unroll
+  for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+    const span_states states = span_softmax(scores[n], begin, a.scale, at.mine[n], probabilities[n]);
+#pragma unroll
+    for (std::uint32_t c = 0; c < 2; ++c) factors[n][c] = fold_state(sums.state[n][c], states.column[c]);
+  }
+  __syncwarp();
+  uint4 p[warp_tiles];
+#pragma unroll
+  for (std::uint32_t n = 0; n < warp_tiles; ++n)
+    p[n] = *reinterpret_cast<const uint4*>(&probabilities[n][g][8 * t]);
+#pragma unroll
+  for (std::uint32_t d = 0; d < W / 16; ++d) {
+    const kv_fragment values = value_fragment<V, W>(page.values, 16 * d, span);
+#pragma unroll
+    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+      float weighted[4] = {};
+      multiply_fragment<V>(weighted, values, p[n]);
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i)
+        sums.value[n][d][i] = fold_value(sums.value[n][d][i], weighted[i], factors[n][i & 1U]);
+    }
+  }
+  __syncwarp();
+}
+
+/// One warp: waits until the set's pages before this one are folded, then folds its own, if any query saw
+/// some of it.
+template <std::uint32_t W>
+__device__ __forceinline__ void fold_into_set(const warp_place& at, std::uint32_t index, bool seen,
+                                              prefill_shared<W>& shared, const page_sums<W>& sums) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  volatile std::uint32_t& pages = shared.pages[at.set];
+  while (pages != index) {
+  }
+  __threadfence_block();
+  if (seen) {
+#pragma unroll
+    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+      softmax_state* const states = &shared.states[at.set][n][2 * (lane % 4)];
+      softmax_state state[2] = {states[0], states[1]};
+      fold_factors factors[2];
+#pragma unroll
+      for (std::uint32_t c = 0; c < 2; ++c) factors[c] = fold_state(state[c], sums.state[n][c]);
+#pragma unroll
+      for (std::uint32_t v = 0; v < prefill_shared<W>::lane_values; ++v) {
+        float& total = shared.totals[at.set][n][v][lane];
+        total = fold_value(total, sums.value[n][v / 4][v % 4], factors[v & 1U]);
+      }
+      __syncwarp();
+      if (lane < 4) {
+        states[0] = state[0];
+        states[1] = state[1];
+      }
+    }
+  }
+  __threadfence_block();
+  __syncwarp();
+  if (lane == 0) pages = index + 1;
+}
+
+template <std::uint32_t W>
+__device__ __forceinline__ void store_set(const attention_args_paged& a, const warp_place& at,
+                                          const prefill_shared<W>& shared) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t group = a.heads / a.kv_heads;
+#pragma unroll 1
+  for (std::uint32_t n = 0; n < warp_tiles; ++n) {
+    for (std::uint32_t v = at.worker; v < shared.lane_values; v += at.workers) {
+      const std::uint32_t column = 2 * (lane % 4) + (v & 1U);
+      const std::uint32_t d = v / 4 * 16 + lane / 4 + v % 4 / 2 * 8;
+      const std::uint32_t query = at.first + n * tile_columns + column;
+      if (query >= at.queries || d >= a.width) continue;
+      const std::uint32_t head = blockIdx.y * group + query % group;
+      a.out[static_cast<std::uint64_t>(query / group) * a.out_stride + head * a.width + d] =
+          to_half(attention_output(shared.states[at.set][n][column], shared.totals[at.set][n][v][lane],
+                                   a.sinks, head));
+    }
+  }
+}
+
+/// grid: (sets of queries, kv heads).
+template <std::uint32_t W, kv_type K, kv_type V>
+__global__ void __launch_bounds__(prefill_threads, W <= 96 ? 2 : 1)
+    prefill_kernel(const __grid_constant__ attention_args_paged a, std::uint32_t page_workers) {
+  extern __shared__ uint4 shared_bytes[];
+  auto& shared = *reinterpret_cast<prefill_shared<W>*>(shared_bytes);
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const warp_place at(a, page_workers);
+  const page_range range(a, at);
+  begin_set(a, at, shared);
+  __syncthreads();
+  const std::int32_t slot = a.steps[0].slot;
+#pragma unroll 1
+  for (std::uint32_t page = range.first + at.worker; page <= range.last; page += page_workers) {
+    const page_place place = page_of<W, K, V>(a, slot, page, blockIdx.y);
+    page_sums<W> sums;
+    sums.clear();
+    bool seen = false;
+#pragma unroll 1
+    for (std::uint32_t span = 0; span < page_spans; ++span) {
+      const auto begin = static_cast<std::int32_t>(page * engine::kv_page_positions + span * span_positions);
+      at.sync_readers();
+      if (__any_sync(0xFFFFFFFFU, sees_span(at.mine[0], begin) || sees_span(at.mine[1], begin))) {
+        fold_span<W, K, V>(a, at, place, span * span_positions, begin, shared, sums);
+        seen = true;
+      } else {
+        sums.fold_nothing();
+      }
+    }
+    fold_into_set(at, page - range.first, seen, shared, sums);
+  }
+  __syncthreads();
+  store_set(a, at, shared);
+}
+
+/// Warps that share a set: so many that at least one block and a half a multiprocessor are launched, if
+/// queries are few.
+std::uint32_t prefill_page_workers(std::uint32_t queries, std::uint32_t kv_heads,
+                                   std::uint32_t multiprocessors) {
+  std::uint32_t workers = 1;
+  while (workers < prefill_warps &&
+         (queries * workers + warp_queries * prefill_warps - 1) / (warp_queries * prefill_warps) * kv_heads <
+             multiprocessors + multiprocessors / 2)
+    workers *= 2;
+  return workers;
+}
+
+template <std::uint32_t W, kv_type K, kv_type V>
+int launch_prefill(const attention_args_paged& a, cudaStream_t stream) {
+  static const cudaError_t opted_in = cudaFuncSetAttribute(
+      prefill_kernel<W, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(prefill_shared<W>));
+  if (opted_in != cudaSuccess) return opted_in;
+  std::uint32_t multiprocessors = 0;
+  if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
+  const std::uint32_t queries = a.columns * (a.heads / a.kv_heads);
+  const std::uint32_t workers = prefill_page_workers(queries, a.kv_heads, multiprocessors);
+  const std::uint32_t per_block = prefill_warps / workers * warp_queries;
+  return launch_dependent(prefill_kernel<W, K, V>, dim3((queries + per_block - 1) / per_block, a.kv_heads),
+                          dim3(prefill_threads), sizeof(prefill_shared<W>), stream, a, workers);
+}
+
+}  // namespace
+
+int launch_attention_prefill(const attention_args_paged& a, CUstream_st* stream) {
+  if (!valid_attention(a) || a.q == nullptr || (a.end != 0 && a.window != 0)) return cudaErrorInvalidValue;
+  return with_shape(
+      a, [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch_prefill<W, K, V>(a, stream); });
+}
+
+}  // namespace orcd::kernels

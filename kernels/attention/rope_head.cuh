@@ -1,0 +1,102 @@
+// What one warp does to a head between the QKV product and attention: the per-head norm that some models
+// have, the rotation, and storing keys and values in the cache's types. Lane l holds dimensions l, l + 32,
+// ...
+#pragma once
+
+#include "kernels/attention/attention_args.hpp"
+#include "kernels/attention/kv_page.cuh"
+#include "kernels/device/device_math.cuh"
+
+namespace orcd::kernels {
+
+inline constexpr std::uint32_t head_values_per_lane = head_width_max / 32;
+
+/// RMS norm of one head; the sum is a fixed tree over the lanes.
+__device__ inline void norm_head(float (&v)[head_values_per_lane], const float* weight, std::uint32_t width,
+                                 float eps) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  float squares = 0.0F;
+#pragma unroll
+  for (std::uint32_t i = 0; i < head_values_per_lane; ++i) squares = __fmaf_rn(v[i], v[i], squares);
+#pragma unroll
+  for (std::uint32_t offset = 16; offset > 0; offset /= 2) {
+    squares = __fadd_rn(squares, __shfl_xor_sync(0xFFFFFFFFU, squares, offset));
+  }
+  const float scale = rsqrtf(__fadd_rn(__fdiv_rn(squares, static_cast<float>(width)), eps));
+#pragma unroll
+  for (std::uint32_t i = 0; i < head_values_per_lane; ++i) {
+    const std::uint32_t d = lane + 32 * i;
+    v[i] = d < width ? __fmul_rn(__fmul_rn(v[i], scale), weight[d]) : 0.0F;
+  }
+}
+
+/// Cosine and sine of a pair's angle at a position, both times the table's magnitude.
+__device__ __forceinline__ float2 rope_cos_sin_of(const rope_store_args& a, std::int32_t position,
+                                                  std::uint32_t pair) {
+  float sine;
+  float cosine;
+  sincosf(__fmul_rn(static_cast<float>(position), a.inv_freq[pair]), &sine, &cosine);
+  return {__fmul_rn(cosine, a.magnitude), __fmul_rn(sine, a.magnitude)};
+}
+
+/// Rotates the pairs of a head in shared memory by cos_sin(pair).
+template <class CosSin>
+__device__ __forceinline__ void rotate_head(const rope_store_args& a, CosSin cos_sin, float* head) {
+  for (std::uint32_t pair = threadIdx.x % 32; pair < a.rope_dims / 2; pair += 32) {
+    const std::uint32_t d0 = a.interleaved ? 2 * pair : pair;
+    const std::uint32_t d1 = a.interleaved ? 2 * pair + 1 : pair + a.rope_dims / 2;
+    const float2 by = cos_sin(pair);
+    const float x0 = head[d0];
+    const float x1 = head[d1];
+    head[d0] = __fmaf_rn(x0, by.x, -__fmul_rn(x1, by.y));
+    head[d1] = __fmaf_rn(x0, by.y, __fmul_rn(x1, by.x));
+  }
+}
+
+/// v[i] = value lane + 32 i of the head that the product has left at `from`; zeros from `width` on.
+__device__ __forceinline__ void read_head(const float* from, std::uint32_t width,
+                                          float (&v)[head_values_per_lane]) {
+  const std::uint32_t lane = threadIdx.x % 32;
+#pragma unroll
+  for (std::uint32_t i = 0; i < head_values_per_lane; ++i)
+    v[i] = lane + 32 * i < width ? from[lane + 32 * i] : 0.0F;
+}
+
+/// head[0 .. head_width_max) = the head's values `v` as attention needs them: normed, rotated, zeros from
+/// a.width on. `index` counts queries, then keys, then values. Synchronizes the warp at the end.
+template <class CosSin>
+__device__ __forceinline__ void prepare_head(const rope_store_args& a, CosSin cos_sin, std::uint32_t index,
+                                             float (&v)[head_values_per_lane], float* head) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  const bool is_v = index >= a.heads + a.kv_heads;
+  const float* norm = index < a.heads ? a.q_norm : a.k_norm;
+  if (!is_v && norm != nullptr) norm_head(v, norm, a.width, a.norm_eps);
+#pragma unroll
+  for (std::uint32_t i = 0; i < head_values_per_lane; ++i) head[lane + 32 * i] = v[i];
+  __syncwarp();
+  if (is_v) return;
+  rotate_head(a, cos_sin, head);
+  __syncwarp();
+}
+
+/// The id of the page that holds a token's position.
+__device__ inline std::int32_t page_id(const kv_pages& cache, const step_token& step) {
+  return cache.page_table[static_cast<std::uint32_t>(step.slot) * cache.pages_per_slot +
+                          static_cast<std::uint32_t>(step.position) / engine::kv_page_positions];
+}
+
+/// Stores a prepared key or value head at a token's position, which is in page `id`.
+__device__ inline void store_head(const rope_store_args& a, std::int32_t id, const step_token& step,
+                                  std::uint32_t index, const float* head) {
+  const bool is_v = index >= a.heads + a.kv_heads;
+  const auto position = static_cast<std::uint32_t>(step.position);
+  const std::uint32_t kv_head = index - a.heads - (is_v ? a.kv_heads : 0);
+  const engine::kv_type type = is_v ? a.cache.value_type : a.cache.key_type;
+  auto* pages = static_cast<std::byte*>(is_v ? a.cache.values : a.cache.keys);
+  store_kv_row(
+      type, is_v,
+      pages + (static_cast<std::uint64_t>(id) * a.kv_heads + kv_head) * head_page_bytes(type, a.padded_width),
+      position % engine::kv_page_positions, a.padded_width, head);
+}
+
+}  // namespace orcd::kernels

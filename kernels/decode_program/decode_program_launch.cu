@@ -1,0 +1,35 @@
+// Which kernel a decode program gets; it is in program_kernel.cuh.
+#include <cuda_runtime.h>
+
+#include "kernels/decode_program/decode_program_launch.hpp"
+#include "kernels/decode_program/program_codes.hpp"
+#include "kernels/device/launch.cuh"
+
+namespace orcd::kernels {
+
+std::uint32_t decode_program_blocks() {
+  int device = 0;
+  int cooperates = 0;
+  int reserved = 0;
+  std::uint32_t multiprocessors = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&cooperates, cudaDevAttrCooperativeLaunch, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device) != cudaSuccess ||
+      multiprocessor_count(multiprocessors) != cudaSuccess)
+    return 0;
+  return cooperates != 0 && reserved == static_cast<int>(program_reserved_bytes) ? multiprocessors : 0;
+}
+
+int launch_decode_program(const decode_program& program, CUstream_st* stream) {
+  if (program.phases == nullptr || program.shares == nullptr || program.state == nullptr ||
+      program.words == nullptr || program.steps == nullptr || program.sequences == 0 ||
+      program.sequences > program_sequences_max || program.count == 0 || program.blocks == 0 ||
+      program.work_bytes % 128 != 0 || program.kept_bytes % 128 != 0 || program.attention_at % 16 != 0 ||
+      stream_bytes(program.work_bytes + program.kept_bytes) == 0)
+    return cudaErrorInvalidValue;
+  if (program.needs.within(dense_code::has)) return program_kernels<dense_code>::launch(program, stream);
+  if (program.needs.within(fp4_code::has)) return program_kernels<fp4_code>::launch(program, stream);
+  return program_kernels<any_code>::launch(program, stream);
+}
+
+}  // namespace orcd::kernels

@@ -1,0 +1,35 @@
+// Sets of weight formats that the decode program is compiled for, each in a source file of its own. One
+// kernel for all formats would be some 4 % slower: the choice among formats lies between an input and its
+// product, and unused code spreads the rest over more of the instruction cache.
+#pragma once
+
+#include "kernels/decode_program/decode_program.hpp"
+
+struct CUstream_st;
+
+namespace orcd::kernels {
+
+/// Every format, with experts: Mixtral, and all that the other two leave.
+struct any_code {
+  static constexpr program_needs has{~0U, true};
+};
+/// Q4_K_M files of llama.cpp, with the formats that they use for rows that are no multiple of 256; and Q4_0,
+/// Q8_0.
+struct dense_code {
+  static constexpr program_needs has{format_bit(packed_format::q4_0) | format_bit(packed_format::q5_0) |
+                                         format_bit(packed_format::q8_0) | format_bit(packed_format::q4_k) |
+                                         format_bit(packed_format::q5_k) | format_bit(packed_format::q6_k),
+                                     false};
+};
+/// gpt-oss: MXFP4 experts, Q8_0 elsewhere.
+struct fp4_code {
+  static constexpr program_needs has{format_bit(packed_format::mxfp4) | format_bit(packed_format::q8_0),
+                                     true};
+};
+
+template <class Code>
+struct program_kernels {
+  static int launch(const decode_program& program, CUstream_st* stream);
+};
+
+}  // namespace orcd::kernels

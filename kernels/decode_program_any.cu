@@ -1,8 +1,0 @@
-// Kernels of decode programs: all that a model may have.
-#include "kernels/program_kernel.cuh"
-
-namespace orcd::kernels {
-
-template struct program_kernels<any_code>;
-
-}  // namespace orcd::kernels

@@ -1,0 +1,191 @@
+// The kernels of a mixture of experts: router, choice, sort, weighted sum.
+#include <algorithm>
+#include <bit>
+
+#include "kernels/device/arrival.cuh"
+#include "kernels/device/bulk_copy.cuh"
+#include "kernels/device/launch.cuh"
+#include "kernels/device/norm_row.cuh"
+#include "kernels/layer/expert_choice.cuh"
+#include "kernels/layer/experts.hpp"
+
+namespace orcd::kernels {
+namespace {
+
+constexpr std::uint32_t row_warps = row_threads / 32;
+static_assert(row_warps == 8, "route_bytes()");
+
+struct route_shared {
+  std::uint64_t barrier;
+  float scratch[8];
+  bool chooses;
+};
+
+/// One warp: a column's choice, once its logits are there.
+__device__ __forceinline__ void choose_for(const route_args& a, std::uint32_t column) {
+  const float* const logits = a.logits + static_cast<std::uint64_t>(column) * a.experts;
+  choose(
+      a, [&](std::uint32_t e) { return __ldcg(logits + e); }, a.chosen + column * a.used,
+      a.weights + column * a.used, [] {});
+}
+
+/// grid: (blocks that share the columns, groups of eight experts). One warp an expert: its row of the router
+/// is loaded before the input and is kept for all columns of the block. The last block to finish a column
+/// chooses its experts, unless choose_kernel does. Shared memory: the norm, then eight rows.
+__global__ void __launch_bounds__(row_threads)
+    route_kernel(const __grid_constant__ route_args a, bool last_chooses) {
+  extern __shared__ __align__(16) float normed[];
+  __shared__ route_shared shared;
+  const std::uint32_t first = blockIdx.y * row_warps;
+  const std::uint32_t experts = min(row_warps, a.experts - first);
+  float* const rows = normed + a.width;
+  const std::uint32_t row_bytes = a.width * static_cast<std::uint32_t>(sizeof(float));
+  const std::uint32_t barrier = shared_address_of(&shared.barrier);
+  if (threadIdx.x == 0) {
+    barrier_init(barrier, 1);
+    barrier_init_done();
+    barrier_expect(barrier, experts * row_bytes);
+    bulk_copy(shared_address_of(rows), a.router + static_cast<std::uint64_t>(first) * a.width,
+              experts * row_bytes, barrier);
+  }
+  const norm_weights weights(a.norm_weight, a.width);
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  for (std::uint32_t column = blockIdx.x; column < a.columns; column += gridDim.x) {
+    __half* const half_row = a.normed + static_cast<std::uint64_t>(column) * padded_cols(a.width);
+    const bool keeps_half = a.normed != nullptr && first == 0;
+    norm_row(a.x + static_cast<std::uint64_t>(column) * a.width, a.width, padded_cols(a.width), weights,
+             a.norm_eps, shared.scratch, [&](std::uint32_t i, float value) {
+               if (i < a.width) normed[i] = value;
+               if (keeps_half) half_row[i] = to_half(value);
+             });
+    __syncthreads();
+    barrier_wait(barrier, 0);
+    if (const std::uint32_t warp = threadIdx.x / 32; warp < experts) {
+      float logit = logit_of(rows + warp * a.width, normed, a.width);
+      if (threadIdx.x % 32 == 0) {
+        if (a.bias != nullptr) logit = __fadd_rn(logit, a.bias[first + warp]);
+        a.logits[static_cast<std::uint64_t>(column) * a.experts + first + warp] = logit;
+      }
+    }
+    if (last_chooses && arrives_last(a.arrivals + column, gridDim.y, shared.chooses) && threadIdx.x < 32)
+      choose_for(a, column);
+    __syncthreads();  // before the norm and the answer are written again
+  }
+}
+
+/// One warp a column.
+__global__ void __launch_bounds__(row_threads) choose_kernel(const __grid_constant__ route_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::uint32_t column = blockIdx.x * row_warps + threadIdx.x / 32;
+  if (column < a.columns) choose_for(a, column);
+}
+
+/// One block; a warp sorts one expert's pairs at a time, in their order.
+__global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::uint32_t log2_step) {
+  __shared__ std::int32_t counts[experts_max];
+  __shared__ std::int32_t starts[experts_max];
+  __shared__ std::int32_t first_tiles[experts_max];
+  const std::int32_t step = 1 << log2_step;
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  for (std::uint32_t e = threadIdx.x; e < a.experts; e += blockDim.x) counts[e] = 0;
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < a.pairs; i += blockDim.x) atomicAdd(&counts[a.chosen[i]], 1);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    std::int32_t start = 0;
+    std::int32_t tile = 0;
+    for (std::uint32_t e = 0; e < a.experts; ++e) {
+      starts[e] = start;
+      first_tiles[e] = tile;
+      start += counts[e];
+      tile += (counts[e] + step - 1) >> log2_step;
+    }
+    *a.tile_count = tile;
+  }
+  __syncthreads();
+  const std::uint32_t lane = threadIdx.x % 32;
+  for (std::uint32_t e = threadIdx.x / 32; e < a.experts; e += blockDim.x / 32) {
+    std::int32_t at = starts[e];
+    constexpr std::uint32_t ahead = 8;  // reads under way
+    for (std::uint32_t base = 0; base < a.pairs; base += 32 * ahead) {
+      std::int32_t chosen[ahead];
+#pragma unroll
+      for (std::uint32_t i = 0; i < ahead; ++i) {
+        const std::uint32_t pair = base + 32 * i + lane;
+        chosen[i] = pair < a.pairs ? a.chosen[pair] : -1;
+      }
+#pragma unroll
+      for (std::uint32_t i = 0; i < ahead; ++i) {
+        const bool mine = chosen[i] == static_cast<std::int32_t>(e);
+        const std::uint32_t mask = __ballot_sync(0xFFFFFFFFU, mine);
+        if (mine)
+          a.order[at + __popc(mask & ((1U << lane) - 1))] = static_cast<std::int32_t>(base + 32 * i + lane);
+        at += __popc(mask);
+      }
+    }
+    for (std::int32_t t = static_cast<std::int32_t>(lane); t * step < counts[e]; t += 32) {
+      a.tiles[first_tiles[e] + t] = {static_cast<std::int32_t>(e), starts[e] + t * step,
+                                     min(step, counts[e] - t * step)};
+    }
+  }
+}
+
+__global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_args a) {
+  allow_next_kernel();  // a norm follows (launch.cuh)
+  wait_for_previous_kernel();
+  const std::uint32_t c = blockIdx.x * row_threads + threadIdx.x;
+  if (c >= a.width) return;
+  const std::uint64_t m = blockIdx.y;
+  float* out = a.residual + m * a.width + c;
+  *out = __fadd_rn(*out, combined(a.used, a.weights + m * a.used, [&](std::uint32_t i) {
+    return a.expert_out[(m * a.used + i) * a.width + c];
+  }));
+}
+
+}  // namespace
+
+int launch_route(const route_args& a, CUstream_st* stream) {
+  if (a.x == nullptr || a.norm_weight == nullptr || a.router == nullptr || a.logits == nullptr ||
+      a.chosen == nullptr || a.weights == nullptr || a.arrivals == nullptr || a.columns == 0 ||
+      !route_takes(a.width, a.experts, a.used))
+    return cudaErrorInvalidValue;
+  static const cudaError_t opted_in =
+      cudaFuncSetAttribute(route_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, route_bytes_max);
+  if (opted_in != cudaSuccess) return opted_in;
+  std::uint32_t multiprocessors = 0;
+  if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
+  const std::uint32_t groups = (a.experts + row_warps - 1) / row_warps;
+  const std::uint32_t bytes = route_bytes(a.width, a.experts);
+  // As many blocks as run at the same time.
+  const std::uint32_t of_one = std::clamp(route_bytes_max / bytes, 1U, 2048 / row_threads);
+  const std::uint32_t blocks = std::max(1U, multiprocessors * of_one / groups);
+  const bool last_chooses = a.columns <= blocks;
+  const cudaError_t status = launch_dependent(route_kernel, dim3(std::min(a.columns, blocks), groups),
+                                              dim3(row_threads), bytes, stream, a, last_chooses);
+  if (status != cudaSuccess || last_chooses) return status;
+  return launch_dependent(choose_kernel, dim3((a.columns + row_warps - 1) / row_warps), dim3(row_threads), 0,
+                          stream, a);
+}
+
+int launch_sort_experts(const sort_experts_args& a, CUstream_st* stream) {
+  if (a.chosen == nullptr || a.order == nullptr || a.tiles == nullptr || a.tile_count == nullptr ||
+      a.pairs == 0 || a.experts == 0 || a.experts > experts_max || !std::has_single_bit(a.tile_columns)) {
+    return cudaErrorInvalidValue;
+  }
+  return launch_dependent(sort_kernel, dim3(1), dim3(1024), 0, stream, a,
+                          static_cast<std::uint32_t>(std::countr_zero(a.tile_columns)));
+}
+
+int launch_combine_experts(const combine_experts_args& a, CUstream_st* stream) {
+  if (a.expert_out == nullptr || a.weights == nullptr || a.residual == nullptr || a.width == 0 ||
+      a.used == 0 || a.columns == 0) {
+    return cudaErrorInvalidValue;
+  }
+  return launch_dependent(combine_kernel, dim3((a.width + row_threads - 1) / row_threads, a.columns),
+                          dim3(row_threads), 0, stream, a);
+}
+
+}  // namespace orcd::kernels

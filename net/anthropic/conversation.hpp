@@ -1,0 +1,17 @@
+// The conversation of a /v1/messages request, in the form of /v1/chat/completions: system blocks, text, tool
+// calls and their results, and thinking of earlier turns. Pure. Private to net/.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+
+#include "engine/base/error.hpp"
+
+namespace orcd::net {
+
+/// `system`: null, a string or text blocks. Neighbouring messages of one role become one, as the API has it.
+/// Errors: invalid_request with the path: "messages[1].content[0].type".
+[[nodiscard]] engine::result<boost::json::array> read_conversation(const boost::json::value& system,
+                                                                   const boost::json::value& messages);
+
+}  // namespace orcd::net

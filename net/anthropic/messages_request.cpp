@@ -1,0 +1,114 @@
+#include "net/anthropic/messages_request.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "net/anthropic/conversation.hpp"
+#include "net/anthropic/messages_fields.hpp"
+
+namespace orcd::net {
+
+using engine::result;
+
+const messages_fields::rule* messages_fields::find_rule(std::string_view name) noexcept {
+  using f = messages_fields;
+  static constexpr std::array rules{
+      rule{"model", &f::take_as_chat},
+      rule{"messages", &f::take_messages},
+      rule{"system", &f::take_system},
+      rule{"max_tokens", &f::take_max_tokens},
+      rule{"stop_sequences", &f::take_stops},
+      rule{"stream", &f::take_as_chat},
+      rule{"temperature", &f::take_temperature},
+      rule{"top_k", &f::take_as_chat},
+      rule{"top_p", &f::take_as_chat},
+      rule{"tools", &f::take_tools},
+      rule{"tool_choice", &f::take_tool_choice},
+      rule{"thinking", &f::take_thinking},
+      rule{"output_config", &f::take_output_config},
+      rule{"output_format", &f::take_format},
+      rule{"context_management", &f::take_context_management},
+      // The worker's own, as everywhere.
+      rule{"cache_prompt", &f::take_as_chat},
+      rule{"cache_salt", &f::take_as_chat},
+      rule{"chat_template_kwargs", &f::take_as_chat},
+      rule{"frequency_penalty", &f::take_as_chat},
+      rule{"ignore_eos", &f::take_as_chat},
+      rule{"imc_id", &f::take_as_chat},
+      rule{"logit_bias", &f::take_as_chat},
+      rule{"min_p", &f::take_as_chat},
+      rule{"presence_penalty", &f::take_as_chat},
+      rule{"repeat_last_n", &f::take_as_chat},
+      rule{"repetition_penalty", &f::take_as_chat},
+      rule{"seed", &f::take_as_chat},
+      rule{"timeout_ms", &f::take_as_chat},
+      // What cannot change the answer.
+      rule{"billing_policy", &f::take_object},
+      rule{"cache_control", &f::take_object},
+      rule{"diagnostics", &f::take_object},
+      rule{"metadata", &f::take_object},
+      rule{"inference_geo", &f::take_label},
+      rule{"service_tier", &f::take_label},
+      rule{"speed", &f::take_label},
+      rule{"user_profile_id", &f::take_label},
+      rule{"workspace_id", &f::take_label},
+      // What would, and is not served.
+      rule{"container", &f::take_only_empty},
+      rule{"mcp_servers", &f::take_only_empty},
+      rule{"thread", &f::take_only_empty},
+  };
+  const auto* const found =
+      std::find_if(rules.begin(), rules.end(), [name](const rule& r) { return r.name == name; });
+  return found == rules.end() ? nullptr : found;
+}
+
+result<void> messages_fields::take(std::string_view name, value_ref value) {
+  const rule* const known = find_rule(name);
+  if (known == nullptr) return unknown_field(name);
+  if (value.is_null()) return {};
+  field_ = name;
+  return (this->*known->take)(value);
+}
+
+result<completion_request> messages_fields::finish() && {
+  if (messages_.is_null()) return refuse_field("messages", "is missing");
+  if (use_ == messages_use::answer && !has_max_tokens_) return refuse_field("max_tokens", "is missing");
+  const auto conversation = read_conversation(system_, messages_);
+  if (!conversation) return conversation.error();
+  if (const auto taken = chat_.take("messages", *conversation); !taken) return taken.error();
+  auto request = std::move(chat_).finish();
+  if (!request) return request;
+  request->stop = std::move(stops_);
+  // Without the field there is no thinking. Templates that can leave it out read one of two names.
+  hints_["enable_thinking"] = thinks_;
+  hints_["thinking"] = thinks_;
+  request->template_hints = std::move(hints_);
+  request->omit_reasoning = hides_thoughts_;
+  request->count_only = use_ == messages_use::count;
+  return request;
+}
+
+namespace {
+
+result<completion_request> parse(std::string_view body, messages_use use, const completion_limits& limits) {
+  const auto tree = read_json_tree(body);
+  if (!tree) return tree.error();
+  messages_fields fields(use, limits);
+  for (const auto& field : *tree) {
+    if (const auto taken = fields.take(field.key(), field.value()); !taken) return taken.error();
+  }
+  return std::move(fields).finish();
+}
+
+}  // namespace
+
+result<completion_request> parse_messages(std::string_view body, const completion_limits& limits) {
+  return parse(body, messages_use::answer, limits);
+}
+
+result<completion_request> parse_count_tokens(std::string_view body, const completion_limits& limits) {
+  return parse(body, messages_use::count, limits);
+}
+
+}  // namespace orcd::net

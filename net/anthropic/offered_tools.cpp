@@ -1,0 +1,128 @@
+#include "net/anthropic/offered_tools.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/json/object.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "net/json/field_checks.hpp"
+#include "net/json/json_value.hpp"
+#include "net/json/object_members.hpp"
+#include "net/json/text.hpp"
+
+namespace orcd::net {
+namespace {
+
+namespace json = boost::json;
+using engine::result;
+
+constexpr std::size_t name_bytes_max = 64;
+
+/// A name that is not taken yet. The grammar of calls knows these characters.
+result<void> check_name(std::string_view name, const std::string& path, std::set<std::string>& taken) {
+  const bool known = std::all_of(name.begin(), name.end(), [](char c) {
+    return is_alphanumeric(c) || std::string_view("_-.:").find(c) != std::string_view::npos;
+  });
+  if (!known || name.empty() || name.size() > name_bytes_max) {
+    return refuse_field(path + ".name", "must be 1 to " + std::to_string(name_bytes_max) +
+                                            " letters, digits, '_', '-', '.' and ':'");
+  }
+  if (taken.insert(std::string(name)).second) return {};
+  return refuse_field(path + ".name", "is '" + std::string(name) + "', which is there already");
+}
+
+/// Members that say how a tool is to be served and have one value that changes nothing here.
+result<void> check_serving(const json::object& tool, const std::string& path) {
+  const auto later = flag_member(tool, path, "defer_loading");
+  if (!later) return later.error();
+  if (*later) return refuse_field(path + ".defer_loading", "must be false: this worker has no tool search");
+  if (const auto* callers = find_member(tool, "allowed_callers");
+      callers != nullptr && *callers != json::value(json::array{"direct"})) {
+    return refuse_field(path + ".allowed_callers", "must be [\"direct\"]");
+  }
+  const auto eager = flag_member(tool, path, "eager_input_streaming");
+  if (!eager) return eager.error();
+  return {};
+}
+
+result<json::value> read_tool(const json::value& value, const std::string& path,
+                              std::set<std::string>& taken) {
+  const auto* tool = value.if_object();
+  if (tool == nullptr) return refuse_kind(path, "an object", value);
+  if (const auto* type = find_member(*tool, "type"); type != nullptr && *type != json::value("custom")) {
+    const std::string shown = type->is_string() ? shown_name(type->get_string()) : "no string";
+    return refuse_field(path + ".type", "must be 'custom', it is '" + shown +
+                                            "': this worker has no tools of its own, only those with an "
+                                            "input_schema");
+  }
+  constexpr std::array<std::string_view, 9> known = {
+      "type",   "name",          "description",     "input_schema",         "cache_control",
+      "strict", "defer_loading", "allowed_callers", "eager_input_streaming"};
+  if (const auto ok = only_members(*tool, path, known); !ok) return ok.error();
+  const auto name = text_member(*tool, path, "name");
+  if (!name) return name.error();
+  if (const auto ok = check_name(*name, path, taken); !ok) return ok.error();
+  const auto schema = object_member(*tool, path, "input_schema");
+  if (!schema) return schema.error();
+  if (const auto ok = check_serving(*tool, path); !ok) return ok.error();
+  json::object function{{"name", *name}};
+  if (find_member(*tool, "description") != nullptr) {
+    const auto description = text_member(*tool, path, "description");
+    if (!description) return description.error();
+    function["description"] = *description;
+  }
+  function["parameters"] = **schema;
+  const auto strict = flag_member(*tool, path, "strict");
+  if (!strict) return strict.error();
+  if (*strict) function["strict"] = true;
+  return json::value(json::object{{"type", "function"}, {"function", std::move(function)}});
+}
+
+}  // namespace
+
+result<json::array> read_offered_tools(const json::value& tools) {
+  if (!tools.is_array()) return refuse_kind("tools", "an array", tools);
+  json::array out;
+  std::set<std::string> taken;
+  for (const auto& tool : tools.get_array()) {
+    auto read = read_tool(tool, element_path("tools", out.size()), taken);
+    if (!read) return read.error();
+    out.push_back(std::move(*read));
+  }
+  return out;
+}
+
+result<chosen_tools> read_chosen_tools(const json::value& value) {
+  const std::string path = "tool_choice";
+  const auto* choice = value.if_object();
+  if (choice == nullptr) return refuse_kind(path, "an object", value);
+  constexpr std::array<std::string_view, 3> known = {"type", "name", "disable_parallel_tool_use"};
+  if (const auto ok = only_members(*choice, path, known); !ok) return ok.error();
+  const auto type = text_member(*choice, path, "type");
+  if (!type) return type.error();
+  const auto single = flag_member(*choice, path, "disable_parallel_tool_use");
+  if (!single) return single.error();
+  chosen_tools out;
+  out.parallel = !*single;
+  if (*type == "tool") {
+    const auto name = text_member(*choice, path, "name");
+    if (!name) return name.error();
+    out.choice = json::object{{"type", "function"}, {"function", json::object{{"name", *name}}}};
+    return out;
+  }
+  if (find_member(*choice, "name") != nullptr) return refuse_field(path + ".name", "needs 'type': 'tool'");
+  if (*type == "auto" || *type == "none") {
+    out.choice = json::value(*type);
+  } else if (*type == "any") {
+    out.choice = "required";
+  } else {
+    return refuse_field(path + ".type",
+                        "must be 'auto', 'any', 'tool' or 'none', it is '" + shown_name(*type) + "'");
+  }
+  return out;
+}
+
+}  // namespace orcd::net

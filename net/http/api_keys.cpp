@@ -1,0 +1,113 @@
+#include "net/http/api_keys.hpp"
+
+#include <algorithm>
+
+#include "engine/sha256.hpp"
+#include "net/json/text.hpp"
+
+namespace orcd::net {
+namespace {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+
+std::string digest_of(std::string_view key) {
+  engine::sha256 hash;
+  hash.update(key);
+  return hash.finish();
+}
+
+/// Compares every character, so that the time does not tell where two keys differ.
+bool same(std::string_view a, std::string_view b) noexcept {
+  unsigned difference = a.size() == b.size() ? 0U : 1U;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
+/// Digits of a key's digest; enough that no two keys of one file have the same id.
+constexpr std::size_t key_id_digits = 32;
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= api_keys::name_bytes_max &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+bool is_printable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7F; });
+}
+
+}  // namespace
+
+std::string scoped_job_id(const key_owner& owner, const std::string& job_id) {
+  return owner.key_id.empty() ? job_id : owner.key_id + ":" + job_id;
+}
+
+// Names and ids hold no colon, so that the two forms of a salt can never be equal.
+std::string scoped_salt(const key_owner& owner, const std::string& salt) {
+  if (owner.key_id.empty()) return salt;
+  return salt.empty() ? "key:" + owner.key_id : "tenant:" + owner.tenant + ":" + salt;
+}
+
+result<api_keys> api_keys::parse(std::string_view text) {
+  api_keys out;
+  std::size_t number = 0;
+  const auto refuse = [&number](const std::string& what) {
+    return error(errc::invalid_request, "line " + std::to_string(number) + " of the API key file " + what,
+                 "api-key-file");
+  };
+  while (!text.empty()) {
+    ++number;
+    const auto end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    line = trimmed(line);
+    if (line.empty() || line.front() == '#') continue;
+    const auto gap = line.find_first_of(" \t");
+    const auto shown = line.substr(0, gap);
+    const auto name = gap == std::string_view::npos ? std::string_view() : trimmed(line.substr(gap));
+    if (shown.size() > bytes_max)
+      return refuse("has a key of more than " + std::to_string(bytes_max) + " bytes");
+    if (!is_printable(shown)) return refuse("has a key with a character that is not printable ASCII");
+    if (gap != std::string_view::npos && !is_name(name))
+      return refuse("has more than a key and a name of 1 to " + std::to_string(name_bytes_max) +
+                    " letters, digits and ._-");
+    if (out.keys_.size() == count_max)
+      return refuse("is one key too many, " + std::to_string(count_max) + " fit");
+    key made{digest_of(shown), {}};
+    const auto twice = [&made](const key& other) { return other.digest == made.digest; };
+    if (std::any_of(out.keys_.begin(), out.keys_.end(), twice)) return refuse("has a key a second time");
+    made.owner.key_id = made.digest.substr(0, key_id_digits);
+    made.owner.tenant = name.empty() ? made.owner.key_id : std::string(name);
+    made.owner.label = name.empty() ? "line " + std::to_string(number) : std::string(name);
+    out.keys_.push_back(std::move(made));
+  }
+  if (out.keys_.empty()) return error(errc::invalid_request, "the API key file has no key", "api-key-file");
+  return out;
+}
+
+const api_keys::key* api_keys::find(std::string_view shown) const {
+  const std::string digest = digest_of(trimmed(shown));
+  const key* found = nullptr;
+  for (const key& one : keys_) found = same(one.digest, digest) ? &one : found;
+  return found;
+}
+
+std::optional<key_owner> api_keys::owner_of(std::string_view authorization,
+                                            std::string_view x_api_key) const {
+  if (keys_.empty()) return key_owner();
+  constexpr std::string_view scheme = "bearer ";
+  const key* found = nullptr;
+  if (same_ignoring_case(authorization.substr(0, scheme.size()), scheme)) {
+    found = find(authorization.substr(scheme.size()));
+  }
+  if (found == nullptr && !x_api_key.empty()) found = find(x_api_key);
+  if (found == nullptr) return std::nullopt;
+  return found->owner;
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,96 @@
+// One accepted connection, and the set of all of them. io thread only. Private to net/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/schedule/job.hpp"
+#include "net/http/asio.hpp"
+#include "net/http/eviction.hpp"
+#include "net/limits.hpp"
+
+namespace orcd::net {
+
+/// What a connection may be used for.
+enum class connection_tier {
+  regular,   ///< one of connections_max: serves everything
+  reserved,  ///< one of connections_reserved beyond them: serves probes alone
+  none       ///< neither: refused, or closed to make room for another
+};
+
+struct connection {
+  connection(tcp::socket socket, const connection_limits& limits, connection_tier given);
+
+  /// Sets the phase and the time at which it began; evict() chooses by both.
+  void enter(connection_phase next);
+  /// Notes that this much of the request's body has come.
+  void note_body_bytes(std::size_t bytes);
+
+  beast::tcp_stream stream;
+  beast::flat_buffer input;  ///< received and not yet parsed; bounded
+  connection_phase phase = connection_phase::head;
+  engine::steady_time since{};   ///< when the phase began; of a body: when more of it is due
+  bool served = false;           ///< it has served a request, and another may follow
+  connection_tier tier;          ///< none once it was closed to make room for another
+  const asio::ip::address peer;  ///< see unmapped()
+  const std::string
+      peer_network;  ///< what --max-connections-per-address counts: an IPv6 /64, an IPv4 address
+};
+
+/// The refusal of a connection beyond the limits.
+[[nodiscard]] engine::error too_many_connections(std::size_t limit, const char* whose = "");
+
+/// The IPv4 address that is written as an IPv6 one; any other address as it is.
+[[nodiscard]] asio::ip::address unmapped(const asio::ip::address& address);
+/// The /64 of an IPv6 address, because one client may use any address in it; else the IPv4 address.
+[[nodiscard]] std::string network_of(const asio::ip::address& address);
+
+class connection_set {
+ public:
+  explicit connection_set(const connection_limits& limits) : limits_(limits) {}
+
+  void add(connection& c);
+  void remove(connection& c);
+  [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
+
+  /// The tier for a socket from this address; closes others if that makes room for it.
+  [[nodiscard]] connection_tier tier_for(const asio::ip::address& from);
+  /// Whether its address has more connections than --max-connections-per-address allows.
+  [[nodiscard]] bool exceeds_address_limit(const connection& c) const;
+  /// Makes a reserved connection a regular one; false where there is no room. A connection that has sent a
+  /// whole head goes before all that have not, however short these are here.
+  bool promote(connection& c);
+  /// Closes connections to make room; false when there are none to close. Those without a whole head are left
+  /// alone for `head_grace`.
+  bool evict(std::chrono::milliseconds head_grace = eviction_grace);
+  /// The work for this connection's request is done; what is left of the answer is for the client to read.
+  void mark_unread(connection& c);
+  /// Closes the connections that wait for a request's head.
+  void close_idle();
+  /// Closes those of them that have served a request; a probe that has just connected is still answered.
+  void close_served();
+  void close_all();
+
+ private:
+  [[nodiscard]] bool has_regular(std::chrono::milliseconds head_grace = eviction_grace) {
+    return regular_ < limits_.connections_max || evict(head_grace);
+  }
+  bool evict_reserved();
+  std::size_t close_some(const std::function<bool(const connection&)>& which,
+                         std::chrono::milliseconds head_grace, std::size_t wanted);
+  void set_tier(connection& c, connection_tier next);
+
+  const connection_limits& limits_;
+  std::unordered_set<connection*> all_;
+  std::unordered_map<std::string, std::size_t> by_network_;
+  std::size_t regular_ = 0, reserved_ = 0;  ///< connections of each tier
+  /// When evict() last found nothing to close, and the head_grace that it was called with.
+  engine::steady_time nothing_found_at_{};
+  std::chrono::milliseconds nothing_found_with_{};
+};
+
+}  // namespace orcd::net

@@ -1,0 +1,65 @@
+// Which handler serves a request: one table of paths and methods. Pure. Source: M0-W-1300..1350.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "net/http/respond.hpp"
+
+namespace orcd::net {
+
+enum class endpoint {
+  execute,
+  cancel,
+  health,
+  live,
+  ready,
+  metrics,
+  shutdown,
+  chat_completions,
+  completions,
+  responses,
+  embeddings,
+  rerank,
+  models,
+  model,
+  tokenize,
+  detokenize,
+  messages,
+  count_tokens,
+  apply_template,
+  llama_completion,
+  infill,
+  props,
+  slots,
+  tokenizer_info,
+  page
+};
+
+/// Whether it needs an API key where there are any: every endpoint except those of probes and scrapers, and
+/// the page, which asks the user for a key.
+[[nodiscard]] bool needs_key(endpoint target) noexcept;
+
+/// Whether it is one of the endpoints that tell how the worker does: they are served on reserved connections
+/// too.
+[[nodiscard]] bool is_probe(endpoint target) noexcept;
+
+/// The endpoint, or the response that refuses the request (404, 405 with Allow) or answers OPTIONS (204).
+/// HEAD is served wherever GET is. `target` may be in absolute form and may have a query. Without `page`
+/// there is nothing at "/". Slashes at the end and repeated ones do not count, and paths under /v1 are served
+/// without it and with it twice, as clients make them whose base URL ends elsewhere.
+[[nodiscard]] std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target,
+                                                       bool page = true);
+
+/// The API that a target belongs to, whether there is such a path or not.
+[[nodiscard]] api_words words_of(std::string_view target);
+
+/// The name at the end of a target that ends with one, as that of endpoint::model; percent escapes are
+/// decoded.
+[[nodiscard]] std::string name_of(std::string_view target);
+
+/// What stands after '?' in a target, or nothing.
+[[nodiscard]] std::string_view query_of(std::string_view target) noexcept;
+
+}  // namespace orcd::net

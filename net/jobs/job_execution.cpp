@@ -1,0 +1,150 @@
+#include "net/jobs/job_execution.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace orcd::net {
+
+using engine::cancel_reason;
+using engine::errc;
+using engine::error;
+using engine::steady_time;
+
+error cancelled_without_event(cancel_reason reason) {
+  switch (reason) {
+    case cancel_reason::timeout: return {errc::inference_timeout, "the job ran into its time limit"};
+    case cancel_reason::shutdown: return {errc::draining, "the worker is shutting down"};
+    default: return {errc::cancelled, "the job was cancelled"};
+  }
+}
+
+job_execution::job_execution(job_execution_config config, engine::token_stream text,
+                             std::unique_ptr<job_output> writer)
+    : config_(std::move(config)),
+      text_(std::move(text)),
+      writer_(std::move(writer)),
+      last_output_(config_.received_at) {
+  stats_.tokens_in = config_.tokens_in;
+}
+
+void job_execution::started(double queue_ms, std::chrono::system_clock::time_point wall) {
+  started_ = true;
+  stats_.queue_ms = queue_ms;
+  if (stream_over_) return;
+  writer_->started(output_, queue_ms, wall);
+}
+
+void job_execution::token(engine::token_id id, std::span<const engine::token_logprob> logprobs) {
+  // Tokens that were sampled before the cancel of a stop string took effect are not part of the output.
+  if (stopped_ || stream_over_) return;
+  ++tokens_;
+  auto piece = text_.push(id);
+  // No token follows the last one that could complete a held-back character or stop string: all held-back
+  // text goes with it.
+  if (tokens_ == config_.max_tokens && !piece.stopped) piece.text += text_.finish();
+  bool over = piece.stopped;
+  if (!gone_) {
+    const std::uint32_t index = tokens_ - 1;
+    over = writer_->token(output_, {id, index, piece.text, piece.stopped, logprobs, piece.stop}) || over;
+    if (!piece.text.empty()) next_index_ = index + 1;
+  }
+  if (!over) return;
+  stopped_ = true;
+  if (!cancel_) cancel_ = cancel_reason::stop_string;
+}
+
+void job_execution::beside_output(engine::token_part part, engine::token_id id,
+                                  std::span<const engine::token_logprob> logprobs) {
+  if (stopped_ || stream_over_ || gone_) return;
+  writer_->beside_output(output_, part, id, logprobs);
+}
+
+void job_execution::fail(const error& failure) {
+  failure_ = failure;
+  if (failure.code == errc::inference_timeout) failure_->permanent = config_.deadline_is_final;
+  if (stream_over_) return;
+  writer_->failed(failure_frame_, *failure_);
+  stream_over_ = true;
+}
+
+void job_execution::ended(const terminal_event& event, steady_time now) {
+  job_over_ = true;
+  if (cancel_ && *cancel_ != cancel_reason::stop_string) cancel_time_ = now - cancelled_at_;
+  stats_ = std::visit([](const auto& e) { return e.stats; }, event);
+  if (stopped_) stats_.tokens_out = tokens_;
+  const auto* failed = std::get_if<engine::error_event>(&event);
+  if (failed != nullptr) return fail(failed->failure);
+  finished_ = stopped_ ? engine::finish_reason::stop : std::get<engine::end_event>(event).reason;
+  if (stream_over_) return;
+  // The event of the last token, if it had one, was sent already. Text that the end sets free gets the index
+  // after it, so that no two events have the same.
+  const std::string tail = !stopped_ && tokens_ > 0 ? text_.finish() : std::string();
+  if (!tail.empty()) writer_->tail(output_, tail, std::max(tokens_ - 1, next_index_));
+  if (const auto* end = std::get_if<engine::end_event>(&event)) writer_->pooled(end->pooled);
+  writer_->ended(output_, *finished_, stats_);
+  stream_over_ = true;
+}
+
+void job_execution::client_gone(steady_time now) {
+  // A client that closes after reading the last event has missed nothing.
+  if (job_over_) return;
+  gone_ = true;
+  output_.clear();
+  failure_frame_.clear();
+  cancel(cancel_reason::disconnected, now);
+}
+
+void job_execution::cancel(cancel_reason reason, steady_time now) {
+  // The first reason counts; after a stop string, too, no later cancel changes the normal end.
+  if (cancel_ || job_over_) return;
+  cancel_ = reason;
+  cancelled_at_ = now;
+}
+
+void job_execution::tick(steady_time now) {
+  if (config_.deadline && now >= *config_.deadline) cancel(cancel_reason::timeout, now);
+  if (cancel_ && *cancel_ != cancel_reason::stop_string && !stream_over_ &&
+      now - cancelled_at_ >= config_.cancel_confirm) {
+    fail(cancelled_without_event(*cancel_));
+  }
+  if (!stream_over_ && !gone_ && output_.empty() && now - last_output_ >= config_.keep_alive) {
+    writer_->keep_alive(output_);
+  }
+}
+
+std::optional<cancel_reason> job_execution::take_cancel() noexcept {
+  if (!cancel_ || job_over_ || std::exchange(cancel_taken_, true)) return std::nullopt;
+  return cancel_;
+}
+
+std::string job_execution::take_output(steady_time now, bool tells_failure) {
+  std::string out = std::exchange(output_, {});
+  const std::string failure = std::exchange(failure_frame_, {});
+  if (tells_failure) out += failure;
+  if (!out.empty()) last_output_ = now;
+  return out;
+}
+
+steady_time job_execution::next_tick() const noexcept {
+  if (stream_over_) return last_output_ + std::chrono::hours(1);
+  steady_time next = last_output_ + (gone_ ? std::chrono::hours(1) : config_.keep_alive);
+  if (config_.deadline && !cancel_) next = std::min(next, *config_.deadline);
+  if (cancel_ && *cancel_ != cancel_reason::stop_string)
+    next = std::min(next, cancelled_at_ + config_.cancel_confirm);
+  return next;
+}
+
+outcome job_execution::result() const noexcept {
+  if (finished_) return gone_ ? outcome::disconnected : outcome::completed;
+  if (cancel_ == cancel_reason::disconnected) return outcome::disconnected;
+  if (failure_ && failure_->code == errc::inference_timeout) return outcome::timeout;
+  if (failure_ && failure_->code == errc::cancelled) return outcome::cancelled;
+  return outcome::error;
+}
+
+phase job_execution::where() const noexcept {
+  if (tokens_ > 0) return phase::decode;
+  return started_ ? phase::prefill : phase::queued;
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,94 @@
+#include "net/jobs/job_narration.hpp"
+
+#include <cmath>
+
+#include "engine/narration.hpp"
+
+namespace orcd::net {
+namespace {
+
+using engine::errc;
+using engine::error;
+using engine::severity;
+using std::chrono::steady_clock;
+
+void narrate_end(service& s, const http_request& request, const job_execution& execution,
+                 double duration_ms) {
+  const auto& stats = execution.stats();
+  const auto how = execution.result();
+  if (how == outcome::disconnected) {
+    s.context.narrator.narrate(severity::info, "disconnect", "The client went away; its job was ended.",
+                               {{"job_id", execution.job_id()},
+                                {"request_id", request.request_id},
+                                {"phase", to_string(execution.where())}});
+  } else if (how == outcome::error && execution.failure()->code == errc::draining) {
+    s.context.narrator.narrate(severity::warning, "drain_ended_job",
+                               "The worker stops; a job that still ran was ended.",
+                               {{"job_id", execution.job_id()}, {"request_id", request.request_id}});
+  } else if (how == outcome::error) {
+    s.context.narrator.narrate(severity::error, "error", "A job failed.",
+                               {{"job_id", execution.job_id()},
+                                {"request_id", request.request_id},
+                                {"code", engine::code_name(execution.failure()->code)}});
+  }
+  s.context.narrator.narrate(severity::info, "execute_end", "A job ended.",
+                             {{"job_id", execution.job_id()},
+                              {"request_id", request.request_id},
+                              {"outcome", to_string(how)},
+                              {"tokens_in", std::uint64_t{stats.tokens_in}},
+                              {"tokens_out", std::uint64_t{stats.tokens_out}},
+                              {"queue_ms", stats.queue_ms},
+                              {"prefill_ms", stats.prefill_ms},
+                              {"first_token_ms", stats.first_token_ms},
+                              {"decode_time_ms", static_cast<std::int64_t>(std::llround(stats.decode_ms))},
+                              {"decode_ms", stats.decode_ms},
+                              {"duration_ms", duration_ms},
+                              {"vram_bytes", std::uint64_t{s.context.state.vram_bytes.load()}}});
+}
+
+}  // namespace
+
+void narrate_start(service& s, const http_request& request, const job_batch& batch) {
+  for (const auto& job : batch.jobs) {
+    s.context.narrator.narrate(severity::info, "execute_start", "A job was accepted.",
+                               {{"job_id", job.job_id},
+                                {"request_id", request.request_id},
+                                {"key_name", request.owner.label},
+                                {"prompt_digest", batch.facts.prompt_digest},
+                                {"prompt_chars", std::uint64_t{batch.facts.prompt_chars}},
+                                {"tokens_in", std::uint64_t{job.tokens_in()}},
+                                {"max_tokens", std::uint64_t{job.max_tokens}},
+                                {"seed", job.seed},
+                                {"waiting", std::uint64_t{s.context.admission.waiting()}}});
+  }
+}
+
+void narrate_deadline(service& s, const http_request& request, const job_batch& batch) {
+  if (!batch.facts.deadline_left) return;
+  const auto left = *batch.facts.deadline_left;
+  s.metrics.deadline_remaining_seconds.observe(std::chrono::duration<double>(left).count());
+  s.context.narrator.narrate(severity::info, "deadline", "The request carries X-Deadline.",
+                             {{"job_id", batch.id},
+                              {"request_id", request.request_id},
+                              {"remaining_ms", std::int64_t{left.count()}},
+                              {"enforced", s.config.execute.deadlines == deadline_mode::enforce}});
+}
+
+void narrate_refusal(service& s, const http_request& request, const error& failure, unsigned status) {
+  // Without the message: it may quote what the client sent.
+  s.context.narrator.narrate(severity::info, "request_refused", "A request was refused.",
+                             {{"request_id", request.request_id},
+                              {"key_name", request.owner.label},
+                              {"code", engine::code_name(failure.code)},
+                              {"status", std::uint64_t{status}}});
+}
+
+void account(service& s, const http_request& request, const job_execution& execution) {
+  const double duration_ms =
+      std::chrono::duration<double, std::milli>(steady_clock::now() - request.received_at).count();
+  s.metrics.count_job(execution.result(), execution.stats(), duration_ms);
+  if (const auto time = execution.cancel_time()) s.metrics.cancel_to_idle_seconds.observe(time->count());
+  narrate_end(s, request, execution, duration_ms);
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,226 @@
+#include "net/jobs/run_jobs.hpp"
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <memory>
+#include <utility>
+
+#include "net/http/keep_alive.hpp"
+#include "net/jobs/admission_hold.hpp"
+#include "net/jobs/job_narration.hpp"
+#include "net/jobs/job_stream.hpp"
+#include "net/jobs/run_in_background.hpp"
+#include "net/jobs/write.hpp"
+#include "net/jobs/write_order.hpp"
+
+namespace orcd::net {
+namespace {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+using std::chrono::steady_clock;
+using std::chrono::system_clock;
+using namespace asio::experimental::awaitable_operators;
+
+constexpr std::size_t batch_bytes = 64 * 1024;  // events written at once
+
+write_state write_state_of(const job_stream& stream) {
+  write_state out;
+  out.streams = stream.group.streams();
+  out.chunked = stream.chunked;
+  out.writable = stream.writable;
+  out.must_ask = stream.must_ask;
+  out.over = stream.group.stream_over();
+  return out;
+}
+
+/// Notices that the client closed the connection. Bytes of a next request are kept for later, up to a limit:
+/// a mere peek would return them for ever and never show the end behind them. A client that only closed its
+/// sending side is noticed by sending to it: if it is gone, its host answers with a reset.
+asio::awaitable<void> watch_disconnect(job_stream& stream) {
+  auto& input = stream.link.input;
+  auto& socket = stream.link.stream.socket();
+  while (stream.watching && !stream.half_closed) {
+    const auto [ec, n] = co_await socket.async_read_some(input.prepare(4'096), as_tuple_token);
+    if (!ec) input.commit(n);
+    if (!stream.watching) co_return;
+    const write_state state = write_state_of(stream);
+    const auto client = judge_read(state, ec == asio::error::eof, ec.failed(), input.size());
+    if (client == client_state::half_closed) stream.sends_no_more();
+    if (client != client_state::gone) continue;
+    stream.client_gone();
+    co_return;
+  }
+  if (!stream.watching) co_return;
+  const auto [ec] = co_await socket.async_wait(tcp::socket::wait_error, as_tuple_token);
+  static_cast<void>(ec);  // a reset, or stop_watching()
+  if (stream.watching) stream.client_gone();
+}
+
+void stop_watching(job_stream& stream) {
+  stream.watching = false;
+  error_code ignored;
+  stream.link.stream.socket().cancel(ignored);
+}
+
+/// Passes on the events that have arrived for one job, until a batch is full. Returns whether more are
+/// waiting.
+bool take_events(job_stream& stream, std::size_t job) {
+  if (!stream.events[job]) return false;  // not submitted yet, or ended before it was
+  auto& events = *stream.events[job];
+  auto& execution = stream.group.executions()[job];
+  auto& last_token = stream.last_token[job];
+  if (const auto started = events.read_started()) execution.started(started->queue_ms, system_clock::now());
+  auto& metrics = stream.owner.metrics;
+  while (const auto token = events.read_token()) {
+    if (token->part != engine::token_part::output) {
+      execution.beside_output(token->part, token->id, token->logprobs);
+      if (execution.output_bytes() >= batch_bytes) return true;
+      continue;
+    }
+    if (last_token)
+      metrics.inter_token_seconds.observe(std::chrono::duration<double>(token->at - *last_token).count());
+    last_token = token->at;
+    execution.token(token->id, token->logprobs);
+    if (execution.output_bytes() >= batch_bytes) return true;
+  }
+  if (const auto event = events.read_terminal()) execution.ended(*event, steady_clock::now());
+  return false;
+}
+
+bool take_all_events(job_stream& stream) {
+  bool more = false;
+  for (std::size_t job = 0; job < stream.events.size(); ++job) more = take_events(stream, job) || more;
+  return more;
+}
+
+/// The answer of jobs that are over, as bytes; a long one is made on a background thread.
+asio::awaitable<std::string> render_answer(job_stream& stream, const http_request& request) {
+  const auto render = [&](const reply& answer) {
+    stream.owner.count_response(answer.status);
+    const final_reply_head head{stream.keep_alive, answer.close, stream.group.job_over()};
+    stream.keep_alive = may_keep_alive(head);
+    return render_reply(answer, request, stream.keep_alive);
+  };
+  auto body = stream.group.background_body();
+  if (!body) co_return render(stream.group.final_reply());
+  std::function<result<std::string>()> write = [body = std::move(body), request,
+                                                keep_alive = stream.keep_alive] {
+    return result<std::string>(render_reply(make_json_reply(200, body()), request, keep_alive));
+  };
+  background_plan plan(task_length::brief, "the answer could not be written",
+                       "the answer was not written in time");
+  auto written = co_await run_in_background<std::string>(stream.owner, stream.link, request.owner.tenant,
+                                                         std::move(plan), std::move(write));
+  if (!written) co_return render(make_error_reply(written.error()));
+  stream.owner.count_response(200);
+  co_return std::move(*written);
+}
+
+/// Writes what is due. A write that fails or takes too long ends the jobs.
+asio::awaitable<void> flush(job_stream& stream, const http_request& request) {
+  std::string frames = stream.group.take_output(steady_clock::now());
+  const write_state state = write_state_of(stream);
+  stream.must_ask = false;
+  next_write next = plan_write(state, std::move(frames));
+  if (next.final_reply) next.bytes = co_await render_answer(stream, request);
+  bool written = true;
+  if (!next.bytes.empty()) {
+    written = co_await write_bytes(stream.owner, stream.link, std::move(next.bytes));
+  }
+  if (!written) stream.client_gone();
+  // Nothing follows the terminal event.
+  stream.writable = stream.writable && written && !state.over;
+}
+
+/// Runs until the jobs are over. Even after the last frame was written early (a cancel was not confirmed in
+/// time) or the client has gone, it waits for the jobs: their ids and places are still in use.
+asio::awaitable<void> pump(job_stream& stream, const http_request& request) {
+  for (;;) {
+    const bool more = take_all_events(stream);
+    stream.group.tick(steady_clock::now());
+    stream.pass_cancel();
+    stream.submit();
+    co_await flush(stream, request);
+    if (stream.group.job_over()) break;
+    if (stream.group.gave_up()) stream.link.stream.close();
+    if (more) continue;
+    // At least a millisecond, so that a time limit that has passed does not make this a busy loop.
+    const auto wake_at =
+        std::max(stream.group.next_tick(), steady_clock::now() + std::chrono::milliseconds(1));
+    co_await stream.wake->wait_until(wake_at);
+  }
+  stop_watching(stream);
+}
+
+}  // namespace
+
+result<void> check_open(const service& s) {
+  const auto state = s.context.state.get();
+  if (s.draining()) return error(errc::draining, "the worker is draining and takes no new jobs");
+  if (state == engine::lifecycle::starting) return error(errc::not_ready, "the worker is still starting");
+  if (state == engine::lifecycle::failed)
+    return error(errc::not_ready, "the worker has failed and takes no jobs");
+  return {};
+}
+
+job_execution_config job_execution_config_of(const service& s, const engine::job_request& job,
+                                             const request_facts& facts) {
+  job_execution_config config;
+  config.job_id = job.job_id;
+  config.model = s.context.identity.model_name;
+  config.seed = job.seed;
+  config.tokens_in = job.tokens_in();
+  config.max_tokens = job.max_tokens;
+  config.received_at = job.received_at;
+  config.deadline = job.deadline;
+  config.deadline_is_final = facts.deadline_is_final;
+  config.keep_alive = s.config.connections.keep_alive_interval;
+  return config;
+}
+
+asio::awaitable<bool> refuse_jobs(service& s, connection& c, const http_request& request,
+                                  const error& failure) {
+  ++s.metrics.requests[static_cast<std::size_t>(outcome::refused)];
+  reply response = make_error_reply(failure);
+  narrate_refusal(s, request, failure, response.status);
+  co_return co_await write_reply(s, c, request, std::move(response));
+}
+
+asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& request, job_batch batch) {
+  narrate_deadline(s, request, batch);
+  const auto hold = std::make_shared<admission_hold>(s, batch.id, batch.jobs, request.owner,
+                                                     [&s, &c] { s.connections.mark_unread(c); });
+  if (const auto entered = hold->enter(); !entered) {
+    co_return co_await refuse_jobs(s, c, request, entered.error());
+  }
+  job_group group(batch.id, std::move(batch.executions), batch.answer);
+  narrate_start(s, request, batch);
+  job_stream stream(s, c, std::move(group), std::move(batch.jobs), hold);
+  stream.chunked = !request.http_1_0;
+  hold->show(stream);
+  stream.submit();
+
+  const answer_begin begin{request.keep_alive, s.draining(), stream.group.streams(), request.http_1_0};
+  stream.keep_alive = may_keep_alive(begin);
+  if (stream.group.streams()) {
+    s.count_response(200);
+    std::string head = render_stream_head(request, stream.keep_alive);
+    stream.writable = co_await write_bytes(s, c, std::move(head));
+    if (!stream.writable) stream.client_gone();
+  }
+  co_await (pump(stream, request) && watch_disconnect(stream));
+
+  hold->finish();
+  for (const job_execution& execution : stream.group.executions()) account(s, request, execution);
+  jobs_end end;
+  end.promised = stream.keep_alive;
+  end.streams = stream.group.streams();
+  end.completed = stream.group.completed();
+  end.client_gone = stream.gone;
+  end.half_closed = stream.half_closed;
+  end.draining = s.draining();
+  co_return keeps_alive(end);
+}
+
+}  // namespace orcd::net

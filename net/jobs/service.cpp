@@ -1,0 +1,108 @@
+#include "net/jobs/service.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace orcd::net {
+
+using std::chrono::steady_clock;
+
+namespace {
+
+cache_facts cache_now(const engine::cache_state& cache) {
+  return {.queries = cache.queries.load(),
+          .hits = cache.hits.load(),
+          .query_tokens = cache.query_tokens.load(),
+          .hit_tokens = cache.hit_tokens.load(),
+          .evictions = cache.evictions.load(),
+          .pages_cached = cache.pages_cached.load(),
+          .pages_used = cache.pages_used.load(),
+          .sessions = cache.sessions.load()};
+}
+
+}  // namespace
+
+service::service(server_config c, server_context ctx)
+    : config(std::move(c)),
+      context(std::move(ctx)),
+      created_at_(steady_clock::now()),
+      created_(std::chrono::duration_cast<std::chrono::seconds>(
+                   std::chrono::system_clock::now().time_since_epoch())
+                   .count()) {}
+
+bool service::draining() const noexcept {
+  return stopping || context.admission.draining() || context.state.get() == engine::lifecycle::draining;
+}
+
+health_facts service::facts() const {
+  const auto& state = context.state;
+  const auto now = steady_clock::now();
+  health_facts facts;
+  facts.lifecycle = state.get();
+  facts.cause = state.cause();
+  facts.draining = draining();
+  facts.running = context.admission.running();
+  facts.waiting = context.admission.waiting();
+  if (facts.running > 0) {
+    const engine::steady_time last_step{std::chrono::nanoseconds(state.last_step_ns.load())};
+    const auto age = now - std::max(last_step, busy_since);
+    facts.step_age =
+        std::max(std::chrono::milliseconds(0), std::chrono::duration_cast<std::chrono::milliseconds>(age));
+  }
+  facts.stall_threshold = config.stall_threshold;
+  facts.uptime = std::chrono::duration_cast<std::chrono::seconds>(now - created_at_);
+  facts.resident = state.resident.load();
+  facts.vram_bytes = state.vram_bytes.load();
+  facts.kv_bytes = state.kv_bytes.load();
+  facts.load_percent = state.load_percent.load();
+  facts.cache = cache_now(state.cache);
+  if (context.memory) facts.memory = context.memory();
+  return facts;
+}
+
+metrics_snapshot service::snapshot() const {
+  const auto now = facts();
+  const auto& identity = context.identity;
+  metrics_snapshot shot;
+  shot.model = identity.model_name;
+  shot.quant_kind = identity.quant_kind;
+  shot.digest = identity.digest;
+  shot.backend = identity.backend;
+  shot.version = identity.version;
+  shot.gpu_device = identity.gpu_device;
+  shot.active_experts = identity.active_experts;
+  shot.slots = identity.slots;
+  shot.kv_positions = context.state.kv_positions.load();
+  shot.kv_positions_max = std::min(std::uint64_t{identity.slots} * identity.context_tokens,
+                                   identity.kv_blocks() * engine::kv_page_positions);
+  shot.kv_block_tokens = engine::kv_page_positions;
+  shot.kv_blocks = identity.kv_blocks();
+  shot.cache = now.cache;
+  shot.vram_bytes = now.vram_bytes;
+  shot.resident = now.resident;
+  shot.post_ready_allocations = now.memory.post_ready_allocations;
+  shot.pinned_bytes = now.memory.pinned_bytes;
+  shot.state = engine::to_string(shown_state(now));
+  shot.health = engine::to_string(shown_health(now));
+  shot.startup_seconds = context.state.startup_seconds.load();
+  shot.load_seconds = context.state.load_seconds.load();
+  shot.load_bytes = context.state.load_bytes.load();
+  shot.uptime_seconds = std::chrono::duration<double>(steady_clock::now() - created_at_).count();
+  shot.step_age_seconds = std::chrono::duration<double>(now.step_age).count();
+  shot.steps = context.state.steps.load();
+  shot.waiting = now.waiting;
+  shot.running = now.running;
+  shot.connections = connections.size();
+  return shot;
+}
+
+void service::cancel(const std::string& job_id, engine::cancel_reason reason) {
+  const auto found = streams.find(job_id);
+  if (found != streams.end()) found->second->cancel(reason);
+}
+
+void service::cancel_all(engine::cancel_reason reason) {
+  for (const auto& [id, stream] : streams) stream->cancel(reason);
+}
+
+}  // namespace orcd::net

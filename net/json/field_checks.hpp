@@ -1,0 +1,44 @@
+// Checks of values of request fields that several endpoints share. Each refusal names field, limit and value.
+// Pure. Source: M0-W-1302, WORK-3120. Private to net/.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/json/json_value.hpp"
+
+namespace orcd::net {
+
+/// invalid_request: "'FIELD' WHAT", with the field as param.
+[[nodiscard]] engine::error refuse_field(std::string_view field, const std::string& what);
+
+/// The refusal of a field that this request does not have.
+[[nodiscard]] engine::error unknown_field(std::string_view name);
+
+/// The values a real field may have.
+struct real_range {
+  double low;
+  double high;
+  bool above_low = false;  ///< the low end itself is not allowed
+};
+inline constexpr real_range temperature_range{0.0, 2.0};
+inline constexpr real_range top_p_range{0.0, 1.0, true};
+inline constexpr real_range min_p_range{0.0, 1.0};
+inline constexpr real_range repetition_penalty_range{0.0, 2.0, true};
+inline constexpr real_range penalty_range{-2.0, 2.0};  ///< presence and frequency
+
+[[nodiscard]] engine::result<std::uint64_t> check_integer(std::string_view field, const json_scalar& value,
+                                                          std::uint64_t low, std::uint64_t high);
+[[nodiscard]] engine::result<float> check_real(std::string_view field, const json_scalar& value,
+                                               const real_range& range);
+[[nodiscard]] engine::result<bool> check_flag(std::string_view field, const json_scalar& value);
+/// Appends one stop string to a list of at most `count_max`.
+[[nodiscard]] engine::result<void> add_stop(std::string_view field, std::string value, std::size_t count_max,
+                                            std::vector<std::string>& stops);
+/// Refuses text of more than `code_points_max` code points.
+[[nodiscard]] engine::result<void> check_length(std::string_view field, std::string_view text,
+                                                std::size_t code_points_max);
+
+}  // namespace orcd::net

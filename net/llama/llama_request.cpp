@@ -1,0 +1,340 @@
+#include "net/llama/llama_request.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "net/json/field_checks.hpp"
+#include "net/json/json_value.hpp"
+#include "net/openai/completion_fields.hpp"
+#include "net/openai/infill_prompt.hpp"
+
+namespace orcd::net {
+namespace {
+
+namespace json = boost::json;
+using engine::error;
+using engine::result;
+
+/// A switch that this worker does not have, and the value that leaves it off.
+struct absent_switch {
+  std::string_view name;
+  double off;
+};
+constexpr std::array absent_switches{absent_switch{"typical_p", 1},        absent_switch{"dynatemp_range", 0},
+                                     absent_switch{"mirostat", 0},         absent_switch{"dry_multiplier", 0},
+                                     absent_switch{"xtc_probability", 0},  absent_switch{"top_n_sigma", -1},
+                                     absent_switch{"adaptive_target", -1}, absent_switch{"n_indent", 0},
+                                     absent_switch{"min_keep", 0}};
+
+/// Fields that cannot change the answer: what they adjust is off (above), they choose a slot, or limit times,
+/// by which load would change an answer; n_keep is about contexts that are cut, which are refused here.
+constexpr std::array<std::string_view, 13> left_numbers{
+    "dynatemp_exponent",  "mirostat_tau",    "mirostat_eta",    "dry_base", "dry_allowed_length",
+    "dry_penalty_last_n", "xtc_threshold",   "adaptive_decay",  "id_slot",  "n_keep",
+    "n_discard",          "t_max_prompt_ms", "t_max_predict_ms"};
+
+constexpr std::array<std::string_view, 2> flags_off{"post_sampling_probs", "return_progress"};
+constexpr std::array<std::string_view, 2> lists_empty{"lora", "image_data"};
+
+/// Fields that have the same name and meaning for /v1/completions.
+constexpr std::array<std::string_view, 15> shared_fields{
+    "model",  "temperature", "top_p",      "min_p",      "presence_penalty", "frequency_penalty",
+    "stop",   "stream",      "ignore_eos", "timeout_ms", "cache_prompt",     "cache_salt",
+    "imc_id", "n",           "user"};
+
+template <class List>
+bool has(const List& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+error wrong_kind(std::string_view name, std::string_view must, const json::value& value) {
+  return refuse_field(name, "must be " + std::string(must) + ", it is " + std::string(kind_name(value)));
+}
+
+result<std::uint64_t> integer(std::string_view name, const json::value& value, std::uint64_t low,
+                              std::uint64_t high) {
+  const auto number = scalar_of(value);
+  if (!number) return wrong_kind(name, "an integer", value);
+  return check_integer(name, *number, low, high);
+}
+
+/// The fields that both endpoints have.
+class llama_fields {
+ public:
+  explicit llama_fields(const completion_limits& limits)
+      : limits_(limits), shared_(completion_kind::text, limits) {}
+
+  result<void> take(std::string_view name, const json::value& value) {
+    if (has(shared_fields, name)) return shared_.take(name, value);
+    if (value.is_null()) return is_known(name) ? result<void>() : unknown_field(name);
+    if (name == "n_predict") return take_n_predict(value);
+    if (name == "top_k" || name == "seed" || name == "repeat_last_n") return take_signed(name, value);
+    if (name == "repeat_penalty") return take_repeat_penalty(value);
+    if (name == "n_probs") return take_n_probs(value);
+    if (name == "logit_bias") return take_bias(value);
+    if (name == "return_tokens") return take_flag(name, value, true);
+    if (has(flags_off, name) || name == "timings_per_token") return take_flag(name, value, false);
+    return take_absent(name, value);
+  }
+
+  completion_fields& shared() { return shared_; }
+
+  result<completion_request> finish() && {
+    auto request = std::move(shared_).finish();
+    if (!request) return request.error();
+    request->tells_prompt = true;
+    request->token_ids = token_ids_;
+    request->max_tokens = max_tokens_;
+    request->max_tokens_field = "n_predict";
+    if (repeat_penalty_) request->sampling.repetition_penalty = *repeat_penalty_;
+    request->logprobs = probs_ > 0;
+    request->top_logprobs = probs_;
+    return request;
+  }
+
+ private:
+  static bool is_known(std::string_view name) {
+    constexpr std::array<std::string_view, 9> own{"n_predict",     "top_k",         "seed",
+                                                  "repeat_last_n", "n_probs",       "repeat_penalty",
+                                                  "logit_bias",    "return_tokens", "timings_per_token"};
+    return has(own, name) || has(flags_off, name) || has(lists_empty, name) || has(left_numbers, name) ||
+           name == "dry_sequence_breakers" ||
+           std::any_of(absent_switches.begin(), absent_switches.end(),
+                       [name](const auto& one) { return one.name == name; });
+  }
+
+  /// -1: as many as fit; -2: until the context is full, which is the same.
+  result<void> take_n_predict(const json::value& value) {
+    if (value == json::value(-1) || value == json::value(-2)) return {};
+    const auto number = integer("n_predict", value, 0, std::numeric_limits<std::int32_t>::max());
+    if (!number) return number.error();
+    max_tokens_ = static_cast<std::uint32_t>(*number);
+    return {};
+  }
+
+  /// -1 asks for every token, a seed of the server's own, all of the context.
+  result<void> take_signed(std::string_view name, const json::value& value) {
+    if (value != json::value(-1)) return shared_.take(name, value);
+    if (name != "repeat_last_n") return {};
+    return shared_.take(name, json::value(std::min(limits_.lengths.context_tokens, repeat_last_n_max)));
+  }
+
+  result<void> take_repeat_penalty(const json::value& value) {
+    const auto given = scalar_of(value);
+    if (!given) return wrong_kind("repeat_penalty", "a number", value);
+    const auto number = check_real("repeat_penalty", *given, repetition_penalty_range);
+    if (!number) return number.error();
+    repeat_penalty_ = *number;
+    return {};
+  }
+
+  result<void> take_n_probs(const json::value& value) {
+    const auto number = integer("n_probs", value, 0, engine::top_logprobs_max);
+    if (!number) return number.error();
+    probs_ = static_cast<std::uint32_t>(*number);
+    return {};
+  }
+
+  /// A list of [token, bias], where false bans the token, or an object as OpenAI has it.
+  result<void> take_bias(const json::value& value) {
+    if (!value.is_array()) return shared_.take("logit_bias", value);
+    json::object biases;
+    for (const auto& pair : value.get_array()) {
+      const auto* two = pair.if_array();
+      if (two == nullptr || two->size() != 2) {
+        return refuse_field("logit_bias", "must hold pairs of a token and its bias");
+      }
+      const auto id = integer("logit_bias", two->at(0), 0, limits_.vocab - 1);
+      if (!id) return id.error();
+      const auto bias = two->at(1) == json::value(false) ? json::value(-logit_bias_max) : two->at(1);
+      if (!biases.emplace(std::to_string(*id), bias).second) {
+        return refuse_field("logit_bias", "names token " + std::to_string(*id) + " twice");
+      }
+    }
+    return shared_.take("logit_bias", biases);
+  }
+
+  result<void> take_flag(std::string_view name, const json::value& value, bool served) {
+    const auto given = scalar_of(value);
+    if (!given) return wrong_kind(name, "true or false", value);
+    const auto truth = check_flag(name, *given);
+    if (!truth) return truth.error();
+    if (*truth && !served) return refuse_field(name, "must be false: this worker has no such thing");
+    if (served) token_ids_ = *truth;
+    return {};
+  }
+
+  static result<void> take_absent(std::string_view name, const json::value& value) {
+    if (has(left_numbers, name)) {
+      return value.is_number() ? result<void>() : wrong_kind(name, "a number", value);
+    }
+    if (has(lists_empty, name) || name == "dry_sequence_breakers") {
+      if (!value.is_array()) return wrong_kind(name, "an array", value);
+      if (has(lists_empty, name) && !value.get_array().empty()) return refuse_field(name, "must be empty");
+      return {};
+    }
+    const auto* const found = std::find_if(absent_switches.begin(), absent_switches.end(),
+                                           [name](const auto& one) { return one.name == name; });
+    if (found == absent_switches.end()) return unknown_field(name);
+    if (!value.is_number()) return wrong_kind(name, "a number", value);
+    if (value.to_number<double>() == found->off) return {};
+    const auto off = std::to_string(static_cast<int>(found->off));
+    return refuse_field(name, "must be " + off + ", which switches it off: this worker has no such thing");
+  }
+
+  const completion_limits& limits_;
+  completion_fields shared_;
+  std::optional<std::uint32_t> max_tokens_;
+  std::optional<float> repeat_penalty_;
+  std::uint32_t probs_ = 0;
+  bool token_ids_ = false;
+};
+
+/// One prompt: a text, token ids, or a list of both in turn.
+result<text_prompt> read_prompt(const json::value& value, const completion_limits& limits) {
+  text_prompt out;
+  const auto add_text = [&](const json::value& text) -> result<void> {
+    std::string words(text.get_string());
+    if (auto fits = check_length("prompt", words, limits.lengths.prompt_chars_max); !fits) return fits;
+    out.push_back(prompt_text{std::move(words), true, out.empty()});
+    return {};
+  };
+  if (value.is_string()) {
+    if (const auto added = add_text(value); !added) return added.error();
+    return out;
+  }
+  const auto* list = value.if_array();
+  if (list == nullptr) return wrong_kind("prompt", "a string or a list of strings and token ids", value);
+  if (list->size() > limits.lengths.context_tokens) {
+    return error(engine::errc::context_length_exceeded,
+                 "the prompt has " + std::to_string(list->size()) + " tokens or more, the context holds " +
+                     std::to_string(limits.lengths.context_tokens),
+                 "prompt");
+  }
+  for (const auto& part : *list) {
+    if (part.is_string()) {
+      if (const auto added = add_text(part); !added) return added.error();
+      continue;
+    }
+    const auto id = integer("prompt", part, 0, limits.vocab - 1);
+    if (!id) return id.error();
+    if (out.empty() || !std::holds_alternative<std::vector<engine::token_id>>(out.back())) {
+      out.emplace_back(std::vector<engine::token_id>());
+    }
+    std::get<std::vector<engine::token_id>>(out.back()).push_back(static_cast<engine::token_id>(*id));
+  }
+  return out;
+}
+
+bool holds_prompts(const json::array& list) {
+  const bool numbers = std::any_of(list.begin(), list.end(), [](const auto& v) { return v.is_number(); });
+  return !list.empty() && !numbers;
+}
+
+result<void> take_prompt(const json::value& value, const completion_limits& limits, completion_fields& to) {
+  const auto add = [&](const json::value& one) -> result<void> {
+    auto prompt = read_prompt(one, limits);
+    if (!prompt) return prompt.error();
+    const bool empty = std::all_of(prompt->begin(), prompt->end(), [](const auto& part) {
+      const auto* text = std::get_if<prompt_text>(&part);
+      return text != nullptr && text->text.empty();
+    });
+    if (empty) return refuse_field("prompt", "must not be empty");
+    to.add_prompt(std::move(*prompt));
+    return {};
+  };
+  const auto* list = value.if_array();
+  if (list == nullptr || !holds_prompts(*list)) return add(value);
+  if (list->size() > choices_max) {
+    return refuse_field("prompt", "may be a list of " + std::to_string(choices_max) + " prompts, it has " +
+                                      std::to_string(list->size()));
+  }
+  for (const auto& prompt : *list) {
+    if (auto added = add(prompt); !added) return added;
+  }
+  return {};
+}
+
+result<std::string> read_text(std::string_view name, const json::value& value,
+                              const completion_limits& limits) {
+  if (!value.is_string()) return wrong_kind(name, "a string", value);
+  std::string text(value.get_string());
+  if (const auto fits = check_length(name, text, limits.lengths.prompt_chars_max); !fits) return fits.error();
+  return text;
+}
+
+result<std::vector<infill_file>> read_extra(const json::value& value, const completion_limits& limits) {
+  std::vector<infill_file> out;
+  if (!value.is_array()) return wrong_kind("input_extra", "an array", value);
+  for (const auto& chunk : value.get_array()) {
+    if (!chunk.is_object()) return wrong_kind("input_extra", "an array of objects", chunk);
+    infill_file file;
+    for (const auto& field : chunk.get_object()) {
+      if (field.key() != "text" && field.key() != "filename") {
+        return unknown_field("input_extra." + shown_name(field.key()));
+      }
+      auto text = read_text("input_extra", field.value(), limits);
+      if (!text) return text.error();
+      (field.key() == "text" ? file.text : file.name) = std::move(*text);
+    }
+    if (!chunk.get_object().contains("text")) return refuse_field("input_extra.text", "is missing");
+    out.push_back(std::move(file));
+  }
+  return out;
+}
+
+}  // namespace
+
+result<completion_request> parse_llama_completion(std::string_view body, const completion_limits& limits) {
+  const auto tree = read_json_tree(body);
+  if (!tree) return tree.error();
+  llama_fields fields(limits);
+  for (const auto& field : *tree) {
+    const bool prompt = field.key() == "prompt";
+    if (prompt && field.value().is_null()) continue;
+    const auto taken = prompt ? take_prompt(field.value(), limits, fields.shared())
+                              : fields.take(field.key(), field.value());
+    if (!taken) return taken.error();
+  }
+  return std::move(fields).finish();
+}
+
+result<completion_request> parse_infill(std::string_view body, const completion_limits& limits) {
+  const auto tree = read_json_tree(body);
+  if (!tree) return tree.error();
+  if (!limits.infill.usable()) {
+    return refuse_field("input_prefix", "cannot be served: the model's vocabulary has no tokens for infill");
+  }
+  llama_fields fields(limits);
+  infill_parts parts;
+  for (const auto& field : *tree) {
+    const std::string_view name = field.key();
+    std::string* const text = name == "input_prefix"   ? &parts.prefix
+                              : name == "input_suffix" ? &parts.suffix
+                              : name == "prompt"       ? &parts.prompt
+                                                       : nullptr;
+    if (text == nullptr && name != "input_extra") {
+      if (const auto taken = fields.take(name, field.value()); !taken) return taken.error();
+    } else if (field.value().is_null()) {
+      continue;
+    } else if (text == nullptr) {
+      auto extra = read_extra(field.value(), limits);
+      if (!extra) return extra.error();
+      parts.extra = std::move(*extra);
+    } else {
+      auto read = read_text(name, field.value(), limits);
+      if (!read) return read.error();
+      *text = std::move(*read);
+    }
+  }
+  fields.shared().add_prompt(make_infill_prompt(std::move(parts), limits.infill));
+  return std::move(fields).finish();
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,20 @@
+// The bodies of POST /completion and /infill, llama-server's own: bytes to a validated request. What this
+// worker does not have is taken only with the value that switches it off. Pure: no socket, no tokenizer.
+// Private to net/.
+#pragma once
+
+#include <string_view>
+
+#include "engine/base/error.hpp"
+#include "net/openai/completion_request.hpp"
+
+namespace orcd::net {
+
+/// Errors: as parse_completion, in llama-server's names of fields.
+[[nodiscard]] engine::result<completion_request> parse_llama_completion(std::string_view body,
+                                                                        const completion_limits& limits);
+/// Refuses all where the model's vocabulary has no tokens for it.
+[[nodiscard]] engine::result<completion_request> parse_infill(std::string_view body,
+                                                              const completion_limits& limits);
+
+}  // namespace orcd::net

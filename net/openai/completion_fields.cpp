@@ -1,0 +1,413 @@
+#include "net/openai/completion_fields.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "net/jobs/job_checks.hpp"
+#include "net/limits.hpp"
+#include "net/openai/chat_messages.hpp"
+#include "net/openai/infill_prompt.hpp"
+#include "net/openai/model_names.hpp"
+
+namespace orcd::net {
+namespace {
+
+namespace json = boost::json;
+using engine::errc;
+using engine::error;
+using engine::result;
+
+/// A bound above it is none: no context is as long.
+constexpr std::uint32_t max_tokens_kept = std::numeric_limits<std::int32_t>::max();
+
+/// Names that the server itself gives a template.
+constexpr std::array<std::string_view, 8> own_variables = {
+    "messages",  "tools",     "documents", "add_generation_prompt",
+    "bos_token", "eos_token", "unk_token", "pad_token"};
+
+}  // namespace
+
+error completion_fields::wrong_kind(std::string_view must, value_ref value) const {
+  return refuse("must be " + std::string(must) + ", it is " + std::string(kind_name(value)));
+}
+
+result<json_scalar> completion_fields::scalar(std::string_view must, value_ref value) const {
+  auto out = scalar_of(value);
+  if (!out) return wrong_kind(must, value);
+  return *out;
+}
+
+result<std::uint64_t> completion_fields::integer(value_ref value, std::uint64_t low,
+                                                 std::uint64_t high) const {
+  const auto number = scalar("an integer", value);
+  if (!number) return number.error();
+  return check_integer(field_, *number, low, high);
+}
+
+result<bool> completion_fields::flag(value_ref value) const {
+  const auto truth = scalar("true or false", value);
+  if (!truth) return truth.error();
+  return check_flag(field_, *truth);
+}
+
+result<void> completion_fields::take_model(value_ref value) {
+  if (!value.is_string()) return wrong_kind("a string", value);
+  return check_model_name(limits_.served, value.get_string());
+}
+
+result<void> completion_fields::take_messages(value_ref value) {
+  auto messages = read_messages(value, limits_.strict_fields);
+  if (!messages) return messages.error();
+  request_.messages = std::move(*messages);
+  // DeepSeek's way to ask for an answer that continues the last message.
+  const auto* prefix = value.get_array().back().get_object().if_contains("prefix");
+  if (prefix != nullptr && *prefix == json::value(true)) request_.shape.continues = true;
+  has_messages_ = true;
+  return {};
+}
+
+result<std::vector<engine::token_id>> completion_fields::token_ids(const json::array& ids) const {
+  const auto most = limits_.lengths.context_tokens;
+  if (ids.size() > most) {
+    return maximum_context_length(ids.size(), most, "prompt");
+  }
+  std::vector<engine::token_id> out;
+  out.reserve(ids.size());
+  for (const auto& id : ids) {
+    const auto number = integer(id, 0, limits_.vocab - 1);
+    if (!number) return number.error();
+    out.push_back(static_cast<engine::token_id>(*number));
+  }
+  return out;
+}
+
+/// Adds one prompt: a text, or the ids of its tokens.
+result<void> completion_fields::take_one_prompt(value_ref value) {
+  if (const auto* ids = value.if_array()) {
+    if (ids->empty()) return refuse("must not be empty");
+    auto tokens = token_ids(*ids);
+    if (!tokens) return tokens.error();
+    request_.prompts.push_back({std::move(*tokens)});
+    return {};
+  }
+  if (!value.is_string()) return wrong_kind("a string, a list of token ids, or a list of these", value);
+  if (value.get_string().empty()) return refuse("must not be empty");
+  std::string text(value.get_string());
+  if (auto fits = check_length(field_, text, limits_.lengths.prompt_chars_max); !fits) return fits;
+  request_.prompts.push_back({prompt_text{std::move(text)}});
+  return {};
+}
+
+/// What follows the gap that the output is to fill.
+result<void> completion_fields::take_suffix(value_ref value) {
+  if (!value.is_string()) return wrong_kind("a string", value);
+  std::string text(value.get_string());
+  if (text.empty()) return {};
+  if (!limits_.infill.usable()) {
+    return refuse("cannot be served: the model's vocabulary has no tokens for infill");
+  }
+  if (auto fits = check_length(field_, text, limits_.lengths.prompt_chars_max); !fits) return fits;
+  suffix_ = std::move(text);
+  return {};
+}
+
+result<void> completion_fields::join_suffix() {
+  if (!suffix_) return {};
+  if (request_.echo_prompt) return refuse_field("suffix", "cannot come with 'echo'");
+  for (text_prompt& prompt : request_.prompts) {
+    auto* const text = std::get_if<prompt_text>(&prompt.front());
+    if (text == nullptr) return refuse_field("suffix", "needs prompts that are strings");
+    infill_parts parts;
+    parts.prefix = std::move(text->text);
+    parts.suffix = *suffix_;
+    prompt = make_infill_prompt(std::move(parts), limits_.infill);
+  }
+  return {};
+}
+
+result<void> completion_fields::take_prompt(value_ref value) {
+  const auto* list = value.if_array();
+  const bool several =
+      list != nullptr && !list->empty() && (list->front().is_string() || list->front().is_array());
+  if (!several) return take_one_prompt(value);
+  if (list->size() > choices_max) {
+    return refuse("may be a list of " + std::to_string(choices_max) + " prompts, it has " +
+                  std::to_string(list->size()));
+  }
+  for (const auto& prompt : *list) {
+    if (auto added = take_one_prompt(prompt); !added) return added;
+  }
+  return {};
+}
+
+result<void> completion_fields::take_template(value_ref value) {
+  if (!limits_.request_template) {
+    return refuse("is taken only by a worker that was started with --allow-request-template");
+  }
+  if (!value.is_string()) return wrong_kind("a string", value);
+  request_.chat_template = std::string(value.get_string());
+  return {};
+}
+
+result<void> completion_fields::add_variable(std::string_view name, value_ref value) {
+  if (std::find(own_variables.begin(), own_variables.end(), name) != own_variables.end()) {
+    return refuse("must not set '" + std::string(name) + "'");
+  }
+  const auto [there, added] = request_.template_variables.emplace(name, value);
+  if (!added && there->value() != value) {
+    return refuse("sets '" + shown_name(name) + "', which another field sets too");
+  }
+  return {};
+}
+
+result<void> completion_fields::take_template_variables(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  for (const auto& variable : value.get_object()) {
+    if (auto added = add_variable(variable.key(), variable.value()); !added) return added;
+  }
+  return {};
+}
+
+result<void> completion_fields::take_template_variable(value_ref value) {
+  if (field_ == "enable_thinking") {
+    if (const auto truth = flag(value); !truth) return truth.error();
+  } else if (!value.is_string()) {
+    return wrong_kind("a string", value);
+  }
+  return add_variable(field_, value);
+}
+
+result<void> completion_fields::take_max_tokens(value_ref value) {
+  // What clients write for no limit of their own.
+  if (value == json::value(-1)) return {};
+  // Nothing but the prompt itself may be asked for; finish() checks that it is.
+  const std::uint64_t least = request_.kind == completion_kind::text ? 0 : 1;
+  const bool beyond = value.is_uint64() || (value.is_int64() && value.get_int64() > max_tokens_kept);
+  const auto number = integer(beyond ? json::value(max_tokens_kept) : value, least, max_tokens_kept);
+  if (!number) return number.error();
+  const auto tokens = static_cast<std::uint32_t>(*number);
+  if (request_.max_tokens && *request_.max_tokens != tokens) {
+    return refuse("is " + std::to_string(tokens) + ", but '" + std::string(request_.max_tokens_field) +
+                  "' is " + std::to_string(*request_.max_tokens));
+  }
+  request_.max_tokens = tokens;
+  request_.max_tokens_field = find_rule(field_)->name;
+  return {};
+}
+
+result<void> completion_fields::take_timeout(value_ref value) {
+  constexpr auto unbounded = std::uint64_t{std::numeric_limits<std::int64_t>::max()} / 1'000'000;
+  const auto longest = limits_.lengths.inference_timeout.count();
+  const auto number = integer(value, 1, longest > 0 ? static_cast<std::uint64_t>(longest) : unbounded);
+  if (!number) return number.error();
+  request_.timeout = std::chrono::milliseconds(*number);
+  return {};
+}
+
+result<void> completion_fields::take_choices(value_ref value) {
+  const auto number = integer(value, 1, choices_max);
+  if (!number) return number.error();
+  request_.choices = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+result<void> completion_fields::take_best_of(value_ref value) {
+  const auto number = integer(value, 1, choices_max);
+  if (!number) return number.error();
+  best_of_ = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+result<void> completion_fields::take_stop(value_ref value) {
+  const auto add = [this](value_ref stop) -> result<void> {
+    if (!stop.is_string()) return wrong_kind("a string or an array of strings", stop);
+    return add_stop(field_, std::string(stop.get_string()), stop_strings_max, request_.stop);
+  };
+  if (!value.is_array()) return add(value);
+  for (const auto& stop : value.get_array()) {
+    if (auto added = add(stop); !added) return added;
+  }
+  return {};
+}
+
+result<void> completion_fields::take_seed(value_ref value) {
+  if (value == json::value(-1)) return {};  // llama-server's way to ask for a random one
+  // OpenAI's seeds are signed; a negative one is as good as any other.
+  if (const auto* negative = value.if_int64(); negative != nullptr && *negative < 0) {
+    request_.seed = static_cast<std::uint64_t>(*negative);
+    return {};
+  }
+  const auto number = integer(value, 0, std::numeric_limits<std::uint64_t>::max());
+  if (!number) return number.error();
+  request_.seed = *number;
+  return {};
+}
+
+result<void> completion_fields::take_real(value_ref value) {
+  struct real_field {
+    std::string_view name;
+    real_range range;
+    float engine::sampling_params::*to;
+  };
+  using params = engine::sampling_params;
+  constexpr std::array<real_field, 7> fields{
+      {{"temperature", temperature_range, &params::temperature},
+       {"top_p", top_p_range, &params::top_p},
+       {"min_p", min_p_range, &params::min_p},
+       {"repetition_penalty", repetition_penalty_range, &params::repetition_penalty},
+       {"repeat_penalty", repetition_penalty_range, &params::repetition_penalty},
+       {"presence_penalty", penalty_range, &params::presence_penalty},
+       {"frequency_penalty", penalty_range, &params::frequency_penalty}}};
+  const auto* const found =
+      std::find_if(fields.begin(), fields.end(), [this](const auto& f) { return f.name == field_; });
+  const auto given = scalar("a number", value);
+  if (!given) return given.error();
+  const auto number = check_real(field_, *given, found->range);
+  if (!number) return number.error();
+  auto& to = request_.sampling.*found->to;
+  if (found->to == &params::repetition_penalty) {
+    if (!repetition_field_.empty() && to != *number) return refuse("contradicts '" + repetition_field_ + "'");
+    repetition_field_ = field_;
+  }
+  to = *number;
+  return {};
+}
+
+result<void> completion_fields::take_count(value_ref value) {
+  const bool window = field_ == "repeat_last_n";
+  // -1 asks for all there is, as 0 does for top_k.
+  if (value == json::value(-1)) {
+    if (window) return take_count(json::value(limits_.lengths.context_tokens));
+    request_.sampling.top_k = 0;
+    return {};
+  }
+  const auto number = integer(value, 0, window ? repeat_last_n_max : top_k_max);
+  if (!number) return number.error();
+  (window ? request_.sampling.repeat_last_n : request_.sampling.top_k) = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+result<void> completion_fields::take_logit_bias(value_ref value) {
+  if (value.is_array()) return take_bias_list(value);
+  if (!value.is_object()) return wrong_kind("an object", value);
+  const auto& biases = value.get_object();
+  if (biases.size() > engine::logit_biases_max) {
+    return refuse("may have " + std::to_string(engine::logit_biases_max) + " tokens, it has " +
+                  std::to_string(biases.size()));
+  }
+  for (const auto& bias : biases) {
+    const std::string_view key = bias.key();
+    std::uint32_t id = 0;
+    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (parsed.ec != std::errc{} || parsed.ptr != key.data() + key.size() || id >= limits_.vocab) {
+      return refuse("has the key '" + shown_name(key) + "', which is no token id below " +
+                    std::to_string(limits_.vocab));
+    }
+    const auto given = scalar("numbers by token id", bias.value());
+    if (!given) return given.error();
+    const auto amount = check_real(field_, *given, {-logit_bias_max, logit_bias_max});
+    if (!amount) return amount.error();
+    request_.sampling.biases.push_back({static_cast<engine::token_id>(id), *amount});
+  }
+  auto& list = request_.sampling.biases;
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
+  const auto twice = std::adjacent_find(list.begin(), list.end(),
+                                        [](const auto& a, const auto& b) { return a.token == b.token; });
+  if (twice != list.end()) return refuse("names token " + std::to_string(twice->token) + " twice");
+  return {};
+}
+
+result<void> completion_fields::take_logprobs(value_ref value) {
+  if (request_.kind == completion_kind::chat) {
+    if (value.is_number()) {
+      return refuse("must be true or false; how many tokens are listed beside each is 'top_logprobs'");
+    }
+    const auto truth = flag(value);
+    if (!truth) return truth.error();
+    request_.logprobs = *truth;
+    return {};
+  }
+  return take_logprob_count(value);
+}
+
+result<void> completion_fields::take_logprob_count(value_ref value) {
+  const auto number = integer(value, 0, engine::top_logprobs_max);
+  if (!number) return number.error();
+  request_.top_logprobs = static_cast<std::uint32_t>(*number);
+  if (request_.kind == completion_kind::text) request_.logprobs = true;
+  has_top_logprobs_ = request_.kind == completion_kind::chat;
+  return {};
+}
+
+result<void> completion_fields::take_stream_options(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  has_stream_options_ = true;
+  for (const auto& option : value.get_object()) {
+    field_ = "stream_options." + shown_name(option.key());
+    if (option.value().is_null()) continue;
+    // Only pads the chunks.
+    if (option.key() == "include_obfuscation" && !limits_.strict_fields) continue;
+    const bool running = option.key() == "continuous_usage_stats";
+    if (!running && option.key() != "include_usage") return refuse("is not supported");
+    const auto truth = flag(option.value());
+    if (!truth) return truth.error();
+    (running ? request_.usage_in_chunks : request_.include_usage) = *truth;
+  }
+  field_ = "stream_options.continuous_usage_stats";
+  if (request_.usage_in_chunks && !request_.include_usage) return refuse("needs 'include_usage': true");
+  return {};
+}
+
+result<void> completion_fields::take_flag(value_ref value) {
+  const auto truth = flag(value);
+  if (!truth) return truth.error();
+  if (field_ == "stream") request_.stream = *truth;
+  if (field_ == "ignore_eos") request_.ignore_eos = *truth;
+  if (field_ == "echo") request_.echo_prompt = *truth;
+  if (field_ == "parallel_tool_calls") constraint_fields_.parallel_tool_calls = *truth;
+  if (field_ == "cache_prompt") request_.cache.enabled = *truth;
+  return {};
+}
+
+result<void> completion_fields::take_tools(value_ref value) {
+  if (!value.is_array()) return wrong_kind("an array", value);
+  constraint_fields_.tools = value.get_array();
+  return {};
+}
+
+result<void> completion_fields::take_tool_choice(value_ref value) {
+  if (!value.is_string() && !value.is_object()) return wrong_kind("a string or an object", value);
+  constraint_fields_.tool_choice = value;
+  return {};
+}
+
+result<void> completion_fields::take_response_format(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  constraint_fields_.response_format = value;
+  return {};
+}
+
+result<void> completion_fields::take_cache_name(value_ref value) {
+  if (!value.is_string()) return wrong_kind("a string", value);
+  const std::string_view name = value.get_string();
+  if (name.empty() || name.size() > cache_name_bytes_max) {
+    return refuse("must have 1 to " + std::to_string(cache_name_bytes_max) + " bytes, it has " +
+                  std::to_string(name.size()));
+  }
+  (field_ == "imc_id" ? request_.cache.session : request_.cache.salt) = name;
+  return {};
+}
+
+result<void> completion_fields::take_modalities(value_ref value) {
+  if (value == json::value(json::array{"text"})) return {};
+  return refuse("must be [\"text\"]");
+}
+
+result<void> completion_fields::take_unsupported(value_ref) {
+  return refuse("is not supported");
+}
+
+}  // namespace orcd::net

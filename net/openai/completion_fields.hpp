@@ -1,0 +1,116 @@
+// The fields of a completion body, one member function each, and the table that names them. Private to net/.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "net/json/field_checks.hpp"
+#include "net/json/json_value.hpp"
+#include "net/openai/completion_request.hpp"
+
+namespace orcd::net {
+
+class completion_fields {
+ public:
+  completion_fields(completion_kind kind, const completion_limits& limits) : limits_(limits) {
+    request_.kind = kind;
+  }
+
+  /// Takes one field of the body; null counts as absent. Refuses names that this kind of request does not
+  /// have.
+  [[nodiscard]] engine::result<void> take(std::string_view name, const boost::json::value& value);
+  /// Adds a prompt to those that the body's own field gives, whose values the caller has checked.
+  void add_prompt(text_prompt prompt) { request_.prompts.push_back(std::move(prompt)); }
+  /// The request, once every field was taken. Refuses what is missing and what contradicts itself.
+  [[nodiscard]] engine::result<completion_request> finish() &&;
+
+ private:
+  using value_ref = const boost::json::value&;
+  using taker = engine::result<void> (completion_fields::*)(value_ref);
+  struct rule {
+    std::string_view name;
+    bool chat;
+    bool text;
+    taker take;
+  };
+  [[nodiscard]] static std::span<const rule> openai_rules() noexcept;
+  [[nodiscard]] static std::span<const rule> dialect_rules() noexcept;  ///< of other servers' fields
+  [[nodiscard]] static const rule* find_rule(std::string_view name) noexcept;
+
+  // The prompt.
+  engine::result<void> take_model(value_ref value);
+  engine::result<void> take_messages(value_ref value);
+  engine::result<void> take_prompt(value_ref value);
+  engine::result<void> take_template(value_ref value);
+  engine::result<void> take_template_variables(value_ref value);
+  engine::result<void> take_template_variable(value_ref value);
+  // Lengths, counts and sampling.
+  engine::result<void> take_max_tokens(value_ref value);
+  engine::result<void> take_timeout(value_ref value);
+  engine::result<void> take_choices(value_ref value);
+  engine::result<void> take_best_of(value_ref value);
+  engine::result<void> take_stop(value_ref value);
+  engine::result<void> take_seed(value_ref value);
+  engine::result<void> take_real(value_ref value);
+  engine::result<void> take_count(value_ref value);
+  engine::result<void> take_logit_bias(value_ref value);
+  engine::result<void> take_logprobs(value_ref value);
+  engine::result<void> take_logprob_count(value_ref value);
+  engine::result<void> take_stream_options(value_ref value);
+  engine::result<void> take_flag(value_ref value);
+  // What other servers' clients ask for besides: dialect_fields.cpp.
+  engine::result<void> take_token_list(value_ref value);
+  engine::result<void> take_min_tokens(value_ref value);
+  engine::result<void> take_bias_list(value_ref value);
+  engine::result<void> take_truncation(value_ref value);
+  engine::result<void> take_special_tokens(value_ref value);
+  engine::result<void> take_reasoning(value_ref value);
+  engine::result<void> take_reasoning_format(value_ref value);
+  engine::result<void> take_thinking(value_ref value);
+  engine::result<void> take_documents(value_ref value);
+  engine::result<void> take_usage(value_ref value);
+  engine::result<void> take_dialect_flag(value_ref value);
+  // What the output must look like.
+  engine::result<void> take_tools(value_ref value);
+  engine::result<void> take_tool_choice(value_ref value);
+  engine::result<void> take_response_format(value_ref value);
+  engine::result<void> take_guided(value_ref value);
+  engine::result<void> take_structured_outputs(value_ref value);
+  // The prefix cache.
+  engine::result<void> take_cache_name(value_ref value);
+  // Fields with one value that does not change the output; the others of this kind: left_fields.hpp.
+  engine::result<void> take_modalities(value_ref value);
+  engine::result<void> take_unsupported(value_ref value);
+
+  [[nodiscard]] engine::error refuse(const std::string& what) const { return refuse_field(field_, what); }
+  [[nodiscard]] engine::error wrong_kind(std::string_view must, value_ref value) const;
+  [[nodiscard]] engine::result<json_scalar> scalar(std::string_view must, value_ref value) const;
+  [[nodiscard]] engine::result<std::uint64_t> integer(value_ref value, std::uint64_t low,
+                                                      std::uint64_t high) const;
+  [[nodiscard]] engine::result<bool> flag(value_ref value) const;
+  [[nodiscard]] engine::result<std::vector<engine::token_id>> token_ids(const boost::json::array& ids) const;
+  [[nodiscard]] engine::result<void> take_one_prompt(value_ref value);
+  [[nodiscard]] engine::result<void> take_suffix(value_ref value);
+  [[nodiscard]] engine::result<void> join_suffix();
+  [[nodiscard]] engine::result<void> add_variable(std::string_view name, value_ref value);
+  [[nodiscard]] engine::result<void> guide(guided_kind kind, value_ref value);
+  /// A field that no rule names: left, idle or unknown.
+  [[nodiscard]] engine::result<void> take_other(std::string_view name, value_ref value);
+  [[nodiscard]] engine::result<void> check_together();
+
+  const completion_limits& limits_;
+  completion_request request_;
+  constraint_fields constraint_fields_;
+  std::string field_;
+  bool has_messages_ = false;
+  bool has_stream_options_ = false;
+  bool has_top_logprobs_ = false;
+  std::optional<std::uint32_t> best_of_;
+  std::optional<std::string> suffix_;
+  std::string repetition_field_;  ///< the name under which the repetition penalty was given
+};
+
+}  // namespace orcd::net

@@ -1,0 +1,135 @@
+// The bodies of POST /v1/chat/completions and /v1/completions: bytes to a validated request. A field is
+// honoured, left because it cannot change an answer (left_fields.hpp), or refused by name; docs/api.md lists
+// them. Pure: no socket, no tokenizer, no template. Source: WORK-3120. Private to net/.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/base/error.hpp"
+#include "engine/sampling/logprobs.hpp"
+#include "engine/sampling/sampling.hpp"
+#include "engine/schedule/job.hpp"
+#include "engine/text/tokenizer.hpp"
+#include "engine/worker_state.hpp"
+#include "net/limits.hpp"
+#include "net/openai/output_constraints.hpp"
+
+namespace orcd::net {
+
+constexpr std::size_t token_list_max = 1'024;  ///< stop_token_ids, allowed_token_ids
+constexpr std::size_t messages_max = 4'096;
+constexpr float logit_bias_max = 100.0F;
+
+/// The most choices of a request: its `n`, for each of its prompts.
+constexpr std::uint32_t choices_max = 128;
+
+enum class completion_kind { chat, text };
+
+struct prompt_text {
+  std::string text;
+  bool parse_special = true;  ///< the texts of special tokens are recognised
+  bool add_special = true;    ///< BOS and EOS as the model's rules say
+  friend bool operator==(const prompt_text&, const prompt_text&) = default;
+};
+
+/// A prompt in its parts, one after the other: texts and token ids.
+using prompt_part = std::variant<prompt_text, std::vector<engine::token_id>>;
+using text_prompt = std::vector<prompt_part>;
+
+/// How a prompt ends and what of it is kept.
+struct prompt_shape {
+  bool continues = false;                   ///< chat: the last message is the beginning of the answer
+  std::optional<bool> generation_prompt{};  ///< chat: whether the answer's beginning is added; else as fits
+  bool add_special = true;                  ///< text: BOS and EOS as the model's rules say
+  /// Of a longer prompt only this many tokens are used; -1 = as many as the context has room for.
+  std::optional<std::int64_t> tokens{};
+  bool keeps_first = false;  ///< the first ones rather than the last
+};
+
+/// What an answer shows besides its text.
+struct answer_shape {
+  bool token_ids = false;       ///< of prompt and output
+  bool tokens_as_ids = false;   ///< in log probabilities a token is "token_id:5"
+  bool timings = false;         ///< in every chunk and in the answer
+  bool progress = false;        ///< chunks that tell how much of the prompt is computed
+  bool special_tokens = false;  ///< control tokens are text
+  bool stop_string = false;     ///< the stop string or token that ends the output is part of it
+  bool reasoning = true;        ///< what the model reasons
+  bool raw_reasoning = false;   ///< reasoning is not separated from the content
+};
+
+/// An API's parser makes its own kind, which its answer gets back.
+struct request_notes {
+  virtual ~request_notes() = default;
+};
+
+struct completion_request {
+  completion_kind kind = completion_kind::chat;
+
+  boost::json::array messages;             ///< chat: checked, in the form that templates expect
+  boost::json::object template_variables;  ///< chat: the caller's own, none of ours
+  /// Chat: further variables, for a template that reads them.
+  boost::json::object template_hints;
+  std::optional<std::string> chat_template;
+  boost::json::array documents;      ///< chat: for templates that read them
+  output_constraints constraints;    ///< chat: what the output must look like
+  std::vector<text_prompt> prompts;  ///< text: at least one
+  bool echo_prompt = false;          ///< text: the answer begins with the prompt
+  bool tells_prompt = false;         ///< text: the answer has the prompt in a place of its own
+  bool token_ids = false;            ///< text: the answer has the ids of the output's tokens
+
+  std::optional<std::uint32_t> max_tokens;           ///< at most; nothing: what fits
+  std::string_view max_tokens_field = "max_tokens";  ///< the name that the request uses, for messages
+  engine::sampling_params sampling;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> stop;
+  std::uint32_t choices = 1;  ///< of each prompt
+  bool stream = false;
+  bool include_usage = false;    ///< a last chunk with the usage; streams only
+  bool usage_in_chunks = false;  ///< and in each chunk the usage of its choice so far
+  bool logprobs = false;
+  std::uint32_t top_logprobs = 0;
+  bool ignore_eos = false;
+  std::uint32_t min_tokens = 0;
+  std::vector<engine::token_id> stop_tokens;     ///< ascending
+  std::vector<engine::token_id> allowed_tokens;  ///< empty = all
+  std::vector<engine::token_id> banned_tokens;
+  prompt_shape shape;
+  answer_shape shows;
+  engine::cache_request cache;  ///< cache_prompt, cache_salt, imc_id
+  std::optional<std::chrono::milliseconds> timeout;
+  /// JSON that the answer repeats of the request, as the API's own parser has written it.
+  std::string echo;
+  bool omit_reasoning = false;  ///< the answer does not tell it
+  bool count_only = false;      ///< only the prompt is asked for; it may be longer than the context
+  std::shared_ptr<const request_notes> notes;  ///< what else the API's answer has to know of the request
+};
+
+/// What a request may ask for, beyond request_limits.
+struct completion_limits {
+  const request_limits& lengths;
+  const engine::worker_identity& served;  ///< see model_names.hpp
+  std::uint32_t vocab = 0;                ///< token ids are below
+  bool request_template = false;          ///< a request may bring its own template
+  bool strict_fields = false;             ///< refuse what would be taken and left
+  bool parse_special_in_chat = false;     ///< special tokens are recognised in the text of messages
+  std::uint32_t system_tokens_min = 1;    ///< shorter system prompts are not kept
+  engine::infill_tokens infill{};         ///< of the model's vocabulary
+};
+
+/// Errors: invalid_request with the field as param, not_found for another model's name. A field that is null
+/// counts as absent.
+[[nodiscard]] engine::result<completion_request> parse_completion(std::string_view body, completion_kind kind,
+                                                                  const completion_limits& limits);
+
+}  // namespace orcd::net

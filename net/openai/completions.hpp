@@ -1,0 +1,15 @@
+// The endpoints that generate in the form of the OpenAI API. io thread only. Private to net/.
+#pragma once
+
+#include "net/http/asio.hpp"
+#include "net/http/http_request.hpp"
+#include "net/jobs/service.hpp"
+#include "net/openai/completion_request.hpp"
+
+namespace orcd::net {
+
+/// POST /v1/chat/completions and /v1/completions. Returns as write_reply does.
+asio::awaitable<bool> handle_completion(service& s, connection& c, const http_request& request,
+                                        completion_kind kind);
+
+}  // namespace orcd::net

@@ -1,0 +1,283 @@
+// The fields that OpenAI does not have and clients of llama-server, vLLM, OpenRouter and others send.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "net/limits.hpp"
+#include "net/openai/completion_fields.hpp"
+#include "net/openai/left_fields.hpp"
+
+namespace orcd::net {
+namespace {
+
+namespace json = boost::json;
+using engine::result;
+
+struct flag_place {
+  std::string_view name;
+  bool answer_shape::*to;
+  bool inverted = false;
+};
+constexpr std::array flags = {
+    flag_place{"return_token_ids", &answer_shape::token_ids},
+    flag_place{"return_tokens_as_token_ids", &answer_shape::tokens_as_ids},
+    flag_place{"timings_per_token", &answer_shape::timings},
+    flag_place{"return_progress", &answer_shape::progress},
+    flag_place{"skip_special_tokens", &answer_shape::special_tokens, true},
+    flag_place{"include_stop_str_in_output", &answer_shape::stop_string},
+    flag_place{"include_reasoning", &answer_shape::reasoning},
+    flag_place{"separate_reasoning", &answer_shape::raw_reasoning, true},
+};
+
+}  // namespace
+
+std::span<const completion_fields::rule> completion_fields::dialect_rules() noexcept {
+  using f = completion_fields;
+  static constexpr std::array rules{
+      rule{"repeat_penalty", true, true, &f::take_real},
+      rule{"n_predict", true, true, &f::take_max_tokens},
+      rule{"max_new_tokens", true, true, &f::take_max_tokens},
+      rule{"min_tokens", true, true, &f::take_min_tokens},
+      rule{"stop_token_ids", true, true, &f::take_token_list},
+      rule{"allowed_token_ids", true, true, &f::take_token_list},
+      rule{"include_stop_str_in_output", true, true, &f::take_dialect_flag},
+      rule{"skip_special_tokens", true, true, &f::take_dialect_flag},
+      rule{"return_token_ids", true, true, &f::take_dialect_flag},
+      rule{"return_tokens_as_token_ids", true, true, &f::take_dialect_flag},
+      rule{"timings_per_token", true, true, &f::take_dialect_flag},
+      rule{"return_progress", true, true, &f::take_dialect_flag},
+      rule{"truncate_prompt_tokens", true, true, &f::take_truncation},
+      rule{"truncation_side", true, true, &f::take_truncation},
+      rule{"add_special_tokens", true, true, &f::take_special_tokens},
+      rule{"usage", true, true, &f::take_usage},
+      rule{"json_schema", true, true, &f::take_guided},
+      rule{"guided_json", true, true, &f::take_guided},
+      rule{"guided_regex", true, true, &f::take_guided},
+      rule{"regex", true, true, &f::take_guided},
+      rule{"guided_choice", true, true, &f::take_guided},
+      rule{"guided_grammar", true, true, &f::take_guided},
+      rule{"grammar", true, true, &f::take_guided},
+      rule{"ebnf", true, true, &f::take_guided},
+      rule{"structured_outputs", true, true, &f::take_structured_outputs},
+      rule{"reasoning", true, false, &f::take_reasoning},
+      rule{"reasoning_format", true, false, &f::take_reasoning_format},
+      rule{"include_reasoning", true, false, &f::take_dialect_flag},
+      rule{"separate_reasoning", true, false, &f::take_dialect_flag},
+      rule{"thinking", true, false, &f::take_thinking},
+      rule{"documents", true, false, &f::take_documents},
+      rule{"add_generation_prompt", true, false, &f::take_dialect_flag},
+      rule{"continue_final_message", true, false, &f::take_dialect_flag},
+  };
+  return rules;
+}
+
+result<void> completion_fields::take_dialect_flag(value_ref value) {
+  const auto truth = flag(value);
+  if (!truth) return truth.error();
+  if (field_ == "continue_final_message") request_.shape.continues = *truth;
+  if (field_ == "add_generation_prompt") request_.shape.generation_prompt = *truth;
+  const auto* const place =
+      std::find_if(flags.begin(), flags.end(), [this](const auto& f) { return f.name == field_; });
+  if (place != flags.end()) request_.shows.*place->to = *truth != place->inverted;
+  return {};
+}
+
+result<void> completion_fields::take_token_list(value_ref value) {
+  if (!value.is_array()) return wrong_kind("an array of token ids", value);
+  const auto& ids = value.get_array();
+  if (ids.size() > token_list_max) {
+    return refuse("may have " + std::to_string(token_list_max) + " token ids, it has " +
+                  std::to_string(ids.size()));
+  }
+  auto& list = field_ == "stop_token_ids" ? request_.stop_tokens : request_.allowed_tokens;
+  for (const auto& id : ids) {
+    const auto number = integer(id, 0, limits_.vocab - 1);
+    if (!number) return number.error();
+    list.push_back(static_cast<engine::token_id>(*number));
+  }
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return {};
+}
+
+result<void> completion_fields::take_min_tokens(value_ref value) {
+  const auto number = integer(value, 0, std::numeric_limits<std::uint32_t>::max());
+  if (!number) return number.error();
+  request_.min_tokens = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+/// llama-server's form: [[token id, bias], ...], where the bias false forbids the token.
+result<void> completion_fields::take_bias_list(value_ref value) {
+  json::object biases;
+  for (const auto& pair : value.get_array()) {
+    const auto* parts = pair.if_array();
+    if (parts == nullptr || parts->size() != 2) return wrong_kind("pairs of a token id and a bias", pair);
+    const auto id = integer(parts->front(), 0, limits_.vocab - 1);
+    if (!id) return id.error();
+    if (parts->back() == json::value(false)) {
+      request_.banned_tokens.push_back(static_cast<engine::token_id>(*id));
+      if (request_.banned_tokens.size() > token_list_max) {
+        return refuse("may forbid " + std::to_string(token_list_max) + " tokens");
+      }
+    } else if (!biases.emplace(std::to_string(*id), parts->back()).second) {
+      return refuse("names token " + std::to_string(*id) + " twice");
+    }
+  }
+  return take_logit_bias(json::value(std::move(biases)));
+}
+
+result<void> completion_fields::take_truncation(value_ref value) {
+  if (field_ == "truncation_side") {
+    const bool first = value == json::value("right");
+    if (!first && value != json::value("left")) return refuse("must be 'left' or 'right'");
+    request_.shape.keeps_first = first;
+    return {};
+  }
+  if (value == json::value(-1)) {
+    request_.shape.tokens = -1;
+    return {};
+  }
+  const auto number = integer(value, 1, std::numeric_limits<std::uint32_t>::max());
+  if (!number) return number.error();
+  request_.shape.tokens = static_cast<std::int64_t>(*number);
+  return {};
+}
+
+result<void> completion_fields::take_special_tokens(value_ref value) {
+  const auto truth = flag(value);
+  if (!truth) return truth.error();
+  if (request_.kind == completion_kind::chat && *truth) {
+    return refuse("must be false: the chat template adds the special tokens");
+  }
+  request_.shape.add_special = *truth;
+  return {};
+}
+
+/// OpenRouter's object.
+result<void> completion_fields::take_reasoning(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  for (const auto& member : value.get_object()) {
+    if (member.value().is_null()) continue;
+    field_ = "reasoning." + shown_name(member.key());
+    result<void> taken;
+    if (member.key() == "effort") {
+      if (!member.value().is_string()) return wrong_kind("a string", member.value());
+      taken = add_variable("reasoning_effort", member.value());
+    } else if (member.key() == "enabled") {
+      if (!member.value().is_bool()) return wrong_kind("true or false", member.value());
+      taken = add_variable("enable_thinking", member.value());
+    } else if (member.key() == "exclude") {
+      const auto truth = flag(member.value());
+      if (!truth) return truth.error();
+      request_.shows.reasoning = !*truth;
+    } else if (member.key() != "summary" && member.key() != "generate_summary") {
+      return refuse("is not supported");
+    }
+    if (!taken) return taken;
+  }
+  return {};
+}
+
+/// llama-server's names and Groq's.
+result<void> completion_fields::take_reasoning_format(value_ref value) {
+  const auto is = [&](std::string_view name) { return value == json::value(name); };
+  if (is("none") || is("raw")) {
+    request_.shows.raw_reasoning = true;
+  } else if (is("hidden")) {
+    request_.shows.reasoning = false;
+  } else if (!is("auto") && !is("deepseek") && !is("parsed")) {
+    return refuse("must be 'auto', 'deepseek', 'parsed', 'none', 'raw' or 'hidden'");
+  }
+  return {};
+}
+
+/// Anthropic's object, which DeepSeek and GLM take too.
+result<void> completion_fields::take_thinking(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  for (const auto& member : value.get_object()) {
+    if (member.value().is_null()) continue;
+    field_ = "thinking." + shown_name(member.key());
+    if (member.key() != "type") return refuse("is not supported");
+    if (member.value() == json::value("adaptive")) continue;
+    const bool on = member.value() == json::value("enabled");
+    if (!on && member.value() != json::value("disabled")) {
+      return refuse("must be 'enabled', 'disabled' or 'adaptive'");
+    }
+    if (auto added = add_variable("enable_thinking", json::value(on)); !added) return added;
+  }
+  return {};
+}
+
+result<void> completion_fields::take_documents(value_ref value) {
+  if (!value.is_array()) return wrong_kind("an array of objects", value);
+  for (const auto& document : value.get_array()) {
+    if (!document.is_object()) return wrong_kind("an array of objects", document);
+  }
+  request_.documents = value.get_array();
+  return {};
+}
+
+/// OpenRouter's way to ask for the usage at the end of a stream.
+result<void> completion_fields::take_usage(value_ref value) {
+  const auto* object = value.if_object();
+  if (object == nullptr) return wrong_kind("an object", value);
+  for (const auto& member : *object) {
+    field_ = "usage." + shown_name(member.key());
+    if (member.key() != "include") return refuse("is not supported");
+    const auto truth = flag(member.value());
+    if (!truth) return truth.error();
+    request_.include_usage = request_.include_usage || *truth;
+  }
+  return {};
+}
+
+/// Sets what the output must be; only one field may.
+result<void> completion_fields::guide(guided_kind kind, value_ref value) {
+  auto& guided = constraint_fields_.guided;
+  if (guided) return refuse("cannot be beside '" + guided->field + "'");
+  guided = guided_output{field_, kind, value};
+  return {};
+}
+
+result<void> completion_fields::take_guided(value_ref value) {
+  // llama-server's clients send a grammar that is none.
+  if (value == json::value("") && field_ == "grammar") return {};
+  if (field_ == "guided_choice") return guide(guided_kind::choice, value);
+  if (field_ == "guided_regex" || field_ == "regex") return guide(guided_kind::regex, value);
+  const bool schema = field_ == "guided_json" || field_ == "json_schema";
+  return guide(schema ? guided_kind::json : guided_kind::grammar, value);
+}
+
+/// vLLM's object, of which one member says what the output must be.
+result<void> completion_fields::take_structured_outputs(value_ref value) {
+  if (!value.is_object()) return wrong_kind("an object", value);
+  for (const auto& member : value.get_object()) {
+    if (member.value().is_null() || member.value() == json::value(false)) continue;
+    field_ = "structured_outputs." + shown_name(member.key());
+    constexpr std::array<std::pair<std::string_view, guided_kind>, 5> kinds{
+        {{"json", guided_kind::json},
+         {"json_object", guided_kind::json_object},
+         {"regex", guided_kind::regex},
+         {"choice", guided_kind::choice},
+         {"grammar", guided_kind::grammar}}};
+    const auto* const kind =
+        std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == member.key(); });
+    if (kind == kinds.end()) return refuse("is not supported");
+    const auto taken = guide(kind->second, member.value());
+    if (!taken) return taken;
+  }
+  return {};
+}
+
+result<void> completion_fields::take_other(std::string_view name, value_ref value) {
+  if (limits_.strict_fields) return unknown_field(name);
+  if (is_left_field(field_place::request, name)) return {};
+  const auto idle = check_idle_field(name, value);
+  if (!idle.known) return unknown_field(name);
+  if (idle.must.empty() || value.is_null()) return {};
+  return refuse_field(name, std::string(idle.must));
+}
+
+}  // namespace orcd::net

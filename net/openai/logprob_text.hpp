@@ -1,0 +1,34 @@
+// Log probabilities as JSON, in the forms of the two completion endpoints. Pure. Private to net/.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/sampling/logprobs.hpp"
+#include "engine/text/tokenizer.hpp"
+#include "net/openai/completion_request.hpp"
+
+namespace orcd::net {
+
+/// A token of the output.
+struct logprob_entry {
+  std::vector<engine::token_logprob> logprobs;  ///< its own, then those of the most likely tokens
+  std::size_t first_byte = 0;                   ///< where its bytes begin in the output
+  std::size_t text_offset = 0;                  ///< the same in code points
+};
+
+/// With `tokens_as_ids` a token is "token_id:5" instead of its text, in both.
+/// [{"token","logprob","bytes","top_logprobs"}...].
+[[nodiscard]] std::string render_token_list(std::span<const logprob_entry> entries,
+                                            const engine::tokenizer& vocabulary, bool tokens_as_ids = false);
+
+/// chat: {"content":[...],"refusal":null}; text: {"tokens":[...],"token_logprobs":[...],...}.
+[[nodiscard]] std::string render_logprobs(completion_kind kind, std::span<const logprob_entry> entries,
+                                          const engine::tokenizer& vocabulary, bool tokens_as_ids = false);
+
+/// llama-server's form: [{"id","token","bytes","logprob","top_logprobs":[...]},...].
+[[nodiscard]] std::string render_probabilities(std::span<const logprob_entry> entries,
+                                               const engine::tokenizer& vocabulary);
+
+}  // namespace orcd::net

@@ -1,0 +1,440 @@
+#include "net/openai/prepare_completion.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/narration.hpp"
+#include "net/jobs/job_checks.hpp"
+#include "net/jobs/time_limit.hpp"
+#include "net/json/field_checks.hpp"
+#include "net/json/json_value.hpp"
+#include "net/json/request_fields.hpp"
+#include "net/json/text.hpp"
+#include "net/openai/prompt_shape.hpp"
+
+namespace orcd::net {
+namespace {
+
+namespace json = boost::json;
+using engine::result;
+
+/// How long making a prompt may take: quick, on the io thread, or as long as it takes.
+enum class effort { quick, full };
+/// A prompt that is tokenized on the io thread may have this many bytes.
+constexpr std::size_t quick_prompt_bytes_max = 8 * 1024;
+
+struct encoded_prompt {
+  std::vector<engine::token_id> tokens;
+  std::string digest;
+  std::size_t characters = 0;
+  std::uint32_t system_tokens = 0;
+  engine::output_frame frame{};  ///< of the output that follows the prompt
+  std::shared_ptr<const prompt_echo> echo{};
+};
+
+/// The template's variables besides the messages.
+result<json::object> variables_of(const engine::chat_format& format, const completion_request& asked,
+                                  bool strict_fields) {
+  json::object variables;
+  if (asked.constraints.tools.empty()) {
+    variables["tools"] = nullptr;
+  } else if (format.mentions("tools")) {
+    variables["tools"] = asked.constraints.tools;
+  } else {
+    return refuse_field("tools", "is nothing that the model's chat template reads");
+  }
+  variables["documents"] = nullptr;
+  if (!asked.documents.empty()) {
+    if (!format.mentions("documents")) {
+      return refuse_field("documents", "is nothing that the model's chat template reads");
+    }
+    variables["documents"] = asked.documents;
+  }
+  // An effort says whether to reason, too, to a template that knows no more than that.
+  const auto* effort = asked.template_variables.if_contains("reasoning_effort");
+  if (effort != nullptr && format.mentions("enable_thinking")) {
+    variables["enable_thinking"] = *effort != json::value("none");
+  }
+  for (const auto& variable : asked.template_variables) {
+    if (!format.mentions(variable.key())) {
+      if (!strict_fields) continue;
+      const std::string name = shown_name(variable.key());
+      return refuse_field(name, "is nothing that the model's chat template reads");
+    }
+    variables.insert_or_assign(variable.key(), variable.value());
+  }
+  for (const auto& hint : asked.template_hints) {
+    if (format.mentions(hint.key())) variables.emplace(hint.key(), hint.value());
+  }
+  return variables;
+}
+
+/// Renders the prompt; nullopt where a quick effort does not suffice. The only caller of the template.
+result<std::optional<engine::rendered_prompt>> render(const engine::chat_format& format,
+                                                      const json::object& variables, effort how) {
+  using rendered = std::optional<engine::rendered_prompt>;
+  const auto done = [](result<engine::rendered_prompt> prompt) -> result<rendered> {
+    if (!prompt) return prompt.error();
+    return rendered(std::move(*prompt));
+  };
+  if (how == effort::full) return done(format.render(variables));
+  auto quick = format.render_quickly(variables);
+  // Tokenizing a long prompt takes longer than rendering it.
+  if (!quick || (*quick && (*quick)->text.size() > quick_prompt_bytes_max)) return rendered();
+  return done(std::move(*quick));
+}
+
+/// Compiles the request's own template; nullopt where a quick effort does not suffice.
+std::optional<result<engine::chat_format>> compile_own(const engine::chat_format& format,
+                                                       const std::string& text, effort how) {
+  if (how == effort::full) return format.with_template(text);
+  return format.with_template_quickly(text);
+}
+
+/// Tokens at the beginning of the prompt with which every conversation with this system message begins: those
+/// that the message rendered alone has too. 0 where there is no system message, or the template does not
+/// render it alone; nullopt as render().
+std::optional<std::uint32_t> system_tokens_of(const engine::chat_format& format,
+                                              const completion_request& asked, json::object variables,
+                                              const std::vector<engine::token_id>& prompt,
+                                              const completion_context& context, effort how) {
+  const auto& first = asked.messages.front().as_object();
+  if (!asked.cache.enabled || asked.messages.size() < 2 || first.at("role") != json::value("system"))
+    return 0;
+  variables["messages"] = json::array{first};
+  variables["add_generation_prompt"] = false;
+  const auto rendered = render(format, variables, how);
+  if (!rendered) return 0;
+  if (!*rendered) return std::nullopt;
+  const auto tokens = format.encode(**rendered, context.tokenizer, context.limits.parse_special_in_chat);
+  const auto ends = std::mismatch(tokens.begin(), tokens.end(), prompt.begin(), prompt.end());
+  return static_cast<std::uint32_t>(ends.first - tokens.begin());
+}
+
+/// Whether the prompt ends behind an empty reasoning, which tells the model not to reason.
+bool ends_after_reasoning(std::string_view prompt) {
+  constexpr std::string_view mark = "</think>";
+  const auto last = prompt.find_last_not_of(" \n\r\t");
+  return last != std::string_view::npos && prompt.substr(0, last + 1).ends_with(mark);
+}
+
+/// A chat's prompt, and what made it.
+struct rendered_chat {
+  std::optional<engine::chat_format> own;  ///< the request's template
+  json::object variables;                  ///< without messages
+  engine::rendered_prompt prompt;
+  [[nodiscard]] const engine::chat_format& format(const completion_context& context) const {
+    return own ? *own : *context.chat;
+  }
+};
+
+/// Renders a chat's prompt. Nullopt as render().
+result<std::optional<rendered_chat>> render_messages(const completion_request& asked,
+                                                     const completion_context& context, effort how,
+                                                     bool generation_prompt) {
+  if (context.chat == nullptr) {
+    return refuse_field("messages", "cannot be made a prompt: the model has no usable chat template");
+  }
+  std::optional<rendered_chat> out(std::in_place);
+  if (asked.chat_template) {
+    auto compiled = compile_own(*context.chat, *asked.chat_template, how);
+    if (!compiled) return std::optional<rendered_chat>();
+    if (!*compiled) return compiled->error();
+    out->own.emplace(std::move(**compiled));
+  }
+  const engine::chat_format& format = out->format(context);
+  auto variables = variables_of(format, asked, context.limits.strict_fields);
+  if (!variables) return variables.error();
+  out->variables = std::move(*variables);
+  json::object all = out->variables;
+  const bool continues = asked.shape.continues;
+  json::array messages = continues ? with_mark(asked.messages) : asked.messages;
+  format.adapt(messages);
+  all["messages"] = std::move(messages);
+  all["add_generation_prompt"] = generation_prompt;
+  auto rendered = render(format, all, how);
+  if (!rendered) return rendered.error();
+  if (!*rendered) return std::optional<rendered_chat>();
+  out->prompt = std::move(**rendered);
+  if (continues) {
+    if (const auto cut = cut_at_mark(out->prompt); !cut) return cut.error();
+  }
+  const auto fits = check_length("messages", out->prompt.text, context.limits.lengths.prompt_chars_max);
+  if (!fits) return fits.error();
+  return out;
+}
+
+result<std::optional<encoded_prompt>> encode_chat(const completion_request& asked,
+                                                  const completion_context& context, effort how) {
+  const auto& shape = asked.shape;
+  auto rendered = render_messages(asked, context, how, shape.generation_prompt.value_or(!shape.continues));
+  if (!rendered) return rendered.error();
+  if (!*rendered) return std::optional<encoded_prompt>();
+  const engine::chat_format& format = (*rendered)->format(context);
+  const std::string& prompt = (*rendered)->prompt.text;
+  std::optional<encoded_prompt> out(std::in_place);
+  out->tokens = format.encode((*rendered)->prompt, context.tokenizer, context.limits.parse_special_in_chat);
+  out->digest = engine::prompt_digest(prompt);
+  out->characters = code_points(prompt);
+  // A system prompt below the cache's minimum is never kept: rendering it alone would be wasted.
+  if (out->tokens.size() >= context.limits.system_tokens_min) {
+    const auto system =
+        system_tokens_of(format, asked, std::move((*rendered)->variables), out->tokens, context, how);
+    if (!system) return std::optional<encoded_prompt>();
+    out->system_tokens = *system;
+  }
+  out->frame.format = format.output();
+  const bool reasons = shape.continues ? is_within_reasoning(prompt) : engine::ends_in_reasoning(prompt);
+  out->frame.in_reasoning = format.output().think && reasons;
+  out->frame.may_reason = !ends_after_reasoning(prompt);
+  return out;
+}
+
+std::string bytes_of(std::span<const engine::token_id> tokens, const engine::tokenizer& vocabulary) {
+  std::string out;
+  for (const engine::token_id token : tokens) vocabulary.append_bytes(token, out, true);
+  return out;
+}
+
+encoded_prompt encode_text(text_prompt& parts, const completion_request& asked,
+                           const engine::tokenizer& vocabulary) {
+  encoded_prompt out;
+  std::string text;
+  for (prompt_part& part : parts) {
+    if (auto* ids = std::get_if<std::vector<engine::token_id>>(&part)) {
+      text += vocabulary.decode(*ids);
+      out.tokens.insert(out.tokens.end(), ids->begin(), ids->end());
+      continue;
+    }
+    const auto& words = std::get<prompt_text>(part);
+    engine::encode_options options;
+    options.add_special = words.add_special && asked.shape.add_special;
+    options.parse_special = words.parse_special;
+    const auto tokens = vocabulary.encode(words.text, options);
+    out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
+    text += words.text;
+  }
+  out.digest = engine::prompt_digest(text);
+  out.characters = code_points(text);
+  if ((asked.echo_prompt || asked.tells_prompt) && !out.tokens.empty()) {
+    const std::size_t shown = code_points(bytes_of(out.tokens, vocabulary));
+    out.echo = std::make_shared<prompt_echo>(prompt_echo{std::move(text), out.tokens.front(), asked.logprobs,
+                                                         shown - std::min(shown, out.characters)});
+  }
+  return out;
+}
+
+/// Tokenizes the prompts. Nullopt as render().
+result<std::optional<std::vector<encoded_prompt>>> encode(completion_request& asked,
+                                                          const completion_context& context, effort how) {
+  std::optional<std::vector<encoded_prompt>> out(std::in_place);
+  if (asked.kind == completion_kind::chat) {
+    auto chat = encode_chat(asked, context, how);
+    if (!chat) return chat.error();
+    if (!*chat) return std::optional<std::vector<encoded_prompt>>();
+    out->push_back(std::move(**chat));
+    return out;
+  }
+  for (auto& prompt : asked.prompts) out->push_back(encode_text(prompt, asked, context.tokenizer));
+  return out;
+}
+
+/// The request's field that asks for this kind of constraint.
+std::string_view field_of(const output_constraints& constraints) {
+  switch (constraints.kind) {
+    case constraint_kind::calls: return "tool_choice";
+    case constraint_kind::open: return "tools";
+    default: return constraints.field;
+  }
+}
+
+/// Calls are read only where there are tools, but Harmony's framing always has to be read.
+reader_options reader_options_of(const completion_request& asked, const engine::output_frame& frame) {
+  reader_options out;
+  out.format = frame.format;
+  out.parsing.tools = !asked.constraints.tools.empty();
+  out.parsing.in_reasoning = frame.in_reasoning;
+  const bool harmony = frame.format.calls == engine::call_format::harmony;
+  if (!out.parsing.tools && !harmony) out.format.calls = engine::call_format::none;
+  out.parallel = asked.constraints.parallel;
+  if (asked.shows.raw_reasoning && !harmony) {
+    out.format.think = false;
+    out.parsing.in_reasoning = false;
+  }
+  out.marks_are_text = asked.shows.special_tokens;
+  out.keep_stop = asked.shows.stop_string;
+  if (out.separates()) out.stop = asked.stop;
+  return out;
+}
+
+/// Frees, on this thread, what may be large and is not needed any more.
+void drop_inputs(completion_request& asked) {
+  asked.messages = json::array();
+  asked.template_variables = json::object();
+  asked.template_hints = json::object();
+  asked.chat_template.reset();
+  asked.documents = json::array();
+  asked.constraints = output_constraints();
+  asked.prompts.clear();
+}
+
+/// What all jobs of the request have in common.
+engine::job_request job_of(completion_request& asked) {
+  engine::job_request job;
+  job.sampling = asked.sampling;
+  job.logprobs = asked.logprobs;
+  job.top_logprobs = asked.top_logprobs;
+  job.ignore_eos = asked.ignore_eos;
+  job.stop_tokens = asked.stop_tokens;
+  job.keep_stop_token = asked.shows.stop_string;
+  job.cache = std::move(asked.cache);
+  job.score_from = asked.echo_prompt && asked.logprobs ? 1 : 0;
+  job.tell_end = job.score_from > 0;
+  return job;
+}
+
+/// How many tokens the answer may have.
+result<std::uint32_t> room_for(const completion_request& asked, std::size_t prompt_tokens,
+                               const request_form& form, const request_limits& lengths) {
+  if (asked.count_only) return 1U;
+  return fit_to_context(asked.max_tokens, prompt_tokens, lengths,
+                        {form.prompt_field, asked.max_tokens_field, form.too_long});
+}
+
+/// The jobs of all prompts, by prompt and then by choice. A prompt's choices are what they would be without
+/// the other prompts.
+result<std::vector<engine::job_request>> make_jobs(const completion_request& asked,
+                                                   std::vector<encoded_prompt>& prompts,
+                                                   const request_form& form, const request_limits& lengths,
+                                                   engine::job_request job) {
+  const std::uint64_t seed = asked.seed ? *asked.seed : random_bits();
+  std::vector<engine::job_request> jobs;
+  for (encoded_prompt& prompt : prompts) {
+    const std::uint32_t wanted = asked.max_tokens.value_or(1);
+    if (cut_prompt(prompt.tokens, asked.shape, lengths.context_tokens, wanted)) prompt.system_tokens = 0;
+    prompt.system_tokens = std::min(prompt.system_tokens, static_cast<std::uint32_t>(prompt.tokens.size()));
+    const auto max_tokens = room_for(asked, prompt.tokens.size(), form, lengths);
+    if (!max_tokens) return max_tokens.error();
+    job.max_tokens = *max_tokens;
+    job.prompt = std::move(prompt.tokens);
+    job.cache.system_tokens = prompt.system_tokens;
+    for (std::uint32_t i = 0; i < asked.choices; ++i) {
+      job.seed = choice_seed(seed, i);
+      jobs.push_back(job);
+    }
+  }
+  return jobs;
+}
+
+void name_jobs(std::vector<engine::job_request>& jobs, const std::string& id) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].job_id = jobs.size() == 1 ? id : id + "-" + std::to_string(i);
+  }
+}
+
+request_facts facts_of(std::vector<encoded_prompt>& prompts, std::optional<std::chrono::milliseconds> left,
+                       bool deadline_is_final) {
+  request_facts out;
+  std::string digests;
+  for (encoded_prompt& prompt : prompts) {
+    out.prompt_chars += prompt.characters;
+    digests += prompt.digest;
+  }
+  out.prompt_digest = prompts.size() == 1 ? std::move(digests) : engine::prompt_digest(digests);
+  out.deadline_left = left;
+  out.deadline_is_final = deadline_is_final;
+  return out;
+}
+
+result<std::optional<prepared_completion>> prepare(const http_request& request, const request_form& form,
+                                                   const completion_context& context,
+                                                   std::chrono::system_clock::time_point wall, effort how) {
+  const auto deadline_left = read_deadline(request, wall);
+  if (!deadline_left) return deadline_left.error();
+  auto asked = form.parse(request.body, context.limits);
+  if (!asked) return asked.error();
+  const auto& lengths = context.limits.lengths;
+  const auto limit = fix_time_limit(request, asked->timeout, *deadline_left, lengths);
+  if (!limit) return limit.error();
+  const auto session = read_session(request);
+  if (!session) return session.error();
+  if (asked->constraints.kind != constraint_kind::none && context.tokens == nullptr) {
+    return refuse_field(field_of(asked->constraints), "cannot be enforced by this worker");
+  }
+  auto encoded = encode(*asked, context, how);
+  if (!encoded) return encoded.error();
+  if (!*encoded) return std::optional<prepared_completion>();
+  auto& prompts = **encoded;
+  const auto& frame = prompts.front().frame;
+  // Without a format of calls the model cannot call a function, so that there are no arguments to constrain.
+  if (asked->constraints.kind == constraint_kind::open && frame.format.calls == engine::call_format::none) {
+    asked->constraints.kind = constraint_kind::none;
+  }
+  engine::job_request job = job_of(*asked);
+  job.deadline = limit->at;
+  job.received_at = request.received_at;
+  if (job.cache.session.empty()) job.cache.session = *session;
+  auto jobs = make_jobs(*asked, prompts, form, lengths, std::move(job));
+  if (!jobs) return jobs.error();
+
+  std::optional<prepared_completion> out(std::in_place);
+  out->reader = reader_options_of(*asked, frame);
+  if (asked->constraints.kind != constraint_kind::none) {
+    out->grammar = grammar_source{std::move(asked->constraints), frame, context.tokens};
+    out->grammar_key = key_of(*out->grammar);
+  }
+  out->id = std::string(form.id_prefix) + make_request_id();
+  out->jobs = std::move(*jobs);
+  name_jobs(out->jobs, out->id);
+  for (auto& prompt : prompts) out->echoes.push_back(std::move(prompt.echo));
+  out->facts = facts_of(prompts, *deadline_left, limit->is_final);
+  drop_inputs(*asked);
+  out->asked = std::move(*asked);
+  return out;
+}
+
+}  // namespace
+
+// The finalizer of splitmix64: similar seeds give unrelated ones.
+std::uint64_t choice_seed(std::uint64_t seed, std::uint32_t choice) noexcept {
+  if (choice == 0) return seed;
+  std::uint64_t z = seed + choice * 0x9E3779B97F4A7C15ULL;
+  z = (z ^ z >> 30U) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ z >> 27U) * 0x94D049BB133111EBULL;
+  return z ^ z >> 31U;
+}
+
+request_form form_of(completion_kind kind) {
+  if (kind == completion_kind::chat) {
+    return {endpoint::chat_completions, "chatcmpl-", "messages", [](auto body, const auto& limits) {
+              return parse_completion(body, completion_kind::chat, limits);
+            }};
+  }
+  return {endpoint::completions, "cmpl-", "prompt", [](auto body, const auto& limits) {
+            return parse_completion(body, completion_kind::text, limits);
+          }};
+}
+
+result<std::optional<prepared_completion>> prepare_quickly(const http_request& request,
+                                                           const request_form& form,
+                                                           const completion_context& context,
+                                                           std::chrono::system_clock::time_point wall) {
+  return prepare(request, form, context, wall, effort::quick);
+}
+
+result<engine::rendered_prompt> render_chat(const completion_request& asked,
+                                            const completion_context& context, bool generation_prompt) {
+  auto rendered = render_messages(asked, context, effort::full, generation_prompt);
+  if (!rendered) return rendered.error();
+  return std::move((*rendered)->prompt);
+}
+
+result<prepared_completion> prepare_completion(const http_request& request, const request_form& form,
+                                               const completion_context& context,
+                                               std::chrono::system_clock::time_point wall) {
+  auto prepared = prepare(request, form, context, wall, effort::full);
+  if (!prepared) return prepared.error();
+  return std::move(**prepared);
+}
+
+}  // namespace orcd::net

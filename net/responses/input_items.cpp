@@ -1,0 +1,229 @@
+#include "net/responses/input_items.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/json/object.hpp>
+#include <optional>
+#include <utility>
+
+#include "engine/text/utf8_buffer.hpp"
+#include "net/json/base64.hpp"
+#include "net/json/field_checks.hpp"
+#include "net/json/json_value.hpp"
+#include "net/json/object_members.hpp"
+#include "net/responses/tool_names.hpp"
+#include "net/responses/transcript.hpp"
+
+namespace orcd::net {
+namespace {
+
+namespace json = boost::json;
+using engine::error;
+using engine::result;
+
+/// Reasoning of this worker's begins so; that of other servers cannot be read.
+constexpr std::string_view seal = "orcd1.";
+
+/// Members of any item that say nothing to a model: what a server or a client has noted about it.
+constexpr std::array<std::string_view, 7> notes = {
+    "type", "id", "status", "phase", "caller", "async", "internal_chat_message_metadata_passthrough"};
+
+/// Refuses members that are neither notes nor in the list, unless they are null.
+template <std::size_t N>
+result<void> only(const json::object& item, const std::string& path,
+                  const std::array<std::string_view, N>& known) {
+  std::array<std::string_view, N + notes.size()> all;
+  std::copy(notes.begin(), notes.end(), std::copy(known.begin(), known.end(), all.begin()));
+  return only_members(item, path, all);
+}
+
+error refuse_type(const std::string& path, std::string_view type, std::string_view known) {
+  return refuse_field(path + ".type", "must be " + std::string(known) + ", it is '" + shown_name(type) + "'");
+}
+
+/// The text of one part. Images, audio and files are refused: the model reads text.
+result<std::string_view> read_part(const json::value& value, const std::string& path) {
+  const auto* part = value.if_object();
+  if (part == nullptr) return refuse_kind(path, "an object", value);
+  const auto type = text_member(*part, path, "type");
+  if (!type) return type.error();
+  if (*type == "refusal") {
+    constexpr std::array<std::string_view, 2> known = {"type", "refusal"};
+    if (const auto ok = only_members(*part, path, known); !ok) return ok.error();
+    return text_member(*part, path, "refusal");
+  }
+  constexpr std::array<std::string_view, 5> kinds = {"input_text", "output_text", "text", "reasoning_text",
+                                                     "summary_text"};
+  if (std::find(kinds.begin(), kinds.end(), *type) == kinds.end()) {
+    return refuse_type(path, *type, "'input_text', 'output_text' or 'refusal'");
+  }
+  constexpr std::array<std::string_view, 5> known = {"type", "text", "annotations", "logprobs",
+                                                     "prompt_cache_breakpoint"};
+  if (const auto ok = only_members(*part, path, known); !ok) return ok.error();
+  return text_member(*part, path, "text");
+}
+
+/// A string, or a list of parts, which are joined by line ends.
+result<std::string> read_texts(const json::object& item, const std::string& path, std::string_view member) {
+  const auto* value = find_member(item, member);
+  const std::string where = path + "." + std::string(member);
+  if (value == nullptr) return std::string();
+  if (value->is_string()) return std::string(value->get_string());
+  if (!value->is_array()) return refuse_kind(where, "a string or an array of parts", *value);
+  std::string out;
+  const auto& parts = value->get_array();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto text = read_part(parts[i], element_path(where, i));
+    if (!text) return text.error();
+    if (i > 0) out += '\n';
+    out += *text;
+  }
+  return out;
+}
+
+result<void> read_message(const json::object& item, const std::string& path, transcript& out) {
+  constexpr std::array<std::string_view, 2> known = {"role", "content"};
+  if (const auto ok = only(item, path, known); !ok) return ok;
+  const auto role = text_member(item, path, "role");
+  if (!role) return role.error();
+  if (find_member(item, "content") == nullptr && *role != "assistant") {
+    return refuse_field(path + ".content", "is missing");
+  }
+  const auto text = read_texts(item, path, "content");
+  if (!text) return text.error();
+  if (*role == "user") {
+    out.user(*text);
+  } else if (*role == "assistant") {
+    out.assistant(*text);
+  } else if (*role == "system" || *role == "developer") {
+    out.system(*text);
+  } else {
+    return refuse_field(path + ".role",
+                        "must be user, assistant, system or developer, it is '" + shown_name(*role) + "'");
+  }
+  return {};
+}
+
+/// The reasoning that this worker has put into an item; nothing where another server has.
+std::optional<std::string> unseal(std::string_view sealed) {
+  if (!sealed.starts_with(seal)) return std::nullopt;
+  const auto bytes = decode_base64(sealed.substr(seal.size()));
+  if (!bytes) return std::nullopt;
+  engine::utf8_buffer text;  // a client may have made up the bytes
+  std::string out = text.push(*bytes);
+  return out + text.finish();
+}
+
+/// Reasoning of an earlier turn, from whichever member has it.
+result<void> read_reasoning(const json::object& item, const std::string& path, transcript& out) {
+  constexpr std::array<std::string_view, 4> known = {"summary", "content", "encrypted_content",
+                                                     "encrypted_function_args"};
+  if (const auto ok = only(item, path, known); !ok) return ok;
+  auto text = read_texts(item, path, "content");
+  if (!text) return text.error();
+  const auto summary = read_texts(item, path, "summary");
+  if (!summary) return summary.error();
+  if (text->empty() && find_member(item, "encrypted_content") != nullptr) {
+    const auto sealed = text_member(item, path, "encrypted_content");
+    if (!sealed) return sealed.error();
+    if (auto own = unseal(*sealed)) *text = std::move(*own);
+  }
+  if (text->empty()) *text = *summary;
+  if (!text->empty()) out.thought(*text);
+  return {};
+}
+
+result<void> read_call(const json::object& item, const std::string& path, bool custom, transcript& out) {
+  constexpr std::array<std::string_view, 5> known = {"call_id", "name", "namespace", "arguments", "input"};
+  if (const auto ok = only(item, path, known); !ok) return ok;
+  const auto id = text_member(item, path, "call_id");
+  if (!id) return id.error();
+  const auto name = text_member(item, path, "name");
+  if (!name) return name.error();
+  std::string_view space;
+  if (find_member(item, "namespace") != nullptr) {
+    const auto given = text_member(item, path, "namespace");
+    if (!given) return given.error();
+    space = *given;
+  }
+  const auto text = text_member(item, path, custom ? "input" : "arguments");
+  if (!text) return text.error();
+  out.call(*id, flat_name(space, *name), custom ? custom_arguments(*text) : std::string(*text));
+  return {};
+}
+
+result<void> read_call_result(const json::object& item, const std::string& path, transcript& out) {
+  constexpr std::array<std::string_view, 4> known = {"call_id", "output", "name", "namespace"};
+  if (const auto ok = only(item, path, known); !ok) return ok;
+  const auto id = text_member(item, path, "call_id");
+  if (!id) return id.error();
+  if (find_member(item, "output") == nullptr) return refuse_field(path + ".output", "is missing");
+  const auto text = read_texts(item, path, "output");
+  if (!text) return text.error();
+  out.result_of(*id, *text);
+  return {};
+}
+
+result<void> read_item(const json::object& item, const std::string& path, transcript& out) {
+  // A message may leave its type out, and so may a reference.
+  std::string_view type = "message";
+  if (find_member(item, "type") != nullptr) {
+    const auto given = text_member(item, path, "type");
+    if (!given) return given.error();
+    type = *given;
+  } else if (find_member(item, "role") == nullptr && find_member(item, "id") != nullptr) {
+    type = "item_reference";
+  }
+  if (type == "message") return read_message(item, path, out);
+  if (type == "reasoning") return read_reasoning(item, path, out);
+  if (type == "function_call") return read_call(item, path, false, out);
+  if (type == "custom_tool_call") return read_call(item, path, true, out);
+  if (type == "function_call_output" || type == "custom_tool_call_output") {
+    return read_call_result(item, path, out);
+  }
+  // A search that another server has made: its results are in the text that followed.
+  if (type == "web_search_call") return {};
+  if (type == "item_reference") {
+    return refuse_field(path, "refers to a stored item, and this worker has no such item: send it as it is");
+  }
+  return refuse_type(path, type,
+                     "message, reasoning, function_call, function_call_output, custom_tool_call or "
+                     "custom_tool_call_output");
+}
+
+}  // namespace
+
+result<json::array> read_input(const json::value& instructions, const json::value& input) {
+  transcript out;
+  if (!instructions.is_null()) {
+    if (!instructions.is_string()) return refuse_kind("instructions", "a string", instructions);
+    if (!instructions.get_string().empty()) out.system(instructions.get_string());
+  }
+  if (input.is_string()) {
+    out.user(input.get_string());
+    return std::move(out).take();
+  }
+  const auto* items = input.if_array();
+  if (items == nullptr) return refuse_kind("input", "a string or an array of items", input);
+  if (items->empty()) return refuse_field("input", "must not be empty");
+  if (items->size() > input_items_max) {
+    return refuse_field("input", "may have " + std::to_string(input_items_max) + " items, it has " +
+                                     std::to_string(items->size()));
+  }
+  for (std::size_t i = 0; i < items->size(); ++i) {
+    const std::string path = element_path("input", i);
+    const auto* item = (*items)[i].if_object();
+    if (item == nullptr) return refuse_kind(path, "an object", (*items)[i]);
+    if (const auto read = read_item(*item, path, out); !read) return read.error();
+  }
+  if (out.size() == 0) return refuse_field("input", "has nothing that a model could answer");
+  return std::move(out).take();
+}
+
+std::string seal_reasoning(std::string_view text) {
+  std::string out(seal);
+  append_base64(out, text);
+  return out;
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,24 @@
+// The items of a /v1/responses request, in the form of /v1/chat/completions: messages, reasoning, calls and
+// their results. Pure. Private to net/.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+#include <string>
+#include <string_view>
+
+#include "engine/base/error.hpp"
+
+namespace orcd::net {
+
+constexpr std::size_t input_items_max = 4'096;
+
+/// `instructions` (null: none) become the first system message. `input` is the user's text or a list of
+/// items. Errors: invalid_request with the path: "input[2].content[0].type".
+[[nodiscard]] engine::result<boost::json::array> read_input(const boost::json::value& instructions,
+                                                            const boost::json::value& input);
+
+/// Reasoning in a form that no client looks into: what `encrypted_content` of a reasoning item holds.
+[[nodiscard]] std::string seal_reasoning(std::string_view text);
+
+}  // namespace orcd::net

@@ -1,0 +1,30 @@
+// The body of POST /v1/responses: bytes to a validated request for a chat, and what its answer needs to know
+// of it. A field is honoured or refused by name; docs/api.md lists them. What both APIs have is checked by
+// the fields of /v1/chat/completions (completion_fields.hpp). Pure. Private to net/.
+#pragma once
+
+#include <string_view>
+
+#include "net/openai/completion_request.hpp"
+#include "net/responses/tool_names.hpp"
+
+namespace orcd::net {
+
+struct response_notes final : request_notes {
+  tool_names names;
+  bool seals_reasoning = false;  ///< reasoning items have `encrypted_content`
+  bool logprobs = false;
+};
+
+/// The request's `notes` are response_notes; `echo` is the part of the response that repeats the request.
+/// Errors: invalid_request with the field as param, not_found for another model's name.
+[[nodiscard]] engine::result<completion_request> parse_response(std::string_view body,
+                                                                const completion_limits& limits);
+
+/// A refusal with another name for its field: `to` instead of `from`, with which the name begins.
+[[nodiscard]] engine::error rename_field(engine::error refusal, std::string_view from, std::string_view to);
+
+/// A refusal of the chat that the request became, with the field's name in this API.
+[[nodiscard]] engine::error in_words_of_responses(engine::error refusal);
+
+}  // namespace orcd::net

@@ -1,0 +1,174 @@
+#include "net/server/handlers.hpp"
+
+#include <utility>
+
+#include "engine/narration.hpp"
+#include "net/execute/parse_cancel.hpp"
+#include "net/http/keep_alive.hpp"
+#include "net/http/page.hpp"
+#include "net/jobs/reading_plan.hpp"
+#include "net/jobs/run_in_background.hpp"
+#include "net/jobs/write.hpp"
+#include "net/json/json_text.hpp"
+#include "net/llama/props.hpp"
+#include "net/llama/token_endpoints.hpp"
+#include "net/openai/models.hpp"
+#include "net/openai/serve_completion.hpp"
+
+namespace orcd::net {
+namespace {
+
+using engine::result;
+
+// 202 for any well-formed id, known or not: a repeated cancel gets the same answer, and nobody learns from it
+// which ids exist (M0-W-1330). With API keys only the key of a job can cancel it.
+reply answer_cancel(service& s, const http_request& request, const result<std::string>& job_id) {
+  if (!job_id) return make_error_reply(job_id.error());
+  const auto id = scoped_job_id(request.owner, *job_id);
+  s.context.narrator.narrate(engine::severity::info, "cancel", "A client asked to cancel a job.",
+                             {{"job_id", *job_id},
+                              {"known", s.streams.contains(id)},
+                              {"request_id", request.request_id},
+                              {"key_name", request.owner.label}});
+  s.cancel(id, engine::cancel_reason::client_cancel);
+  std::string body;
+  json_object json(body);
+  json.text("job_id", *job_id).text("status", "accepted");
+  json.close();
+  return make_json_reply(202, std::move(body));
+}
+
+reply answer_shutdown(service& s, const result<std::string>& body) {
+  if (!body) return make_error_reply(body.error());
+  if (s.context.request_shutdown) s.context.request_shutdown();
+  reply accepted = make_json_reply(202, "{\"status\":\"draining\"}");
+  accepted.close = true;
+  return accepted;
+}
+
+reply answer_metrics(service& s, const http_request& request) {
+  metrics_extras extras;
+  extras.milliseconds = query_of(request.target) == "units=ms";
+  extras.vllm = s.config.compat == metrics_compat::vllm;
+  reply scrape = make_json_reply(200, render_metrics(s.metrics, s.snapshot(), extras));
+  scrape.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  return scrape;
+}
+
+/// The job_id of a cancel; empty for a shutdown, whose body must be empty.
+result<std::string> read_control(endpoint target, std::string_view body) {
+  if (target == endpoint::cancel) return parse_cancel(body);
+  if (const auto read = parse_shutdown(body); !read) return read.error();
+  return std::string();
+}
+
+asio::awaitable<reply> answer_control(service& s, connection& c, const http_request& request,
+                                      endpoint target) {
+  std::function<result<std::string>()> read = [target, body = request.body] {
+    return read_control(target, body);
+  };
+  result<std::string> said;
+  if (is_read_at_once(target, request.body.size())) {
+    said = read();
+  } else {
+    background_plan plan = plan_reading(target, request);
+    said =
+        co_await run_in_background<std::string>(s, c, request.owner.tenant, std::move(plan), std::move(read));
+  }
+  co_return target == endpoint::cancel ? answer_cancel(s, request, said) : answer_shutdown(s, said);
+}
+
+reply answer_tokens(const service& s, endpoint target, std::string_view body) {
+  const auto context = completion_context_of(s);
+  if (target == endpoint::tokenize) return answer_tokenize(body, context);
+  if (target == endpoint::detokenize) return answer_detokenize(body, context);
+  return answer_apply_template(body, context);
+}
+
+/// Nullopt where the answer has to be made on a background thread.
+std::optional<reply> answer_tokens_at_once(const service& s, endpoint target, std::string_view body) {
+  if (!is_read_at_once(target, body.size())) return std::nullopt;
+  if (target == endpoint::tokenize) return answer_tokenize_quickly(body, completion_context_of(s));
+  return answer_tokens(s, target, body);
+}
+
+/// A rendered answer, and what was decided for it.
+struct sent_reply {
+  unsigned status = 0;
+  bool keep_alive = false;
+  std::string bytes;
+};
+
+asio::awaitable<bool> handle_tokens(service& s, connection& c, const http_request& request, endpoint target) {
+  if (auto quick = answer_tokens_at_once(s, target, request.body)) {
+    reply response = std::move(*quick);
+    co_return co_await write_reply(s, c, request, std::move(response));
+  }
+  const answer_begin begin{request.keep_alive, s.draining()};
+  std::function<result<sent_reply>()> work = [&s, request, target, begin] {
+    const reply response = answer_tokens(s, target, request.body);
+    const bool keep_alive = keeps_alive(reply_end{begin, response.close});
+    return result<sent_reply>(
+        sent_reply{response.status, keep_alive, render_reply(response, request, keep_alive)});
+  };
+  background_plan plan = plan_reading(target, request);
+  auto made =
+      co_await run_in_background<sent_reply>(s, c, request.owner.tenant, std::move(plan), std::move(work));
+  if (!made) {
+    reply refusal = make_error_reply(made.error());
+    co_return co_await write_reply(s, c, request, std::move(refusal));
+  }
+  s.count_response(made->status);
+  std::string bytes = std::move(made->bytes);
+  const bool written = co_await write_bytes(s, c, std::move(bytes));
+  co_return written && made->keep_alive && !s.draining();
+}
+
+/// The response of an endpoint that reads no body.
+reply answer(service& s, endpoint target, const http_request& request) {
+  switch (target) {
+    case endpoint::health: return make_health_reply(s.facts(), s.context.identity);
+    case endpoint::live: return make_live_reply(s.facts());
+    case endpoint::ready: return make_ready_reply(s.facts());
+    case endpoint::metrics: return answer_metrics(s, request);
+    case endpoint::models: return answer_models(s.context.identity, s.created());
+    case endpoint::model: return answer_model(s.context.identity, s.created(), name_of(request.target));
+    case endpoint::props: return answer_props(s);
+    case endpoint::slots: return answer_slots(s, query_of(request.target));
+    case endpoint::tokenizer_info: return answer_tokenizer_info(s);
+    case endpoint::page: return make_page_reply(request.if_none_match);
+    case endpoint::cancel:
+    case endpoint::shutdown:
+    case endpoint::tokenize:
+    case endpoint::detokenize:
+    case endpoint::apply_template:
+    case endpoint::llama_completion:
+    case endpoint::infill:
+    case endpoint::execute:
+    case endpoint::chat_completions:
+    case endpoint::completions:
+    case endpoint::responses:
+    case endpoint::embeddings:
+    case endpoint::rerank:
+    case endpoint::messages:
+    case endpoint::count_tokens: break;
+  }
+  return make_error_reply(engine::error(engine::errc::internal, "no handler"));
+}
+
+}  // namespace
+
+asio::awaitable<bool> handle_plain(service& s, connection& c, const http_request& request, endpoint target) {
+  if (target == endpoint::tokenize || target == endpoint::detokenize || target == endpoint::apply_template) {
+    co_return co_await handle_tokens(s, c, request, target);
+  }
+  reply response;
+  if (target == endpoint::cancel || target == endpoint::shutdown) {
+    response = co_await answer_control(s, c, request, target);
+  } else {
+    response = answer(s, target, request);
+  }
+  co_return co_await write_reply(s, c, request, std::move(response));
+}
+
+}  // namespace orcd::net

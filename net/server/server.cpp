@@ -1,0 +1,287 @@
+#include "net/server/server.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <exception>
+#include <utility>
+
+#include "engine/narration.hpp"
+#include "net/http/asio.hpp"
+#include "net/http/http_request.hpp"
+#include "net/jobs/service.hpp"
+#include "net/server/session.hpp"
+
+namespace orcd::net {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+using engine::severity;
+
+namespace {
+
+/// A file descriptor in reserve: it is closed when there are no others, so that one waiting client can be
+/// accepted and told why it is refused.
+class spare_descriptor {
+ public:
+  spare_descriptor() { take(); }
+  ~spare_descriptor() { give_up(); }
+  spare_descriptor(const spare_descriptor&) = delete;
+  spare_descriptor& operator=(const spare_descriptor&) = delete;
+
+  void take() noexcept {
+    if (held_ < 0) held_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  }
+  void give_up() noexcept {
+    if (held_ >= 0) ::close(std::exchange(held_, -1));
+  }
+
+ private:
+  int held_ = -1;
+};
+
+bool is_shortage(error_code ec) {
+  return ec == asio::error::no_descriptors || ec == boost::system::errc::too_many_files_open_in_system;
+}
+
+}  // namespace
+
+struct server::impl : std::enable_shared_from_this<server::impl> {
+  impl(asio::io_context& context, server_config config, server_context services)
+      : io(context),
+        shared(std::make_shared<service>(std::move(config), std::move(services))),
+        acceptor(context),
+        pause(context),
+        grace_timer(context) {}
+
+  asio::io_context& io;
+  std::shared_ptr<service> shared;
+  tcp::acceptor acceptor;
+  asio::steady_timer pause;  ///< after an accept that failed
+  asio::steady_timer grace_timer;
+  spare_descriptor spare;
+  std::function<void()> stopped;
+  std::size_t sessions = 0;  ///< session_guards that exist
+  bool accepting = false;    ///< the accept loop runs
+  bool closed = false;       ///< the server object is gone or stopping: accept no more
+
+  result<std::uint16_t> bind();
+  asio::awaitable<void> accept_loop(std::shared_ptr<impl> self);
+  asio::awaitable<bool> after_failed_accept(error_code ec);
+  void start_session(tcp::socket socket, connection_tier tier);
+  void refuse(tcp::socket socket, const error& why);
+  void refuse_one();
+  void admit(tcp::socket socket);
+  void session_ended() noexcept;
+  void start_accepting();
+  void report(const std::exception_ptr& failure, std::string_view where);
+  void stop(std::chrono::milliseconds grace, std::function<void()> done);
+  void finish_stop();
+};
+
+/// Counts a session for as long as its completion handler lives, however that ends.
+struct session_guard {
+  explicit session_guard(std::shared_ptr<server::impl> server) : owner(std::move(server)) {
+    ++owner->sessions;
+  }
+  ~session_guard() { owner->session_ended(); }
+  session_guard(const session_guard&) = delete;
+  session_guard& operator=(const session_guard&) = delete;
+  std::shared_ptr<server::impl> owner;
+};
+
+result<std::uint16_t> server::impl::bind() {
+  const auto& config = shared->config;
+  const auto fail = [&](const std::string& reason) {
+    return error(errc::worker_start_failed, "cannot listen on " + config.address + " port " +
+                                                std::to_string(config.port) + ": " + reason);
+  };
+  error_code ec;
+  const auto address = asio::ip::make_address(config.address, ec);
+  if (ec) return fail("not an IP address");
+  const tcp::endpoint endpoint(address, config.port);
+  acceptor.open(endpoint.protocol(), ec);
+  if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
+  if (!ec) acceptor.bind(endpoint, ec);
+  if (ec) {
+    error_code ignored;
+    acceptor.close(ignored);
+    return fail(ec.message());
+  }
+  return acceptor.local_endpoint().port();
+}
+
+/// Uses the spare descriptor to accept the first client in line and tell it why it is refused, so that it
+/// does not wait in vain.
+void server::impl::refuse_one() {
+  spare.give_up();
+  error_code ec;
+  acceptor.non_blocking(true, ec);
+  tcp::socket socket(io);
+  if (!ec) acceptor.accept(socket, ec);
+  if (!ec) refuse(std::move(socket), error(errc::not_ready, "the worker has no file descriptors left"));
+  spare.take();
+}
+
+/// Out of file descriptors, most likely: make room and try again. False when the acceptor is closed.
+asio::awaitable<bool> server::impl::after_failed_accept(error_code ec) {
+  if (closed || ec == asio::error::operation_aborted || ec == asio::error::bad_descriptor) co_return false;
+  if (is_shortage(ec) && !shared->connections.evict()) refuse_one();
+  pause.expires_after(std::chrono::milliseconds(20));
+  const auto [waited] = co_await pause.async_wait(as_tuple_token);
+  static_cast<void>(waited);
+  co_return !closed;
+}
+
+asio::awaitable<void> server::impl::accept_loop(std::shared_ptr<impl> self) {
+  static_cast<void>(self);  // keeps this alive while the loop runs
+  for (;;) {
+    auto [ec, socket] = co_await acceptor.async_accept(as_tuple_token);
+    if (ec) {
+      if (!co_await after_failed_accept(ec)) co_return;
+      continue;
+    }
+    ++shared->metrics.connections_total;
+    try {
+      admit(std::move(socket));
+    } catch (const std::bad_alloc&) {
+      ++shared->metrics.connections_refused;  // closed without an answer, for which there is no memory
+    }
+  }
+}
+
+/// Starts a session on the tier that there is room for, or refuses the connection.
+void server::impl::admit(tcp::socket socket) {
+  error_code gone;
+  const auto peer = socket.remote_endpoint(gone);
+  if (gone) return;
+  const auto& limits = shared->config.connections;
+  const connection_tier tier = shared->connections.tier_for(peer.address());
+  if (tier == connection_tier::none) {
+    refuse(std::move(socket), too_many_connections(limits.connections_max));
+  } else {
+    start_session(std::move(socket), tier);
+  }
+}
+
+void server::impl::start_session(tcp::socket socket, connection_tier tier) {
+  auto guard = std::make_shared<session_guard>(shared_from_this());
+  auto session = run_session(shared, std::move(socket), tier);
+  asio::co_spawn(io, std::move(session), [guard = std::move(guard)](const std::exception_ptr& failure) {
+    guard->owner->report(failure, "session");
+  });
+}
+
+/// Tells the client why, without waiting: bytes that do not fit into the socket's buffer are not sent.
+void server::impl::refuse(tcp::socket socket, const error& why) {
+  ++shared->metrics.connections_refused;
+  shared->count_response(503);
+  http_request nothing;
+  nothing.request_id = "refused";
+  const auto bytes = render_reply(make_error_reply(why), nothing, false);
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(bytes), ignored);
+  socket.shutdown(tcp::socket::shutdown_send, ignored);
+}
+
+void server::impl::report(const std::exception_ptr& failure, std::string_view where) {
+  if (!failure) return;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& e) {
+    shared->context.narrator.narrate(
+        severity::error, "error", "A connection ended with an exception.",
+        {{"where", where}, {"code", std::string_view("INTERNAL")}, {"reason", std::string_view(e.what())}});
+  }
+}
+
+void server::impl::session_ended() noexcept {
+  --sessions;
+  if (sessions == 0 && stopped) finish_stop();
+}
+
+/// Starts the accept loop. One that ended for lack of memory is started again a little later.
+void server::impl::start_accepting() {
+  if (closed || accepting) return;
+  auto loop = accept_loop(shared_from_this());
+  asio::co_spawn(io, std::move(loop), [self = shared_from_this()](const std::exception_ptr& failure) {
+    self->accepting = false;
+    if (!failure || self->closed) return;
+    self->report(failure, "accept");
+    self->pause.expires_after(std::chrono::milliseconds(20));
+    self->pause.async_wait([self](error_code) { self->start_accepting(); });
+  });
+  accepting = true;
+}
+
+void server::impl::finish_stop() {
+  grace_timer.cancel();
+  if (const auto done = std::exchange(stopped, nullptr)) done();
+}
+
+void server::impl::stop(std::chrono::milliseconds grace, std::function<void()> done) {
+  closed = true;
+  shared->stopping = true;
+  // A second call (a second SIGTERM) may shorten the grace; the first caller is told as well.
+  stopped = [first = std::move(stopped), done = std::move(done)] {
+    if (first) first();
+    if (done) done();
+  };
+  error_code ignored;
+  acceptor.close(ignored);
+  pause.cancel();
+  shared->connections.close_idle();
+  shared->cancel_all(engine::cancel_reason::shutdown);
+  grace_timer.expires_after(grace);
+  grace_timer.async_wait([self = shared_from_this()](error_code ec) {
+    if (ec) return;
+    self->shared->connections.close_all();
+    self->finish_stop();
+  });
+  if (sessions == 0) {
+    asio::post(io, [self = shared_from_this()] { self->finish_stop(); });
+  }
+}
+
+server::server(asio::io_context& io, server_config config, server_context context)
+    : impl_(std::make_shared<impl>(io, std::move(config), std::move(context))) {}
+
+server::~server() {
+  impl_->closed = true;
+  error_code ignored;
+  impl_->acceptor.close(ignored);
+  impl_->pause.cancel();
+}
+
+result<std::uint16_t> server::bind() {
+  return impl_->bind();
+}
+
+result<void> server::listen() {
+  error_code ec;
+  impl_->acceptor.listen(asio::socket_base::max_listen_connections, ec);
+  if (ec) return error(errc::worker_start_failed, "cannot listen: " + ec.message());
+  impl_->start_accepting();
+  return {};
+}
+
+void server::replace_keys(api_keys keys) {
+  impl_->shared->config.keys = std::move(keys);
+}
+
+void server::limit_connections(std::size_t connections_max) {
+  impl_->shared->config.connections.connections_max = connections_max;
+}
+
+void server::begin_drain() {
+  impl_->shared->context.admission.drain();
+  impl_->shared->connections.close_served();
+}
+
+void server::stop(std::chrono::milliseconds grace, std::function<void()> done) {
+  impl_->stop(grace, std::move(done));
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,52 @@
+// The HTTP server: accepts, routes and answers; knows jobs only through engine/ interfaces.
+// Everything runs on the thread of the io_context given. Source: M0-W-1300..1350, WORK-3040..3053.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "engine/base/error.hpp"
+#include "net/http/api_keys.hpp"
+#include "net/jobs/server_config.hpp"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace orcd::net {
+
+struct session_guard;
+
+class server {
+ public:
+  server(boost::asio::io_context& io, server_config config, server_context context);
+  ~server();
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  /// Reserves the address; fails with worker_start_failed naming address, port and reason.
+  /// Returns the port. Nothing is accepted before listen().
+  [[nodiscard]] engine::result<std::uint16_t> bind();
+  [[nodiscard]] engine::result<void> listen();
+
+  /// Replaces the API keys for all requests from now on.
+  void replace_keys(api_keys keys);
+  /// Accepts no more than this many connections at a time from now on.
+  void limit_connections(std::size_t connections_max);
+
+  /// Refuses new jobs (503 DRAINING); open streams go on. Idle connections are closed.
+  void begin_drain();
+  /// Ends every stream that is still open with an `error` event and closes all connections;
+  /// `done` is called when the last session is gone, at the latest after `grace`.
+  void stop(std::chrono::milliseconds grace, std::function<void()> done);
+
+ private:
+  friend struct session_guard;
+  struct impl;
+  std::shared_ptr<impl> impl_;
+};
+
+}  // namespace orcd::net

@@ -1,0 +1,142 @@
+// Models of two layers, as wide as a small model's heads, of every family: written to a file and loaded on
+// the GPU.
+#pragma once
+
+#include <boost/test/unit_test.hpp>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/gpu/cuda/loaded_cuda_model.hpp"
+#include "test/support/temporary_directory.hpp"
+#include "test/support/tiny_model.hpp"
+
+namespace orcd::test {
+
+inline constexpr std::uint32_t generated_context = 2304;
+inline constexpr std::uint32_t long_context = 18'432;  ///< of the shape that is called long
+
+/// The name of a family's shape with heads of this width.
+inline std::string heads_of(const std::string& family, std::uint32_t width) {
+  return family + "-heads-of-" + std::to_string(width);
+}
+
+inline void add_widths_of_heads(std::map<std::string, tiny_model_options>& all) {
+  for (const char* family : {"llama-no-f32", "phi3", "gpt-oss"}) {
+    for (const std::uint32_t width : {32U, 64U, 96U, 128U}) {
+      tiny_model_options& heads = all[heads_of(family, width)] = all[family];
+      heads.head_dim = width;
+    }
+  }
+}
+
+/// Heads with keys of their own, or two or three of a key.
+inline void add_many_heads(std::map<std::string, tiny_model_options>& all) {
+  // So many heads that a worker of the one kernel has every second page.
+  all["many-heads"] = all["phi3"];
+  all["many-heads"].heads = all["many-heads"].kv_heads = 64;
+  all["many-heads"].head_dim = 32;
+  all["many-wide-heads"] = all["many-heads"];
+  all["many-wide-heads"].head_dim = 96;
+  all["more-heads-than-blocks"] = all["many-heads"];
+  all["more-heads-than-blocks"].heads = all["more-heads-than-blocks"].kv_heads = 176;
+  all["heads-in-pairs"] = all["many-heads"];
+  all["heads-in-pairs"].heads = 128;
+  all["wide-heads-by-three"] = all["many-wide-heads"];
+  all["wide-heads-by-three"].heads = 96;
+  all["wide-heads-by-three"].kv_heads = 32;
+}
+
+/// Two layers as wide as a small model's heads, in the types of the three targets and in all of them.
+inline std::map<std::string, tiny_model_options> generated_shapes() {
+  tiny_model_options base;
+  base.embedding = 256;
+  base.heads = 4;
+  base.head_dim = 64;
+  base.ffn = 512;
+  base.context = generated_context;
+  std::map<std::string, tiny_model_options> all{
+      {"llama", base}, {"qwen2", base}, {"phi3", base}, {"gpt-oss", base}, {"mixtral", base}};
+  for (auto& [name, options] : all) {
+    if (name != "mixtral") options.family = name;
+  }
+  all["llama"].mixture = true;
+  all["llama-no-f32"] = all["llama"];
+  all["llama-no-f32"].mixture_f32 = false;
+  all["qwen2"].matrix_type = engine::ggml_type::q5_0;
+  all["qwen2"].embedding_type = engine::ggml_type::q8_0;
+  all["qwen2"].tied_output = true;
+  all["phi3"].matrix_type = engine::ggml_type::q4_k;
+  all["phi3"].head_dim = 96;
+  all["phi3"].kv_heads = 4;
+  all["gpt-oss"].matrix_type = engine::ggml_type::q8_0;
+  all["gpt-oss"].expert_type = engine::ggml_type::mxfp4;
+  all["gpt-oss"].experts = 8;
+  all["gpt-oss"].experts_used = 4;
+  all["gpt-oss"].window = 128;
+  all["mixtral"].matrix_type = engine::ggml_type::q4_k;
+  all["mixtral"].experts = 4;
+  // Residual streams of the widths of Phi-3-mini and of an 8B model.
+  all["phi3-wide"] = all["phi3"];
+  all["phi3-wide"].embedding = 3072;
+  all["phi3-wide"].vocab = 70'000;  // the output head comes in two parts
+  all["llama-wide"] = all["llama-no-f32"];
+  all["llama-wide"].embedding = 4096;
+  // Attention begins past the sums of a wide product; and a block has more outputs than terms are fetched of.
+  all["narrow-heads"] = all["phi3"];
+  all["narrow-heads"].embedding = 8192;
+  all["narrow-heads"].heads = all["narrow-heads"].kv_heads = 8;
+  all["narrow-heads"].head_dim = 32;
+  all["wide-ffn"] = all["phi3"];
+  all["wide-ffn"].ffn = 28'672;
+  add_many_heads(all);
+  all["long"] = all["qwen2"];
+  all["long"].context = long_context;
+  // Heads of 96, or padded to that: more queries of a key than warps that prepare them, and more than a block
+  // takes.
+  all["grouped-heads"] = all["phi3"];
+  all["grouped-heads"].heads = 8;
+  all["grouped-heads"].kv_heads = 1;
+  all["two-tiles"] = all["grouped-heads"];
+  all["two-tiles"].heads = 16;
+  all["padded-heads"] = all["phi3"];
+  all["padded-heads"].head_dim = 80;
+  // Rows of gpt-oss-20b's width: many chunks a block, the last of a row with one group.
+  all["gpt-oss-wide"] = all["gpt-oss"];
+  all["gpt-oss-wide"].embedding = 2880;
+  all["gpt-oss-wide"].ffn = 2880;
+  all["gpt-oss-wide"].experts = 4;
+  all["gpt-oss-wide"].experts_used = 2;
+  add_widths_of_heads(all);
+  return all;
+}
+
+inline const std::vector<std::string> wide_shape_names{"phi3-wide", "llama-wide", "narrow-heads", "wide-ffn"};
+inline const std::vector<std::string> shape_names{"llama", "llama-no-f32", "qwen2",
+                                                  "phi3",  "gpt-oss",      "mixtral"};
+
+/// A generated model in a file, and loaded models of it.
+class generated_model {
+ public:
+  explicit generated_model(const std::string& shape) : path_(folder_.file(shape + ".gguf")) {
+    const bytes image = make_tiny_model(generated_shapes().at(shape));
+    std::ofstream out(path_, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.size()));
+    out.close();
+    BOOST_REQUIRE(out.good());
+  }
+  [[nodiscard]] loaded_cuda_model load(gpu::cuda_backend_options options, std::uint32_t slots,
+                                       std::uint32_t context = generated_context) const {
+    return {path_, context, {}, std::move(options), slots};
+  }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  temporary_directory folder_;
+  std::string path_;
+};
+
+}  // namespace orcd::test

@@ -1,0 +1,296 @@
+// Paged attention against a naive f64 softmax over what the cache holds, for every kv_type; decode and
+// prefill must agree bit for bit.
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <random>
+
+#include "kernels/attention/paged_attention.hpp"
+#include "test/gpu/device_array.hpp"
+#include "test/support/kv_reference.hpp"
+#include "test/support/random_blocks.hpp"
+
+namespace orcd::test {
+namespace {
+
+struct geometry {
+  std::uint32_t heads, kv_heads, width, window;
+  bool sinks;
+};
+std::ostream& operator<<(std::ostream& out, const geometry& g) {
+  return out << g.heads << "/" << g.kv_heads << "x" << g.width << " window " << g.window
+             << (g.sinks ? " sinks" : "");
+}
+const std::vector<geometry> geometries{
+    {14, 2, 64, 0, false}, {4, 4, 96, 0, false},    {16, 2, 64, 128, true}, {16, 2, 64, 0, true},
+    {6, 2, 16, 0, false},  {8, 2, 128, 300, false}, {32, 2, 64, 0, false},
+};
+
+/// How far Q, K and V reach.
+struct extents {
+  float q = 2.0F, k = 2.0F, v = 2.0F;
+};
+
+/// A result, and the sum of the magnitudes of its terms, which roundings are relative to.
+struct wanted {
+  std::vector<double> value, magnitude;
+};
+
+/// Random QKV of a sequence, stored through rope_store without rotation; Q, K and V are f16 values.
+struct sequence {
+  sequence(const geometry& g, std::uint32_t length, std::uint64_t seed, engine::kv_types kv = {},
+           extents reach = {})
+      : geo(g),
+        types(kv),
+        count(length),
+        padded(kernels::padded_head_width(g.width)),
+        pages((length + engine::kv_page_positions - 1) / engine::kv_page_positions),
+        stride((g.heads + 2 * g.kv_heads) * g.width),
+        values(std::size_t{length} * stride) {
+    std::mt19937_64 random(seed);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto index = static_cast<std::uint32_t>(i % stride / g.width);
+      const float factor = index < g.heads ? reach.q : index < g.heads + g.kv_heads ? reach.k : reach.v;
+      // Rounded to f16 at an ordinary size, so that a large factor leaves what f16 cannot hold.
+      values[i] = __half2float(__float2half_rn(random_unit(random))) * factor;
+      if (index < g.heads) values[i] = __half2float(__float2half_rn(values[i]));
+    }
+    for (std::size_t at = 0; at < values.size(); at += g.width) {
+      const auto index = static_cast<std::uint32_t>(at % stride / g.width);
+      const auto row = std::span(values).subspan(at, g.width);
+      const auto kept = index < g.heads ? std::vector<double>(row.begin(), row.end())
+                                        : cached_row(index < g.heads + g.kv_heads ? kv.keys : kv.values, row);
+      cached.insert(cached.end(), kept.begin(), kept.end());
+    }
+    fill_device(random);
+  }
+
+  void fill_device(std::mt19937_64& random) {
+    qkv.emplace(std::span<const float>(values));
+    std::vector<kernels::step_token> columns(count);
+    for (std::uint32_t i = 0; i < count; ++i) columns[i] = {0, static_cast<std::int32_t>(i), 0};
+    steps.emplace(std::span<const kernels::step_token>(columns));
+    // Pages in a scrambled order, so that a page id is never its index.
+    std::vector<std::int32_t> table(pages + 8);
+    std::iota(table.begin(), table.end(), 0);
+    std::shuffle(table.begin(), table.end(), random);
+    page_table.emplace(std::span<const std::int32_t>(table).first(pages));
+    const std::size_t rows = std::size_t{pages + 8} * geo.kv_heads * engine::kv_page_positions;
+    keys.emplace(rows * engine::kv_row_bytes(types.keys, padded));
+    cache_v.emplace(rows * engine::kv_row_bytes(types.values, padded));
+    keys->fill(0);
+    cache_v->fill(0);
+    q.emplace(std::size_t{count} * geo.heads * padded);
+    if (geo.sinks) {
+      for (std::uint32_t h = 0; h < geo.heads; ++h) sink_values.push_back(random_unit(random) * 3.0F);
+      sinks.emplace(std::span<const float>(sink_values));
+    }
+    BOOST_REQUIRE_EQUAL(kernels::launch_rope_store(store_arguments(0, count), nullptr), 0);
+  }
+
+  [[nodiscard]] kernels::rope_store_args store_arguments(std::uint32_t first, std::uint32_t columns) const {
+    kernels::rope_store_args a;
+    a.qkv = qkv->data() + std::size_t{first} * stride;
+    a.stride = stride;
+    a.steps = steps->data() + first;
+    a.columns = columns;
+    a.heads = geo.heads;
+    a.kv_heads = geo.kv_heads;
+    a.width = geo.width;
+    a.padded_width = padded;
+    a.q = q->data() + std::size_t{first} * geo.heads * padded;
+    a.cache = cache();
+    return a;
+  }
+
+  [[nodiscard]] kernels::kv_pages cache() const {
+    return {keys->data(), cache_v->data(), page_table->data(), pages, types.keys, types.values};
+  }
+
+  [[nodiscard]] kernels::attention_args_paged arguments(std::uint32_t first, std::uint32_t columns,
+                                                        __half* out) const {
+    kernels::attention_args_paged a;
+    a.q = q->data() + std::size_t{first} * geo.heads * padded;
+    a.cache = cache();
+    a.steps = steps->data() + first;
+    a.columns = columns;
+    a.heads = geo.heads;
+    a.kv_heads = geo.kv_heads;
+    a.width = geo.width;
+    a.padded_width = padded;
+    a.window = geo.window;
+    a.scale = 1.0F / std::sqrt(static_cast<float>(geo.width));
+    a.sinks = sinks ? sinks->data() : nullptr;
+    a.out = out + std::size_t{first} * geo.heads * geo.width;
+    a.out_stride = geo.heads * geo.width;
+    return a;
+  }
+
+  [[nodiscard]] wanted expected(std::uint32_t position, std::uint32_t head) const {
+    const std::uint32_t kv = head / (geo.heads / geo.kv_heads);
+    const auto vector_of = [&](std::uint32_t p, std::uint32_t index) {
+      return cached.data() + std::size_t{p} * stride + index * geo.width;
+    };
+    const std::uint32_t first = geo.window == 0 || position + 1 < geo.window ? 0 : position + 1 - geo.window;
+    const double scale = 1.0F / std::sqrt(static_cast<float>(geo.width));
+    std::vector<double> scores;
+    double maximum = geo.sinks ? sink_values[head] : -INFINITY;
+    for (std::uint32_t p = first; p <= position; ++p) {
+      double dot = 0;
+      for (std::uint32_t d = 0; d < geo.width; ++d)
+        dot += vector_of(position, head)[d] * vector_of(p, geo.heads + kv)[d];
+      scores.push_back(dot * scale);
+      maximum = std::max(maximum, scores.back());
+    }
+    double sum = geo.sinks ? std::exp(sink_values[head] - maximum) : 0;
+    wanted out{std::vector<double>(geo.width), std::vector<double>(geo.width)};
+    for (std::uint32_t p = first; p <= position; ++p) {
+      const double weight = std::exp(scores[p - first] - maximum);
+      sum += weight;
+      for (std::uint32_t d = 0; d < geo.width; ++d) {
+        const double term = weight * vector_of(p, geo.heads + geo.kv_heads + kv)[d];
+        out.value[d] += term;
+        out.magnitude[d] += std::fabs(term);
+      }
+    }
+    for (double& v : out.value) v /= sum;
+    for (double& v : out.magnitude) v /= sum;
+    return out;
+  }
+
+  geometry geo;
+  engine::kv_types types;
+  std::uint32_t count, padded, pages, stride;
+  std::vector<float> values;
+  std::vector<double> cached;  ///< values as attention sees them
+  std::vector<float> sink_values;
+  std::optional<device_array<float>> qkv, sinks;
+  std::optional<device_array<kernels::step_token>> steps;
+  std::optional<device_array<std::int32_t>> page_table;
+  std::optional<device_array<std::uint8_t>> keys, cache_v;
+  std::optional<device_array<__half>> q;
+};
+
+/// Both of a relative kind: the error of one position's heads against f64, and what may be expected.
+/// Probabilities and results are rounded to f16, 2^-11 each; probabilities below 2^-14 and the f32 sums of
+/// scores make the rest.
+struct position_error {
+  double error = 0, bound = 0;
+};
+position_error error_at(const sequence& s, std::span<const __half> out, std::uint32_t position) {
+  double difference = 0, norm = 0, magnitude = 0;
+  for (std::uint32_t head = 0; head < s.geo.heads; ++head) {
+    const wanted want = s.expected(position, head);
+    for (std::uint32_t d = 0; d < s.geo.width; ++d) {
+      const double got = __half2float(out[(std::size_t{position} * s.geo.heads + head) * s.geo.width + d]);
+      difference += (got - want.value[d]) * (got - want.value[d]);
+      norm += want.value[d] * want.value[d];
+      magnitude += want.magnitude[d] * want.magnitude[d];
+    }
+  }
+  return {std::sqrt(difference / norm), 0x1p-11 + (0x1p-11 + 1e-4) * std::sqrt(magnitude / norm)};
+}
+
+std::vector<__half> prefilled(const sequence& s, std::uint32_t chunk) {
+  device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
+  for (std::uint32_t first = 0; first < s.count; first += chunk) {
+    const auto a = s.arguments(first, std::min(chunk, s.count - first), out.data());
+    BOOST_REQUIRE_EQUAL(kernels::launch_attention_prefill(a, nullptr), 0);
+  }
+  return out.read();
+}
+
+/// So many tokens a launch.
+std::vector<__half> decoded_by(const sequence& s, std::uint32_t columns) {
+  device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
+  device_array<float> partial(kernels::decode_partial_floats(columns, s.geo.heads, s.pages, s.padded));
+  device_array<std::uint32_t> arrivals(std::size_t{columns} * s.geo.heads);
+  arrivals.fill(0);
+  for (std::uint32_t position = 0; position < s.count; position += columns) {
+    const std::uint32_t some = std::min(columns, s.count - position);
+    kernels::decode_attention_args a{s.store_arguments(position, some),
+                                     s.arguments(position, some, out.data()), partial.data(),
+                                     arrivals.data()};
+    a.rope.q = nullptr;
+    a.attend.q = nullptr;
+    BOOST_REQUIRE_EQUAL(kernels::launch_attention_decode(a, nullptr), 0);
+    // The next token's launch prefetches this one's key before it waits; a step has other kernels between.
+    BOOST_REQUIRE_EQUAL(cudaStreamSynchronize(nullptr), cudaSuccess);
+  }
+  for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
+  return out.read();
+}
+
+/// Token by token from an empty cache.
+std::vector<__half> decoded(sequence& s) {
+  s.keys->fill(0);
+  s.cache_v->fill(0);
+  return decoded_by(s, 1);
+}
+
+bool same_bits(const std::vector<__half>& a, const std::vector<__half>& b) {
+  return std::memcmp(a.data(), b.data(), a.size() * sizeof(__half)) == 0;
+}
+
+std::string name_of(engine::kv_types types) {
+  return std::string("K ") + to_string(types.keys) + ", V " + to_string(types.values);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(paged_attention)
+
+BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::data::make(geometries), g) {
+  const std::uint32_t length = 777;
+  for (const engine::kv_type keys : every_kv_type) {
+    for (const engine::kv_type values : every_kv_type) {
+      sequence s(g, length, 5, {keys, values});
+      const auto whole = prefilled(s, length);
+      double most = 0;
+      for (const std::uint32_t position : {0U, 1U, 31U, 32U, 255U, 256U, 300U, 776U}) {
+        const auto [error, bound] = error_at(s, whole, position);
+        BOOST_TEST(error < bound, g << " " << name_of(s.types) << " position " << position << ": " << error);
+        most = std::max(most, error / bound);
+      }
+      std::printf("%u/%ux%u %s: at most %.2f of the bound\n", g.heads, g.kv_heads, g.width,
+                  name_of(s.types).c_str(), most);
+      BOOST_TEST(same_bits(prefilled(s, 100), whole), g << " " << name_of(s.types) << ": chunks differ");
+      BOOST_TEST(same_bits(decoded(s), whole), g << " " << name_of(s.types) << ": decode differs");
+      // The cache is full now: each token stores what is there already. With so many tokens there are more
+      // blocks than prefetch keys.
+      BOOST_TEST(same_bits(decoded_by(s, 300), whole), g << " " << name_of(s.types) << ": many differ");
+    }
+  }
+}
+
+// More pages than are folded at a time.
+BOOST_AUTO_TEST_CASE(decode_equals_prefill_over_many_pages) {
+  sequence s(geometry{8, 2, 64, 0, true}, 8'500, 7);
+  const auto whole = prefilled(s, 512);
+  const auto [error, bound] = error_at(s, whole, 8'499);
+  BOOST_TEST(error < bound, error << " of " << bound);
+  BOOST_TEST(same_bits(decoded(s), whole));
+}
+
+// Keys and values beyond 65504, which bf16 holds: nothing on the way to the result may be f16.
+BOOST_AUTO_TEST_CASE(bf16_keeps_the_range_of_f32) {
+  const geometry g{8, 2, 80, 0, false};
+  sequence s(g, 400, 9, {engine::kv_type::bf16, engine::kv_type::bf16}, {0x1p-16F, 0x1p18F, 0x1p17F});
+  const auto out = prefilled(s, 400);
+  for (const std::uint32_t position : {255U, 256U, 399U}) {
+    const auto [error, bound] = error_at(s, out, position);
+    BOOST_TEST(error < bound, "position " << position << ": " << error << " of " << bound);
+  }
+  BOOST_TEST(same_bits(decoded(s), out));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace orcd::test

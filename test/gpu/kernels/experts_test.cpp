@@ -1,0 +1,157 @@
+// Routing on the GPU against a plain computation: which experts, in what order, with what weights.
+#include "kernels/layer/experts.hpp"
+
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "kernels/layer/embed_norm.hpp"
+#include "test/gpu/device_array.hpp"
+#include "test/support/random_blocks.hpp"
+
+namespace orcd::test {
+
+BOOST_AUTO_TEST_SUITE(experts)
+
+namespace {
+
+/// Random routing inputs of `columns` rows on the device.
+struct routing {
+  routing(std::uint32_t rows, std::uint32_t row_width, std::uint32_t count, std::uint64_t seed)
+      : columns(rows), width(row_width), experts(count), random(seed) {
+    x = fill(std::size_t{rows} * row_width);
+    norm = fill(row_width);
+    router = fill(std::size_t{count} * row_width);
+    bias = fill(count);
+  }
+
+  std::vector<float> fill(std::size_t n) {
+    std::vector<float> v(n);
+    for (float& f : v) f = random_unit(random);
+    return v;
+  }
+
+  struct result {
+    std::vector<float> logits;
+    std::vector<std::int32_t> chosen;
+    std::vector<float> weights;
+    std::vector<__half> normed;
+  };
+
+  /// Routes rows first .. first + count - 1 in one launch.
+  [[nodiscard]] result route(std::uint32_t first, std::uint32_t count) const {
+    const device_array<float> dx{std::span<const float>(x)};
+    const device_array<float> dn{std::span<const float>(norm)};
+    const device_array<float> dr{std::span<const float>(router)};
+    const device_array<float> db{std::span<const float>(bias)};
+    device_array<float> logits(std::size_t{count} * experts);
+    device_array<std::int32_t> chosen(std::size_t{count} * used);
+    device_array<float> weights(std::size_t{count} * used);
+    device_array<std::uint32_t> arrivals(count);
+    arrivals.fill(0);
+    const device_array<__half> normed(std::size_t{count} * kernels::padded_cols(width));
+    const kernels::route_args args{dx.data() + std::size_t{first} * width,
+                                   dn.data(),
+                                   1e-5F,
+                                   dr.data(),
+                                   db.data(),
+                                   width,
+                                   experts,
+                                   used,
+                                   count,
+                                   logits.data(),
+                                   chosen.data(),
+                                   weights.data(),
+                                   arrivals.data(),
+                                   normed.data()};
+    for (int repeat = 0; repeat < 3; ++repeat) BOOST_REQUIRE_EQUAL(kernels::launch_route(args, nullptr), 0);
+    for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
+    return {logits.read(), chosen.read(), weights.read(), normed.read()};
+  }
+  /// The norm of all rows by the kernel for norms alone.
+  [[nodiscard]] std::vector<__half> norms() const {
+    const device_array<float> dx{std::span<const float>(x)};
+    const device_array<float> dn{std::span<const float>(norm)};
+    const std::uint32_t stride = kernels::padded_cols(width);
+    const device_array<__half> out(std::size_t{columns} * stride);
+    BOOST_REQUIRE_EQUAL(
+        kernels::launch_norm_to_half(
+            {dx.data(), dn.data(), width, columns, nullptr, 1e-5F, out.data(), stride}, nullptr),
+        0);
+    return out.read();
+  }
+
+  std::uint32_t columns, width, experts;
+  std::uint32_t used = 4;
+  std::mt19937_64 random;
+  std::vector<float> x, norm, router, bias;
+};
+
+/// The choice and its softmax, from the logits that the device computed.
+void check_choice(const routing& r, const routing::result& got) {
+  for (std::uint32_t m = 0; m < r.columns; ++m) {
+    const float* row = got.logits.data() + std::size_t{m} * r.experts;
+    std::vector<std::int32_t> order(r.experts);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int32_t a, std::int32_t b) { return row[a] > row[b]; });
+    double sum = 0;
+    for (std::uint32_t i = 0; i < r.used; ++i) sum += std::exp(double{row[order[i]]} - row[order[0]]);
+    for (std::uint32_t i = 0; i < r.used; ++i) {
+      BOOST_TEST(got.chosen[m * r.used + i] == order[i]);
+      const double want = std::exp(double{row[order[i]]} - row[order[0]]) / sum;
+      BOOST_TEST(std::abs(got.weights[m * r.used + i] - want) < 1e-6, "column " << m << " rank " << i);
+    }
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_highest_logits_are_chosen_and_weighted_by_their_softmax) {
+  for (const std::uint32_t count : {4U, 8U, 32U, 129U, 512U}) {
+    routing r(50, 64, count, count);
+    check_choice(r, r.route(0, r.columns));
+    // Without a router the biases alone are the logits; few distinct ones, so that ties occur and must go to
+    // the lowest id.
+    std::fill(r.router.begin(), r.router.end(), 0.0F);
+    for (float& v : r.bias) v = std::round(v * 20.0F) / 4.0F;
+    check_choice(r, r.route(0, r.columns));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_router_matches_f64_and_its_neighbours_change_no_bit) {
+  // A block for each row, and more rows than blocks.
+  for (const auto& [rows, width] : {std::pair{9U, 2880U}, {140U, 2880U}, {9U, 5000U}, {140U, 5000U}}) {
+    const routing r(rows, width, 32, 4);
+    const auto together = r.route(0, r.columns);
+    check_choice(r, together);
+    const auto norms = r.norms();
+    BOOST_TEST((std::memcmp(together.normed.data(), norms.data(), norms.size() * sizeof(__half)) == 0));
+    for (std::uint32_t m = 0; m < r.columns; ++m) {
+      const auto alone = r.route(m, 1);
+      BOOST_TEST(std::equal(alone.logits.begin(), alone.logits.end(), together.logits.begin() + m * 32),
+                 "column " << m);
+      const float* x = r.x.data() + std::size_t{m} * width;
+      double squares = 0;
+      for (std::uint32_t i = 0; i < width; ++i) squares += double{x[i]} * x[i];
+      const double scale = 1 / std::sqrt(squares / width + 1e-5);
+      for (std::uint32_t e = 0; e < 32; ++e) {
+        double want = r.bias[e];
+        for (std::uint32_t i = 0; i < width; ++i)
+          want += double{r.router[std::size_t{e} * width + i]} * x[i] * scale * r.norm[i];
+        BOOST_TEST(std::abs(together.logits[m * 32 + e] - want) < 1e-3);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace orcd::test

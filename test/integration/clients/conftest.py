@@ -1,0 +1,17 @@
+"""A worker that the clients of tools/python_clients.txt share."""
+from typing import Iterator
+
+import pytest
+
+from worker_process import PROJECT, Worker
+
+QWEN = PROJECT / 'test' / 'data' / 'chat' / 'templates' / 'Qwen-Qwen2.5-7B-Instruct.jinja'
+
+
+@pytest.fixture(scope='session')
+def calling_demo(demo_model) -> Iterator[Worker]:
+    """The demo model under a template of a model that calls tools; its own has none."""
+    with Worker('--model', demo_model, '--slots', '2', '--context', '4096', '--chat-template',
+                QWEN) as running:
+        running.wait_event('ready')
+        yield running

@@ -1,0 +1,157 @@
+"""The Responses API through the `openai` Python package, unchanged: with a small random model, and with the
+real demo model under a template of a model that calls."""
+import json
+from typing import Iterator, List, Optional
+
+import pytest
+
+from worker_process import PATIENCE, PROJECT, Worker
+
+openai = pytest.importorskip('openai', reason='the Python package openai is not installed')
+pydantic = pytest.importorskip('pydantic', reason='the Python package openai brings it')
+from openai.types.responses import Response, ResponseStreamEvent  # noqa: E402
+
+QWEN = PROJECT / 'test' / 'data' / 'chat' / 'templates' / 'Qwen-Qwen2.5-7B-Instruct.jinja'
+ASK = 'What is the weather in Paris?'
+WEATHER = {'type': 'function', 'name': 'get_weather', 'description': 'The weather in a city.', 'strict': True,
+           'parameters': {'type': 'object', 'additionalProperties': False, 'required': ['city', 'unit'],
+                          'properties': {'city': {'type': 'string', 'maxLength': 20},
+                                         'unit': {'type': 'string', 'enum': ['C', 'F']}}}}
+EVENT = pydantic.TypeAdapter(ResponseStreamEvent)
+
+
+def client_of(worker: Worker) -> 'openai.OpenAI':
+    return openai.OpenAI(base_url=f'http://127.0.0.1:{worker.port}/v1', api_key='none', max_retries=0,
+                         timeout=PATIENCE * 4)
+
+
+def serve(model, template, *options: str) -> Iterator['openai.OpenAI']:
+    with Worker('--model', model, '--slots', '2', '--chat-template', template, *options) as worker:
+        worker.wait_event('ready')
+        with client_of(worker) as client:
+            yield client
+        assert worker.alive()
+
+
+@pytest.fixture(scope='module')
+def random(slow_model):
+    yield from serve(slow_model, QWEN)
+
+
+@pytest.fixture(scope='module')
+def qwen(demo_model):
+    yield from serve(demo_model, QWEN, '--context', '2048')
+
+
+@pytest.fixture(scope='module')
+def thinker(slow_model, tmp_path_factory):
+    """Qwen's template, but the prompt ends with the beginning of the reasoning."""
+    template = tmp_path_factory.mktemp('thinker') / 'template.jinja'
+    template.write_text(QWEN.read_text() + "{%- if add_generation_prompt %}{{- '<think>\\n' }}{%- endif %}")
+    yield from serve(slow_model, template)
+
+
+def asked(**changes) -> dict:
+    return {'model': 'slow', 'input': 'Once upon a time', 'max_output_tokens': 12, 'temperature': 0,
+            'extra_body': {'ignore_eos': True}, **changes}
+
+
+def strictly(raw: str) -> Response:
+    """The answer as the package's own types have it, with nothing missing and nothing converted."""
+    return Response.model_validate_json(raw, strict=True)
+
+
+@pytest.mark.parametrize('changes', [
+    {}, {'include': ['message.output_text.logprobs'], 'top_logprobs': 3},
+    {'tools': [WEATHER], 'tool_choice': 'required', 'max_output_tokens': 200},
+    {'instructions': 'Be brief.', 'metadata': {'a': 'b'}, 'reasoning': {'effort': 'low', 'summary': 'auto'},
+     'text': {'verbosity': 'low'}, 'user': 'u', 'top_p': 0.5}], ids=['plain', 'logprobs', 'call', 'much'])
+def test_answers_and_events_have_what_the_types_demand(random, changes):
+    answer = strictly(random.responses.with_raw_response.create(**asked(**changes)).text)
+    assert answer.object == 'response' and answer.store is False
+    streamed = random.responses.with_streaming_response.create(stream=True, **asked(**changes))
+    with streamed as response:
+        lines: List[str] = [line for line in response.iter_lines() if line.startswith('data: ')]
+    told = [EVENT.validate_json(line[len('data: '):], strict=True) for line in lines]
+    assert [e.sequence_number for e in told] == list(range(len(told)))
+    assert told[-1].response.status == answer.status
+    assert told[-1].response.output_text == answer.output_text
+
+
+def test_a_stream_equals_the_answer(random):
+    whole = random.responses.create(**asked())
+    assert whole.status == 'incomplete' and whole.incomplete_details.reason == 'max_output_tokens'
+    assert whole.usage.output_tokens == 12
+    text, final = '', None
+    with random.responses.stream(**asked()) as stream:
+        for event in stream:
+            text += event.delta if event.type == 'response.output_text.delta' else ''
+            final = event
+    assert text == whole.output_text == final.response.output_text
+
+
+def test_log_probabilities(random):
+    answer = random.responses.create(**asked(include=['message.output_text.logprobs'], top_logprobs=5))
+    tokens = answer.output[0].content[0].logprobs
+    assert len(tokens) == 12 and all(len(t.top_logprobs) == 5 for t in tokens)
+    assert all(t.logprob == max(o.logprob for o in t.top_logprobs) for t in tokens)
+
+
+def test_reasoning_is_told_and_can_be_sent_back(thinker):
+    first = thinker.responses.create(**asked(include=['reasoning.encrypted_content']))
+    [item] = first.output
+    assert item.type == 'reasoning' and item.content[0].text and item.summary == []
+    assert first.usage.output_tokens_details.reasoning_tokens == 12
+    for sent in (item.model_dump(exclude_none=True), {**item.model_dump(), 'content': None}):
+        again = thinker.responses.create(**asked(input=[
+            {'role': 'user', 'content': 'Once upon a time'}, sent, {'role': 'user', 'content': 'Go on'}]))
+        assert again.status == 'incomplete'
+    told = [e.type for e in thinker.responses.create(stream=True, **asked())]
+    assert told[3:5] == ['response.content_part.added', 'response.reasoning_text.delta']
+
+
+def test_a_function_and_its_result(qwen):
+    history = [{'role': 'user', 'content': ASK}]
+    first = qwen.responses.create(**asked(model=None, input=history, tools=[WEATHER], tool_choice='required',
+                                          max_output_tokens=200, extra_body=None, parallel_tool_calls=False))
+    [call] = first.output
+    assert call.type == 'function_call' and call.name == 'get_weather' and call.call_id
+    arguments = json.loads(call.arguments)
+    assert set(arguments) == {'city', 'unit'}
+    history += [call.model_dump(exclude_none=True),
+                {'type': 'function_call_output', 'call_id': call.call_id, 'output': '{"degrees": 21}'}]
+    second = qwen.responses.create(**asked(model=None, input=history, tools=[WEATHER], max_output_tokens=40))
+    assert second.output_text
+
+
+def test_calls_as_the_package_s_stream_puts_them_together(qwen):
+    choice = {'type': 'function', 'name': 'get_weather'}
+    request = asked(model=None, input=ASK, tools=[WEATHER], tool_choice=choice, max_output_tokens=200,
+                    extra_body=None, parallel_tool_calls=False)
+    with qwen.responses.stream(**request) as stream:
+        snapshots = [e.snapshot for e in stream if e.type == 'response.function_call_arguments.delta']
+        final = stream.get_final_response()
+    assert json.loads(snapshots[-1]) == json.loads(final.output[0].arguments)
+    assert final.output[0].parsed_arguments == json.loads(snapshots[-1])
+
+
+def test_parse_gives_an_object(qwen):
+    class Weather(pydantic.BaseModel):
+        city: str
+        degrees: Optional[int]
+
+    answer = qwen.responses.parse(model=None, input=ASK, text_format=Weather, max_output_tokens=200,
+                                  temperature=0)
+    assert isinstance(answer.output_parsed, Weather)
+
+
+def test_errors_are_the_package_s_own(random):
+    with pytest.raises(openai.BadRequestError) as refused:
+        random.responses.create(**asked(previous_response_id='resp_1'))
+    assert refused.value.param == 'previous_response_id'
+    with pytest.raises(openai.BadRequestError) as refused:
+        random.responses.create(**asked(input=[{'role': 'user', 'content': [
+            {'type': 'input_image', 'detail': 'auto', 'image_url': 'data:x'}]}]))
+    assert refused.value.param == 'input[0].content[0].type'
+    with pytest.raises(openai.NotFoundError):
+        random.responses.create(**asked(model='gpt-0'))

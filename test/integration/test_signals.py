@@ -1,0 +1,196 @@
+"""Signals end the worker whatever its threads do, and SIGHUP reads keys and log level again."""
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from worker_process import BINARY, PATIENCE, STRETCH, Worker, of_each_thread, wait_until
+
+# Half of what the policy allows after a second signal is for the teardown; a sanitizer takes its time.
+SECOND = 3.0
+FIRST_WHILE_OPENING = 1.0
+FIRST_WHILE_LOADING = 5.0
+SLACK = 2.0
+
+
+def ends_within(worker, seconds: float) -> int:
+    code = worker.process.wait(PATIENCE)
+    took = time.monotonic() - ends_within.begin
+    assert took < (seconds + SLACK) * STRETCH, f'{took:.1f} s'
+    return code
+
+
+def send(worker, number=signal.SIGTERM):
+    ends_within.begin = time.monotonic()
+    worker.process.send_signal(number)
+
+
+@pytest.fixture
+def silent_systemd(tmp_path):
+    """A service manager's socket that nobody reads once `until` was seen: who writes to it waits for ever."""
+    path = str(tmp_path / 'notify')
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(path)
+        receiver.settimeout(PATIENCE)
+
+        def read(until):
+            while until not in receiver.recv(4096).decode():
+                pass
+        yield path, read
+
+
+def waits_in_send(pid: int) -> bool:
+    """Whether some thread of the process waits in sendmsg, by the kernel's word."""
+    return any(text.split()[0] == '46' for text in of_each_thread(pid, 'syscall'))
+
+
+def test_io_thread_that_is_stuck(tiny_model, silent_systemd):
+    path, read = silent_systemd
+    environment = {'NOTIFY_SOCKET': path, 'WATCHDOG_USEC': '20000'}
+    with Worker('--model', tiny_model, '--drain-timeout', '300', environment=environment) as worker:
+        read('READY=1')
+        wait_until(lambda: waits_in_send(worker.pid), PATIENCE, 'the io thread is stuck')
+        worker.terminate()
+        time.sleep(0.2)
+        assert worker.alive(), 'one signal leaves a drain its time'
+        send(worker, signal.SIGINT)
+        assert ends_within(worker, SECOND) == 130
+    assert any('did not finish in time' in line for line in worker.lines)
+
+
+def test_io_thread_that_is_stuck_and_one_signal(tiny_model, silent_systemd):
+    path, read = silent_systemd
+    environment = {'NOTIFY_SOCKET': path, 'WATCHDOG_USEC': '20000'}
+    with Worker('--model', tiny_model, '--drain-timeout', '0', environment=environment) as worker:
+        read('READY=1')
+        wait_until(lambda: waits_in_send(worker.pid), PATIENCE, 'the io thread is stuck')
+        send(worker)
+        assert ends_within(worker, 10) == 143
+
+
+def test_load_that_is_stuck(slow_model, silent_systemd):
+    path, _ = silent_systemd
+    with Worker('--model', slow_model, environment={'NOTIFY_SOCKET': path}) as worker:
+        wait_until(lambda: waits_in_send(worker.pid), PATIENCE, 'the load is stuck')
+        send(worker)
+        assert ends_within(worker, FIRST_WHILE_LOADING) == 0
+
+
+@pytest.mark.parametrize('option', ['--config', '--api-key-file', '--chat-template'])
+def test_start_up_that_is_stuck(tiny_model, tmp_path, option):
+    """Opening a pipe waits for its writer, like a file of a host that is gone."""
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    with Worker('--model', tiny_model, option, pipe) as worker:
+        wait_until(lambda: guard_is_there(worker.pid), PATIENCE, 'main() has begun')
+        time.sleep(0.1)
+        send(worker)
+        assert ends_within(worker, FIRST_WHILE_OPENING) == 0
+
+
+def guard_is_there(pid: int) -> bool:
+    return 'guard' in of_each_thread(pid, 'comm')
+
+
+def test_a_thread_that_ends_while_all_are_read_is_left_out(monkeypatch):
+    threads = os.listdir(f'/proc/{os.getpid()}/task')
+    monkeypatch.setattr(os, 'listdir', lambda path: ['999999999', *threads])
+    assert len(of_each_thread(os.getpid(), 'comm')) == len(threads)
+
+
+def test_log_that_nobody_reads(tiny_model):
+    """The last line waits for a reader; so would the guard's own last words."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    port = socket.create_server(('127.0.0.1', 0))
+    free = port.getsockname()[1]
+    port.close()
+    process = subprocess.Popen(
+        [str(BINARY), '--backend', 'host', '--model', str(tiny_model), '--port', str(free)],
+        stdin=subprocess.DEVNULL, stderr=writing)
+    try:
+        wait_until(lambda: connects(free), PATIENCE * STRETCH, 'it serves')
+        fill(writing)
+        os.set_blocking(writing, True)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        begin = time.monotonic()
+        assert process.wait(PATIENCE) == 143
+        assert time.monotonic() - begin < (SECOND + SLACK) * STRETCH
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reading)
+        os.close(writing)
+
+
+def connects(port: int) -> bool:
+    try:
+        socket.create_connection(('127.0.0.1', port), timeout=1).close()
+        return True
+    except OSError:
+        return False
+
+
+def fill(descriptor: int) -> None:
+    for size in (4096, 1):
+        try:
+            while True:
+                os.write(descriptor, b'x' * size)
+        except BlockingIOError:
+            pass
+
+
+@pytest.mark.parametrize('name', ['SIGUSR1', 'SIGUSR2', 'SIGPIPE', 'SIGALRM', 'SIGXFSZ', 'SIGHUP'])
+def test_signals_that_end_nothing(tiny, name):
+    for _ in range(3):
+        os.kill(tiny.pid, getattr(signal, name))
+    assert tiny.execute(max_tokens=4)[-1].name == 'end'
+
+
+def asks(worker, key: str) -> int:
+    return worker.call('GET', '/v1/models', headers={'Authorization': f'Bearer {key}'}).status
+
+
+def test_sighup_reads_keys_and_log_level(tiny_model, tmp_path):
+    keys, config = tmp_path / 'keys', tmp_path / 'config'
+    keys.write_text('first-key\n')
+    config.write_text('log-level = info\n')
+    with Worker('--model', tiny_model, '--api-key-file', keys, '--config', config) as worker:
+        worker.wait_event('ready')
+        assert (asks(worker, 'first-key'), asks(worker, 'second-key')) == (200, 401)
+        keys.write_text('second-key\n')
+        config.write_text('log-level = debug\nmax-queue = 3\n')
+        worker.process.send_signal(signal.SIGHUP)
+        assert worker.wait_event('reloaded')['log_level'] == 'debug'
+        assert (asks(worker, 'first-key'), asks(worker, 'second-key')) == (401, 200)
+        assert not any('second-key' in line for line in worker.lines), 'no key in a log'
+
+        for path, text in ((keys, 'broken key \x01\n'), (keys, ''), (config, 'no-such-option = 1\n')):
+            def failures():
+                return len(worker.events('reload_failed', level='error'))
+            before = failures()
+            good = path.read_text()
+            path.write_text(text)
+            worker.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: failures() > before, PATIENCE, 'it says so')
+            assert (asks(worker, 'first-key'), asks(worker, 'second-key')) == (401, 200)
+            path.write_text(good)
+        worker.terminate()
+        assert worker.wait_exit(10) == 0
+
+
+def test_sighup_takes_the_log_level_back(tiny_model, tmp_path):
+    config = tmp_path / 'config'
+    config.write_text('log-level = info\n')
+    with Worker('--model', tiny_model, '--config', config) as worker:
+        worker.wait_event('ready')
+        config.write_text('log-level = error\n')
+        worker.process.send_signal(signal.SIGHUP)
+        worker.wait_event('reloaded')
+        worker.execute(max_tokens=2)
+        assert not worker.events('execute_start'), 'not wanted any more'

@@ -1,0 +1,173 @@
+#include "test/unit/kernels/host/reference.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace orcd::test {
+namespace {
+
+using engine::ggml_type;
+
+unsigned byte_at(const std::byte* p, std::uint64_t i) {
+  return std::to_integer<unsigned>(p[i]);
+}
+
+double half_at(const std::byte* p, std::uint64_t i) {
+  return half_value(static_cast<std::uint16_t>(byte_at(p, i) | byte_at(p, i + 1) << 8));
+}
+
+/// Low nibbles for i < 16, high ones after.
+unsigned nibble(const std::byte* qs, unsigned i) {
+  return i < 16 ? byte_at(qs, i) & 15U : byte_at(qs, i - 16) >> 4;
+}
+
+reference_value sum_of(double product, double offset) {
+  return {product + offset, std::fabs(product) + std::fabs(offset)};
+}
+
+reference_value five_bits(const std::byte* block, unsigned i, bool with_min) {
+  const unsigned at = with_min ? 4 : 2;
+  std::uint32_t high = 0;
+  for (unsigned b = 0; b < 4; ++b) high |= byte_at(block, at + b) << (8 * b);
+  const unsigned n = nibble(block + at + 4, i) | ((high >> i) & 1U) << 4;
+  if (with_min) return sum_of(half_at(block, 0) * n, half_at(block, 2));
+  return sum_of(half_at(block, 0) * (static_cast<int>(n) - 16), 0.0);
+}
+
+reference_value k_group(const std::byte* block, unsigned i, bool five) {
+  const unsigned j = i / 32;
+  const std::byte* s = block + 4;
+  const unsigned scale =
+      j < 4 ? byte_at(s, j) & 63U : (byte_at(s, j + 4) & 15U) | (byte_at(s, j - 4) >> 6) << 4;
+  const unsigned min = j < 4 ? byte_at(s, j + 4) & 63U : (byte_at(s, j + 4) >> 4) | (byte_at(s, j) >> 6) << 4;
+  const unsigned q = byte_at(block, (five ? 48 : 16) + 32 * (i / 64) + i % 32);
+  unsigned n = j % 2 == 1 ? q >> 4 : q & 15U;
+  if (five) n |= ((byte_at(block, 16 + i % 32) >> j) & 1U) << 4;
+  return sum_of(half_at(block, 0) * scale * n, -half_at(block, 2) * min);
+}
+
+reference_value six_bits(const std::byte* block, unsigned i) {
+  const unsigned n = i / 128, l = i % 32, g = (i % 128) / 32;
+  const unsigned q = byte_at(block, 64 * n + l + 32 * (g & 1U));
+  const unsigned low = g >= 2 ? q >> 4 : q & 15U;
+  const unsigned high = (byte_at(block, 128 + 32 * n + l) >> (2 * g)) & 3U;
+  const int scale = static_cast<std::int8_t>(byte_at(block, 192 + i / 16));
+  return sum_of(half_at(block, 208) * scale * (static_cast<int>(low | high << 4) - 32), 0.0);
+}
+
+reference_value mxfp4(const std::byte* block, unsigned i) {
+  static constexpr double doubled[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  return sum_of(std::ldexp(doubled[nibble(block + 1, i)], static_cast<int>(byte_at(block, 0)) - 128), 0.0);
+}
+
+reference_value plain(ggml_type type, const std::byte* row, std::uint64_t index) {
+  if (type == ggml_type::f16) return sum_of(half_at(row, 2 * index), 0.0);
+  std::uint32_t bits = 0;
+  if (type == ggml_type::bf16) {
+    bits = (byte_at(row, 2 * index) | byte_at(row, 2 * index + 1) << 8) << 16;
+  } else {
+    std::memcpy(&bits, row + 4 * index, 4);
+  }
+  return sum_of(std::bit_cast<float>(bits), 0.0);
+}
+
+}  // namespace
+
+double half_value(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  const int fraction = bits & 1023;
+  const double sign = bits >> 15 ? -1.0 : 1.0;
+  if (exponent == 31) return fraction == 0 ? sign * HUGE_VAL : NAN;
+  if (exponent == 0) return sign * std::ldexp(fraction, -24);
+  return sign * std::ldexp(1024 + fraction, exponent - 25);
+}
+
+reference_value decode_value(ggml_type type, const std::byte* row, std::uint64_t index) {
+  const engine::type_traits& traits = engine::traits_of(type);
+  const std::byte* block = row + index / traits.block_elems * traits.block_bytes;
+  const auto i = static_cast<unsigned>(index % traits.block_elems);
+  switch (type) {
+    case ggml_type::q4_0:
+      return sum_of(half_at(block, 0) * (static_cast<int>(nibble(block + 2, i)) - 8), 0.0);
+    case ggml_type::q4_1: return sum_of(half_at(block, 0) * nibble(block + 4, i), half_at(block, 2));
+    case ggml_type::q5_0: return five_bits(block, i, false);
+    case ggml_type::q5_1: return five_bits(block, i, true);
+    case ggml_type::q8_0:
+      return sum_of(half_at(block, 0) * static_cast<std::int8_t>(byte_at(block, 2 + i)), 0.0);
+    case ggml_type::q4_k: return k_group(block, i, false);
+    case ggml_type::q5_k: return k_group(block, i, true);
+    case ggml_type::q6_k: return six_bits(block, i);
+    case ggml_type::mxfp4: return mxfp4(block, i);
+    default: return plain(type, row, index);
+  }
+}
+
+namespace {
+
+/// Where a block holds halves that must stay finite, and where an exponent.
+std::vector<unsigned> half_offsets(ggml_type type) {
+  switch (type) {
+    case ggml_type::q4_0:
+    case ggml_type::q5_0:
+    case ggml_type::q8_0: return {0};
+    case ggml_type::q4_1:
+    case ggml_type::q5_1:
+    case ggml_type::q4_k:
+    case ggml_type::q5_k: return {0, 2};
+    case ggml_type::q6_k: return {208};
+    default: return {};
+  }
+}
+
+/// A half of either sign between 2^-7 and 2^-3, with a random fraction.
+std::uint16_t moderate_half(std::mt19937_64& random) {
+  const std::uint64_t r = random();
+  return static_cast<std::uint16_t>((r & 0x83ffU) | (8U + (r >> 16) % 4U) << 10);
+}
+
+void make_moderate(ggml_type type, std::byte* block, std::mt19937_64& random) {
+  const auto put = [&](unsigned at, std::uint16_t half) { std::memcpy(block + at, &half, 2); };
+  for (const unsigned at : half_offsets(type)) put(at, moderate_half(random));
+  if (type == ggml_type::f16) put(0, moderate_half(random));
+  if (type == ggml_type::mxfp4) block[0] = static_cast<std::byte>(120 + random() % 6);
+  if (type == ggml_type::bf16 || type == ggml_type::f32) {
+    const float value = static_cast<float>(half_value(moderate_half(random)));
+    const auto bits = std::bit_cast<std::uint32_t>(value) | (type == ggml_type::f32 ? random() % 8192U : 0U);
+    if (type == ggml_type::f32) std::memcpy(block, &bits, 4);
+    if (type == ggml_type::bf16) put(0, static_cast<std::uint16_t>(bits >> 16));
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> random_rows(ggml_type type, std::uint32_t rows, std::uint32_t cols,
+                                   std::mt19937_64& random) {
+  const engine::type_traits& traits = engine::traits_of(type);
+  std::vector<std::byte> bytes(rows * engine::row_bytes(traits, cols));
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random() >> 24 & 255U);
+  for (std::size_t at = 0; at < bytes.size(); at += traits.block_bytes) {
+    make_moderate(type, bytes.data() + at, random);
+  }
+  return bytes;
+}
+
+std::vector<float> random_floats(std::size_t count, std::mt19937_64& random) {
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(static_cast<double>(random() >> 40) * 0x1p-23 - 1.0);
+  return values;
+}
+
+void on_every_level(const std::function<void(kernels::host::isa_level)>& body) {
+  using kernels::host::isa_level;
+  const kernels::host::kernel_table& before = kernels::host::kernels();
+  for (const isa_level level : {isa_level::baseline, isa_level::v3, isa_level::v4}) {
+    if (const auto* table = kernels::host::kernels_of(level)) {
+      kernels::host::use_kernels(*table);
+      body(level);
+    }
+  }
+  kernels::host::use_kernels(before);
+}
+
+}  // namespace orcd::test

@@ -1,0 +1,98 @@
+#include "net/http/routes.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+namespace orcd::net {
+namespace {
+
+const endpoint* reached(const std::variant<endpoint, reply>& route) {
+  return std::get_if<endpoint>(&route);
+}
+
+bool reaches(std::string_view method, std::string_view target, endpoint wanted) {
+  const auto route = find_route(method, target);
+  return reached(route) != nullptr && *reached(route) == wanted;
+}
+
+BOOST_AUTO_TEST_SUITE(routes)
+
+BOOST_AUTO_TEST_CASE(each_path_has_its_methods) {
+  for (const char* path : {"/health", "/live", "/ready", "/metrics"}) {
+    BOOST_TEST(reached(find_route("GET", path)) != nullptr);
+    BOOST_TEST(reached(find_route("HEAD", path)) != nullptr);
+    BOOST_TEST(reached(find_route("POST", path)) == nullptr);
+  }
+  for (const char* path : {"/execute", "/cancel", "/shutdown"}) {
+    BOOST_TEST(reached(find_route("POST", path)) != nullptr);
+    BOOST_TEST(reached(find_route("GET", path)) == nullptr);
+    BOOST_TEST(reached(find_route("HEAD", path)) == nullptr);
+  }
+  BOOST_TEST(reaches("POST", "http://host:1/cancel?x=/health", endpoint::cancel));
+}
+
+BOOST_AUTO_TEST_CASE(other_paths_are_not_found) {
+  for (const char* path : {"/Health", "/%00", "/health%00", "", "health", "/../health", "/v1", "/v1/",
+                           "/v1/health", "/v2/models", "/v1/v1/v1/models", "/v1models", "/v1/models%2Fm"}) {
+    const auto route = find_route("GET", path);
+    BOOST_TEST_REQUIRE(reached(route) == nullptr, path);
+    BOOST_TEST(std::get<reply>(route).status == 404U);
+  }
+}
+
+// Base URLs with a slash too much, without /v1, or with a /v1 to which the client adds its own.
+BOOST_AUTO_TEST_CASE(paths_as_clients_put_them_together) {
+  for (const char* path :
+       {"/v1/chat/completions", "/v1/chat/completions/", "//v1//chat/completions//", "/chat/completions",
+        "/chat/completions/", "/v1/v1/chat/completions", "http://host//chat/completions?api-version=1"}) {
+    BOOST_TEST(reaches("POST", path, endpoint::chat_completions), path);
+    BOOST_TEST(std::get<reply>(find_route("GET", path)).allow == "POST, OPTIONS", path);
+  }
+  BOOST_TEST(reaches("POST", "/completions", endpoint::completions));
+  BOOST_TEST(reaches("POST", "/embeddings", endpoint::embeddings));
+  BOOST_TEST(reaches("POST", "/rerank", endpoint::rerank));
+  BOOST_TEST(reaches("GET", "/models", endpoint::models));
+  BOOST_TEST(reaches("GET", "/v1/models/", endpoint::models));
+  BOOST_TEST(reaches("GET", "/models/m", endpoint::model));
+  BOOST_TEST(reaches("POST", "/tokenize/", endpoint::tokenize));
+  BOOST_TEST(reaches("GET", "/health/", endpoint::health));
+  BOOST_TEST(reaches("GET", "//", endpoint::page));
+}
+
+// What a proxy in front forbids by its path has no second path.
+BOOST_AUTO_TEST_CASE(control_has_one_spelling) {
+  for (const char* path : {"/shutdown/", "//shutdown", "/v1/shutdown", "/cancel/", "//cancel"}) {
+    BOOST_TEST(std::get<reply>(find_route("POST", path)).status == 404U, path);
+  }
+  for (const char* path : {"/metrics/", "//metrics"}) {
+    BOOST_TEST(std::get<reply>(find_route("GET", path)).status == 404U, path);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(each_api_has_its_words) {
+  for (const char* path :
+       {"/v1/chat/completions", "/completions?x", "/models/m", "/v1/nothing", "//v1/embeddings/"}) {
+    BOOST_TEST((words_of(path) == api_words::openai), path);
+  }
+  for (const char* path :
+       {"/v1/messages", "/messages/count_tokens", "/v1/v1/messages/", "/v1/messages/batches"}) {
+    BOOST_TEST((words_of(path) == api_words::anthropic), path);
+  }
+  for (const char* path : {"/execute", "/cancel", "/health", "/tokenize", "/", "", "/nothing"}) {
+    BOOST_TEST((words_of(path) == api_words::worker), path);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(names_at_the_end_are_decoded) {
+  BOOST_TEST(name_of("/v1/models/m?x") == "m");
+  BOOST_TEST(name_of("/models/org/m/") == "org/m");
+  BOOST_TEST(name_of("/v1/v1/models/a%20b%2Fc%25") == "a b/c%");
+  for (const char* text : {"100%", "%zz", "%4", "%%41", "a%+1"}) {
+    BOOST_TEST(name_of(std::string("/v1/models/") + text) == text);
+  }
+  BOOST_TEST(name_of("/v1/models").empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace orcd::net

@@ -1,0 +1,154 @@
+#include "net/llama/llama_request.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+namespace orcd::net {
+namespace {
+
+using engine::errc;
+using ids = std::vector<engine::token_id>;
+
+struct fixture {
+  fixture() {
+    lengths.context_tokens = 100;
+    served.model_name = "served";
+  }
+  completion_limits limits() const {
+    completion_limits out{lengths, served};
+    out.vocab = 300;
+    out.infill = infill;
+    return out;
+  }
+  engine::result<completion_request> parse(const std::string& fields) const {
+    return parse_llama_completion("{" + fields + "}", limits());
+  }
+  completion_request taken(const std::string& more) const {
+    auto parsed = parse(R"("prompt":"hi")" + more);
+    BOOST_TEST_REQUIRE(parsed.has_value(), more << ": " << (parsed ? "" : parsed.error().message));
+    return std::move(*parsed);
+  }
+  std::string refused(const std::string& more) const {
+    const auto parsed = parse(R"("prompt":"hi")" + more);
+    BOOST_TEST_REQUIRE(!parsed.has_value(), more << " was accepted");
+    return parsed.error().param;
+  }
+  engine::worker_identity served;
+  request_limits lengths;
+  engine::infill_tokens infill{};
+};
+
+BOOST_FIXTURE_TEST_SUITE(llama_body, fixture)
+
+BOOST_AUTO_TEST_CASE(names_of_llama_server_mean_what_they_mean_there) {
+  const auto r =
+      taken(R"(,"n_predict":7,"repeat_penalty":1.5,"n_probs":3,"top_k":40,"seed":9,"return_tokens":true,
+    "temperature":0.5,"stream":true,"stop":["x"],"repeat_last_n":-1,"logit_bias":[[5,1.5],[7,false]],
+    "cache_prompt":false)");
+  BOOST_TEST((r.max_tokens == 7U && r.seed == 9U && r.logprobs && r.top_logprobs == 3U && r.token_ids));
+  BOOST_TEST(
+      (r.sampling.repetition_penalty == 1.5F && r.sampling.top_k == 40U && r.sampling.temperature == 0.5F));
+  BOOST_TEST(r.sampling.repeat_last_n == 100U);
+  BOOST_TEST((r.stream && r.tells_prompt && !r.cache.enabled));
+  BOOST_TEST_REQUIRE(r.sampling.biases.size() == 2U);
+  BOOST_TEST((r.sampling.biases[1].token == 7 && r.sampling.biases[1].bias == -100.0F));
+}
+
+BOOST_AUTO_TEST_CASE(values_that_mean_the_usual) {
+  const auto r = taken(R"(,"n_predict":-1,"seed":-1,"top_k":-1,"n_probs":0,"id_slot":-1,"n_keep":0,
+    "mirostat":0,"typical_p":1.0,"dry_multiplier":0.0,"xtc_probability":0,"top_n_sigma":-1.0,"lora":[],
+    "dynatemp_range":0.0,
+    "dry_sequence_breakers":["\n"],"post_sampling_probs":false,"t_max_predict_ms":500,"dry_base":1.75,
+    "min_keep":null)");
+  BOOST_TEST((!r.max_tokens && !r.seed && !r.logprobs && r.sampling.top_k == 0U));
+  BOOST_TEST(taken(R"(,"n_predict":0)").max_tokens.value() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_there_is_refused_by_name) {
+  for (const auto& [more, param] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"(,"mirostat":2)", "mirostat"},
+           {R"(,"typical_p":0.9)", "typical_p"},
+           {R"(,"dry_multiplier":"x")", "dry_multiplier"},
+           {R"(,"lora":[{"id":0}])", "lora"},
+           {R"(,"post_sampling_probs":true)", "post_sampling_probs"},
+           {R"(,"timings_per_token":true)", "timings_per_token"},
+           {R"(,"samplers":["top_k"])", "samplers"},
+           {R"(,"n_predict":-3)", "n_predict"},
+           {R"(,"n_predict":1e9)", "n_predict"},
+           {R"(,"n_probs":21)", "n_probs"},
+           {R"(,"repeat_penalty":"a")", "repeat_penalty"},
+           {R"(,"id_slot":"a")", "id_slot"},
+           {R"(,"logit_bias":[[5]])", "logit_bias"},
+           {R"(,"logit_bias":[["a",1]])", "logit_bias"},
+           {R"(,"logit_bias":[[5,1],[5,2]])", "logit_bias"},
+           {R"(,"logit_bias":[[300,1]])", "logit_bias"},
+           {R"(,"max_tokens":5)", "max_tokens"},
+           {R"(,"messages":[])", "messages"},
+           {R"(,"temperature":3)", "temperature"}}) {
+    BOOST_TEST(refused(more) == param);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(prompts_in_all_their_forms) {
+  const auto prompts = [this](const std::string& prompt) {
+    auto parsed = parse("\"prompt\":" + prompt);
+    BOOST_TEST_REQUIRE(parsed.has_value(), prompt);
+    return std::move(parsed->prompts);
+  };
+  using list = std::vector<text_prompt>;
+  const prompt_text first{"a"};
+  const prompt_text later{"b", true, false};
+  BOOST_TEST((prompts("\"a\"") == list{{first}}));
+  BOOST_TEST((prompts("[1,2]") == list{{ids{1, 2}}}));
+  BOOST_TEST((prompts("[\"a\",1,2,\"b\"]") == list{{first, ids{1, 2}, later}}));
+  BOOST_TEST((prompts("[1,\"b\"]") == list{{ids{1}, later}}));
+  BOOST_TEST((prompts("[\"a\",[1,2],[3,\"b\"]]") == list{{first}, {ids{1, 2}}, {ids{3}, later}}));
+  for (const char* bad :
+       {"\"\"", "[]", "5", "{}", "[300]", "[-1]", "[[],\"a\"]", "[[[1]]]", "[1.5]", "[1,[2]]"}) {
+    const auto parsed = parse(std::string("\"prompt\":") + bad);
+    BOOST_TEST_REQUIRE(!parsed.has_value(), bad);
+    BOOST_TEST(parsed.error().param == "prompt");
+  }
+  BOOST_TEST(parse("").error().param == "prompt");
+}
+
+BOOST_AUTO_TEST_CASE(gaps_are_filled_where_the_vocabulary_knows_them) {
+  const auto ask = [this](const std::string& fields) { return parse_infill("{" + fields + "}", limits()); };
+  const std::string gap = R"("input_prefix":"ab","input_suffix":"cd","prompt":"x")";
+  BOOST_TEST(ask(gap).error().param == "input_prefix");
+  infill = {290, 291, 292, -1, -1};
+  const auto plain = [](std::string text) { return prompt_text{std::move(text), false, false}; };
+  const prompt_text bos{"", false, true};
+  const text_prompt expected{bos, ids{290}, plain("abx"), ids{291}, plain("cd"), ids{292}};
+  BOOST_TEST((ask(gap)->prompts == std::vector<text_prompt>{expected}));
+  BOOST_TEST(ask(R"("n_predict":4)")->max_tokens.value() == 4U);
+  const auto with_files = ask(gap + R"(,"input_extra":[{"filename":"f.c","text":"int x;"}])");
+  BOOST_TEST((std::get<prompt_text>(with_files->prompts[0].at(1)).text == "\n\n--- snippet ---\n\n"));
+  infill = {290, 291, 292, 293, 294};
+  const auto named = ask(gap + R"(,"input_extra":[{"filename":"f.c","text":"int x;"}])")->prompts[0];
+  BOOST_TEST((named.at(1) == prompt_part(ids{293}) && named.at(3) == prompt_part(ids{294})));
+  BOOST_TEST((std::get<prompt_text>(named.at(4)).text == "f.c\n"));
+  for (const char* bad : {R"("input_prefix":1)", R"("input_extra":{})", R"("input_extra":[1])",
+                          R"("input_extra":[{"x":"y"}])", R"("input_extra":[{"text":1}])", R"("stuff":1)",
+                          R"("input_extra":[{}])", R"("input_extra":[{"filename":"f.c"}])"}) {
+    BOOST_TEST(!ask(bad).has_value(), bad);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_suffix_of_openai_is_such_a_gap) {
+  const auto ask = [this](const std::string& fields) {
+    return parse_completion("{" + fields + "}", completion_kind::text, limits());
+  };
+  BOOST_TEST(ask(R"("prompt":"ab","suffix":"cd")").error().param == "suffix");
+  infill = {290, 291, 292, -1, -1};
+  const auto parsed = ask(R"("prompt":["ab","ef"],"suffix":"cd")");
+  BOOST_TEST_REQUIRE(parsed.has_value());
+  BOOST_TEST((parsed->prompts.size() == 2U && parsed->prompts[1].at(1) == prompt_part(ids{290})));
+  BOOST_TEST(ask(R"("prompt":[1],"suffix":"cd")").error().param == "suffix");
+  BOOST_TEST(ask(R"("prompt":"a","suffix":"cd","echo":true)").error().param == "suffix");
+  BOOST_TEST(ask(R"("prompt":"a","suffix":"")")->prompts[0].size() == 1U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace orcd::net

@@ -120,9 +120,8 @@ class llama_fields {
 
   /// -1 asks for every token, a seed of the server's own, all of the context.
   result<void> take_signed(std::string_view name, const json::value& value) {
-    if (value != json::value(-1)) return shared_.take(name, value);
-    if (name != "repeat_last_n") return {};
-    return shared_.take(name, json::value(std::min(limits_.lengths.context_tokens, repeat_last_n_max)));
+    if (value == json::value(-1) && name != "repeat_last_n") return {};
+    return shared_.take(name, value);
   }
 
   result<void> take_repeat_penalty(const json::value& value) {

@@ -280,7 +280,10 @@ result<void> completion_fields::take_count(value_ref value) {
   const bool window = field_ == "repeat_last_n";
   // -1 asks for all there is, as 0 does for top_k.
   if (value == json::value(-1)) {
-    if (window) return take_count(json::value(limits_.lengths.context_tokens));
+    if (window) {
+      request_.sampling.repeat_last_n = std::min(limits_.lengths.context_tokens, repeat_last_n_max);
+      return {};
+    }
     request_.sampling.top_k = 0;
     return {};
   }

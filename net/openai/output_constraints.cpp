@@ -203,18 +203,19 @@ result<void> read_format(const json::value& format, bool strict_fields, output_c
   constexpr std::array<std::string_view, 3> known = {"type", "json_schema", "schema"};
   const auto object = object_of(&format, path, known);
   if (!object) return object.error();
-  const auto* type = member(**object, "type");
-  const bool schema = type != nullptr && *type == json::value("json_schema");
+  const auto* given = member(**object, "type");
+  const json::value type = given == nullptr ? json::value() : *given;
+  const bool schema = type == json::value("json_schema");
   if (!schema && member(**object, "json_schema") != nullptr) {
     return refuse_field(path + ".json_schema", "needs 'type': 'json_schema'");
   }
   // llama-server's way to give a schema.
   const auto* direct = member(**object, "schema");
-  if (direct != nullptr && (strict_fields || schema || *type != json::value("json_object"))) {
+  if (direct != nullptr && (strict_fields || schema || type != json::value("json_object"))) {
     return refuse_field(path + ".schema", "is not supported");
   }
-  if (type != nullptr && *type == json::value("text")) return {};
-  if (!schema && (type == nullptr || *type != json::value("json_object"))) {
+  if (type == json::value("text")) return {};
+  if (!schema && type != json::value("json_object")) {
     return refuse_field(path + ".type", "must be 'text', 'json_object' or 'json_schema'");
   }
   if (const auto asked = ask_json(path, direct != nullptr ? *direct : json::value(), out); !asked)

@@ -91,6 +91,7 @@ BAD = {
     'a tool twice': ({'tools': [TOOL, TOOL]}, 'tools[1].function.name'),
     'a schema of no schema': ({'response_format': {'type': 'json_object', 'json_schema': {}}},
                               'response_format.json_schema'),
+    'a schema of no type': ({'response_format': {'schema': {}}}, 'response_format.schema'),
     'a template': ({'chat_template': '{{ 1 }}'}, 'chat_template'),
     # schemas that are costly or nonsense
     'a schema with not': (schema({'not': {}}), 'response_format'),

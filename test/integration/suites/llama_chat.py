@@ -59,8 +59,9 @@ CHAT = [
         'chat',
         'the first chunk has content null',
         '/chat/completions',
-        {'max_tokens': 1, 'messages': BOOK},
-        {'choices.0.delta.content': None},
+        {'max_tokens': 1, 'messages': BOOK, 'stream': True},
+        first={'choices.0.delta.content': None},
+        stream=True,
         reason='OpenAI\'s first chunk has an empty string, and so has ours',
     ),
     Case(

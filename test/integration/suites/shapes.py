@@ -22,7 +22,8 @@ class Case:
     worker: str = 'text'
     method: str = 'POST'
     headers: Dict[str, str] = field(default_factory=dict)
-    stream: bool = False  # `expect` is then true of the last object, `each` of all
+    stream: bool = False  # `expect` is then true of the last object, `first` of the first, `each` of all
+    first: Dict[str, Any] = field(default_factory=dict)
     each: Dict[str, Any] = field(default_factory=dict)
     reason: Optional[str] = None
 

@@ -25,7 +25,8 @@ def found_wrong(case: Case, worker) -> list:
         return [f'status {answer.status}: {answer.body[:300]!r}']
     if case.stream:
         objects = objects_of(answer.body)
-        return [f for one in objects for f in faults(one, case.each)] + faults(objects[-1], case.expect)
+        wrong = [f for one in objects for f in faults(one, case.each)]
+        return wrong + faults(objects[0], case.first) + faults(objects[-1], case.expect)
     return faults(json.loads(answer.body), case.expect) if case.expect else []
 
 

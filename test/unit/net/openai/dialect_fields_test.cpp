@@ -102,6 +102,12 @@ BOOST_AUTO_TEST_CASE(other_names_of_the_same) {
   BOOST_TEST(refused(R"(,"usage":{"exclude":true})") == "usage.exclude");
 }
 
+BOOST_AUTO_TEST_CASE(all_of_a_long_context_is_the_longest_window_of_penalties) {
+  lengths.context_tokens = 131'072;
+  BOOST_TEST(chat(R"(,"repeat_last_n":-1)").sampling.repeat_last_n == 4'096U);
+  BOOST_TEST(text(R"(,"repeat_last_n":-1)").sampling.repeat_last_n == 4'096U);
+}
+
 BOOST_AUTO_TEST_CASE(rules_for_single_tokens) {
   const auto r = chat(R"(,"min_tokens":3,"stop_token_ids":[5,2,5],"allowed_token_ids":[7],
     "logit_bias":[[9,false],[4,1.5]])");

@@ -106,7 +106,8 @@ CASES: Dict[str, Tuple[str, bytes, object]] = {
     '100,000 content parts': chat(content=[{'type': 'text', 'text': ''}] * 20_000, wanted='any'),
     'content of type image_url': chat(content=[{'type': 'image_url', 'image_url': {
         'url': 'http://127.0.0.1:1/x'}}]),
-    'a tool call whose arguments are deep': chat(messages=[{'role': 'user', 'content': 'a'}, {
+    'a tool call whose arguments are too deep to read are text':
+        chat(wanted='200', messages=[{'role': 'user', 'content': 'a'}, {
         'role': 'assistant', 'tool_calls': [{'id': 'a', 'type': 'function', 'function': {
             'name': 'f', 'arguments': '{"a":' + '[' * 50_000 + ']' * 50_000 + '}'}}]}]),
     'a tool call whose arguments are 4,096 keys':

@@ -2,7 +2,7 @@
 # Builds and runs every test. Usage: tools/test.sh [STAGE...], stages: lint release asan tsan fuzz (all)
 #   lint     clang-format on everything; clang-tidy on what the last commits changed, up to 40 sources
 #   release  unit, golden, style and integration tests of the shipped build, on a tiny and on the demo model,
-#            and the attack
+#            published clients, a browser, and the attack
 #   asan     unit and integration tests and the attack under the address and undefined-behaviour sanitizers
 #   tsan     the same under the thread sanitizer, but for unit tests without threads of their own (named)
 #   fuzz     every libFuzzer target for 30 s from its kept corpus
@@ -55,6 +55,7 @@ for stage in "$@"; do
     *) echo "unknown stage '$stage'" >&2; exit 2 ;;
   esac
   echo "== $stage: built in $((SECONDS - started)) s; test"
+  [[ $stage == *san ]] && echo "== $stage: clients and wgmma are run by the shipped build alone"
   selection=(--parallel 2)
   [ "$stage" = fuzz ] && selection+=(--tests-regex '^fuzz_')
   if [[ " ${ORCD_LEFT_OUT:-} " == *" $stage:attack "* ]]; then

@@ -17,7 +17,7 @@ namespace {
 using engine::severity;
 
 /// Text as a JSON string with its quotes; any bytes in, valid UTF-8 out.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   engine::utf8_buffer utf8;
   auto clean = utf8.push(text);
   clean += utf8.finish();
@@ -47,12 +47,12 @@ struct json_value {
   std::string operator()(std::uint64_t v) const { return std::to_string(v); }
   std::string operator()(double v) const { return number(v); }
   std::string operator()(bool v) const { return v ? "true" : "false"; }
-  std::string operator()(const std::string& v) const { return quoted(v); }
+  std::string operator()(const std::string& v) const { return in_quotes(v); }
 };
 
 /// Without the quotes where the text needs none.
 std::string plain(std::string_view text) {
-  auto safe = quoted(text);
+  auto safe = in_quotes(text);
   const bool simple = safe.size() == text.size() + 2 && safe.compare(1, text.size(), text) == 0;
   return simple && !text.empty() && text.find(' ') == std::string_view::npos ? std::string(text) : safe;
 }
@@ -127,17 +127,17 @@ std::string escaped_sentence(std::string_view text) {
 std::string format_json(const narration_record& record, const narration_context& context) {
   std::string out = "{\"ts\":\"" + timestamp(record.at, "%Y-%m-%dT%H:%M:%S", "Z") + "\",\"level\":\"";
   out += to_string(record.level);
-  out += "\",\"event\":" + quoted(record.event);
-  if (!has_field(record, "worker_id")) out += ",\"worker_id\":" + quoted(context.worker_id);
-  if (!has_field(record, "model_ref")) out += ",\"model_ref\":" + quoted(context.model_ref);
+  out += "\",\"event\":" + in_quotes(record.event);
+  if (!has_field(record, "worker_id")) out += ",\"worker_id\":" + in_quotes(context.worker_id);
+  if (!has_field(record, "model_ref")) out += ",\"model_ref\":" + in_quotes(context.model_ref);
   if (!has_field(record, "gpu_device")) out += ",\"gpu_device\":" + std::to_string(context.gpu_device);
   for (auto field = record.fields.begin(); field != record.fields.end(); ++field) {
     const bool written =
         std::any_of(record.fields.begin(), field, [&](const auto& f) { return f.first == field->first; });
     if (written || is_envelope(field->first)) continue;
-    out += "," + quoted(field->first) + ":" + std::visit(json_value{}, field->second);
+    out += "," + in_quotes(field->first) + ":" + std::visit(json_value{}, field->second);
   }
-  out += ",\"message\":" + quoted(record.human) + "}\n";
+  out += ",\"message\":" + in_quotes(record.human) + "}\n";
   return out;
 }
 

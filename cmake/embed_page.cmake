@@ -63,7 +63,7 @@ if(size GREATER size_max)
 endif()
 file(SHA256 "${HTML}" digest)
 file(READ "${HTML}" bytes HEX)
-string(REGEX REPLACE "(..)" "'\\x\1'," bytes "${bytes}")
+string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
 file(WRITE "${OUTPUT}" "#include \"net/http/page.hpp\"
 
 namespace orcd::net {

@@ -9,7 +9,7 @@
 namespace orcd::bench {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -32,14 +32,14 @@ void figures::add(std::string key, bool value) {
   entries_.emplace_back(std::move(key), value ? "true" : "false");
 }
 void figures::add(std::string key, std::string_view text) {
-  entries_.emplace_back(std::move(key), quoted(text));
+  entries_.emplace_back(std::move(key), in_quotes(text));
 }
 
 void figures::write(const std::string& path) const {
   std::ofstream out(path, std::ios::trunc);
   out << "{\n";
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    out << "  " << quoted(entries_[i].first) << ": " << entries_[i].second
+    out << "  " << in_quotes(entries_[i].first) << ": " << entries_[i].second
         << (i + 1 < entries_.size() ? ",\n" : "\n");
   }
   out << "}\n";

@@ -2,7 +2,7 @@
 
 namespace orcd::engine {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 80;
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out = "'";
@@ -56,7 +56,7 @@ void byte_cursor::fail(std::string_view field, std::uint64_t offset, std::string
   if (!ok()) return;
   std::string what(field);
   if (!subject_kind_.empty())
-    what.append(" of ").append(subject_kind_).append(" ").append(quoted(subject_name_));
+    what.append(" of ").append(subject_kind_).append(" ").append(in_quotes(subject_name_));
   failure_ = file_error(file_, what, offset, text);
 }
 

@@ -35,7 +35,7 @@ static_assert(std::endian::native == std::endian::little, "GGUF is little-endian
 }
 
 /// Text of a file for a message: quoted, at most 80 bytes, everything unprintable as \xNN.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 /// A model_load_failed error "FILE: FIELD at offset N: TEXT".
 [[nodiscard]] error file_error(std::string_view file, std::string_view field, std::uint64_t offset,

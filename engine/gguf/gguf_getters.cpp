@@ -21,16 +21,16 @@ std::string describe_type(const gguf_value& value) {
 
 error wrong_type(const gguf_file& file, std::string_view key, const gguf_value& value,
                  std::string_view expected) {
-  return model_error(file.location(), "key " + quoted(key) + " has type " + describe_type(value) +
+  return model_error(file.location(), "key " + in_quotes(key) + " has type " + describe_type(value) +
                                           "; it must be " + std::string(expected));
 }
 
 error wrong_value(const gguf_file& file, std::string_view key, const std::string& text) {
-  return model_error(file.location(), "key " + quoted(key) + " " + text);
+  return model_error(file.location(), "key " + in_quotes(key) + " " + text);
 }
 
 error missing(const gguf_file& file, std::string_view key) {
-  return model_error(file.location(), "key " + quoted(key) + " is missing");
+  return model_error(file.location(), "key " + in_quotes(key) + " is missing");
 }
 
 /// Calls `take(value)` for each element of type T; stops when it returns false.

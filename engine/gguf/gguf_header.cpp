@@ -14,7 +14,7 @@ constexpr std::uint64_t smallest_tensor = 8 + 1 + 4 + 8 + 4 + 8;
 void check_magic(byte_cursor& cursor) {
   const auto magic = cursor.take(4, "magic");
   const std::string_view text(reinterpret_cast<const char*>(magic.data()), magic.size());
-  if (cursor.ok() && text != "GGUF") cursor.fail("magic", 0, "is " + quoted(text) + ", not 'GGUF'");
+  if (cursor.ok() && text != "GGUF") cursor.fail("magic", 0, "is " + in_quotes(text) + ", not 'GGUF'");
 }
 
 std::uint32_t read_version(byte_cursor& cursor) {

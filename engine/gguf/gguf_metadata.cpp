@@ -83,7 +83,8 @@ std::string_view read_key(byte_cursor& cursor, const gguf_limits& limits) {
   const std::string_view key = cursor.read_string("key", limits.key_bytes);
   if (!cursor.ok()) return key;
   if (key.empty()) cursor.fail("key", at, "is empty");
-  if (key.find('\0') != std::string_view::npos) cursor.fail("key", at, quoted(key) + " contains a NUL byte");
+  if (key.find('\0') != std::string_view::npos)
+    cursor.fail("key", at, in_quotes(key) + " contains a NUL byte");
   return key;
 }
 

@@ -27,7 +27,7 @@ result<std::optional<std::uint64_t>> integer_of(const std::vector<gguf_entry>& e
   if (const auto* value = std::get_if<std::uint64_t>(&at->value.value)) return std::optional(*value);
   const auto* value = std::get_if<std::int64_t>(&at->value.value);
   if (value == nullptr || *value < 0) {
-    return model_error(file, "key " + quoted(key) + " must be an integer of at least 0");
+    return model_error(file, "key " + in_quotes(key) + " must be an integer of at least 0");
   }
   return std::optional(static_cast<std::uint64_t>(*value));
 }
@@ -48,7 +48,7 @@ result<void> check_keys(const std::vector<gguf_entry>& entries, std::string_view
   seen.reserve(entries.size());
   for (const gguf_entry& entry : entries) {
     if (!seen.insert(entry.key).second)
-      return model_error(file, "key " + quoted(entry.key) + " occurs twice");
+      return model_error(file, "key " + in_quotes(entry.key) + " occurs twice");
   }
   return {};
 }
@@ -63,7 +63,7 @@ result<void> add_tensors(gguf_contents& to, std::vector<tensor_view>& tensors, s
     tensor.part = part;
     const auto row = static_cast<std::uint32_t>(to.tensors.size());
     if (!to.tensor_index.emplace(tensor.name, row).second) {
-      return model_error(name, "tensor " + quoted(tensor.name) + " occurs twice");
+      return model_error(name, "tensor " + in_quotes(tensor.name) + " occurs twice");
     }
     to.tensors.push_back(tensor);
   }
@@ -85,7 +85,7 @@ result<split_name> sibling_name(const gguf_contents& of, const split_keys& keys,
   }
   if (keys.number != 0 || name->index != 1) {
     return model_error(of.location, "is part " + std::to_string(keys.number + 1) +
-                                        " of a split model; open " + quoted(split_path(*name, 1)));
+                                        " of a split model; open " + in_quotes(split_path(*name, 1)));
   }
   if (name->count != keys.count) {
     return model_error(of.location,

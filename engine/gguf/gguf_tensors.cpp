@@ -14,7 +14,7 @@ std::string_view read_name(byte_cursor& cursor, const gguf_limits& limits) {
   if (!cursor.ok()) return name;
   if (name.empty()) cursor.fail("tensor name", at, "is empty");
   if (name.find('\0') != std::string_view::npos)
-    cursor.fail("tensor name", at, quoted(name) + " contains a NUL byte");
+    cursor.fail("tensor name", at, in_quotes(name) + " contains a NUL byte");
   return name;
 }
 

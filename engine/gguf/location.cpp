@@ -14,7 +14,7 @@ constexpr std::size_t longest_path = 4096;   // PATH_MAX
 constexpr std::size_t longest_object = 255;  // NAME_MAX, the '/' included
 
 error bad_location(std::string_view text, std::string_view why) {
-  return {errc::model_load_failed, "model location " + quoted(text) + ": " + std::string(why), "model"};
+  return {errc::model_load_failed, "model location " + in_quotes(text) + ": " + std::string(why), "model"};
 }
 
 result<std::string> percent_decode(std::string_view text, std::string_view whole) {

@@ -29,8 +29,8 @@ result<const family*> choose_family(const gguf_file& file) {
         "architecture 'gptoss' is the layout of Ollama's first gpt-oss files, whose tensors have other "
         "names; use a GGUF with architecture 'gpt-oss'");
   }
-  return model_problem(file, "architecture " + quoted(*architecture) + " is not supported; supported are " +
-                                 supported_architectures());
+  return model_problem(file, "architecture " + in_quotes(*architecture) +
+                                 " is not supported; supported are " + supported_architectures());
 }
 
 std::string file_stem(std::string_view location) {
@@ -96,7 +96,7 @@ void check_factors(const model_weights& weights, problem_list& problems) {
       float value = 0.0F;
       std::memcpy(&value, tensor->data + i * sizeof(float), sizeof(float));
       if (value > 0.0F && std::isfinite(value)) continue;
-      problems.add("tensor " + quoted(tensor->name) + " has the value " + std::to_string(value) +
+      problems.add("tensor " + in_quotes(tensor->name) + " has the value " + std::to_string(value) +
                    " at index " + std::to_string(i) + "; frequency factors must be positive");
       break;
     }

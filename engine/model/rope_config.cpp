@@ -23,7 +23,7 @@ rope_scaling read_scaling(hparam_reader& from, double factor) {
   if (from.has("rope.scaling.type")) {
     const std::string_view name = from.text("rope.scaling.type", "none");
     if (const auto scaling = scaling_named(name)) return *scaling;
-    from.problems().add("key '" + from.full("rope.scaling.type") + "' is " + quoted(name) +
+    from.problems().add("key '" + from.full("rope.scaling.type") + "' is " + in_quotes(name) +
                         "; supported are none, linear, yarn, longrope");
     return rope_scaling::none;
   }

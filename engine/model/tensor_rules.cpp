@@ -89,7 +89,8 @@ class binder {
   void report_unknown() {
     for (const tensor_view& tensor : file_.tensors()) {
       if (used_.contains(tensor.name) || is_ignored(tensor.name)) continue;
-      problems_.add("tensor " + quoted(tensor.name) + " is not part of architecture " + spec_.architecture);
+      problems_.add("tensor " + in_quotes(tensor.name) + " is not part of architecture " +
+                    spec_.architecture);
     }
   }
 
@@ -157,7 +158,7 @@ class binder {
       if (shape[d] != extent::none) dims = d + 1;
     }
     if (tensor.extents == expected) return;
-    problems_.add("tensor " + quoted(tensor.name) + " has shape " +
+    problems_.add("tensor " + in_quotes(tensor.name) + " has shape " +
                   shape_text({tensor.extents.data(), tensor.dims}) + "; the hyperparameters make it " +
                   shape_text({expected.data(), dims}));
   }

@@ -13,6 +13,7 @@ enum class exit_code : int {
   // device that is gone.
   cuda_fault = 3,
   device_lost = 4,
+  waking_timeout = 70,  ///< it had the failover lock and did not come to serve in time
   // A second signal ended the process before its streams were finished: 128 + signal, as shells do.
   interrupted = 130,
   terminated = 143,

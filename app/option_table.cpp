@@ -334,6 +334,7 @@ std::vector<option_row> make_table() {
   add("HTTP", http_rows());
   add("Requests", request_rows());
   add("RoPE (replaces what the model file says)", rope_rows());
+  add("Failover", failover_rows());
   add("Logging", log_rows());
   return table;
 }

@@ -33,6 +33,12 @@ struct option_row {
 /// Those that replace what the model file says about RoPE.
 [[nodiscard]] std::vector<option_row> rope_rows();
 
+/// Those of an engine that another one can take over from.
+[[nodiscard]] std::vector<option_row> failover_rows();
+/// The option that a variable of the failover plan sets, by the names that its pods use: "ENGINE_ID" is
+/// engine-id. Nullptr for other variables.
+[[nodiscard]] const char* failover_option_of(std::string_view variable) noexcept;
+
 // Parsers of values. The whole text must match; no sign, space or suffix is accepted where the format has
 // none.
 [[nodiscard]] std::optional<std::uint64_t> parse_unsigned(std::string_view text) noexcept;

@@ -24,6 +24,18 @@ struct gpu_selector {
   std::string uuid;
 };
 
+/// Of an engine that shares its serving port and a lock with others; used where `dir` is set.
+struct failover_options {
+  std::string dir;        ///< the folder of the lock; empty: the worker is alone
+  std::string lock_path;  ///< empty: failover.lock in `dir`
+  std::uint32_t engine_id = 0;
+  std::uint32_t lock_poll_ms = 0;     ///< 0: it waits in the kernel
+  std::optional<std::uint16_t> port;  ///< of the system port; 0 = none; nullopt: 9090 + engine_id
+  std::uint32_t waking_timeout_ms = 10'000;
+  bool starts_healthy = false;   ///< /health of the system port while the model loads
+  bool endpoint_health = false;  ///< /health of the system port follows the serving endpoint alone
+};
+
 struct options {
   std::string worker_id;                 ///< UUID, lower case; generated when none was given
   std::string model;                     ///< path, file: URI or shm:/name
@@ -76,6 +88,8 @@ struct options {
   std::optional<engine::pooling_kind> pooling;  ///< nullopt: the model's own
   bool slots_endpoint = false;                  ///< GET /slots
   bool matryoshka = false;                      ///< `dimensions` may be less than the model's
+
+  failover_options failover;
 
   log_format format = log_format::json;
   engine::severity log_level = engine::severity::info;

@@ -199,6 +199,40 @@ std::string refusal(const option_row& row, const setting& value, const std::stri
          (value.origin.empty() ? "" : " from " + value.origin);
 }
 
+/// The variables by which pods of the failover plan are configured. Where failover is not asked for they mean
+/// something else, or nothing.
+settings read_failover_environment(const environment& env, const settings& given) {
+  settings out;
+  bool asked = given.contains("failover-dir") || given.contains("failover-lock-path");
+  for (const auto& [variable, value] : env) {
+    const char* const option = failover_option_of(variable);
+    if (option == nullptr || value.empty()) continue;
+    asked = asked || std::string_view(option) == "failover-lock-path";
+    out.emplace(option, setting{value, "environment variable " + variable});
+  }
+  return asked ? out : settings();
+}
+
+/// The failover folder is asked for by either of two options; the others need it.
+result<void> complete_failover(const settings& given, options& o) {
+  auto& failover = o.failover;
+  if (failover.dir.empty() && !failover.lock_path.empty()) {
+    const auto slash = failover.lock_path.rfind('/');
+    failover.dir =
+        slash == std::string::npos ? "." : failover.lock_path.substr(0, std::max(slash, std::size_t{1}));
+  }
+  if (!failover.dir.empty()) {
+    if (failover.lock_path.empty()) failover.lock_path = failover.dir + "/failover.lock";
+    if (!failover.port) failover.port = static_cast<std::uint16_t>(9'090 + failover.engine_id);
+    if (o.port != 0) return {};
+    return usage_error("--port must not be 0 with --failover-dir: the engines share one", "port");
+  }
+  for (const auto& row : failover_rows()) {
+    if (given.contains(row.name)) return usage_error("--" + row.name + " needs --failover-dir", row.name);
+  }
+  return {};
+}
+
 /// Rules that concern two options.
 result<void> check_together(const options& o) {
   if (o.rope.beta_fast && o.rope.beta_slow && *o.rope.beta_fast <= *o.rope.beta_slow) {
@@ -220,6 +254,7 @@ result<void> assign_all(const settings& merged, options& out) {
   }
   if (out.model.empty()) return usage_error("--model is required: the GGUF file to serve", "model");
   if (out.worker_id.empty()) out.worker_id = boost::uuids::to_string(boost::uuids::random_generator()());
+  if (const auto complete = complete_failover(merged, out); !complete) return complete.error();
   return check_together(out);
 }
 
@@ -241,6 +276,7 @@ result<command> parse_options(std::span<const std::string> args, const environme
     if (!from_file) return from_file.error();
     merged->merge(*from_file);
   }
+  merged->merge(read_failover_environment(env, *merged));
   if (auto assigned = assign_all(*merged, out.opts); !assigned) return assigned.error();
   for (const auto& [variable, value] : env) {
     if (variable == "JOURNAL_STREAM") out.opts.journal_stream = value;
@@ -282,7 +318,7 @@ std::string help_text() {
          "the file named by --config. The command line wins over the environment, and that over the file.\n"
          "Exit codes: 0 stopped on request, 1 start-up or fatal failure, 2 wrong usage, 3 and 4 CUDA "
          "faults,\n"
-         "130 and 143 ended by a second SIGINT or SIGTERM.\n";
+         "70 an engine that did not come to serve, 130 and 143 ended by a second SIGINT or SIGTERM.\n";
   return out.str();
 }
 

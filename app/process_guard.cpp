@@ -41,7 +41,9 @@ volatile std::sig_atomic_t last_code = 1;  // NOLINT: a signal handler can reach
   ::sigaction(SIGALRM, &action, nullptr);
   constexpr itimerval soon{{}, {0, 100'000}};
   ::setitimer(ITIMER_REAL, &soon, nullptr);
-  constexpr std::string_view text = "worker-orcd: the shutdown did not finish in time; exiting\n";
+  const std::string_view text = code == exit_code::waking_timeout
+                                    ? "worker-orcd: the engine did not come to serve in time; exiting\n"
+                                    : "worker-orcd: the shutdown did not finish in time; exiting\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   std::_Exit(static_cast<int>(code));
 }

@@ -74,7 +74,9 @@ worker::~worker() {
 exit_code worker::run() {
   listen_to_signals();
   narrate_startup();
-  if (auto failure = open()) {
+  auto failure = start_failover();
+  if (!failure) failure = open();
+  if (failure) {
     // A signal that came meanwhile made open() give up: that is no failure.
     if (guard_.stop_asked()) {
       narrator_.narrate(severity::info, "shutdown", "Stopped before the worker was ready",
@@ -188,6 +190,7 @@ void worker::on_fatal(const error& why, exit_code code) {
                     {{"code", engine::code_name(why.code)}, {"phase", std::string_view("serving")}});
   service_.failed(why.message);
   asio::post(io_, [this, code] {
+    step_cycle(net::cycle_event::failed);
     fsm_.set_failure_code(code);
     handle(shutdown_event::fatal, "fatal failure");
   });
@@ -213,7 +216,11 @@ void worker::perform(shutdown_action action, const char* reason) {
       return;
     case shutdown_action::begin_drain: return begin_drain(reason);
     case shutdown_action::stop_server: return stop_server();
-    case shutdown_action::finish: io_.stop(); return;
+    case shutdown_action::finish:
+      // The port is closed: the next engine need not wait for the rest.
+      if (failover_) failover_->lock.release();
+      io_.stop();
+      return;
     case shutdown_action::exit_now:
       narrator_.narrate(severity::warning, "stopped", "Ended at once by another signal",
                         {{"exit_code", static_cast<std::int64_t>(fsm_.code())}});
@@ -225,6 +232,7 @@ void worker::perform(shutdown_action action, const char* reason) {
 
 void worker::begin_drain(const char* reason) {
   state_.set(lifecycle::draining);
+  step_cycle(net::cycle_event::drain);
   const std::chrono::seconds limit(opts_.drain_timeout_sec);
   narrator_.narrate(severity::info, "shutdown", "Draining: no new requests, running ones may finish",
                     {{"reason", std::string_view(reason)},

@@ -1,6 +1,6 @@
 // The worker's parts and their order. Private to app/: worker_start.cpp builds, worker_load.cpp loads the
-// model, worker_signals.cpp takes the signals, worker.cpp runs and ends. Everything here is on the io thread
-// unless a function says otherwise.
+// model, worker_failover.cpp waits for another engine's end, worker_signals.cpp takes the signals, worker.cpp
+// runs and ends. Everything here is on the io thread unless a function says otherwise.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "app/engine_failover.hpp"
 #include "app/load_progress.hpp"
 #include "app/model_setup.hpp"
 #include "app/narration.hpp"
@@ -73,6 +74,15 @@ class worker {
   void announce();
   void become_ready();
   void fail_start(const start_failure& failure);
+  void use_port(std::uint16_t port);
+  // As one of several engines (worker_failover.cpp).
+  std::optional<start_failure> start_failover();
+  [[nodiscard]] net::probe_facts gather_probe_facts() const;
+  void on_waking_timeout();
+  void step_cycle(net::cycle_event event);
+  void stand_by();
+  void try_to_serve();
+  void beat();
   // Running and ending.
   void listen_to_signals();
   void await_signals();
@@ -81,6 +91,7 @@ class worker {
   void apply(engine::result<reloaded> what);
   void run_io();
   void wind_up();
+  void start_watchdog();
   void start_watching();
   void watch(std::chrono::milliseconds interval);
   void watch_file();
@@ -134,6 +145,7 @@ class worker {
   std::uint16_t port_ = 0;
   std::string uri_;
   std::jthread digest_;
+  std::unique_ptr<engine_failover> failover_;  ///< null: the worker is alone
 };
 
 }  // namespace orcd::app

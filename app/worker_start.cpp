@@ -119,6 +119,7 @@ std::optional<start_failure> worker::open() {
     if (auto failure = check_plan(plan, opts_, physical_memory_bytes())) return failure;
   }
   identity_ = make_identity(opts_, *model_);
+  if (failover_) identity_.engine_id = opts_.failover.engine_id;
   const auto trained = model_->spec.spec.context_length;
   if (opts_.context > trained && !opts_.rope.scaling) {
     narrator_.narrate(
@@ -132,11 +133,16 @@ std::optional<start_failure> worker::open() {
       opts_, model_->file, {model_->tokenizer_digest, chat_ ? chat_->digest() : std::string()});
   make_server();
   if (const auto started = background_.start(); !started) return start_failure{started.error(), {}, {}};
+  if (failover_) return std::nullopt;  // another engine may serve there
   auto port = server_->bind();
   if (!port) return start_failure{port.error(), {}, {}};
-  port_ = *port;
-  uri_ = public_uri(opts_, port_, host_name());
+  use_port(*port);
   return std::nullopt;
+}
+
+void worker::use_port(std::uint16_t port) {
+  port_ = port;
+  uri_ = public_uri(opts_, port_, host_name());
 }
 
 /// Reads the API keys and the chat template. A model without a usable chat template still serves everything
@@ -211,7 +217,9 @@ void worker::make_server() {
                           },
                           chat_ ? &*chat_ : nullptr, chat_ ? make_table(*model_) : nullptr,
                           [this](net::queued_task task) { return background_.take(std::move(task)); },
-                          model_->pairs ? &*model_->pairs : nullptr});
+                          model_->pairs ? &*model_->pairs : nullptr,
+                          failover_ ? [this] { return net::render_failover_metrics(failover_->status); }
+                                    : std::function<std::string()>()});
 }
 
 void worker::on_loaded(const result<engine::memory_plan>& plan) {
@@ -246,6 +254,7 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
     return fail_start({room.error(), {}, {}});
   }
   server_->limit_connections(connections_);
+  if (failover_) return step_cycle(net::cycle_event::initialised);
   if (auto listened = server_->listen(); !listened) return fail_start({listened.error(), {}, {}});
   listening_ = true;
   announce();
@@ -278,18 +287,24 @@ void worker::become_ready() {
                      {"slots", std::uint64_t{identity_.slots}},
                      {"start_ms", ms_since(started_at_)}});
   service_.ready("Serving " + identity_.model_name + " at " + uri_);
-  if (const auto interval = service_manager::watchdog_interval()) {
-    // A step of the host backend may take many seconds on a small machine; a GPU's may not.
-    const auto half = std::chrono::duration_cast<milliseconds>(*interval) / 2;
-    watchdog_.emplace(
-        opts_.backend == backend_kind::host ? std::max<milliseconds>(half, std::chrono::minutes(2)) : half);
-    watch_interval_ = half / 2;
-  }
+  if (failover_) return;  // watched since it stands by
+  start_watchdog();
   start_watching();
+}
+
+void worker::start_watchdog() {
+  const auto interval = service_manager::watchdog_interval();
+  if (!interval) return;
+  // A step of the host backend may take many seconds on a small machine; a GPU's may not.
+  const auto half = std::chrono::duration_cast<milliseconds>(*interval) / 2;
+  watchdog_.emplace(
+      opts_.backend == backend_kind::host ? std::max<milliseconds>(half, std::chrono::minutes(2)) : half);
+  watch_interval_ = half / 2;
 }
 
 void worker::fail_start(const start_failure& failure) {
   state_.set(lifecycle::failed);
+  step_cycle(net::cycle_event::failed);
   constexpr std::uint64_t unknown = 0;
   const auto code = engine::code_name(failure.why.code);
   const bool sized = failure.required_bytes && failure.available_bytes;

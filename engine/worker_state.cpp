@@ -5,6 +5,8 @@ namespace orcd::engine {
 std::string_view to_string(lifecycle state) noexcept {
   switch (state) {
     case lifecycle::starting: return "starting";
+    case lifecycle::standby: return "standby";
+    case lifecycle::waking: return "waking";
     case lifecycle::ready: return "ready";
     case lifecycle::busy: return "busy";
     case lifecycle::draining: return "draining";

@@ -16,7 +16,8 @@
 
 namespace orcd::engine {
 
-enum class lifecycle { starting, ready, busy, draining, failed };
+/// `standby` and `waking` are of engines of which another one serves: see net/failover.
+enum class lifecycle { starting, standby, waking, ready, busy, draining, failed };
 enum class health_status { healthy, degraded, unhealthy };
 /// Why the worker is not well.
 enum class health_cause {
@@ -28,6 +29,10 @@ enum class health_cause {
 };
 
 [[nodiscard]] std::string_view to_string(lifecycle state) noexcept;
+/// Whether it will take jobs later, and does not yet.
+[[nodiscard]] constexpr bool is_before_ready(lifecycle state) noexcept {
+  return state == lifecycle::starting || state == lifecycle::standby || state == lifecycle::waking;
+}
 [[nodiscard]] std::string_view to_string(health_status status) noexcept;
 [[nodiscard]] health_status status_of(health_cause cause) noexcept;
 /// A sentence for operators: what happened, and what ends it. Empty for none.
@@ -57,12 +62,13 @@ struct worker_identity {
   kv_types kv{};
   std::uint32_t active_experts = 0;  ///< experts_used of a MoE model, else 0
   std::uint32_t embedding_length = 0;
-  std::uint32_t vocab = 0;                ///< token ids are below
-  std::uint32_t context_trained = 0;      ///< the context that the model was trained with
-  std::uint64_t parameters = 0;           ///< elements of all tensors
-  std::uint64_t tensor_bytes = 0;         ///< their bytes in the file
-  std::optional<pooling_kind> pooling{};  ///< set: the model embeds or ranks and generates nothing
-  std::uint32_t relevant_class = 0;       ///< of a ranking model's two outputs
+  std::uint32_t vocab = 0;                   ///< token ids are below
+  std::uint32_t context_trained = 0;         ///< the context that the model was trained with
+  std::uint64_t parameters = 0;              ///< elements of all tensors
+  std::uint64_t tensor_bytes = 0;            ///< their bytes in the file
+  std::optional<pooling_kind> pooling{};     ///< set: the model embeds or ranks and generates nothing
+  std::uint32_t relevant_class = 0;          ///< of a ranking model's two outputs
+  std::optional<std::uint32_t> engine_id{};  ///< set: one of several engines of which one serves
 
   /// Pages of the KV cache.
   [[nodiscard]] std::uint64_t kv_blocks() const noexcept {
@@ -90,8 +96,8 @@ struct cache_state {
   std::atomic<std::uint32_t> sessions{0};
 };
 
-/// Published state. `lifecycle` holds starting/ready/draining/failed; busy is derived: ready with a
-/// job running.
+/// Published state. `lifecycle` holds all of its values but busy, which is derived: ready with a job
+/// running.
 class worker_state {
  public:
   void set(lifecycle state) noexcept { state_.store(state, std::memory_order_release); }

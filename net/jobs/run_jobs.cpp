@@ -158,7 +158,7 @@ asio::awaitable<void> pump(job_stream& stream, const http_request& request) {
 result<void> check_open(const service& s) {
   const auto state = s.context.state.get();
   if (s.draining()) return error(errc::draining, "the worker is draining and takes no new jobs");
-  if (state == engine::lifecycle::starting) return error(errc::not_ready, "the worker is still starting");
+  if (engine::is_before_ready(state)) return error(errc::not_ready, "the worker is still starting");
   if (state == engine::lifecycle::failed)
     return error(errc::not_ready, "the worker has failed and takes no jobs");
   return {};

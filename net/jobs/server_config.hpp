@@ -73,7 +73,8 @@ struct server_context {
   /// what the server reads, so that the threads must end before the io_context and the server. Unset: tasks
   /// are done on the io thread.
   background_runner background{};
-  const engine::pair_format* pairs = nullptr;  ///< of a model that ranks
+  const engine::pair_format* pairs = nullptr;   ///< of a model that ranks
+  std::function<std::string()> more_metrics{};  ///< families that /metrics has besides the server's own
 };
 
 }  // namespace orcd::net

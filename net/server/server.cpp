@@ -267,6 +267,12 @@ result<void> server::listen() {
   return {};
 }
 
+std::string server::scrape() const {
+  metrics_extras extras;
+  extras.vllm = impl_->shared->config.compat == metrics_compat::vllm;
+  return render_metrics(impl_->shared->metrics, impl_->shared->snapshot(), extras);
+}
+
 void server::replace_keys(api_keys keys) {
   impl_->shared->config.keys = std::move(keys);
 }

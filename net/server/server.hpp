@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "engine/base/error.hpp"
 #include "net/http/api_keys.hpp"
@@ -32,6 +33,8 @@ class server {
   [[nodiscard]] engine::result<std::uint16_t> bind();
   [[nodiscard]] engine::result<void> listen();
 
+  /// The server's own families of /metrics.
+  [[nodiscard]] std::string scrape() const;
   /// Replaces the API keys for all requests from now on.
   void replace_keys(api_keys keys);
   /// Accepts no more than this many connections at a time from now on.

@@ -21,7 +21,7 @@ reply make_status_reply(bool good, std::string_view status, std::string_view sta
 }  // namespace
 
 lifecycle shown_state(const health_facts& facts) noexcept {
-  if (facts.lifecycle == lifecycle::starting || facts.lifecycle == lifecycle::failed) return facts.lifecycle;
+  if (facts.lifecycle == lifecycle::failed || is_before_ready(facts.lifecycle)) return facts.lifecycle;
   if (facts.draining || facts.lifecycle == lifecycle::draining) return lifecycle::draining;
   return facts.running > 0 ? lifecycle::busy : lifecycle::ready;
 }
@@ -91,6 +91,12 @@ reply make_health_reply(const health_facts& facts, const engine::worker_identity
     json.null("digest");
   } else {
     json.text("digest", identity.digest);
+  }
+  // Who answers here is the one engine that serves.
+  if (identity.engine_id) {
+    json.integer("engine_id", *identity.engine_id)
+        .text("role", "active")
+        .text("lock_owner", "engine-" + std::to_string(*identity.engine_id));
   }
   json.close();
   return make_json_reply(health != health_status::unhealthy ? 200 : 503, std::move(body));

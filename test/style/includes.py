@@ -19,6 +19,7 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'net/json': ('net/limits',),
     'net/http': ('net/json',),
     'net/status': ('net/http',),
+    'net/failover': ('net/status',),
     'net/jobs': ('net/status',),
     'net/execute': ('net/jobs',),
     'net/openai': ('net/jobs',),

@@ -1,0 +1,55 @@
+// What an engine has that shares its serving port with others: the lock, the states that it goes through, and
+// the system port. app/worker_failover.cpp drives it. Private to app/.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "app/options.hpp"
+#include "net/failover/engine_cycle.hpp"
+#include "net/failover/flock_lock.hpp"
+#include "net/failover/system_port.hpp"
+
+namespace orcd::app {
+
+/// When the io thread and the GPU thread were last seen to move. Written by them, read by any thread.
+class heartbeats {
+ public:
+  void of_io() noexcept { io_ = now(); }
+  void of_gpu() noexcept { gpu_ = now(); }
+  /// Whether both have moved within `limit`.
+  [[nodiscard]] bool are_younger_than(std::chrono::milliseconds limit) const noexcept {
+    return now() - std::min(io_.load(), gpu_.load()) < limit.count();
+  }
+
+ private:
+  [[nodiscard]] static std::int64_t now() noexcept {
+    const auto time = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  }
+  std::atomic<std::int64_t> io_{now()};
+  std::atomic<std::int64_t> gpu_{now()};
+};
+
+struct engine_failover {
+  engine_failover(boost::asio::io_context& io, const failover_options& opts)
+      : status(opts.engine_id),
+        lock(io, {opts.lock_path, "engine-" + std::to_string(opts.engine_id),
+                  std::chrono::milliseconds(opts.lock_poll_ms)}),
+        beat_timer(io),
+        wake_timer(io) {}
+
+  net::failover_status status;
+  net::engine_cycle cycle{status};
+  net::flock_lock lock;
+  boost::asio::steady_timer beat_timer;
+  boost::asio::steady_timer wake_timer;  ///< between tries for the serving port
+  std::shared_ptr<heartbeats> beats = std::make_shared<heartbeats>();
+  /// Last: its thread reads what is above.
+  std::unique_ptr<net::system_port> port;
+};
+
+}  // namespace orcd::app

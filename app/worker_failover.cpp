@@ -1,0 +1,152 @@
+// The worker as one of several engines of which one serves. Every engine goes the same way: it loads, checks
+// everything, and only then asks for the lock. Source: the shadow flow of the failover plan.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "app/worker_parts.hpp"
+#include "engine/narration.hpp"
+
+namespace orcd::app {
+
+namespace asio = boost::asio;
+using engine::error;
+using engine::lifecycle;
+using engine::result;
+using engine::severity;
+using net::cycle_action;
+using net::cycle_event;
+using net::failover_state;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr milliseconds beat_interval{500};
+/// How often a waking engine tries for the port, which a dead engine may hold for some tens of milliseconds.
+constexpr milliseconds port_interval{2};
+/// For the last words of an engine whose wake takes too long.
+constexpr milliseconds last_words{200};
+
+/// A core dump holds the dead engine's lock until it is written. 1 stops dumps to programs as well, which 0
+/// does not (core(5)).
+void forbid_core_dumps() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(1, limit.rlim_max);
+  ::setrlimit(RLIMIT_CORE, &limit);
+}
+
+}  // namespace
+
+/// What the probes of this engine depend on. On the system port's thread.
+net::probe_facts worker::gather_probe_facts() const {
+  // A step of the host backend may take many seconds on a small machine; a GPU's may not.
+  const milliseconds limit =
+      opts_.backend == backend_kind::host ? std::chrono::minutes(2) : std::chrono::seconds(30);
+  net::probe_facts facts;
+  facts.state = failover_->status.state();
+  facts.lifecycle = state_.get();
+  facts.cause = state_.cause();
+  facts.moving = failover_->beats->are_younger_than(limit);
+  facts.starts_healthy = opts_.failover.starts_healthy;
+  facts.endpoint_only = opts_.failover.endpoint_health;
+  facts.engine = opts_.failover.engine_id;
+  facts.owner = failover_->lock.owner();
+  return facts;
+}
+
+std::optional<start_failure> worker::start_failover() {
+  if (opts_.failover.dir.empty()) return std::nullopt;
+  forbid_core_dumps();
+  failover_ = std::make_unique<engine_failover>(io_, opts_.failover);
+  if (const auto usable = failover_->lock.check(); !usable) return start_failure{usable.error(), {}, {}};
+  failover_->lock.on_lost([this](const error& why) { on_fatal(why); });
+  net::system_config config{opts_.host, *opts_.failover.port, milliseconds(opts_.failover.waking_timeout_ms)};
+  net::system_context context{failover_->status, [this] { return gather_probe_facts(); },
+                              [this](std::function<void(std::string)> done) {
+                                asio::post(io_, [this, done = std::move(done)] {
+                                  done(server_ ? server_->scrape() : std::string());
+                                });
+                              },
+                              [this] { on_waking_timeout(); }};
+  auto port = net::system_port::start(std::move(config), std::move(context));
+  if (!port) return start_failure{port.error(), {}, {}};
+  failover_->port = std::move(*port);
+  return std::nullopt;
+}
+
+/// On the system port's thread: whatever keeps the io thread, it does not keep this one.
+void worker::on_waking_timeout() {
+  guard_.arm(last_words, exit_code::waking_timeout);
+  narrator_.narrate(severity::critical, "error", "The engine has the lock and did not come to serve in time",
+                    {{"code", engine::code_name(engine::errc::worker_start_failed)},
+                     {"phase", std::string_view("waking")},
+                     {"waking_timeout_ms", std::uint64_t{opts_.failover.waking_timeout_ms}}});
+}
+
+void worker::step_cycle(cycle_event event) {
+  if (!failover_) return;
+  const auto before = failover_->status.state();
+  const auto age = failover_->status.since_entered();
+  const auto action = failover_->cycle.on(event);
+  const auto now = failover_->status.state();
+  if (now != before) {
+    narrator_.narrate(severity::info, "failover_state", "The engine is " + std::string(to_string(now)),
+                      {{"from", to_string(before)},
+                       {"to", to_string(now)},
+                       {"engine_id", std::uint64_t{opts_.failover.engine_id}},
+                       {"ms_in_state", std::chrono::duration<double, std::milli>(age).count()}});
+  }
+  switch (action) {
+    case cycle_action::none: return;
+    case cycle_action::acquire_lock: return stand_by();
+    case cycle_action::wake: return try_to_serve();
+    case cycle_action::register_worker: return announce();
+  }
+}
+
+void worker::stand_by() {
+  state_.set(lifecycle::standby);
+  service_.ready("Engine " + std::to_string(opts_.failover.engine_id) + " stands by");
+  beat();
+  start_watchdog();
+  start_watching();
+  failover_->lock.acquire([this](const result<void>& granted) {
+    if (fsm_.ending()) return;
+    if (!granted) return fail_start({granted.error(), {}, {}});
+    state_.set(lifecycle::waking);
+    step_cycle(cycle_event::lock_granted);
+  });
+}
+
+/// The port of a dead engine is free when the kernel has closed its sockets, which is soon after its lock. A
+/// port that never comes free ends with the waking timeout.
+void worker::try_to_serve() {
+  if (fsm_.ending()) return;
+  const auto port = server_->bind();
+  if (!port) {
+    failover_->wake_timer.expires_after(port_interval);
+    failover_->wake_timer.async_wait([this](const boost::system::error_code& failed) {
+      if (!failed) try_to_serve();
+    });
+    return;
+  }
+  use_port(*port);
+  if (auto listened = server_->listen(); !listened) return fail_start({listened.error(), {}, {}});
+  listening_ = true;
+  step_cycle(cycle_event::serving);
+}
+
+/// A sign of life of the io thread, and one asked of the GPU thread.
+void worker::beat() {
+  failover_->beats->of_io();
+  gpu_thread_->post([beats = failover_->beats] { beats->of_gpu(); });
+  failover_->beat_timer.expires_after(beat_interval);
+  failover_->beat_timer.async_wait([this](const boost::system::error_code& failed) {
+    if (!failed) beat();
+  });
+}
+
+}  // namespace orcd::app

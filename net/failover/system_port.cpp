@@ -1,0 +1,186 @@
+#include "net/failover/system_port.hpp"
+
+#include <boost/beast/http.hpp>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "net/http/asio.hpp"
+#include "net/http/http_request.hpp"
+
+namespace orcd::net {
+
+namespace {
+
+namespace http = beast::http;
+using engine::errc;
+using engine::error;
+using engine::result;
+using std::chrono::milliseconds;
+
+constexpr std::size_t connections_max = 256;
+constexpr std::size_t header_bytes_max = 8 * 1024;
+constexpr milliseconds exchange_limit{2'000};
+constexpr milliseconds scrape_limit{500};
+constexpr milliseconds look_interval{10};
+
+}  // namespace
+
+struct system_port::impl {
+  impl(system_config wanted, system_context parts)
+      : config(std::move(wanted)), context(std::move(parts)), acceptor(io), look(io), pause(io) {}
+
+  result<void> listen();
+  asio::awaitable<void> accept_loop();
+  asio::awaitable<void> serve(tcp::socket socket);
+  asio::awaitable<reply> answer(std::string_view method, std::string_view target);
+  asio::awaitable<reply> scrape();
+  void watch_wake();
+  void run() noexcept;
+
+  const system_config config;
+  const system_context context;
+  asio::io_context io{1};
+  tcp::acceptor acceptor;
+  asio::steady_timer look;   ///< at the state, to see a wake that takes too long
+  asio::steady_timer pause;  ///< after an accept that failed
+  std::size_t connections = 0;
+  bool warned = false;
+  std::thread thread;
+};
+
+result<void> system_port::impl::listen() {
+  if (config.port == 0) return {};
+  error_code ec;
+  const auto address = asio::ip::make_address(config.address, ec);
+  const tcp::endpoint endpoint(address, config.port);
+  if (!ec) acceptor.open(endpoint.protocol(), ec);
+  if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
+  if (!ec) acceptor.bind(endpoint, ec);
+  if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
+  if (!ec) return {};
+  return error(errc::worker_start_failed,
+               "cannot listen on the system port, " + config.address + " port " +
+                   std::to_string(config.port) + ": " + ec.message(),
+               "system-port");
+}
+
+/// Beyond the limit a connection is closed unread: probes are short, so that room comes back soon.
+asio::awaitable<void> system_port::impl::accept_loop() {
+  for (;;) {
+    auto [ec, socket] = co_await acceptor.async_accept(as_tuple_token);
+    if (ec == asio::error::operation_aborted || ec == asio::error::bad_descriptor) co_return;
+    if (ec) {
+      pause.expires_after(milliseconds(20));
+      const auto [waited] = co_await pause.async_wait(as_tuple_token);
+      static_cast<void>(waited);
+      continue;
+    }
+    if (connections >= connections_max) continue;
+    ++connections;
+    auto session = serve(std::move(socket));
+    asio::co_spawn(io, std::move(session), [this](const std::exception_ptr&) { --connections; });
+  }
+}
+
+/// One request and its answer.
+asio::awaitable<void> system_port::impl::serve(tcp::socket socket) {
+  beast::tcp_stream stream(std::move(socket));
+  stream.expires_after(exchange_limit);
+  beast::flat_buffer buffer(header_bytes_max);
+  http::request_parser<http::empty_body> parser;
+  parser.header_limit(header_bytes_max);
+  const auto [failed, bytes] = co_await http::async_read_header(stream, buffer, parser, as_tuple_token);
+  static_cast<void>(bytes);
+  if (failed == http::error::end_of_stream || failed == http::error::partial_message) co_return;
+  if (failed && failed.category() != http::make_error_code(http::error::bad_method).category()) co_return;
+  http_request request;
+  request.request_id = "system";
+  reply response = make_protocol_reply(400, "the request cannot be read");
+  if (!failed) {
+    request.method = std::string(parser.get().method_string());
+    request.target = std::string(parser.get().target());
+    response = co_await answer(request.method, request.target);
+  }
+  const std::string out = render_reply(response, request, false);
+  const auto [unwritten, written] = co_await asio::async_write(stream, asio::buffer(out), as_tuple_token);
+  static_cast<void>(unwritten);
+  static_cast<void>(written);
+  error_code ignored;
+  stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+}
+
+asio::awaitable<reply> system_port::impl::answer(std::string_view method, std::string_view target) {
+  const auto facts = context.facts();
+  if (auto probe = answer_probe(method, target, facts)) co_return std::move(*probe);
+  co_return co_await scrape();
+}
+
+/// The engine's own families, then the worker's, if its thread answers in time. Only this coroutine owns what
+/// it waits for: the worker may keep the handler for longer than this port exists.
+asio::awaitable<reply> system_port::impl::scrape() {
+  struct pending {
+    asio::steady_timer timer;
+    std::string text{};
+  };
+  const auto awaited = std::make_shared<pending>(pending{asio::steady_timer(io, scrape_limit)});
+  context.scrape([this, weak = std::weak_ptr<pending>(awaited)](const std::string& made) {
+    if (weak.expired()) return;
+    asio::post(io, [weak, made] {
+      const auto waiting = weak.lock();
+      if (!waiting) return;
+      waiting->text = made;
+      waiting->timer.cancel();
+    });
+  });
+  const auto [waited] = co_await awaited->timer.async_wait(as_tuple_token);
+  static_cast<void>(waited);
+  reply scraped = make_json_reply(200, render_failover_metrics(context.status) + awaited->text);
+  scraped.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  co_return scraped;
+}
+
+void system_port::impl::watch_wake() {
+  const bool waking = context.status.state() == failover_state::waking;
+  if (waking && !warned && context.status.since_entered() > config.waking_timeout) {
+    warned = true;
+    context.on_waking_timeout();
+  }
+  look.expires_after(look_interval);
+  look.async_wait([this](error_code failed) {
+    if (!failed) watch_wake();
+  });
+}
+
+/// A request that finds no memory is dropped; the next one is answered again.
+void system_port::impl::run() noexcept {
+  while (!io.stopped()) {
+    try {
+      io.run();
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+}
+
+system_port::system_port(std::unique_ptr<impl> parts) : impl_(std::move(parts)) {}
+
+result<std::unique_ptr<system_port>> system_port::start(system_config config, system_context context) {
+  auto parts = std::make_unique<impl>(std::move(config), std::move(context));
+  if (auto listened = parts->listen(); !listened) return listened.error();
+  auto* const port = parts.get();
+  if (port->acceptor.is_open()) {
+    auto loop = port->accept_loop();
+    asio::co_spawn(port->io, std::move(loop), [](const std::exception_ptr&) {});
+  }
+  port->watch_wake();
+  port->thread = std::thread([port] { port->run(); });
+  return std::unique_ptr<system_port>(new system_port(std::move(parts)));
+}
+
+system_port::~system_port() {
+  impl_->io.stop();
+  impl_->thread.join();
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,50 @@
+// A port for orchestrators, apart from the one that clients use: it answers from the first millisecond, also
+// while the model loads and while another engine serves. A thread of its own, which nothing else can block,
+// answers there and ends a wake that takes too long.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/base/error.hpp"
+#include "net/failover/engine_cycle.hpp"
+#include "net/failover/probe_answers.hpp"
+
+namespace orcd::net {
+
+struct system_config {
+  std::string address;
+  std::uint16_t port = 0;  ///< 0: no port; the thread watches the wake all the same
+  std::chrono::milliseconds waking_timeout{10'000};
+};
+
+/// What the port is told; all of it is called on its own thread and must not wait.
+struct system_context {
+  const failover_status& status;
+  std::function<probe_facts()> facts;
+  /// Has the text of the worker's own /metrics made and `done` called with it, on any thread. It may never
+  /// be: then the scrape has the engine's own families alone.
+  std::function<void(std::function<void(std::string)> done)> scrape;
+  /// The engine has been waking for longer than it may.
+  std::function<void()> on_waking_timeout;
+};
+
+class system_port {
+ public:
+  /// Listens and starts the thread. Errors: worker_start_failed, naming address, port and reason.
+  [[nodiscard]] static engine::result<std::unique_ptr<system_port>> start(system_config config,
+                                                                          system_context context);
+  ~system_port();
+  system_port(const system_port&) = delete;
+  system_port& operator=(const system_port&) = delete;
+
+ private:
+  struct impl;
+  explicit system_port(std::unique_ptr<impl> parts);
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace orcd::net

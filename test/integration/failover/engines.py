@@ -1,0 +1,121 @@
+"""Engines that share one serving port, as processes."""
+import os
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import List, Optional
+
+from http_client import Closed, Connection, Response
+from worker_process import PATIENCE, STRETCH, Worker, wait_until
+
+
+def free_port() -> int:
+    """A port that nobody has now. Below those that the kernel gives out itself, so that no connection takes
+    it meanwhile."""
+    for _ in range(200):
+        port = 20_000 + int.from_bytes(os.urandom(2), 'little') % 10_000
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(('127.0.0.1', port))
+                return port
+            except OSError:
+                continue
+    raise AssertionError('no free port')
+
+
+def ask(port: int, path: str, method: str = 'GET') -> Optional[Response]:
+    """None where nobody answers."""
+    try:
+        with Connection(port, timeout=PATIENCE) as connection:
+            connection.request(method, path)
+            return connection.read_response(head_only=method == 'HEAD')
+    except (OSError, Closed):
+        return None
+
+
+def status(port: int, path: str) -> Optional[int]:
+    answer = ask(port, path)
+    return None if answer is None else answer.status
+
+
+class Engine(Worker):
+    """One engine. Its serving port is the pair's, its system port its own."""
+
+    def __init__(self, pair: 'Engines', number: int, *options: str, **more):
+        self.number = number
+        self.system = pair.system[number]
+        super().__init__('--model', pair.model, '--failover-dir', str(pair.folder),
+                         '--engine-id', str(number), '--system-port', str(self.system), *options,
+                         port=str(pair.port), **more)
+
+    def probe(self, path: str) -> Optional[int]:
+        return status(self.system, path)
+
+    def state(self) -> Optional[str]:
+        answer = ask(self.system, '/health')
+        return None if answer is None else answer.json()['failover_state']
+
+    def wait_state(self, state: str) -> None:
+        wait_until(lambda: self.state() == state, PATIENCE * STRETCH, f'engine {self.number} is {state}')
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+
+class Engines:
+    """Up to three engines of one model in one folder; whatever happens, none is left."""
+
+    def __init__(self, model: Path, folder: Path):
+        self.model, self.folder, self.port = model, folder, free_port()
+        self.system = [free_port() for _ in range(3)]
+        self.all: List[Engine] = []
+
+    def __enter__(self) -> 'Engines':
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for engine in self.all:
+            engine.end()
+
+    def start(self, number: int, *options: str, state: Optional[str] = None, **more) -> Engine:
+        engine = Engine(self, number, *options, **more)
+        self.all.append(engine)
+        if state:
+            engine.wait_state(state)
+        return engine
+
+    def pair(self, *options: str):
+        """Engine 0 serves, engine 1 stands by."""
+        first = self.start(0, *options, state='ACTIVE')
+        first.wait_event('ready')
+        return first, self.start(1, *options, state='STANDBY')
+
+
+class Poller:
+    """Asks for a path again and again, and keeps every answer that is not 200."""
+
+    def __init__(self, port: int, path: str, interval: float = 0.001):
+        self.port, self.path, self.interval = port, path, interval
+        self.asked, self.others = 0, []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            found = status(self.port, self.path)
+            self.asked += 1
+            if found != 200:
+                self.others.append(found)
+            time.sleep(self.interval)
+
+    def __enter__(self) -> 'Poller':
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(PATIENCE)

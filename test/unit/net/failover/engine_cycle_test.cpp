@@ -1,0 +1,148 @@
+// The states of an engine, and what its probes answer in each. The names of the failover plan's cases are
+// kept.
+#include "net/failover/engine_cycle.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <vector>
+
+#include "net/failover/probe_answers.hpp"
+
+namespace orcd::net {
+namespace {
+
+using event = cycle_event;
+using action = cycle_action;
+using state = failover_state;
+
+struct engine_under_test {
+  failover_status status{1};
+  engine_cycle cycle{status};
+  std::vector<action> actions;
+
+  void go(std::initializer_list<event> events) {
+    for (const auto one : events) actions.push_back(cycle.on(one));
+  }
+  [[nodiscard]] probe_facts facts(engine::lifecycle lifecycle) const {
+    probe_facts out;
+    out.state = status.state();
+    out.lifecycle = lifecycle;
+    out.engine = status.engine();
+    out.owner = "engine-0";
+    return out;
+  }
+};
+
+/// The status of /live, /health and /ready.
+std::vector<unsigned> probes(const probe_facts& facts) {
+  std::vector<unsigned> out;
+  for (const auto* path : {"/live", "/health", "/ready"})
+    out.push_back(answer_probe("GET", path, facts)->status);
+  return out;
+}
+
+const std::vector<unsigned> none{503, 503, 503};
+const std::vector<unsigned> waits{200, 200, 503};
+const std::vector<unsigned> serves{200, 200, 200};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(failover_cycle, engine_under_test)
+
+BOOST_AUTO_TEST_CASE(test_shadow_flow_sequence) {
+  go({event::initialised, event::lock_granted, event::serving});
+  const std::vector<action> wanted{action::acquire_lock, action::wake, action::register_worker};
+  BOOST_TEST((actions == wanted));
+  BOOST_TEST((status.state() == state::active));
+  BOOST_TEST(status.transitions(state::init, state::standby) == 1U);
+  BOOST_TEST(status.transitions(state::standby, state::waking) == 1U);
+  BOOST_TEST(status.transitions(state::waking, state::active) == 1U);
+  BOOST_TEST(status.wake_time().count() >= 0);
+}
+
+BOOST_AUTO_TEST_CASE(test_no_premature_registration) {
+  // Whatever comes before the lock and the port, nobody is told of this engine.
+  go({event::serving, event::lock_granted, event::initialised, event::serving, event::initialised,
+      event::lock_granted, event::lock_granted});
+  for (const auto one : actions) BOOST_TEST((one != action::register_worker));
+  BOOST_TEST((status.state() == state::waking));
+}
+
+BOOST_AUTO_TEST_CASE(a_wake_that_fails_is_the_end) {
+  go({event::initialised, event::lock_granted, event::failed, event::serving, event::initialised});
+  BOOST_TEST((status.state() == state::dead));
+  BOOST_TEST((actions.back() == action::none));
+}
+
+BOOST_AUTO_TEST_CASE(an_engine_that_drains_does_not_wake) {
+  go({event::initialised, event::drain, event::lock_granted, event::drain});
+  BOOST_TEST((status.state() == state::draining));
+  BOOST_TEST(status.transitions(state::standby, state::draining) == 1U);
+  BOOST_TEST(status.transitions(state::draining, state::draining) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(test_health_probe_init) {
+  auto at = facts(engine::lifecycle::starting);
+  BOOST_TEST(probes(at) == none);
+  at.starts_healthy = true;
+  BOOST_TEST(is_healthy(at));
+  BOOST_TEST(!is_live(at));
+  at.endpoint_only = true;
+  BOOST_TEST(!is_healthy(at));
+}
+
+BOOST_AUTO_TEST_CASE(test_health_probe_standby) {
+  go({event::initialised});
+  auto at = facts(engine::lifecycle::standby);
+  BOOST_TEST(probes(at) == waits);
+  at.endpoint_only = true;
+  BOOST_TEST(!is_healthy(at));
+  at.endpoint_only = false;
+  at.cause = engine::health_cause::not_resident;
+  BOOST_TEST(!is_healthy(at));
+  go({event::lock_granted});
+  BOOST_TEST(probes(facts(engine::lifecycle::waking)) == waits);
+}
+
+BOOST_AUTO_TEST_CASE(test_health_probe_active) {
+  go({event::initialised, event::lock_granted, event::serving});
+  BOOST_TEST(probes(facts(engine::lifecycle::waking)) == waits, "registered only later");
+  auto at = facts(engine::lifecycle::ready);
+  BOOST_TEST(probes(at) == serves);
+  at.moving = false;
+  BOOST_TEST(probes(at) == none);
+  go({event::drain});
+  const std::vector<unsigned> drains{200, 503, 503};
+  BOOST_TEST(probes(facts(engine::lifecycle::draining)) == drains);
+}
+
+BOOST_AUTO_TEST_CASE(a_probe_tells_the_state) {
+  go({event::initialised});
+  const auto answer = answer_probe("GET", "/health?verbose=1", facts(engine::lifecycle::standby));
+  BOOST_TEST_REQUIRE(answer.has_value());
+  BOOST_TEST(answer->body ==
+             R"({"status":"ok","failover_state":"STANDBY","state":"standby","role":"standby","engine_id":1,)"
+             R"("lock_owner":"engine-0"})");
+}
+
+BOOST_AUTO_TEST_CASE(requests_that_are_no_probes) {
+  const auto at = facts(engine::lifecycle::starting);
+  BOOST_TEST(answer_probe("GET", "/execute", at)->status == 404U);
+  BOOST_TEST(answer_probe("GET", "", at)->status == 404U);
+  BOOST_TEST(answer_probe("POST", "/health", at)->status == 405U);
+  BOOST_TEST(answer_probe("POST", "/metrics", at)->status == 405U);
+  BOOST_TEST(answer_probe("HEAD", "/health", at)->status == 503U);
+  BOOST_TEST(!answer_probe("GET", "/metrics?x", at).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(metrics_have_one_state) {
+  go({event::initialised});
+  const auto text = render_failover_metrics(status);
+  BOOST_TEST(text.find("orcd_failover_state{state=\"STANDBY\"} 1\n") != std::string::npos);
+  BOOST_TEST(text.find("orcd_failover_state{state=\"ACTIVE\"} 0\n") != std::string::npos);
+  BOOST_TEST(text.find("orcd_failover_transitions_total{from=\"INIT\",to=\"STANDBY\"} 1\n") !=
+             std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace orcd::net

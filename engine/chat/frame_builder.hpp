@@ -9,7 +9,7 @@
 
 #include "engine/chat/output_frame.hpp"
 #include "engine/grammar/program_builder.hpp"
-#include "engine/grammar/schema_compiler.hpp"
+#include "engine/grammar/schema/compiler.hpp"
 #include "engine/grammar/token_table.hpp"
 
 namespace orcd::engine {

@@ -53,7 +53,8 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'engine/jinja': ('engine/text',),
     'engine/sampling': ('engine/base',),
     'engine/grammar': ('engine/sampling', 'engine/text'),
-    'engine/chat': ('engine/jinja', 'engine/grammar'),
+    'engine/grammar/schema': ('engine/grammar',),
+    'engine/chat': ('engine/jinja', 'engine/grammar/schema'),
     # The interface that gpu/ implements and the scheduler calls.
     'engine/accelerator': ('engine/model', 'engine/sampling'),
     'engine/schedule': ('engine/accelerator',),

@@ -4,7 +4,7 @@
 
 #include "engine/grammar/grammar.hpp"
 #include "engine/grammar/program_builder.hpp"
-#include "engine/grammar/schema_compiler.hpp"
+#include "engine/grammar/schema/compiler.hpp"
 #include "engine/grammar/text_grammar.hpp"
 
 namespace orcd::engine::grammar {

@@ -1,4 +1,4 @@
-#include "engine/grammar/formats.hpp"
+#include "engine/grammar/schema/formats.hpp"
 
 #include <array>
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "engine/grammar/json_rules.hpp"
-#include "engine/grammar/schema_compiler.hpp"
-#include "engine/grammar/schema_merge.hpp"
+#include "engine/grammar/schema/compiler.hpp"
+#include "engine/grammar/schema/merge.hpp"
 
 namespace orcd::engine::grammar {
 

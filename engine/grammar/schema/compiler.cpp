@@ -1,4 +1,4 @@
-#include "engine/grammar/schema_compiler.hpp"
+#include "engine/grammar/schema/compiler.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/grammar/formats.hpp"
 #include "engine/grammar/json_rules.hpp"
 #include "engine/grammar/regex.hpp"
-#include "engine/grammar/schema_merge.hpp"
+#include "engine/grammar/schema/formats.hpp"
+#include "engine/grammar/schema/merge.hpp"
 
 namespace orcd::engine::grammar {
 

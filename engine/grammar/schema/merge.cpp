@@ -1,4 +1,4 @@
-#include "engine/grammar/schema_merge.hpp"
+#include "engine/grammar/schema/merge.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/grammar/schema_merge.hpp"
+#include "engine/grammar/schema/merge.hpp"
 
 namespace orcd::engine::grammar {
 

@@ -24,9 +24,10 @@ using code_set = std::vector<code_range>;
 [[nodiscard]] const code_set& space_codes();
 [[nodiscard]] const code_set& line_end_codes();
 
-/// The letter C leaves out what is unassigned (Cn). "Lu", "L", "Uppercase_Letter", "gc=Lu",
-/// "General_Category=Letter", "Any", "ASCII"; null for other names. The sets are made once, in some
+/// A general category or a script: "Lu", "L", "Uppercase_Letter", "gc=Lu", "General_Category=Letter",
+/// "Script=Greek", "sc=Grek", and "Any", "ASCII"; null for other names, among them scripts that no living
+/// language is written in. The letter C leaves out what is unassigned (Cn). The sets are made once, in some
 /// milliseconds. Any thread.
-[[nodiscard]] const code_set* unicode_category(std::string_view name);
+[[nodiscard]] const code_set* unicode_property(std::string_view name);
 
 }  // namespace orcd::engine::grammar

@@ -100,6 +100,21 @@ expr repeat(expr part, std::uint32_t least, std::uint32_t most) {
   return make(std::move(out));
 }
 
+expr character(expr of_word, expr other) {
+  return of_parts(expression::kind::character, {std::move(of_word), std::move(other)});
+}
+
+expr boundary(bool there) {
+  expression out;
+  out.what = expression::kind::boundary;
+  out.least = there ? 1 : 0;
+  return make(std::move(out));
+}
+
+expr bounded(expr whole) {
+  return of_parts(expression::kind::bounded, {std::move(whole)});
+}
+
 expr list(std::vector<expr> parts, std::vector<bool> required, expr between, bool open) {
   expression out;
   out.what = expression::kind::list;

@@ -26,14 +26,14 @@ struct expression;
 using expr = std::shared_ptr<const expression>;
 
 struct expression {
-  enum class kind { literal, bytes, sequence, choice, repeat, list, call };
+  enum class kind { literal, bytes, sequence, choice, repeat, list, call, character, boundary, bounded };
   kind what = kind::literal;
-  std::string text;            ///< literal
-  byte_set bytes;              ///< bytes: one of them
-  std::vector<expr> parts;     ///< sequence, choice, and the one of repeat
-  std::uint32_t least = 0;     ///< repeat: how often; in a call of the string rule: characters
-  std::uint32_t most = 0;      ///< the same; may be unbounded
-  rule_id rule = 0;            ///< call
+  std::string text;         ///< literal
+  byte_set bytes;           ///< bytes: one of them
+  std::vector<expr> parts;  ///< sequence, choice, the one of repeat and bounded, the two of character
+  std::uint32_t least = 0;  ///< repeat: how often; in a call of the string rule: characters; boundary: 0, 1
+  std::uint32_t most = 0;   ///< the same; may be unbounded
+  rule_id rule = 0;         ///< call
   std::vector<bool> required;  ///< list: for each part
   expr between;                ///< list: the separator
   bool open = false;           ///< list: the last part may come any number of times
@@ -50,6 +50,13 @@ struct expression {
 [[nodiscard]] inline expr optional(expr part) {
   return repeat(std::move(part), 0, 1);
 }
+/// One character: a letter of a word, or another.
+[[nodiscard]] expr character(expr of_word, expr other);
+/// Nothing, between a letter of a word and what is none, an end of the whole among it; or where that is not
+/// so.
+[[nodiscard]] expr boundary(bool there);
+/// What may have boundaries: made of characters, boundaries, sequences, choices and repetitions alone.
+[[nodiscard]] expr bounded(expr whole);
 /// The parts in this order with `between` between them; those not required may be left out.
 [[nodiscard]] expr list(std::vector<expr> parts, std::vector<bool> required, expr between, bool open = false);
 [[nodiscard]] expr call(rule_id rule);

@@ -1,5 +1,7 @@
 #include "engine/grammar/nfa.hpp"
 
+#include "engine/base/ensure.hpp"
+
 namespace orcd::engine::grammar {
 
 node_id nfa::add() {
@@ -30,7 +32,11 @@ node_id nfa::emit(const expression& e, node_id from) {
     case expression::kind::repeat: return emit_repeat(e, from);
     case expression::kind::list: return emit_list(e, from);
     case expression::kind::call: return emit_call(e, from);
+    case expression::kind::bounded: return emit_bounded(e, from);
+    case expression::kind::character:
+    case expression::kind::boundary: break;
   }
+  ORCD_ENSURE(false);  // they are parts of what is bounded alone
   return from;
 }
 
@@ -115,6 +121,89 @@ node_id nfa::emit_call(const expression& e, node_id from) {
   const node_id end = add();
   calls_.push_back({{e.rule, end, e.least, e.most}, nodes_[from].call});
   nodes_[from].call = static_cast<std::uint32_t>(calls_.size() - 1);
+  return end;
+}
+
+nfa::places nfa::add_places() {
+  return {add(), add(), add(), add()};
+}
+
+void nfa::add_free(const places& from, const places& to) {
+  for (std::size_t i = 0; i < from.size(); ++i) add_free(from[i], to[i]);
+}
+
+node_id nfa::emit_bounded(const expression& e, node_id from) {
+  const places begin = add_places();
+  add_free(from, begin[0]);
+  add_free(from, begin[1]);
+  const places end = emit_between(*e.parts.front(), begin);
+  const node_id after = add();
+  add_free(end[0], after);
+  add_free(end[2], after);
+  return after;
+}
+
+nfa::places nfa::emit_between(const expression& e, places from) {
+  switch (e.what) {
+    case expression::kind::boundary: return emit_boundary(e.least != 0, from);
+    case expression::kind::character: return emit_character(e, from);
+    case expression::kind::repeat: return emit_repeated(e, from);
+    case expression::kind::sequence:
+      compile_budget::work(1);
+      for (const expr& part : e.parts) from = emit_between(*part, from);
+      return from;
+    case expression::kind::choice: {
+      const places end = add_places();
+      for (const expr& part : e.parts) {
+        const places start = add_places();
+        add_free(from, start);
+        add_free(emit_between(*part, start), end);
+      }
+      return end;
+    }
+    default: break;
+  }
+  ORCD_ENSURE(e.what == expression::kind::literal && e.text.empty());
+  return from;
+}
+
+nfa::places nfa::emit_boundary(bool there, const places& from) {
+  const places end = add_places();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const bool changes = (i / 2 != 0) != (i % 2 != 0);
+    if (changes == there) add_free(from[i], end[i]);
+  }
+  return end;
+}
+
+nfa::places nfa::emit_character(const expression& e, const places& from) {
+  const places end = add_places();
+  for (const std::size_t word : {0U, 1U}) {
+    const node_id start = add();
+    add_free(from[word], start);
+    add_free(from[2 + word], start);
+    const node_id after = emit(*e.parts[1 - word], start);
+    add_free(after, end[2 * word]);
+    add_free(after, end[2 * word + 1]);
+  }
+  return end;
+}
+
+nfa::places nfa::emit_repeated(const expression& e, places from) {
+  const expression& part = *e.parts.front();
+  for (std::uint32_t i = 0; i < e.least; ++i) from = emit_between(part, from);
+  const places end = add_places();
+  add_free(from, end);
+  if (e.most == unbounded) {
+    add_free(emit_between(part, end), end);
+    return end;
+  }
+  for (std::uint32_t i = e.least; i < e.most; ++i) {
+    const places start = add_places();
+    add_free(from, start);
+    from = emit_between(part, start);
+    add_free(from, end);
+  }
   return end;
 }
 

@@ -2,6 +2,7 @@
 // in one array, so that a node costs a few bytes. Charged to the thread's compile_budget.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -66,6 +67,17 @@ class nfa {
   [[nodiscard]] node_id emit_repeat(const expression& e, node_id from);
   [[nodiscard]] node_id emit_list(const expression& e, node_id from);
   [[nodiscard]] node_id emit_call(const expression& e, node_id from);
+
+  /// A place in a text with boundaries, by whether a letter of a word is before it (2) and after it (1). What
+  /// comes after is a promise, which the next character keeps.
+  using places = std::array<node_id, 4>;
+  [[nodiscard]] places add_places();
+  void add_free(const places& from, const places& to);
+  [[nodiscard]] node_id emit_bounded(const expression& e, node_id from);
+  [[nodiscard]] places emit_between(const expression& e, places from);
+  [[nodiscard]] places emit_boundary(bool there, const places& from);
+  [[nodiscard]] places emit_character(const expression& e, const places& from);
+  [[nodiscard]] places emit_repeated(const expression& e, places from);
 
   counted_vector<node> nodes_;
   counted_vector<free_edge> free_;

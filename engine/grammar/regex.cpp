@@ -22,7 +22,7 @@ class parser {
  public:
   /// Failures are at `where`, or at the offset in the pattern where it is null.
   parser(std::string_view pattern, const std::string* where, spelling spell)
-      : all_(pattern), left_(pattern), where_(where), spell_(spell) {
+      : all_(pattern), left_(pattern), where_(where), spell_(spell), bounded_(has_boundaries(pattern)) {
     if (pattern.size() > pattern_bytes_max) {
       fail("the pattern has " + std::to_string(pattern.size()) + " bytes, the limit is " +
            std::to_string(pattern_bytes_max));
@@ -32,7 +32,7 @@ class parser {
   /// Where the pattern is searched for, anything may come before and after what is not anchored.
   expr whole(bool searched) {
     std::vector<expr> out;
-    const expr anything = searched ? repeat(spell_(0, last_code), 0, unbounded) : literal("");
+    const expr anything = searched ? repeat(any_of({{0, last_code}}), 0, unbounded) : literal("");
     do {
       const bool from_start = take('^');
       expr body = branch(0);
@@ -45,10 +45,24 @@ class parser {
       if (!to_end) parts.push_back(anything);
       out.push_back(sequence(std::move(parts)));
     } while (take('|'));
-    return choice(std::move(out));
+    return bounded_ ? bounded(choice(std::move(out))) : choice(std::move(out));
   }
 
  private:
+  /// Whether it has \b or \B outside of classes.
+  static bool has_boundaries(std::string_view pattern) {
+    bool in_class = false;
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+      if (pattern[i] == '\\') {
+        ++i;
+        if (!in_class && i < pattern.size() && (pattern[i] == 'b' || pattern[i] == 'B')) return true;
+      } else if (pattern[i] == '[' || pattern[i] == ']') {
+        in_class = pattern[i] == '[';
+      }
+    }
+    return false;
+  }
+
   [[noreturn]] void fail(const std::string& what) const {
     if (where_ != nullptr) throw grammar_failure{*where_, what};
     throw grammar_failure{"offset " + std::to_string(all_.size() - left_.size()), what};
@@ -75,9 +89,20 @@ class parser {
     compile_budget::work(1 + set.size());
     expr& known = classes_[set];
     if (known) return known;
+    if (!bounded_) return known = spelled(set);
+    const code_set others = complement(word_codes());
+    return known = character(spelled(common(set, word_codes())), spelled(common(set, others)));
+  }
+  expr spelled(const code_set& set) const {
     std::vector<expr> out;
     for (const code_range& range : set) out.push_back(spell_(range.first, range.last));
-    return known = choice(std::move(out));
+    return choice(std::move(out));
+  }
+  static code_set common(const code_set& a, const code_set& b) {
+    code_set outside = complement(a);
+    const code_set more = complement(b);
+    outside.insert(outside.end(), more.begin(), more.end());
+    return complement(std::move(outside));
   }
 
   expr alternatives(std::uint32_t depth) {
@@ -95,7 +120,12 @@ class parser {
     std::vector<expr> out;
     while (!left_.empty() && left_.front() != '|' && left_.front() != ')' &&
            !(left_ == "$" || left_.starts_with("$|"))) {
-      out.push_back(quantified(atom(depth)));
+      if (left_.starts_with("\\b") || left_.starts_with("\\B")) {
+        out.push_back(boundary(left_[1] == 'b'));
+        left_.remove_prefix(2);
+      } else {
+        out.push_back(quantified(atom(depth)));
+      }
     }
     return sequence(std::move(out));
   }
@@ -108,8 +138,7 @@ class parser {
     if (c == '*' || c == '+' || c == '?' || c == '{') fail("the pattern repeats nothing");
     if (take('.')) return any_of(complement(line_end_codes()));
     if (take('\\')) return any_of(escape(false));
-    const char32_t code = take_code();
-    return spell_(code, code);
+    return any_of(one(take_code()));
   }
 
   expr group(std::uint32_t depth) {
@@ -185,7 +214,7 @@ class parser {
       case 'p': return category();
       case 'P': {
         code_set outside = category();
-        const code_set& unassigned = *unicode_category("Cn");
+        const code_set& unassigned = *unicode_property("Cn");
         outside.insert(outside.end(), unassigned.begin(), unassigned.end());
         return complement(std::move(outside));
       }
@@ -204,8 +233,8 @@ class parser {
     if (!take('{') || end == std::string_view::npos) fail("the pattern has a malformed \\p{...}");
     const std::string_view name = left_.substr(0, end - 1);
     compile_budget::work(100);
-    const code_set* found = unicode_category(name);
-    if (found == nullptr) refuse("\\p of something else than a general category of Unicode");
+    const code_set* found = unicode_property(name);
+    if (found == nullptr) refuse("\\p of something else than a general category or a script of Unicode");
     left_.remove_prefix(end);
     compile_budget::work(found->size());
     return *found;
@@ -255,6 +284,7 @@ class parser {
   std::string_view all_, left_;
   const std::string* where_;
   spelling spell_;
+  bool bounded_;
   std::map<code_set, expr> classes_;
 };
 

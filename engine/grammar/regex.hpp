@@ -1,9 +1,9 @@
 // A bounded subset of ECMAScript regular expressions, as JSON Schema's `pattern` uses them, compiled to the
 // spelling of a JSON string or to plain text. Understood: literals, escapes (\d \w \s and their negations, \n
-// \t ..., \xHH, \uHHHH, \p{...} and \P{...} of general categories), '.', classes, groups without back
-// references, alternatives, * + ? {m,n} also lazy, ^ at the beginning and $ at the end of an alternative of
-// the whole. Everything else is refused. Source: JSON Schema 2020-12 validation 6.3.3 (a pattern is searched
-// for unless it is anchored).
+// \t ..., \xHH, \uHHHH, \p{...} and \P{...} of general categories and of scripts), '.', classes, groups
+// without back references, alternatives, * + ? {m,n} also lazy, \b and \B (words are of ASCII, as \w), ^ at
+// the beginning and $ at the end of an alternative of the whole. Everything else is refused. Source: JSON
+// Schema 2020-12 validation 6.3.3 (a pattern is searched for unless it is anchored).
 #pragma once
 
 #include <cstdint>

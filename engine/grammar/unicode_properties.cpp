@@ -1,4 +1,4 @@
-// The general categories, from utf8proc.
+// The general categories, from utf8proc, and the scripts.
 #include <utf8proc.h>
 
 #include <array>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/grammar/character_sets.hpp"
+#include "engine/grammar/unicode_scripts.hpp"
 
 namespace orcd::engine::grammar {
 
@@ -75,10 +76,27 @@ category_sets make_sets() {
   return out;
 }
 
+std::vector<code_set> make_scripts() {
+  std::vector<code_set> out(script_names().size());
+  for (const script_range& range : script_ranges()) out[range.script].push_back({range.first, range.last});
+  return out;
+}
+
+const code_set* script(std::string_view name) {
+  static const std::vector<code_set> sets = make_scripts();
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    if (name == script_names()[i].code || name == script_names()[i].name) return &sets[i];
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-const code_set* unicode_category(std::string_view name) {
+const code_set* unicode_property(std::string_view name) {
   static const category_sets sets = make_sets();
+  for (const std::string_view prefix : {"Script=", "sc="}) {
+    if (name.starts_with(prefix)) return script(name.substr(prefix.size()));
+  }
   bool plain = true;
   for (const std::string_view prefix : {"General_Category=", "gc="}) {
     if (!name.starts_with(prefix)) continue;

@@ -113,7 +113,7 @@ def scripts():
         rows += ["{0x%X,0x%X,%d}," % (a, b, number) for a, b in zip(first, last)]
     print_rows(rows)
     print("};\n// clang-format on\n\n}  // namespace\n")
-    print("std::span<const script_name> script_names() noexcept {\n  return names;\n}\n")
+    print("std::span<const script_name> script_names() noexcept {\n  return names;\n}")
     print("std::span<const script_range> script_ranges() noexcept {\n  return ranges;\n}\n")
     print("}  // namespace orcd::engine::grammar")
 

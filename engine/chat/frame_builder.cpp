@@ -79,7 +79,7 @@ expr frame_builder::object_of(const callable& tool, std::string_view key, const 
 
 expr frame_builder::difference(const expr& body, const expr& but) {
   const grammar::rule_id rule = rules_.declare("#");
-  rules_.define_difference(rule, body, but);
+  rules_.define_common(rule, {body}, {but});
   return grammar::call(rule);
 }
 

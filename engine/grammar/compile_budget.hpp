@@ -20,6 +20,7 @@ namespace orcd::engine::grammar {
 struct grammar_failure {
   std::string where;
   std::string what;
+  bool impossible = false;  ///< no value is valid there; an alternative of it may be
 };
 
 struct compile_limits {

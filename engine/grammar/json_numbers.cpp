@@ -171,6 +171,11 @@ expr decimals_between(const number_bound& low, const number_bound& high) {
 
 }  // namespace
 
+expr proper_fraction() {
+  const expr whole = choice({literal("0"), sequence({byte_range('1', '9'), repeat(digit(), 0, 7)})});
+  return sequence({optional(minus()), whole, literal("."), repeat(digit(), 0, 6), byte_range('1', '9')});
+}
+
 expr integer() {
   return integer_between(std::nullopt, std::nullopt);
 }

@@ -114,6 +114,10 @@ expr string_character(char32_t first, char32_t last) {
   return choice(std::move(out));
 }
 
+expr in_quotes(const expr& text) {
+  return sequence({literal("\""), text, literal("\"")});
+}
+
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {

@@ -46,9 +46,15 @@ struct number_bound {
 [[nodiscard]] expr number_between(const std::optional<number_bound>& low,
                                   const std::optional<number_bound>& high);
 
+/// Decimals that are no integers and have at most 15 digits, so that no double among them is one.
+[[nodiscard]] expr proper_fraction();
+
 /// One character of a string in [first, last] as it is spelled in JSON: raw where that is allowed, else by
 /// its one escape.
 [[nodiscard]] expr string_character(char32_t first, char32_t last);
+
+/// What the expression matches, in quotes.
+[[nodiscard]] expr in_quotes(const expr& text);
 
 /// A string in its quotes, spelled as string_character does.
 [[nodiscard]] std::string quoted(std::string_view text);

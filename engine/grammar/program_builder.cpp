@@ -1,9 +1,7 @@
 #include "engine/grammar/program_builder.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
@@ -18,10 +16,10 @@ namespace {
 /// hexadecimal number.
 constexpr unsigned wide_bytes = 24;
 
-/// The difference of two automata, from pairs of their states: the first must match, the second must not.
-class difference {
+/// What one automaton matches and another does too, or does not, from pairs of their states.
+class product {
  public:
-  difference(const std::vector<state>& a, const std::vector<state>& b) : a_(a), b_(b) {}
+  product(const std::vector<state>& a, const std::vector<state>& b, bool both) : a_(a), b_(b), both_(both) {}
 
   automaton run(std::uint32_t states_max, const std::string& where) {
     (void)id_of(0, 0);
@@ -31,7 +29,7 @@ class difference {
             where, std::string("the ") + compile_budget::noun() + " is too large: too many states"};
       state made;
       const auto [left, right] = pairs_[i];
-      made.accepting = a_[left].accepting && !(right != no_state && b_[right].accepting);
+      made.accepting = a_[left].accepting && (right != no_state && b_[right].accepting) == both_;
       for (const byte_edge& edge : a_[left].bytes) add(edge, right, made);
       out_.edges.add(owned_bytes(made));
       made.bytes.shrink_to_fit();
@@ -61,6 +59,10 @@ class difference {
       compile_budget::work(2);
       const stretch other = from(right, byte);
       const unsigned last = std::min<unsigned>(other.last, edge.last);
+      if (both_ && other.to == no_state) {
+        byte = last + 1;
+        continue;
+      }
       const state_id to = id_of(edge.to, other.to);
       if (!made.bytes.empty() && made.bytes.back().to == to && made.bytes.back().last + 1U == byte) {
         made.bytes.back().last = static_cast<unsigned char>(last);
@@ -79,14 +81,16 @@ class difference {
   using pair = std::pair<state_id, state_id>;
   const std::vector<state>& a_;
   const std::vector<state>& b_;
+  bool both_;
   std::map<pair, state_id, std::less<>, counted_allocator<std::pair<const pair, state_id>>> ids_;
   counted_vector<pair> pairs_;
   automaton out_;
 };
 
-/// Of decimal integers that an automaton takes, those that a step divides: pairs of a state and the remainder
-/// of the digits so far. A sign changes no remainder's being zero.
-automaton divisible(const std::vector<state>& of, std::uint32_t step, std::uint32_t states_max,
+/// Of decimal integers that an automaton takes, those whose remainder is kept: pairs of a state and the
+/// remainder of the digits so far, without their sign.
+automaton divisible(const std::vector<state>& of, std::uint32_t step,
+                    const std::function<bool(std::uint32_t)>& keeps, std::uint32_t states_max,
                     const std::string& where) {
   std::map<std::uint64_t, state_id, std::less<>, counted_allocator<std::pair<const std::uint64_t, state_id>>>
       ids;
@@ -98,7 +102,7 @@ automaton divisible(const std::vector<state>& of, std::uint32_t step, std::uint3
     const auto from = static_cast<state_id>(open[i] / step);
     const auto remainder = static_cast<std::uint32_t>(open[i] % step);
     state made;
-    made.accepting = of[from].accepting && remainder == 0;
+    made.accepting = of[from].accepting && keeps(remainder);
     for (const byte_edge& edge : of[from].bytes) {
       for (unsigned byte = edge.first; byte <= edge.last; ++byte) {
         compile_budget::work(4);
@@ -176,19 +180,39 @@ void program_builder::define(rule_id rule, const expr& body) {
   append(rule, make_deterministic(body, where, states_left()));
 }
 
-void program_builder::define_difference(rule_id rule, const expr& body, const expr& but) {
+void program_builder::define_common(rule_id rule, const std::vector<expr>& all,
+                                    const std::vector<expr>& but) {
   const std::string& where = program_.rules[rule].where;
   const compile_budget::place here(where);
-  const automaton all = make_deterministic(body, where, states_left());
-  const automaton without = make_deterministic(but, where, states_left());
-  append(rule, difference(all.states, without.states).run(limits_.states, where));
+  automaton made = make_deterministic(all.front(), where, states_left());
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const automaton other = make_deterministic(all[i], where, states_left());
+    made = product(made.states, other.states, true).run(limits_.states, where);
+  }
+  if (!but.empty()) {
+    const automaton without = make_deterministic(choice(but), where, states_left());
+    made = product(made.states, without.states, false).run(limits_.states, where);
+  }
+  append(rule, std::move(made));
 }
 
-void program_builder::define_multiples(rule_id rule, const expr& body, std::uint32_t step) {
+void program_builder::define_multiples(rule_id rule, const expr& body, std::uint32_t step,
+                                       const std::function<bool(std::uint32_t)>& keeps) {
   const std::string& where = program_.rules[rule].where;
   const compile_budget::place here(where);
   const automaton all = make_deterministic(body, where, states_left());
-  append(rule, divisible(all.states, step, states_left(), where));
+  append(rule, divisible(all.states, step, keeps, states_left(), where));
+}
+
+bool program_builder::matches(rule_id rule, std::string_view text) const {
+  compile_budget::work(1 + text.size());
+  state_id at = program_.rules[rule].start;
+  for (const char c : text) {
+    ORCD_ENSURE(program_.states[at].calls.empty());
+    at = program_.states[at].next(static_cast<unsigned char>(c));
+    if (at == no_state) return false;
+  }
+  return program_.states[at].accepting;
 }
 
 void program_builder::note_ignored(std::string what) {

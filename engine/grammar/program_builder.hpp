@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/grammar/compile_budget.hpp"
 #include "engine/grammar/program.hpp"
@@ -35,10 +38,13 @@ class program_builder {
   /// A rule to be defined later, so that rules may call each other.
   [[nodiscard]] rule_id declare(std::string where);
   void define(rule_id rule, const expr& body);
-  /// Defines a rule as what `body` matches and `but` does not; neither may call a rule.
-  void define_difference(rule_id rule, const expr& body, const expr& but);
-  /// Defines a rule as the integers that `body` matches and that are multiples of `step`.
-  void define_multiples(rule_id rule, const expr& body, std::uint32_t step);
+  /// Defines a rule as what all of `all` match and none of `but` does; none of them may call a rule.
+  void define_common(rule_id rule, const std::vector<expr>& all, const std::vector<expr>& but);
+  /// Defines a rule as the integers that `body` matches and whose remainder after division by `step` is kept.
+  void define_multiples(rule_id rule, const expr& body, std::uint32_t step,
+                        const std::function<bool(std::uint32_t remainder)>& keeps);
+  /// Whether a rule that has been defined and calls none matches the text.
+  [[nodiscard]] bool matches(rule_id rule, std::string_view text) const;
   /// Tells of an annotation that asks for nothing; the first few are kept, with the characters of a header.
   void note_ignored(std::string what);
   [[nodiscard]] rule_id add(std::string where, const expr& body) {

@@ -10,8 +10,11 @@
 
 #include "engine/grammar/json_rules.hpp"
 #include "engine/grammar/regex.hpp"
+#include "engine/grammar/schema/flatten.hpp"
 #include "engine/grammar/schema/formats.hpp"
 #include "engine/grammar/schema/merge.hpp"
+#include "engine/grammar/schema/negation.hpp"
+#include "engine/grammar/schema/values.hpp"
 
 namespace orcd::engine::grammar {
 
@@ -71,24 +74,35 @@ std::vector<std::string_view> types_of(const json::object& schema, const std::st
   return out;
 }
 
-bool has_type(const json::value& value, std::string_view type) {
-  if (type == "null") return value.is_null();
-  if (type == "boolean") return value.is_bool();
-  if (type == "string") return value.is_string();
-  if (type == "object") return value.is_object();
-  if (type == "array") return value.is_array();
-  if (type == "number") return value.is_number();
-  return type == "integer" && value.is_number() &&
-         (!value.is_double() || value.get_double() == std::floor(value.get_double()));
-}
+/// Compiles alternatives and leaves out those under which no value is valid.
+class attempts {
+ public:
+  explicit attempts(std::uint32_t& trying) : trying_(trying) { ++trying_; }
+  ~attempts() { --trying_; }
+  attempts(const attempts&) = delete;
+  attempts& operator=(const attempts&) = delete;
+
+  template <class Make>
+  void add(const Make& make) {
+    try {
+      out_.push_back(make());
+    } catch (const grammar_failure& failure) {
+      if (!failure.impossible) throw;
+      if (!first_) first_ = failure;
+    }
+  }
+  [[nodiscard]] expr finish() {
+    if (out_.empty() && first_) throw grammar_failure(*first_);
+    return choice(std::move(out_));
+  }
+
+ private:
+  std::uint32_t& trying_;
+  std::vector<expr> out_;
+  std::optional<grammar_failure> first_;
+};
 
 }  // namespace
-
-bool has_any_type(const json::value& value, const json::object& schema, const std::string& where) {
-  const auto types = types_of(schema, where);
-  return types.empty() || std::any_of(types.begin(), types.end(),
-                                      [&](std::string_view type) { return has_type(value, type); });
-}
 
 json_grammar::json_grammar(program_builder& builder)
     : builder_(builder), gap_(call(builder.add("#", whitespace()))) {}
@@ -103,7 +117,7 @@ expr json_grammar::matching(std::string_view pattern, const std::string& where) 
   const auto known = patterns_.find(pattern);
   if (known != patterns_.end()) return known->second;
   const compile_budget::place here(where);
-  const expr body = sequence({literal("\""), string_matching(pattern, where), literal("\"")});
+  const expr body = in_quotes(string_matching(pattern, where));
   return patterns_.emplace(pattern, call(builder_.add(where, body))).first->second;
 }
 
@@ -152,6 +166,8 @@ expr schema_compiler::value(const json::value& schema, const std::string& where,
     const keyword_kind kind = kind_of_keyword(name);
     if (kind == keyword_kind::unsupported) fail(deeper(where, name), "this keyword is not supported");
     if (kind == keyword_kind::annotation) continue;
+    if (strict_ && (name == "not" || name == "if" || name.starts_with("dependent")))
+      fail(deeper(where, name), "is not supported in strict mode");
     ++constraints;
     only = name;
   }
@@ -175,17 +191,32 @@ expr schema_compiler::reference(const json::value& target, const std::string& wh
   if (found != references_.end()) return call(found->second);
   const rule_id rule = builder_.declare(where);
   references_.emplace(&target, rule);
-  builder_.define(rule, value(target, where, depth + 1));
+  try {
+    builder_.define(rule, value(target, where, depth + 1));
+  } catch (const grammar_failure& failure) {
+    // Where this was one of several alternatives the rule stays, and may be called by others.
+    if (!failure.impossible || trying_ == 0) throw;
+    builder_.define(rule, choice({}));
+  }
   return call(rule);
 }
 
+expr schema_compiler::part(const json::value& schema, const std::string& where, std::uint32_t depth,
+                           bool required) {
+  if (required || trying_ == 0) return value(schema, where, depth);
+  try {
+    return value(schema, where, depth);
+  } catch (const grammar_failure& failure) {
+    if (!failure.impossible) throw;
+    return choice({});
+  }
+}
+
 expr schema_compiler::flat(const object& schema, const std::string& where, std::uint32_t depth) {
-  if (schema.contains("dependentRequired")) return dependent(schema, where, depth);
-  const bool any = schema.contains("anyOf");
-  if (any && schema.contains("oneOf")) fail(deeper(where, "oneOf"), "cannot be combined with anyOf");
-  if (any) return branches(schema, "anyOf", where, depth);
-  if (schema.contains("oneOf")) return branches(schema, "oneOf", where, depth);
-  if (schema.contains("enum") || schema.contains("const")) return values(schema, where);
+  if (schema.contains("if")) return choices(schema, where, depth);
+  if (schema.contains("anyOf")) return any_of(schema, where, depth);
+  if (schema.contains("oneOf")) return one_of(schema, where, depth);
+  if (schema.contains("enum")) return values(schema, where);
   const auto types = types_of(schema, where);
   if (types.empty()) return shared_.any_value();
   std::vector<expr> out;
@@ -197,75 +228,143 @@ expr schema_compiler::flat(const object& schema, const std::string& where, std::
   return choice(std::move(out));
 }
 
-expr schema_compiler::branches(const object& schema, const char* keyword, const std::string& where,
-                               std::uint32_t depth) {
-  const std::string at = deeper(where, keyword);
-  const compile_budget::place working(at);
-  const json::array* list = schema.at(keyword).if_array();
-  if (list == nullptr || list->empty() || list->size() > limits_.branches) {
-    fail(at, "a list of 1 to " + std::to_string(limits_.branches) + " schemas is expected");
-  }
-  if (std::string_view(keyword) == "oneOf") refuse_overlap(*list, at, depth);
+// Takes the first of the lists of alternatives and leaves the others to each of its schemas.
+expr schema_compiler::choices(const object& schema, const std::string& where, std::uint32_t depth) {
   object base = copied(schema);
-  base.erase(keyword);
-  std::vector<expr> out;
-  std::size_t i = 0;
-  for (const json::value& branch : *list) {
-    const std::string here = deeper(at, std::to_string(i++));
-    out.push_back(
-        base.empty() ? value(branch, here, depth + 1)
-                     : flat(merge_schemas(copied(base), flatten_schema(root_, branch, here, depth + 1), here),
-                            here, depth + 1));
+  json::array lists = std::move(base.at("if").get_array());
+  base.erase("if");
+  const json::array list = std::move(lists.front().get_array());
+  lists.erase(lists.begin());
+  if (!lists.empty()) base.emplace("if", std::move(lists));
+  // The alternatives tell of all types, of which the schema's keywords may imply one.
+  if (const auto types = types_of(base, where); !base.contains("type") && !types.empty()) {
+    json::array names(compile_budget::json());
+    for (const std::string_view type : types) names.push_back(json::string_view(type.data(), type.size()));
+    base.emplace("type", std::move(names));
   }
-  return choice(std::move(out));
+  attempts found(trying_);
+  for (const json::value& one : list) {
+    found.add([&] {
+      return flat(merge_schemas(copied(base), flatten_schema(root_, one, where, depth + 1), where), where,
+                  depth + 1);
+    });
+  }
+  return found.finish();
 }
 
-// oneOf: a value must be valid under exactly one branch, so that branches that may overlap are refused.
-void schema_compiler::refuse_overlap(const json::array& list, const std::string& where,
-                                     std::uint32_t depth) const {
-  std::vector<object> flattened;
+const json::array& schema_compiler::alternatives(const object& schema, const char* keyword,
+                                                 const std::string& at) const {
+  const json::array* list = schema.at(keyword).if_array();
+  if (list == nullptr || list->empty() || list->size() > limits_.branches)
+    fail(at, "a list of 1 to " + std::to_string(limits_.branches) + " schemas is expected");
+  return *list;
+}
+
+expr schema_compiler::any_of(const object& schema, const std::string& where, std::uint32_t depth) {
+  const std::string at = deeper(where, "anyOf");
+  const compile_budget::place working(at);
+  const json::array& list = alternatives(schema, "anyOf", at);
+  object base = copied(schema);
+  base.erase("anyOf");
+  attempts found(trying_);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    flattened.push_back(flatten_schema(root_, list[i], deeper(where, std::to_string(i)), depth + 1));
+    const std::string here = deeper(at, std::to_string(i));
+    found.add([&] {
+      if (base.empty()) return value(list[i], here, depth + 1);
+      return flat(merge_schemas(copied(base), flatten_schema(root_, list[i], here, depth + 1), here), here,
+                  depth + 1);
+    });
   }
+  return found.finish();
+}
+
+// A value must be valid under exactly one alternative: each is compiled with what the others refuse, unless
+// they exclude each other anyhow.
+expr schema_compiler::one_of(const object& schema, const std::string& where, std::uint32_t depth) {
+  const std::string at = deeper(where, "oneOf");
+  const compile_budget::place working(at);
+  const json::array& list = alternatives(schema, "oneOf", at);
+  std::vector<std::optional<object>> flattened;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    for (std::size_t j = 0; j < list.size(); ++j) {
-      if (i == j || excludes(flattened[i], flattened[j])) continue;
-      fail(
-          deeper(where, std::to_string(i)),
-          "cannot be told apart from alternative " + std::to_string(j) +
-              ": alternatives of oneOf need different types or a required property with different constants; "
-              "use anyOf");
+    try {
+      flattened.emplace_back(flatten_schema(root_, list[i], deeper(at, std::to_string(i)), depth + 1));
+    } catch (const grammar_failure& failure) {
+      if (!failure.impossible) throw;
+      flattened.emplace_back();
     }
   }
+  object base = copied(schema);
+  base.erase("oneOf");
+  attempts found(trying_);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string here = deeper(at, std::to_string(i));
+    found.add([&] {
+      if (!flattened[i]) contradict(here, "no value is valid under this");
+      object one = merge_schemas(copied(base), *flattened[i], here);
+      bool overlaps = false;
+      for (std::size_t j = 0; j < list.size(); ++j) {
+        if (i == j || !flattened[j] || excludes(*flattened[i], *flattened[j])) continue;
+        overlaps = true;
+        leave_out(one, list[j], here, j, depth);
+      }
+      return overlaps || !base.empty() ? flat(one, here, depth + 1) : value(list[i], here, depth + 1);
+    });
+  }
+  return found.finish();
+}
+
+void schema_compiler::leave_out(object& from, const json::value& other, const std::string& where,
+                                std::size_t number, std::uint32_t depth) const {
+  try {
+    add_choice(root_, from, alternatives_to(root_, other, where, depth + 1), where, depth);
+  } catch (const grammar_failure& failure) {
+    if (failure.impossible) throw;
+    fail(where, "cannot be told apart from alternative " + std::to_string(number) +
+                    ": alternatives of oneOf need different types, a required property with different "
+                    "constants, or a form that can be negated (" +
+                    failure.where + ": " + failure.what + "); use anyOf");
+  }
+}
+
+bool schema_compiler::fits(const json::value& value, const object& schema, const std::string& keyword,
+                           const std::string& at) {
+  const json::value& asked = schema.at(keyword);
+  const auto matches = [&](const json::value& pattern) {
+    if (!pattern.is_string()) fail(at, "must be a string");
+    return builder_.matches(shared_.matching(view(pattern.get_string()), at)->rule,
+                            quoted(view(value.get_string())));
+  };
+  if (value.is_string() && keyword == "pattern")
+    return std::all_of(as_list(asked).begin(), as_list(asked).end(), matches);
+  if (value.is_string() && keyword == "format" && asked.is_string()) {
+    const std::string_view known = pattern_of_format(view(asked.get_string()));
+    return known.empty() || matches(json::string(known.data(), known.size()));
+  }
+  if (value.is_string() && keyword == "not" && asked.is_array()) {
+    return std::none_of(asked.get_array().begin(), asked.get_array().end(), [&](const json::value& part) {
+      const json::value* pattern = part.as_object().if_contains("pattern");
+      return pattern != nullptr ? matches(*pattern) : judge(value, part) != verdict::no;
+    });
+  }
+  const verdict valid = judge_keyword(value, schema, keyword);
+  if (valid == verdict::unknown) fail(at, "cannot be combined with enum or const");
+  return valid == verdict::yes;
 }
 
 expr schema_compiler::values(const object& schema, const std::string& where) {
-  std::span<const json::value> list;
-  if (const json::value* all = schema.if_contains("enum")) {
-    const std::string at = deeper(where, "enum");
-    if (!all->is_array() || all->get_array().empty() || all->get_array().size() > limits_.values) {
-      fail(at, "a list of 1 to " + std::to_string(limits_.values) + " values is expected");
-    }
-    list = {all->get_array().data(), all->get_array().size()};
-  }
-  if (const json::value* only = schema.if_contains("const")) {
-    if (!list.empty() &&
-        std::none_of(list.begin(), list.end(), [&](const json::value& v) { return same_value(v, *only); })) {
-      fail(deeper(where, "const"), "is none of the values of enum");
-    }
-    list = {only, 1};
-  }
-  for (const auto& member : schema) {
-    const std::string_view name = view(member.key());
-    if (name != "enum" && name != "const" && name != "type") {
-      fail(deeper(where, name), "cannot be combined with enum or const");
-    }
+  const json::value& list = schema.at("enum");
+  if (!list.is_array() || list.get_array().empty() || list.get_array().size() > limits_.values) {
+    fail(deeper(where, "enum"), "a list of 1 to " + std::to_string(limits_.values) + " values is expected");
   }
   std::vector<expr> out;
-  for (const json::value& item : list) {
-    if (has_any_type(item, schema, where)) out.push_back(exact_value(item, shared_.gap()));
+  for (const json::value& item : list.get_array()) {
+    const bool valid = std::all_of(schema.begin(), schema.end(), [&](const auto& member) {
+      const std::string keyword(view(member.key()));
+      return keyword == "enum" || fits(item, schema, keyword, deeper(where, keyword));
+    });
+    if (valid) out.push_back(exact_value(item, shared_.gap()));
   }
-  if (out.empty()) fail(where, "none of the values has the type");
+  if (out.empty()) contradict(where, "none of the values of enum is valid under the rest");
   return choice(std::move(out));
 }
 

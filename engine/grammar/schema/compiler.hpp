@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/grammar/expression.hpp"
 #include "engine/grammar/program_builder.hpp"
@@ -23,10 +24,10 @@ struct schema_limits {
   std::uint32_t items = 1'024;           ///< minItems and maxItems
   std::uint32_t characters = 1U << 20U;  ///< minLength; a larger maxLength is no bound
   std::uint32_t branches = 128;          ///< branches of one anyOf
+  std::uint32_t patterns = 8;            ///< of patternProperties
   std::uint32_t members = 256;           ///< minProperties and maxProperties of a map
   std::uint32_t unique = 8;              ///< values of the items of a uniqueItems array
   std::uint32_t step = 1'000;            ///< multipleOf
-  std::uint32_t dependent = 3;           ///< properties of one dependentRequired
 };
 
 /// The rules that schemas share: white space, plain numbers, any JSON value. One object for each program.
@@ -51,10 +52,6 @@ class json_grammar {
   rule_id value_ = 0, object_ = 0;
 };
 
-/// Whether the value has one of the types of the schema.
-[[nodiscard]] bool has_any_type(const boost::json::value& value, const boost::json::object& schema,
-                                const std::string& where);
-
 class schema_compiler {
  public:
   /// `root` must outlive it.
@@ -72,25 +69,41 @@ class schema_compiler {
   [[nodiscard]] expr reference(const boost::json::value& target, const std::string& where,
                                std::uint32_t depth);
   [[nodiscard]] expr flat(const object& schema, const std::string& where, std::uint32_t depth);
-  [[nodiscard]] expr branches(const object& schema, const char* keyword, const std::string& where,
-                              std::uint32_t depth);
-  void refuse_overlap(const boost::json::array& list, const std::string& where, std::uint32_t depth) const;
+  [[nodiscard]] expr choices(const object& schema, const std::string& where, std::uint32_t depth);
+  [[nodiscard]] const boost::json::array& alternatives(const object& schema, const char* keyword,
+                                                       const std::string& at) const;
+  [[nodiscard]] expr any_of(const object& schema, const std::string& where, std::uint32_t depth);
+  [[nodiscard]] expr one_of(const object& schema, const std::string& where, std::uint32_t depth);
+  /// Narrows `from` to what alternative `number` of a oneOf refuses.
+  void leave_out(object& from, const boost::json::value& other, const std::string& where, std::size_t number,
+                 std::uint32_t depth) const;
+  /// A part that there need not be: where alternatives are tried, one that is impossible is left out.
+  [[nodiscard]] expr part(const boost::json::value& schema, const std::string& where, std::uint32_t depth,
+                          bool required);
+  /// Whether a value of enum is valid under another keyword.
+  [[nodiscard]] bool fits(const boost::json::value& value, const object& schema, const std::string& keyword,
+                          const std::string& at);
   [[nodiscard]] expr values(const object& schema, const std::string& where);
   [[nodiscard]] expr of_type(std::string_view type, const object& schema, const std::string& where,
                              std::uint32_t depth);
   [[nodiscard]] expr string(const object& schema, const std::string& where);
   [[nodiscard]] expr number(const object& schema, bool whole, const std::string& where);
-  [[nodiscard]] expr multiples(const object& schema, const expr& body, const std::string& where);
+  [[nodiscard]] expr multiples(const object& schema, const std::vector<std::uint32_t>& excluded,
+                               const expr& body, const std::string& where);
   [[nodiscard]] expr unique_items(const object& schema, const std::string& where);
   [[nodiscard]] expr array(const object& schema, const std::string& where, std::uint32_t depth);
   [[nodiscard]] expr members(const object& schema, const std::string& where, std::uint32_t depth);
   [[nodiscard]] expr further_member(const object& schema, const boost::json::object& named,
                                     const std::string& where, std::uint32_t depth);
+  void add_pattern_members(const boost::json::object& patterns, const std::vector<expr>& names,
+                           const std::string& where, std::uint32_t depth, std::vector<expr>& out);
+  /// Adds to a property what the patterns that its name matches ask for; whether there is one.
+  [[nodiscard]] bool add_patterns(boost::json::key_value_pair& property, const boost::json::object& patterns,
+                                  const std::string& where);
   [[nodiscard]] expr map(const object& schema, const std::string& where, std::uint32_t depth);
-  [[nodiscard]] expr dependent(const object& schema, const std::string& where, std::uint32_t depth);
   void check_member_counts(const object& schema, std::size_t named, std::size_t wanted, bool open,
                            const std::string& where) const;
-  [[nodiscard]] boost::json::object named_properties(const object& schema, const std::string& where) const;
+  [[nodiscard]] boost::json::object named_properties(const object& schema, const std::string& where);
   void check_strict(const object& schema, const boost::json::object& named, const std::string& where) const;
   [[nodiscard]] std::uint32_t count(const object& schema, const char* keyword, std::uint32_t otherwise,
                                     std::uint32_t limit, const std::string& where) const;
@@ -101,6 +114,7 @@ class schema_compiler {
   bool strict_;
   schema_limits limits_;
   std::uint32_t subschemas_ = 0;
+  std::uint32_t trying_ = 0;  ///< alternatives that are being compiled inside one another
   std::map<const boost::json::value*, rule_id> references_;
 };
 

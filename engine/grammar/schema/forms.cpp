@@ -1,9 +1,9 @@
-// Forms of older drafts and of OpenAPI, and items beside prefixItems.
+#include "engine/grammar/schema/forms.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "engine/grammar/schema/merge.hpp"
+#include "engine/grammar/schema/keywords.hpp"
 
 namespace orcd::engine::grammar {
 
@@ -53,10 +53,24 @@ void modernize(json::object& schema, const std::string& where) {
   schema.erase("additionalItems");
 }
 
-void refuse_crossed_items(const json::object& a, const json::object& b, const std::string& where) {
-  if (a.contains("prefixItems") == b.contains("prefixItems")) return;
-  if ((a.contains("prefixItems") ? b : a).contains("items"))
-    fail(where, "\"items\" and \"prefixItems\" of different schemas cannot be merged");
+void close_unevaluated(json::object& out, const json::object& schema, const std::string& where) {
+  constexpr std::pair<const char*, const char*> forms[] = {{"unevaluatedProperties", "additionalProperties"},
+                                                           {"unevaluatedItems", "items"}};
+  for (const auto& [name, form] : forms) {
+    const json::value* found = schema.if_contains(name);
+    if (found == nullptr) continue;
+    for (const char* other :
+         {"$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"}) {
+      if (schema.contains(other) && !(found->is_bool() && found->get_bool()))
+        fail(deeper(where, name), std::string("is not supported beside ") + other);
+    }
+    if (!out.contains(form) && !found->is_bool()) {
+      out.emplace(form, json::value(*found, compile_budget::json()));
+    } else if (!out.contains(form) && !found->get_bool()) {
+      out.emplace(form, false);
+    }
+    out.erase(name);
+  }
 }
 
 }  // namespace orcd::engine::grammar

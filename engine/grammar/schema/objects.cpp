@@ -4,30 +4,75 @@
 #include <vector>
 
 #include "engine/grammar/json_rules.hpp"
+#include "engine/grammar/regex.hpp"
 #include "engine/grammar/schema/compiler.hpp"
+#include "engine/grammar/schema/flatten.hpp"
 #include "engine/grammar/schema/merge.hpp"
 
 namespace orcd::engine::grammar {
 
 namespace json = boost::json;
 
-json::object schema_compiler::named_properties(const object& schema, const std::string& where) const {
+namespace {
+
+// The patterns of patternProperties; null where there are none.
+const json::object* patterns_of(const json::object& schema, const std::string& where) {
+  const json::value* found = schema.if_contains("patternProperties");
+  if (found == nullptr) return nullptr;
+  if (!found->is_object()) fail(deeper(where, "patternProperties"), "must be an object");
+  return found->get_object().empty() ? nullptr : &found->get_object();
+}
+
+bool is_excluded(const json::value& property) {
+  return property.is_bool() && !property.get_bool();
+}
+
+// Any name that is spelled without escapes, so that it can be told from others by its bytes.
+expr plain_name() {
+  const expr character =
+      choice({code_points(0x20, 0x21), code_points(0x23, 0x5B), code_points(0x5D, 0x10FFFF)});
+  return sequence({literal("\""), repeat(character, 0, unbounded), literal("\"")});
+}
+
+}  // namespace
+
+bool schema_compiler::add_patterns(json::key_value_pair& property, const json::object& patterns,
+                                   const std::string& where) {
+  bool matched = false;
+  for (const auto& pattern : patterns) {
+    const std::string at = deeper(deeper(where, "patternProperties"), view(pattern.key()));
+    const rule_id rule = shared_.matching(view(pattern.key()), at)->rule;
+    if (!builder_.matches(rule, quoted(view(property.key())))) continue;
+    matched = true;
+    property.value() = object_of("allOf", list_of(property.value(), pattern.value()));
+  }
+  return matched;
+}
+
+// What is said of each property that is named in `properties` or `required`, patternProperties included.
+json::object schema_compiler::named_properties(const object& schema, const std::string& where) {
   json::object out(compile_budget::json());
   if (const json::value* named = schema.if_contains("properties")) {
     if (!named->is_object()) fail(deeper(where, "properties"), "must be an object");
     out = copied(named->get_object());
   }
-  const json::value* more = schema.if_contains("additionalProperties");
+  const std::size_t described = out.size();
   if (const json::value* required = schema.if_contains("required")) {
     (void)names_of(required, deeper(where, "required"));
     for (const json::value& name : required->get_array()) {
-      if (!out.contains(name.get_string()))
-        out.emplace(name.get_string(), more == nullptr ? json::value(true) : *more);
+      if (!out.contains(name.get_string())) out.emplace(name.get_string(), true);
     }
   }
   if (out.size() > limits_.properties) {
     fail(where, "an object has " + std::to_string(out.size()) + " properties, the limit is " +
                     std::to_string(limits_.properties));
+  }
+  const json::object* patterns = patterns_of(schema, where);
+  const json::value* more = schema.if_contains("additionalProperties");
+  std::size_t i = 0;
+  for (auto& member : out) {
+    const bool matched = patterns != nullptr && add_patterns(member, *patterns, where);
+    if (i++ >= described && !matched && more != nullptr) member.value() = *more;
   }
   return out;
 }
@@ -49,27 +94,57 @@ void schema_compiler::check_strict(const object& schema, const json::object& nam
   }
 }
 
+// Members that patternProperties and additionalProperties allow beside the named ones; null where there are
+// none. A name that several patterns match is left out.
 expr schema_compiler::further_member(const object& schema, const json::object& named,
                                      const std::string& where, std::uint32_t depth) {
+  const json::object* patterns = patterns_of(schema, where);
   const json::value* more = schema.if_contains("additionalProperties");
-  const bool free = named.empty() && more == nullptr;
-  if (!free && (more == nullptr || (more->is_bool() && !more->get_bool()))) return nullptr;
-  const expr content =
-      free ? shared_.any_value() : value(*more, deeper(where, "additionalProperties"), depth + 1);
-  expr key = call(string_rule);
-  if (!named.empty()) {
-    // Without escapes, so that such a name can be told from the named ones by its bytes.
-    const expr character =
-        choice({code_points(0x20, 0x21), code_points(0x23, 0x5B), code_points(0x5D, 0x10FFFF)});
-    std::vector<expr> names;
-    for (const auto& member : named) names.push_back(literal(quoted(view(member.key()))));
-    const rule_id rule = builder_.declare(where);
-    builder_.define_difference(rule,
-                               sequence({literal("\""), repeat(character, 0, unbounded), literal("\"")}),
-                               choice(std::move(names)));
-    key = call(rule);
+  std::vector<expr> names, out;
+  for (const auto& member : named) names.push_back(literal(quoted(view(member.key()))));
+  if (patterns != nullptr) add_pattern_members(*patterns, names, where, depth, out);
+  const bool excluding =
+      std::all_of(named.begin(), named.end(), [](const auto& member) { return is_excluded(member.value()); });
+  const bool free = excluding && patterns == nullptr && more == nullptr;
+  if (free || (more != nullptr && !is_excluded(*more))) {
+    const expr content =
+        free ? shared_.any_value() : part(*more, deeper(where, "additionalProperties"), depth + 1, false);
+    if (patterns != nullptr) {
+      for (const auto& pattern : *patterns)
+        names.push_back(in_quotes(string_matching(view(pattern.key()), where)));
+    }
+    expr key = call(string_rule);
+    if (!names.empty()) {
+      const rule_id rule = builder_.declare(where);
+      builder_.define_common(rule, {plain_name()}, names);
+      key = call(rule);
+    }
+    out.push_back(sequence({key, literal(":"), shared_.gap(), content}));
   }
-  return sequence({key, literal(":"), shared_.gap(), content});
+  return out.empty() ? nullptr : choice(std::move(out));
+}
+
+void schema_compiler::add_pattern_members(const json::object& patterns, const std::vector<expr>& names,
+                                          const std::string& where, std::uint32_t depth,
+                                          std::vector<expr>& out) {
+  if (patterns.size() > limits_.patterns)
+    fail(deeper(where, "patternProperties"),
+         "has more than " + std::to_string(limits_.patterns) + " patterns");
+  for (const auto& member : patterns) {
+    const std::string at = deeper(deeper(where, "patternProperties"), view(member.key()));
+    expr key = shared_.matching(view(member.key()), at);
+    if (!names.empty() || patterns.size() > 1) {
+      std::vector<expr> others = names;
+      for (const auto& other : patterns) {
+        if (other.key() != member.key()) others.push_back(in_quotes(string_matching(view(other.key()), at)));
+      }
+      const rule_id rule = builder_.declare(at);
+      builder_.define_common(rule, {in_quotes(string_matching(view(member.key()), at))}, others);
+      key = call(rule);
+    }
+    const expr content = part(member.value(), at, depth + 1, false);
+    out.push_back(sequence({key, literal(":"), shared_.gap(), content}));
+  }
 }
 
 // An object without named properties whose members are told by patternProperties or propertyNames, or
@@ -79,41 +154,35 @@ expr schema_compiler::map(const object& schema, const std::string& where, std::u
   const std::uint32_t most = schema.contains("maxProperties")
                                  ? count(schema, "maxProperties", 0, limits_.members, where)
                                  : unbounded;
-  if (least > most) fail(deeper(where, "minProperties"), "is above maxProperties");
-  const json::value* more = schema.if_contains("additionalProperties");
-  const json::value* patterns = schema.if_contains("patternProperties");
+  if (least > most) contradict(deeper(where, "minProperties"), "is above maxProperties");
   const json::value* names = schema.if_contains("propertyNames");
-  bool none = more != nullptr && more->is_bool() && !more->get_bool();
-  expr key = call(string_rule);
-  expr content = none || more == nullptr ? shared_.any_value()
-                                         : value(*more, deeper(where, "additionalProperties"), depth + 1);
-  if (patterns != nullptr) {
-    const std::string at = deeper(where, "patternProperties");
-    if (!patterns->is_object() || patterns->get_object().size() != 1 || names != nullptr ||
-        (more != nullptr && !none)) {
-      fail(at,
-           "is supported with one pattern, without properties, required and propertyNames, and with "
-           "additionalProperties false or absent");
-    }
-    const auto& member = *patterns->get_object().begin();
-    key = shared_.matching(view(member.key()), deeper(at, view(member.key())));
-    content = value(member.value(), deeper(at, view(member.key())), depth + 1);
-    none = false;
-  } else if (names != nullptr && !none) {
+  expr member = further_member(schema, json::object(), where, depth);
+  if (names != nullptr && member != nullptr) {
     const std::string at = deeper(where, "propertyNames");
-    object text(compile_budget::json());
-    text.emplace("type", "string");
-    key =
-        flat(merge_schemas(std::move(text), flatten_schema(root_, *names, at, depth + 1), at), at, depth + 1);
+    if (patterns_of(schema, where) != nullptr) fail(at, "is not supported beside patternProperties");
+    const json::value* more = schema.if_contains("additionalProperties");
+    const expr content = more == nullptr
+                             ? shared_.any_value()
+                             : part(*more, deeper(where, "additionalProperties"), depth + 1, false);
+    object text = object_of("type", json::value("string"));
+    expr key = choice({});
+    try {
+      key = flat(merge_schemas(std::move(text), flatten_schema(root_, *names, at, depth + 1), at), at,
+                 depth + 1);
+    } catch (const grammar_failure& failure) {
+      if (!failure.impossible) throw;
+    }
+    member = sequence({std::move(key), literal(":"), shared_.gap(), content});
   }
+  const bool none = member == nullptr;
   std::vector<expr> parts;
   std::vector<bool> required;
-  const expr member = sequence({key, literal(":"), shared_.gap(), content});
   for (std::uint32_t i = 0; !none && i < (most == unbounded ? 1 : most); ++i) {
     parts.push_back(member);
     required.push_back(i < least);
   }
-  if (none && least > 0) fail(deeper(where, "minProperties"), "is above the properties that there may be");
+  if (none && least > 0)
+    contradict(deeper(where, "minProperties"), "is above the properties that there may be");
   const expr inside = list(std::move(parts), std::move(required), sequence({literal(","), shared_.gap()}),
                            most == unbounded && !none);
   return call(
@@ -131,25 +200,24 @@ void schema_compiler::check_member_counts(const object& schema, std::size_t name
   if (most != unbounded && (open || named > most))
     fail(deeper(where, "maxProperties"),
          "is supported beside properties only where no more are named or allowed");
-  for (const char* name : {"patternProperties", "propertyNames"}) {
-    if (schema.contains(name)) fail(deeper(where, name), "is not supported beside properties or required");
-  }
+  if (schema.contains("propertyNames"))
+    fail(deeper(where, "propertyNames"), "is not supported beside properties or required");
 }
 
 expr schema_compiler::members(const object& schema, const std::string& where, std::uint32_t depth) {
   const json::object named = named_properties(schema, where);
   if (strict_) check_strict(schema, named, where);
-  const bool told = schema.contains("patternProperties") || schema.contains("propertyNames") ||
-                    schema.contains("minProperties") || schema.contains("maxProperties");
+  const bool told = schema.contains("propertyNames") || schema.contains("minProperties") ||
+                    schema.contains("maxProperties");
   if (named.empty() && told) return map(schema, where, depth);
   std::vector<expr> parts;
   std::vector<bool> required;
   const name_set wanted = names_of(schema.if_contains("required"), deeper(where, "required"));
   for (const auto& member : named) {
     const std::string at = deeper(deeper(where, "properties"), view(member.key()));
-    parts.push_back(sequence(
-        {literal(quoted(view(member.key())) + ":"), shared_.gap(), value(member.value(), at, depth + 1)}));
     required.push_back(wanted.contains(view(member.key())));
+    parts.push_back(sequence({literal(quoted(view(member.key())) + ":"), shared_.gap(),
+                              part(member.value(), at, depth + 1, required.back())}));
   }
   bool open = false;
   if (expr further = further_member(schema, named, where, depth)) {

@@ -7,17 +7,15 @@
 
 #include "engine/grammar/json_rules.hpp"
 #include "engine/grammar/schema/compiler.hpp"
+#include "engine/grammar/schema/flatten.hpp"
 #include "engine/grammar/schema/merge.hpp"
+#include "engine/grammar/schema/values.hpp"
 
 namespace orcd::engine::grammar {
 
 namespace json = boost::json;
 
 namespace {
-
-bool equal_numbers(const json::value& a, const json::value& b) {
-  return a.is_number() && b.is_number() && a.to_number<double>() == b.to_number<double>();
-}
 
 /// The rest of an array after some of its values have been used: a rule for each set of values that are left.
 class arrangements {
@@ -76,21 +74,19 @@ expr schema_compiler::unique_items(const object& schema, const std::string& wher
   std::vector<expr> values_of_items;
   std::vector<const json::value*> kept;
   for (const json::value& value : list->get_array()) {
-    const bool again = std::any_of(kept.begin(), kept.end(), [&](const json::value* other) {
-      return same_value(*other, value) || equal_numbers(*other, value);
-    });
+    const bool again = std::any_of(kept.begin(), kept.end(),
+                                   [&](const json::value* other) { return same_value(*other, value); });
     if (again) continue;
-    // Deep down, 1 and 1.0 are the same value in two spellings.
-    if (value.is_structured()) fail(at, "is supported only for values that are no arrays or objects");
     object one = copied(flat_items);
     one.erase("enum");
     json::array only(compile_budget::json());
     only.push_back(value);
-    const json::value* type = one.if_contains("type");
     one.emplace("enum", std::move(only));
-    if (type == nullptr || has_any_type(value, one, deeper(where, "items"))) {
-      kept.push_back(&value);
+    try {
       values_of_items.push_back(values(one, deeper(where, "items")));
+      kept.push_back(&value);
+    } catch (const grammar_failure& failure) {
+      if (!failure.impossible) throw;
     }
   }
   const auto most_here = std::min(most, static_cast<std::uint32_t>(kept.size()));

@@ -1,16 +1,19 @@
 // Compiles strings, numbers and arrays.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "engine/grammar/character_sets.hpp"
 #include "engine/grammar/json_rules.hpp"
 #include "engine/grammar/regex.hpp"
 #include "engine/grammar/schema/compiler.hpp"
 #include "engine/grammar/schema/formats.hpp"
-#include "engine/grammar/schema/merge.hpp"
+#include "engine/grammar/schema/keywords.hpp"
+#include "engine/grammar/schema/values.hpp"
 
 namespace orcd::engine::grammar {
 
@@ -68,6 +71,40 @@ std::optional<number_bound> decimal_bound(const json::object& schema, const char
   return out;
 }
 
+struct asked_text {
+  std::string_view pattern;
+  std::string where;
+};
+
+std::string_view text_of(const json::value& value, const std::string& where) {
+  if (!value.is_string()) fail(where, "must be a string");
+  return view(value.get_string());
+}
+
+// What "not" says of strings.
+std::vector<expr> excluded_strings(const json::object& schema, const std::string& where) {
+  std::vector<expr> out;
+  const json::value* list = schema.if_contains("not");
+  if (list == nullptr) return out;
+  const std::string at = deeper(where, "not");
+  for (const json::value& part : list->as_array()) {
+    if (const json::value* pattern = part.as_object().if_contains("pattern"))
+      out.push_back(in_quotes(string_matching(text_of(*pattern, at), at)));
+    const json::value* values = part.as_object().if_contains("enum");
+    if (values == nullptr) continue;
+    for (const json::value& value : values->as_array())
+      out.push_back(literal(quoted(view(value.as_string()))));
+  }
+  return out;
+}
+
+std::uint32_t step_of(const json::value& step, std::uint32_t limit, const std::string& at) {
+  const double by = step.is_number() ? step.to_number<double>() : 0;
+  if (by < 1 || by > limit || by != std::floor(by))
+    fail(at, "must be a whole number from 1 to " + std::to_string(limit) + ", for integers");
+  return static_cast<std::uint32_t>(by);
+}
+
 }  // namespace
 
 std::uint32_t schema_compiler::count(const object& schema, const char* keyword, std::uint32_t otherwise,
@@ -82,62 +119,89 @@ std::uint32_t schema_compiler::count(const object& schema, const char* keyword, 
 }
 
 expr schema_compiler::string(const object& schema, const std::string& where) {
-  const json::value* pattern = schema.if_contains("pattern");
   const json::value* format = schema.if_contains("format");
-  const bool counted = schema.contains("minLength") || schema.contains("maxLength");
   if (format != nullptr && format->is_string() && pattern_of_format(view(format->get_string())).empty()) {
     builder_.note_ignored("format=" + std::string(view(format->get_string())));
     format = nullptr;
   }
-  if (pattern == nullptr && format == nullptr) {
-    const std::uint32_t least = count(schema, "minLength", 0, limits_.characters, where);
-    std::uint32_t most = unbounded;
-    if (schema.contains("maxLength")) most = count(schema, "maxLength", 0, unbounded - 1, where);
-    if (most >= limits_.characters) most = unbounded;
-    if (least > most) fail(deeper(where, "minLength"), "is above maxLength");
-    return counted_call(string_rule, least, most);
+  const std::uint32_t least = count(schema, "minLength", 0, limits_.characters, where);
+  std::uint32_t most = unbounded;
+  if (schema.contains("maxLength")) most = count(schema, "maxLength", 0, unbounded - 1, where);
+  if (most >= limits_.characters) most = unbounded;
+  if (least > most) contradict(deeper(where, "minLength"), "is above maxLength");
+  std::vector<asked_text> asked;
+  if (const json::value* patterns = schema.if_contains("pattern")) {
+    for (const json::value& pattern : as_list(*patterns))
+      asked.push_back({text_of(pattern, deeper(where, "pattern")), deeper(where, "pattern")});
   }
-  const char* keyword = pattern != nullptr ? "pattern" : "format";
-  const std::string at = deeper(where, keyword);
-  if (pattern != nullptr && format != nullptr) fail(at, "cannot be combined with format");
-  if (counted) fail(at, "cannot be combined with minLength or maxLength; put the length into the pattern");
-  const json::value& given = pattern != nullptr ? *pattern : *format;
-  if (!given.is_string()) fail(at, "must be a string");
-  std::string_view text = view(given.get_string());
-  if (format != nullptr) text = pattern_of_format(text);
-  return shared_.matching(text, at);
+  if (format != nullptr) {
+    const std::string at = deeper(where, "format");
+    asked.push_back({pattern_of_format(text_of(*format, at)), at});
+  }
+  const std::vector<expr> excluded = excluded_strings(schema, where);
+  const bool counted = least > 0 || most != unbounded;
+  if (excluded.empty() && asked.empty()) return counted_call(string_rule, least, most);
+  if (excluded.empty() && asked.size() == 1 && !counted)
+    return shared_.matching(asked[0].pattern, asked[0].where);
+  std::vector<expr> all;
+  for (const asked_text& one : asked) all.push_back(in_quotes(string_matching(one.pattern, one.where)));
+  if (counted || asked.empty()) all.push_back(in_quotes(repeat(string_character(0, last_code), least, most)));
+  const rule_id rule = builder_.declare(where);
+  builder_.define_common(rule, all, excluded);
+  return call(rule);
 }
 
-// The integers among `body` that are multiples of the schema's multipleOf.
-expr schema_compiler::multiples(const object& schema, const expr& body, const std::string& where) {
-  const json::value* step = schema.if_contains("multipleOf");
-  if (step == nullptr) return body;
-  const double by = step->is_number() ? step->to_number<double>() : 0;
+// The integers among `body` that are multiples of the schema's multipleOf and not of what is excluded.
+expr schema_compiler::multiples(const object& schema, const std::vector<std::uint32_t>& excluded,
+                                const expr& body, const std::string& where) {
   const std::string at = deeper(where, "multipleOf");
-  if (by < 1 || by > limits_.step || by != std::floor(by))
-    fail(at, "must be a whole number from 1 to " + std::to_string(limits_.step) + ", for integers");
-  if (by == 1) return body;
+  std::uint32_t by = 1;
+  if (const json::value* step = schema.if_contains("multipleOf")) by = step_of(*step, limits_.step, at);
+  if (by == 1 && excluded.empty()) return body;
+  std::uint32_t period = by;
+  for (const std::uint32_t step : excluded) {
+    if (by % step == 0) contradict(at, "all multiples of this are excluded");
+    period = std::lcm(period, step);
+    if (period > limits_.step) fail(at, "takes more than " + std::to_string(limits_.step) + " remainders");
+  }
   const rule_id rule = builder_.declare(at);
-  builder_.define_multiples(rule, body, static_cast<std::uint32_t>(by));
+  builder_.define_multiples(rule, body, period, [&](std::uint32_t remainder) {
+    return remainder % by == 0 && std::none_of(excluded.begin(), excluded.end(),
+                                               [&](std::uint32_t step) { return remainder % step == 0; });
+  });
   return call(rule);
 }
 
 expr schema_compiler::number(const object& schema, bool whole, const std::string& where) {
-  // A multiple of a whole number is an integer.
-  if (schema.contains("multipleOf")) whole = true;
+  bool fractions = false;  // no integers
+  std::vector<std::uint32_t> excluded;
+  if (const json::value* list = schema.if_contains("not")) {
+    for (const json::value& part : list->as_array()) {
+      fractions = fractions || part.as_object().contains("type");
+      if (const json::value* step = part.as_object().if_contains("multipleOf"))
+        excluded.push_back(step_of(*step, limits_.step, deeper(where, "not")));
+    }
+  }
+  // A multiple of a whole number is an integer, and so are those that are generated for what is none.
+  whole = whole || schema.contains("multipleOf") || (!excluded.empty() && !fractions);
+  if (whole && fractions) contradict(where, "integers are asked for and excluded");
   if (whole) {
     const auto low = whole_bound(schema, "minimum", "exclusiveMinimum", true, where);
     const auto high = whole_bound(schema, "maximum", "exclusiveMaximum", false, where);
-    if (!low && !high && !schema.contains("multipleOf")) return shared_.plain_number(true);
-    if (low && high && *low > *high) fail(where, "no integer lies between the bounds");
-    return multiples(schema, integer_between(low, high), where);
+    if (!low && !high && excluded.empty() && !schema.contains("multipleOf"))
+      return shared_.plain_number(true);
+    if (low && high && *low > *high) contradict(where, "no integer lies between the bounds");
+    return multiples(schema, excluded, integer_between(low, high), where);
   }
   const auto low = decimal_bound(schema, "minimum", "exclusiveMinimum", true, where);
   const auto high = decimal_bound(schema, "maximum", "exclusiveMaximum", false, where);
-  if (!low && !high) return shared_.plain_number(false);
+  if (!low && !high && !fractions) return shared_.plain_number(false);
   const expr between = number_between(low, high);
-  if (between == nullptr) fail(where, "no number lies between the bounds");
-  return between;
+  if (between == nullptr) contradict(where, "no number lies between the bounds");
+  if (!fractions) return between;
+  const rule_id rule = builder_.declare(where);
+  builder_.define_common(rule, {between, proper_fraction()}, {});
+  return call(rule);
 }
 
 expr schema_compiler::array(const object& schema, const std::string& where, std::uint32_t depth) {
@@ -161,7 +225,7 @@ expr schema_compiler::array(const object& schema, const std::string& where, std:
   std::uint32_t most =
       schema.contains("maxItems") ? count(schema, "maxItems", 0, limits_.items, where) : unbounded;
   if (closed) most = std::min(most, static_cast<std::uint32_t>(first.size()));
-  if (least > most) fail(deeper(where, "minItems"), "is more than the array may have");
+  if (least > most) contradict(deeper(where, "minItems"), "is more than the array may have");
   std::vector<expr> parts;
   std::vector<bool> required;
   const auto add = [&](expr item) {
@@ -169,11 +233,13 @@ expr schema_compiler::array(const object& schema, const std::string& where, std:
     parts.push_back(std::move(item));
   };
   for (std::size_t i = 0; i < first.size() && parts.size() < most; ++i) {
-    add(value(first[i], deeper(deeper(where, "prefixItems"), std::to_string(i)), depth + 1));
+    add(part(first[i], deeper(deeper(where, "prefixItems"), std::to_string(i)), depth + 1,
+             parts.size() < least));
   }
   bool open = false;
   if (!closed && parts.size() < most) {
-    const expr item = rest == nullptr ? shared_.any_value() : value(*rest, deeper(where, "items"), depth + 1);
+    const expr item = rest == nullptr ? shared_.any_value()
+                                      : part(*rest, deeper(where, "items"), depth + 1, parts.size() < least);
     open = most == unbounded;
     do {
       add(item);

@@ -6,7 +6,7 @@ from typing import Iterator
 import pytest
 
 from completion_worker import chat, frames, start, text
-from worker_process import PATIENCE, Worker
+from worker_process import PATIENCE, SANITIZED, Worker
 
 CONTEXT = 65536
 
@@ -68,6 +68,7 @@ def test_execute_keeps_its_own_words_and_limits(small, long):
         assert stream.response.status == 400 and limit in stream.response.error['message']
 
 
+@pytest.mark.skipif(SANITIZED, reason='two minutes of arithmetic here; a shorter prompt takes the same path')
 def test_a_long_prompt_of_an_agent_is_served_where_the_context_allows_it(long):
     messages = [{'role': 'system', 'content': 'Be brief. ' * 3400}, {'role': 'user', 'content': 'hi'}]
     body = json.dumps({'messages': messages, 'max_tokens': 2, 'ignore_eos': True}).encode()

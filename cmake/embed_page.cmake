@@ -3,6 +3,7 @@
 #   -P embed_page.cmake
 # An empty MARKED leaves that library out. The policy allows exactly the page's own style and scripts, by the
 # SHA-256 of what stands between their tags.
+cmake_minimum_required(VERSION 3.25)
 set(size_max 163840)
 
 # base64_of(OUT HEX): base64 of the 32 bytes that 64 hexadecimal digits say.

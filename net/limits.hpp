@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace orcd::net {
 
@@ -27,6 +28,14 @@ struct request_limits {
   std::uint32_t context_tokens = 0;  ///< positions per slot
   std::chrono::milliseconds inference_timeout{300'000};
   deadline_mode deadlines = deadline_mode::enforce;
+
+  /// The longest timeout_ms that a request may ask for.
+  [[nodiscard]] constexpr std::uint64_t timeout_ms_max() const noexcept {
+    const auto longest = inference_timeout.count();
+    if (longest > 0) return static_cast<std::uint64_t>(longest);
+    // No limit but what the clock, which counts nanoseconds, can hold.
+    return std::uint64_t{std::numeric_limits<std::int64_t>::max()} / 1'000'000;
+  }
 };
 
 /// Bounds on connections and bytes; every wait of a session ends by one of these.

@@ -8,8 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "net/json/field_checks.hpp"
-#include "net/json/json_value.hpp"
 #include "net/json/object_members.hpp"
 #include "net/openai/completion_request.hpp"
 
@@ -66,7 +64,7 @@ class conversation {
 };
 
 error refuse_type(const std::string& path, std::string_view type, std::string_view known) {
-  return refuse_field(path + ".type", "must be " + std::string(known) + ", it is '" + shown_name(type) + "'");
+  return refuse_word(path + ".type", known, type);
 }
 
 /// A text block. `citations` name sources, which a model that is told the text alone does not see.
@@ -210,8 +208,7 @@ result<void> read_message(const json::object& message, const std::string& path, 
   if (!role) return role.error();
   const bool assistant = *role == "assistant";
   if (!assistant && *role != "user" && *role != "system") {
-    return refuse_field(path + ".role",
-                        "must be 'user', 'assistant' or 'system', it is '" + shown_name(*role) + "'");
+    return refuse_word(path + ".role", "'user', 'assistant' or 'system'", *role);
   }
   const auto* content = find_member(message, "content");
   const std::string where = path + ".content";

@@ -34,9 +34,7 @@ result<void> messages_fields::take_max_tokens(value_ref value) {
 }
 
 result<void> messages_fields::take_temperature(value_ref value) {
-  const auto number = scalar_of(value);
-  if (!number) return refuse_kind(field_, "a number", value);
-  if (const auto fits = check_real(field_, *number, messages_temperature_range); !fits) return fits.error();
+  if (const auto fits = as_real(field_, value, messages_temperature_range); !fits) return fits.error();
   return chat_.take(field_, value);
 }
 
@@ -81,14 +79,11 @@ result<void> messages_fields::take_thinking(value_ref value) {
   const auto type = text_member(*thinking, field_, "type");
   if (!type) return type.error();
   if (*type != "enabled" && *type != "adaptive" && *type != "disabled") {
-    return refuse_field("thinking.type",
-                        "must be 'enabled', 'adaptive' or 'disabled', it is '" + shown_name(*type) + "'");
+    return refuse_word("thinking.type", "'enabled', 'adaptive' or 'disabled'", *type);
   }
   thinks_ = *type != "disabled";
   if (const auto* budget = find_member(*thinking, "budget_tokens")) {
-    const auto number = scalar_of(*budget);
-    if (!number) return refuse_kind("thinking.budget_tokens", "an integer", *budget);
-    const auto tokens = check_integer("thinking.budget_tokens", *number, 1, budget_tokens_max);
+    const auto tokens = as_integer("thinking.budget_tokens", *budget, 1, budget_tokens_max);
     if (!tokens) return tokens.error();
     hints_["thinking_budget"] = *tokens;
   }
@@ -96,8 +91,7 @@ result<void> messages_fields::take_thinking(value_ref value) {
   const auto display = text_member(*thinking, field_, "display");
   if (!display) return display.error();
   if (*display != "summarized" && *display != "omitted") {
-    return refuse_field("thinking.display",
-                        "must be 'summarized' or 'omitted', it is '" + shown_name(*display) + "'");
+    return refuse_word("thinking.display", "'summarized' or 'omitted'", *display);
   }
   hides_thoughts_ = *display == "omitted";
   return {};
@@ -124,8 +118,7 @@ result<void> messages_fields::take_effort(std::string_view effort) {
   constexpr std::array<std::string_view, 5> efforts = {"low", "medium", "high", "xhigh", "max"};
   const auto* const found = std::find(efforts.begin(), efforts.end(), effort);
   if (found == efforts.end()) {
-    return refuse_field("output_config.effort", "must be 'low', 'medium', 'high', 'xhigh' or 'max', it is '" +
-                                                    shown_name(effort) + "'");
+    return refuse_word("output_config.effort", "'low', 'medium', 'high', 'xhigh' or 'max'", effort);
   }
   hints_["reasoning_effort"] =
       efforts[std::min<std::size_t>(2, static_cast<std::size_t>(found - efforts.begin()))];
@@ -140,7 +133,7 @@ result<void> messages_fields::take_format(value_ref value) {
   const auto type = text_member(*format, field_, "type");
   if (!type) return type.error();
   if (*type != "json_schema") {
-    return refuse_field(field_ + ".type", "must be 'json_schema', it is '" + shown_name(*type) + "'");
+    return refuse_word(field_ + ".type", "'json_schema'", *type);
   }
   const auto schema = object_member(*format, field_, "schema");
   if (!schema) return schema.error();
@@ -175,8 +168,8 @@ result<void> messages_fields::take_object(value_ref value) {
 }
 
 result<void> messages_fields::take_label(value_ref value) {
-  if (!value.is_string()) return refuse_kind(field_, "a string", value);
-  return {};
+  const auto label = as_text(field_, value);
+  return label ? result<void>() : label.error();
 }
 
 result<void> messages_fields::take_only_empty(value_ref value) {

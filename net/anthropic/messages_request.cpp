@@ -1,11 +1,12 @@
 #include "net/anthropic/messages_request.hpp"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "net/anthropic/conversation.hpp"
 #include "net/anthropic/messages_fields.hpp"
+#include "net/json/names.hpp"
+#include "net/json/read_body.hpp"
 
 namespace orcd::net {
 
@@ -21,7 +22,6 @@ const messages_fields::rule* messages_fields::find_rule(std::string_view name) n
       rule{"stop_sequences", &f::take_stops},
       rule{"stream", &f::take_as_chat},
       rule{"temperature", &f::take_temperature},
-      rule{"top_k", &f::take_as_chat},
       rule{"top_p", &f::take_as_chat},
       rule{"tools", &f::take_tools},
       rule{"tool_choice", &f::take_tool_choice},
@@ -29,20 +29,6 @@ const messages_fields::rule* messages_fields::find_rule(std::string_view name) n
       rule{"output_config", &f::take_output_config},
       rule{"output_format", &f::take_format},
       rule{"context_management", &f::take_context_management},
-      // The worker's own, as everywhere.
-      rule{"cache_prompt", &f::take_as_chat},
-      rule{"cache_salt", &f::take_as_chat},
-      rule{"chat_template_kwargs", &f::take_as_chat},
-      rule{"frequency_penalty", &f::take_as_chat},
-      rule{"ignore_eos", &f::take_as_chat},
-      rule{"imc_id", &f::take_as_chat},
-      rule{"logit_bias", &f::take_as_chat},
-      rule{"min_p", &f::take_as_chat},
-      rule{"presence_penalty", &f::take_as_chat},
-      rule{"repeat_last_n", &f::take_as_chat},
-      rule{"repetition_penalty", &f::take_as_chat},
-      rule{"seed", &f::take_as_chat},
-      rule{"timeout_ms", &f::take_as_chat},
       // What cannot change the answer.
       rule{"billing_policy", &f::take_object},
       rule{"cache_control", &f::take_object},
@@ -58,12 +44,11 @@ const messages_fields::rule* messages_fields::find_rule(std::string_view name) n
       rule{"mcp_servers", &f::take_only_empty},
       rule{"thread", &f::take_only_empty},
   };
-  const auto* const found =
-      std::find_if(rules.begin(), rules.end(), [name](const rule& r) { return r.name == name; });
-  return found == rules.end() ? nullptr : found;
+  return find_named(rules, name);
 }
 
 result<void> messages_fields::take(std::string_view name, value_ref value) {
+  if (is_worker_field(name)) return chat_.take(name, value);
   const rule* const known = find_rule(name);
   if (known == nullptr) return unknown_field(name);
   if (value.is_null()) return {};
@@ -89,26 +74,12 @@ result<completion_request> messages_fields::finish() && {
   return request;
 }
 
-namespace {
-
-result<completion_request> parse(std::string_view body, messages_use use, const completion_limits& limits) {
-  const auto tree = read_json_tree(body);
-  if (!tree) return tree.error();
-  messages_fields fields(use, limits);
-  for (const auto& field : *tree) {
-    if (const auto taken = fields.take(field.key(), field.value()); !taken) return taken.error();
-  }
-  return std::move(fields).finish();
-}
-
-}  // namespace
-
 result<completion_request> parse_messages(std::string_view body, const completion_limits& limits) {
-  return parse(body, messages_use::answer, limits);
+  return read_fields(body, messages_fields(messages_use::answer, limits));
 }
 
 result<completion_request> parse_count_tokens(std::string_view body, const completion_limits& limits) {
-  return parse(body, messages_use::count, limits);
+  return read_fields(body, messages_fields(messages_use::count, limits));
 }
 
 }  // namespace orcd::net

@@ -1,6 +1,5 @@
 #include "net/anthropic/offered_tools.hpp"
 
-#include <algorithm>
 #include <array>
 #include <boost/json/object.hpp>
 #include <set>
@@ -8,31 +7,15 @@
 #include <string_view>
 #include <utility>
 
-#include "net/json/field_checks.hpp"
 #include "net/json/json_value.hpp"
 #include "net/json/object_members.hpp"
-#include "net/json/text.hpp"
+#include "net/openai/output_constraints.hpp"
 
 namespace orcd::net {
 namespace {
 
 namespace json = boost::json;
 using engine::result;
-
-constexpr std::size_t name_bytes_max = 64;
-
-/// A name that is not taken yet. The grammar of calls knows these characters.
-result<void> check_name(std::string_view name, const std::string& path, std::set<std::string>& taken) {
-  const bool known = std::all_of(name.begin(), name.end(), [](char c) {
-    return is_alphanumeric(c) || std::string_view("_-.:").find(c) != std::string_view::npos;
-  });
-  if (!known || name.empty() || name.size() > name_bytes_max) {
-    return refuse_field(path + ".name", "must be 1 to " + std::to_string(name_bytes_max) +
-                                            " letters, digits, '_', '-', '.' and ':'");
-  }
-  if (taken.insert(std::string(name)).second) return {};
-  return refuse_field(path + ".name", "is '" + std::string(name) + "', which is there already");
-}
 
 /// Members that say how a tool is to be served and have one value that changes nothing here.
 result<void> check_serving(const json::object& tool, const std::string& path) {
@@ -62,18 +45,18 @@ result<json::value> read_tool(const json::value& value, const std::string& path,
       "type",   "name",          "description",     "input_schema",         "cache_control",
       "strict", "defer_loading", "allowed_callers", "eager_input_streaming"};
   if (const auto ok = only_members(*tool, path, known); !ok) return ok.error();
-  const auto name = text_member(*tool, path, "name");
+  const auto name = function_name(*tool, path);
   if (!name) return name.error();
-  if (const auto ok = check_name(*name, path, taken); !ok) return ok.error();
+  if (!taken.emplace(*name).second) {
+    return refuse_field(path + ".name", "is '" + std::string(*name) + "', which is there already");
+  }
   const auto schema = object_member(*tool, path, "input_schema");
   if (!schema) return schema.error();
   if (const auto ok = check_serving(*tool, path); !ok) return ok.error();
   json::object function{{"name", *name}};
-  if (find_member(*tool, "description") != nullptr) {
-    const auto description = text_member(*tool, path, "description");
-    if (!description) return description.error();
-    function["description"] = *description;
-  }
+  const auto description = optional_text_member(*tool, path, "description");
+  if (!description) return description.error();
+  if (find_member(*tool, "description") != nullptr) function["description"] = *description;
   function["parameters"] = **schema;
   const auto strict = flag_member(*tool, path, "strict");
   if (!strict) return strict.error();
@@ -119,8 +102,7 @@ result<chosen_tools> read_chosen_tools(const json::value& value) {
   } else if (*type == "any") {
     out.choice = "required";
   } else {
-    return refuse_field(path + ".type",
-                        "must be 'auto', 'any', 'tool' or 'none', it is '" + shown_name(*type) + "'");
+    return refuse_word(path + ".type", "'auto', 'any', 'tool' or 'none'", *type);
   }
   return out;
 }

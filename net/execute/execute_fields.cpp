@@ -96,10 +96,7 @@ result<void> execute_fields::take_prompt(std::string&& value) {
 }
 
 result<void> execute_fields::take_name(std::string&& value, std::string& out) const {
-  if (value.empty() || value.size() > cache_name_bytes_max) {
-    return refuse("must have 1 to " + std::to_string(cache_name_bytes_max) + " bytes, it has " +
-                  std::to_string(value.size()));
-  }
+  if (auto fits = check_cache_name(field(), value); !fits) return fits;
   out = std::move(value);
   return {};
 }
@@ -132,7 +129,6 @@ result<void> execute_fields::flag(const json_scalar& value, bool& out) const {
 }
 
 result<void> execute_fields::take_integer(const json_scalar& value) {
-  constexpr auto unbounded = std::uint64_t{std::numeric_limits<std::int64_t>::max()} / 1'000'000;
   std::uint64_t low = 0;
   std::uint64_t high = top_k_max;
   if (current_ == execute_field::max_tokens) low = 1, high = limits_.tokens_out_max;
@@ -140,8 +136,7 @@ result<void> execute_fields::take_integer(const json_scalar& value) {
   if (current_ == execute_field::seed) high = std::numeric_limits<std::uint64_t>::max();
   if (current_ == execute_field::timeout_ms) {
     low = 1;
-    const auto longest = limits_.inference_timeout.count();
-    high = longest > 0 ? static_cast<std::uint64_t>(longest) : unbounded;
+    high = limits_.timeout_ms_max();
   }
   const auto checked = check_integer(field(), value, low, high);
   if (!checked) return checked.error();

@@ -98,6 +98,12 @@ result<void> add_stop(std::string_view field, std::string value, std::size_t cou
   return {};
 }
 
+result<void> check_cache_name(std::string_view field, std::string_view name) {
+  if (!name.empty() && name.size() <= cache_name_bytes_max) return {};
+  return refuse_field(field, "must have 1 to " + std::to_string(cache_name_bytes_max) + " bytes, it has " +
+                                 std::to_string(name.size()));
+}
+
 result<void> check_length(std::string_view field, std::string_view text, std::size_t code_points_max) {
   // There are never more code points than bytes: most prompts need no count.
   if (text.size() <= code_points_max) return {};

@@ -37,6 +37,8 @@ inline constexpr real_range penalty_range{-2.0, 2.0};  ///< presence and frequen
 /// Appends one stop string to a list of at most `count_max`.
 [[nodiscard]] engine::result<void> add_stop(std::string_view field, std::string value, std::size_t count_max,
                                             std::vector<std::string>& stops);
+/// A cache_salt or imc_id: not empty, bounded.
+[[nodiscard]] engine::result<void> check_cache_name(std::string_view field, std::string_view name);
 /// Refuses text of more than `code_points_max` code points.
 [[nodiscard]] engine::result<void> check_length(std::string_view field, std::string_view text,
                                                 std::size_t code_points_max);

@@ -2,6 +2,8 @@
 
 #include <boost/json/array.hpp>
 
+#include "net/json/read_body.hpp"
+
 namespace orcd::net {
 namespace {
 
@@ -37,13 +39,10 @@ result<void> take_value(const boost::json::value& value, field_sink& sink) {
 }  // namespace
 
 result<void> read_json_object(std::string_view body, field_sink& sink) {
-  const auto tree = read_json_tree(body);
-  if (!tree) return tree.error();
-  for (const auto& field : *tree) {
-    if (const auto known = sink.on_field(field.key()); !known) return known;
-    if (const auto taken = take_value(field.value(), sink); !taken) return taken;
-  }
-  return {};
+  return read_body(body, [&sink](std::string_view name, const boost::json::value& value) {
+    auto known = sink.on_field(name);
+    return known ? take_value(value, sink) : known;
+  });
 }
 
 }  // namespace orcd::net

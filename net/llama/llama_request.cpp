@@ -9,8 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "net/json/field_checks.hpp"
-#include "net/json/json_value.hpp"
+#include "net/json/names.hpp"
+#include "net/json/object_members.hpp"
+#include "net/json/read_body.hpp"
 #include "net/openai/completion_fields.hpp"
 #include "net/openai/infill_prompt.hpp"
 
@@ -48,22 +49,6 @@ constexpr std::array<std::string_view, 15> shared_fields{
     "stop",   "stream",      "ignore_eos", "timeout_ms", "cache_prompt",     "cache_salt",
     "imc_id", "n",           "user"};
 
-template <class List>
-bool has(const List& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-error wrong_kind(std::string_view name, std::string_view must, const json::value& value) {
-  return refuse_field(name, "must be " + std::string(must) + ", it is " + std::string(kind_name(value)));
-}
-
-result<std::uint64_t> integer(std::string_view name, const json::value& value, std::uint64_t low,
-                              std::uint64_t high) {
-  const auto number = scalar_of(value);
-  if (!number) return wrong_kind(name, "an integer", value);
-  return check_integer(name, *number, low, high);
-}
-
 /// The fields that both endpoints have.
 class llama_fields {
  public:
@@ -71,7 +56,7 @@ class llama_fields {
       : limits_(limits), shared_(completion_kind::text, limits) {}
 
   result<void> take(std::string_view name, const json::value& value) {
-    if (has(shared_fields, name)) return shared_.take(name, value);
+    if (is_listed(shared_fields, name)) return shared_.take(name, value);
     if (value.is_null()) return is_known(name) ? result<void>() : unknown_field(name);
     if (name == "n_predict") return take_n_predict(value);
     if (name == "top_k" || name == "seed" || name == "repeat_last_n") return take_signed(name, value);
@@ -79,7 +64,7 @@ class llama_fields {
     if (name == "n_probs") return take_n_probs(value);
     if (name == "logit_bias") return take_bias(value);
     if (name == "return_tokens") return take_flag(name, value, true);
-    if (has(flags_off, name) || name == "timings_per_token") return take_flag(name, value, false);
+    if (is_listed(flags_off, name) || name == "timings_per_token") return take_flag(name, value, false);
     return take_absent(name, value);
   }
 
@@ -103,16 +88,15 @@ class llama_fields {
     constexpr std::array<std::string_view, 9> own{"n_predict",     "top_k",         "seed",
                                                   "repeat_last_n", "n_probs",       "repeat_penalty",
                                                   "logit_bias",    "return_tokens", "timings_per_token"};
-    return has(own, name) || has(flags_off, name) || has(lists_empty, name) || has(left_numbers, name) ||
-           name == "dry_sequence_breakers" ||
-           std::any_of(absent_switches.begin(), absent_switches.end(),
-                       [name](const auto& one) { return one.name == name; });
+    return is_listed(own, name) || is_listed(flags_off, name) || is_listed(lists_empty, name) ||
+           is_listed(left_numbers, name) || name == "dry_sequence_breakers" ||
+           find_named(absent_switches, name) != nullptr;
   }
 
   /// -1: as many as fit; -2: until the context is full, which is the same.
   result<void> take_n_predict(const json::value& value) {
     if (value == json::value(-1) || value == json::value(-2)) return {};
-    const auto number = integer("n_predict", value, 0, std::numeric_limits<std::int32_t>::max());
+    const auto number = as_integer("n_predict", value, 0, std::numeric_limits<std::int32_t>::max());
     if (!number) return number.error();
     max_tokens_ = static_cast<std::uint32_t>(*number);
     return {};
@@ -125,16 +109,14 @@ class llama_fields {
   }
 
   result<void> take_repeat_penalty(const json::value& value) {
-    const auto given = scalar_of(value);
-    if (!given) return wrong_kind("repeat_penalty", "a number", value);
-    const auto number = check_real("repeat_penalty", *given, repetition_penalty_range);
+    const auto number = as_real("repeat_penalty", value, repetition_penalty_range);
     if (!number) return number.error();
     repeat_penalty_ = *number;
     return {};
   }
 
   result<void> take_n_probs(const json::value& value) {
-    const auto number = integer("n_probs", value, 0, engine::top_logprobs_max);
+    const auto number = as_integer("n_probs", value, 0, engine::top_logprobs_max);
     if (!number) return number.error();
     probs_ = static_cast<std::uint32_t>(*number);
     return {};
@@ -149,7 +131,7 @@ class llama_fields {
       if (two == nullptr || two->size() != 2) {
         return refuse_field("logit_bias", "must hold pairs of a token and its bias");
       }
-      const auto id = integer("logit_bias", two->at(0), 0, limits_.vocab - 1);
+      const auto id = as_integer("logit_bias", two->at(0), 0, limits_.vocab - 1);
       if (!id) return id.error();
       const auto bias = two->at(1) == json::value(false) ? json::value(-logit_bias_max) : two->at(1);
       if (!biases.emplace(std::to_string(*id), bias).second) {
@@ -160,9 +142,7 @@ class llama_fields {
   }
 
   result<void> take_flag(std::string_view name, const json::value& value, bool served) {
-    const auto given = scalar_of(value);
-    if (!given) return wrong_kind(name, "true or false", value);
-    const auto truth = check_flag(name, *given);
+    const auto truth = as_flag(name, value);
     if (!truth) return truth.error();
     if (*truth && !served) return refuse_field(name, "must be false: this worker has no such thing");
     if (served) token_ids_ = *truth;
@@ -170,18 +150,18 @@ class llama_fields {
   }
 
   static result<void> take_absent(std::string_view name, const json::value& value) {
-    if (has(left_numbers, name)) {
-      return value.is_number() ? result<void>() : wrong_kind(name, "a number", value);
+    if (is_listed(left_numbers, name)) {
+      return value.is_number() ? result<void>() : refuse_kind(name, "a number", value);
     }
-    if (has(lists_empty, name) || name == "dry_sequence_breakers") {
-      if (!value.is_array()) return wrong_kind(name, "an array", value);
-      if (has(lists_empty, name) && !value.get_array().empty()) return refuse_field(name, "must be empty");
+    if (is_listed(lists_empty, name) || name == "dry_sequence_breakers") {
+      if (!value.is_array()) return refuse_kind(name, "an array", value);
+      if (is_listed(lists_empty, name) && !value.get_array().empty())
+        return refuse_field(name, "must be empty");
       return {};
     }
-    const auto* const found = std::find_if(absent_switches.begin(), absent_switches.end(),
-                                           [name](const auto& one) { return one.name == name; });
-    if (found == absent_switches.end()) return unknown_field(name);
-    if (!value.is_number()) return wrong_kind(name, "a number", value);
+    const auto* const found = find_named(absent_switches, name);
+    if (found == nullptr) return unknown_field(name);
+    if (!value.is_number()) return refuse_kind(name, "a number", value);
     if (value.to_number<double>() == found->off) return {};
     const auto off = std::to_string(static_cast<int>(found->off));
     return refuse_field(name, "must be " + off + ", which switches it off: this worker has no such thing");
@@ -209,7 +189,7 @@ result<text_prompt> read_prompt(const json::value& value, const completion_limit
     return out;
   }
   const auto* list = value.if_array();
-  if (list == nullptr) return wrong_kind("prompt", "a string or a list of strings and token ids", value);
+  if (list == nullptr) return refuse_kind("prompt", "a string or a list of strings and token ids", value);
   if (list->size() > limits.lengths.context_tokens) {
     return error(engine::errc::context_length_exceeded,
                  "the prompt has " + std::to_string(list->size()) + " tokens or more, the context holds " +
@@ -221,7 +201,7 @@ result<text_prompt> read_prompt(const json::value& value, const completion_limit
       if (const auto added = add_text(part); !added) return added.error();
       continue;
     }
-    const auto id = integer("prompt", part, 0, limits.vocab - 1);
+    const auto id = as_integer("prompt", part, 0, limits.vocab - 1);
     if (!id) return id.error();
     if (out.empty() || !std::holds_alternative<std::vector<engine::token_id>>(out.back())) {
       out.emplace_back(std::vector<engine::token_id>());
@@ -262,17 +242,19 @@ result<void> take_prompt(const json::value& value, const completion_limits& limi
 
 result<std::string> read_text(std::string_view name, const json::value& value,
                               const completion_limits& limits) {
-  if (!value.is_string()) return wrong_kind(name, "a string", value);
-  std::string text(value.get_string());
-  if (const auto fits = check_length(name, text, limits.lengths.prompt_chars_max); !fits) return fits.error();
-  return text;
+  const auto text = as_text(name, value);
+  if (!text) return text.error();
+  if (const auto fits = check_length(name, *text, limits.lengths.prompt_chars_max); !fits) {
+    return fits.error();
+  }
+  return std::string(*text);
 }
 
 result<std::vector<infill_file>> read_extra(const json::value& value, const completion_limits& limits) {
   std::vector<infill_file> out;
-  if (!value.is_array()) return wrong_kind("input_extra", "an array", value);
+  if (!value.is_array()) return refuse_kind("input_extra", "an array", value);
   for (const auto& chunk : value.get_array()) {
-    if (!chunk.is_object()) return wrong_kind("input_extra", "an array of objects", chunk);
+    if (!chunk.is_object()) return refuse_kind("input_extra", "an array of objects", chunk);
     infill_file file;
     for (const auto& field : chunk.get_object()) {
       if (field.key() != "text" && field.key() != "filename") {
@@ -291,16 +273,12 @@ result<std::vector<infill_file>> read_extra(const json::value& value, const comp
 }  // namespace
 
 result<completion_request> parse_llama_completion(std::string_view body, const completion_limits& limits) {
-  const auto tree = read_json_tree(body);
-  if (!tree) return tree.error();
   llama_fields fields(limits);
-  for (const auto& field : *tree) {
-    const bool prompt = field.key() == "prompt";
-    if (prompt && field.value().is_null()) continue;
-    const auto taken = prompt ? take_prompt(field.value(), limits, fields.shared())
-                              : fields.take(field.key(), field.value());
-    if (!taken) return taken.error();
-  }
+  const auto read = read_body(body, [&](std::string_view name, const json::value& value) {
+    if (name != "prompt") return fields.take(name, value);
+    return value.is_null() ? result<void>() : take_prompt(value, limits, fields.shared());
+  });
+  if (!read) return read.error();
   return std::move(fields).finish();
 }
 

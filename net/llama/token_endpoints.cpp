@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "engine/text/utf8_buffer.hpp"
-#include "net/json/field_checks.hpp"
 #include "net/json/json_text.hpp"
 #include "net/json/json_value.hpp"
+#include "net/json/object_members.hpp"
+#include "net/json/read_body.hpp"
 #include "net/openai/completion_fields.hpp"
 
 namespace orcd::net {
@@ -30,12 +31,6 @@ struct tokenize_request {
   bool with_pieces = false;
   bool generation_prompt = true;
 };
-
-result<bool> read_flag(std::string_view name, const json::value& value) {
-  const auto scalar = scalar_of(value);
-  if (!scalar) return refuse_field(name, "must be true or false, it is " + std::string(kind_name(value)));
-  return check_flag(name, *scalar);
-}
 
 dialect dialect_of(const json::object& body) {
   if (body.contains("messages")) return dialect::chat;
@@ -76,7 +71,7 @@ result<tokenize_request> read_tokenize(json::object& body) {
     const auto& value = field.value();
     if (bool tokenize_request::*const flag = flag_of(out.form, name)) {
       if (value.is_null()) continue;
-      const auto truth = read_flag(name, value);
+      const auto truth = as_flag(name, value);
       if (!truth) return truth.error();
       if (*truth && out.form == dialect::chat && flag == &tokenize_request::add_special) {
         return refuse_field(name, "must be false: a chat's prompt gets what the model's rules say");
@@ -91,7 +86,7 @@ result<tokenize_request> read_tokenize(json::object& body) {
     } else if (value.is_string()) {
       out.text = std::string(value.get_string());
     } else if (!value.is_null()) {
-      return refuse_field(name, "must be a string, it is " + std::string(kind_name(value)));
+      return refuse_kind(name, "a string", value);
     }
   }
   if (out.form != dialect::chat && !out.text) return refuse_field(text, "is missing");
@@ -102,9 +97,9 @@ result<tokenize_request> read_tokenize(json::object& body) {
 /// The fields of a chat, read as /v1/chat/completions reads them.
 result<completion_request> read_chat(const json::object& fields, const completion_limits& limits) {
   completion_fields out(completion_kind::chat, limits);
-  for (const auto& field : fields) {
-    if (const auto taken = out.take(field.key(), field.value()); !taken) return taken.error();
-  }
+  const auto read = each_member(
+      fields, [&out](std::string_view name, const json::value& value) { return out.take(name, value); });
+  if (!read) return read.error();
   return std::move(out).finish();
 }
 
@@ -125,11 +120,9 @@ result<std::vector<token_id>> read_detokenize(std::string_view body, const compl
   for (const auto& field : *tree) {
     if (field.key() != "tokens" && field.key() != "model") return unknown_field(field.key());
   }
-  const auto* ids = tree->if_contains("tokens");
-  if (ids == nullptr || ids->is_null()) return refuse_field("tokens", "is missing");
-  if (!ids->is_array()) {
-    return refuse_field("tokens", "must be an array, it is " + std::string(kind_name(*ids)));
-  }
+  const auto* ids = find_member(*tree, "tokens");
+  if (ids == nullptr) return refuse_field("tokens", "is missing");
+  if (!ids->is_array()) return refuse_kind("tokens", "an array", *ids);
   const auto& list = ids->get_array();
   if (list.size() > tokens_max) {
     return refuse_field("tokens", "may have " + std::to_string(tokens_max) +
@@ -267,12 +260,13 @@ reply answer_apply_template(std::string_view body, const completion_context& con
   auto tree = read_json_tree(body);
   if (!tree) return make_error_reply(tree.error());
   bool generation_prompt = true;
-  if (const auto* flag = tree->if_contains("add_generation_prompt")) {
-    const auto truth = flag->is_null() ? result<bool>(true) : read_flag("add_generation_prompt", *flag);
+  constexpr std::string_view field = "add_generation_prompt";
+  if (const auto* flag = find_member(*tree, field)) {
+    const auto truth = as_flag(field, *flag);
     if (!truth) return make_error_reply(truth.error());
     generation_prompt = *truth;
-    tree->erase("add_generation_prompt");
   }
+  tree->erase(field);
   const auto request = read_chat(*tree, context.limits);
   if (!request) return make_error_reply(request.error());
   const auto prompt = render_chat(*request, context, generation_prompt);

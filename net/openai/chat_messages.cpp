@@ -1,17 +1,18 @@
 #include "net/openai/chat_messages.hpp"
 
-#include <algorithm>
 #include <array>
 #include <boost/json/object.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "net/json/field_checks.hpp"
 #include "net/json/json_value.hpp"
+#include "net/json/names.hpp"
+#include "net/json/object_members.hpp"
 #include "net/openai/completion_request.hpp"
 #include "net/openai/left_fields.hpp"
 
@@ -19,63 +20,25 @@ namespace orcd::net {
 namespace {
 
 namespace json = boost::json;
-using engine::error;
 using engine::result;
 
 /// A function's result is the older form of a tool's.
 constexpr std::array<std::string_view, 6> roles = {"system",    "developer", "user",
                                                    "assistant", "tool",      "function"};
 
-std::string element(const std::string& list, std::size_t index) {
-  return list + "[" + std::to_string(index) + "]";
-}
-
-error wrong_kind(const std::string& path, std::string_view must, const json::value& value) {
-  return refuse_field(path, "must be " + std::string(must) + ", it is " + std::string(kind_name(value)));
-}
-
-/// The member of an object, unless it is absent or null.
-const json::value* member(const json::object& object, std::string_view name) {
-  const auto* value = object.if_contains(name);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
-
-/// Refuses members that are not in the list, unless they are null or left.
-template <std::size_t N>
-result<void> only(const json::object& object, const std::string& path,
-                  const std::array<std::string_view, N>& known, field_place place) {
-  for (const auto& field : object) {
-    if (field.value().is_null() || std::find(known.begin(), known.end(), field.key()) != known.end())
-      continue;
-    if (is_left_field(place, field.key())) continue;
-    const std::string name = path + "." + shown_name(field.key());
-    return refuse_field(name, "is not supported");
-  }
-  return {};
-}
-
-result<std::string> read_text(const json::object& object, const std::string& path, std::string_view name) {
-  const auto* value = member(object, name);
-  const std::string where = path + "." + std::string(name);
-  if (value == nullptr) return refuse_field(where, "is missing");
-  if (!value->is_string()) return wrong_kind(where, "a string", *value);
-  return std::string(value->get_string());
-}
-
 result<std::string> read_parts(const json::array& parts, const std::string& path) {
   std::string text;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string where = element(path, i);
+    const std::string where = element_path(path, i);
     const auto* part = parts[i].if_object();
-    if (part == nullptr) return wrong_kind(where, "an object", parts[i]);
-    const auto type = read_text(*part, where, "type");
+    if (part == nullptr) return refuse_kind(where, "an object", parts[i]);
+    const auto type = text_member(*part, where, "type");
     if (!type) return type.error();
-    if (*type != "text") {
-      return refuse_field(where + ".type", "must be 'text', it is '" + shown_name(*type) + "'");
-    }
+    if (*type != "text") return refuse_word(where + ".type", "'text'", *type);
     constexpr std::array<std::string_view, 2> known = {"type", "text"};
-    if (const auto ok = only(*part, where, known, field_place::part); !ok) return ok.error();
-    const auto piece = read_text(*part, where, "text");
+    if (const auto ok = only_members(*part, where, known, left_fields(field_place::part)); !ok)
+      return ok.error();
+    const auto piece = text_member(*part, where, "text");
     if (!piece) return piece.error();
     if (i > 0) text += '\n';
     text += *piece;
@@ -85,11 +48,11 @@ result<std::string> read_parts(const json::array& parts, const std::string& path
 
 /// The content of a message: clients send null, "", no parts or nothing at all where there is none.
 result<json::value> read_content(const json::object& message, const std::string& path) {
-  const auto* content = member(message, "content");
+  const auto* content = find_member(message, "content");
   if (content == nullptr) return json::value("");
   const std::string where = path + ".content";
   if (content->is_string()) return *content;
-  if (!content->is_array()) return wrong_kind(where, "a string or an array of parts", *content);
+  if (!content->is_array()) return refuse_kind(where, "a string or an array of parts", *content);
   auto text = read_parts(content->get_array(), where);
   if (!text) return text.error();
   return json::value(*text);
@@ -98,11 +61,11 @@ result<json::value> read_content(const json::object& message, const std::string&
 /// The arguments of a past call: an object or, where they are none, the text as it was sent. A model may have
 /// spoilt them, or max_tokens cut them, and the client can only send them back.
 result<json::value> read_arguments(const json::object& function, const std::string& path) {
-  const auto* value = member(function, "arguments");
+  const auto* value = find_member(function, "arguments");
   if (value == nullptr) return json::value(json::object());
   if (value->is_object()) return *value;
   const std::string where = path + ".arguments";
-  if (!value->is_string()) return wrong_kind(where, "a JSON object as a string", *value);
+  if (!value->is_string()) return refuse_kind(where, "a JSON object as a string", *value);
   const std::string_view text = value->get_string();
   if (text == "null" || text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return json::value(json::object());
@@ -115,10 +78,11 @@ result<json::value> read_arguments(const json::object& function, const std::stri
 /// A call's function: its name and arguments.
 result<json::object> read_called(const json::value& value, const std::string& path) {
   const auto* function = value.if_object();
-  if (function == nullptr) return wrong_kind(path, "an object", value);
+  if (function == nullptr) return refuse_kind(path, "an object", value);
   constexpr std::array<std::string_view, 2> parts = {"name", "arguments"};
-  if (const auto ok = only(*function, path, parts, field_place::function); !ok) return ok.error();
-  const auto name = read_text(*function, path, "name");
+  if (const auto ok = only_members(*function, path, parts, left_fields(field_place::function)); !ok)
+    return ok.error();
+  const auto name = text_member(*function, path, "name");
   if (!name) return name.error();
   auto arguments = read_arguments(*function, path);
   if (!arguments) return arguments.error();
@@ -129,24 +93,18 @@ json::object make_call(std::string_view id, json::object called) {
   return {{"id", id}, {"type", "function"}, {"function", std::move(called)}};
 }
 
-/// The member's text; empty where it is absent or null.
-result<std::string> read_optional(const json::object& object, const std::string& path,
-                                  std::string_view name) {
-  if (member(object, name) == nullptr) return std::string();
-  return read_text(object, path, name);
-}
-
 result<json::object> read_tool_call(const json::value& value, const std::string& path) {
   const auto* call = value.if_object();
-  if (call == nullptr) return wrong_kind(path, "an object", value);
+  if (call == nullptr) return refuse_kind(path, "an object", value);
   constexpr std::array<std::string_view, 3> known = {"id", "type", "function"};
-  if (const auto ok = only(*call, path, known, field_place::call); !ok) return ok.error();
-  const auto id = read_optional(*call, path, "id");
+  if (const auto ok = only_members(*call, path, known, left_fields(field_place::call)); !ok)
+    return ok.error();
+  const auto id = optional_text_member(*call, path, "id");
   if (!id) return id.error();
-  if (const auto* type = member(*call, "type"); type != nullptr && *type != json::value("function")) {
+  if (const auto* type = find_member(*call, "type"); type != nullptr && *type != json::value("function")) {
     return refuse_field(path + ".type", "must be 'function'");
   }
-  const auto* function = member(*call, "function");
+  const auto* function = find_member(*call, "function");
   if (function == nullptr) return refuse_field(path + ".function", "is missing");
   auto called = read_called(*function, path + ".function");
   if (!called) return called.error();
@@ -155,10 +113,10 @@ result<json::object> read_tool_call(const json::value& value, const std::string&
 
 result<void> read_tool_calls(const json::value& value, const std::string& path, json::object& out) {
   const std::string where = path + ".tool_calls";
-  if (!value.is_array()) return wrong_kind(where, "an array", value);
+  if (!value.is_array()) return refuse_kind(where, "an array", value);
   json::array calls;
   for (const auto& call : value.get_array()) {
-    auto read = read_tool_call(call, element(where, calls.size()));
+    auto read = read_tool_call(call, element_path(where, calls.size()));
     if (!read) return read.error();
     calls.push_back(std::move(*read));
   }
@@ -169,18 +127,19 @@ result<void> read_tool_calls(const json::value& value, const std::string& path, 
 /// The members of an assistant's message besides its content. Templates know its reasoning by either of two
 /// names.
 result<void> read_assistant(const json::object& message, const std::string& path, json::object& out) {
-  if (const auto* calls = member(message, "tool_calls")) {
+  if (const auto* calls = find_member(message, "tool_calls")) {
     if (const auto ok = read_tool_calls(*calls, path, out); !ok) return ok;
   }
-  if (const auto* call = member(message, "function_call"); call != nullptr && !out.contains("tool_calls")) {
+  if (const auto* call = find_member(message, "function_call");
+      call != nullptr && !out.contains("tool_calls")) {
     auto called = read_called(*call, path + ".function_call");
     if (!called) return called.error();
     out["tool_calls"] = json::array{make_call("", std::move(*called))};
   }
   // OpenRouter and vLLM call it "reasoning".
   for (const std::string_view name : {"reasoning_content", "reasoning"}) {
-    if (member(message, name) == nullptr || out.contains("reasoning_content")) continue;
-    const auto thoughts = read_text(message, path, name);
+    if (find_member(message, name) == nullptr || out.contains("reasoning_content")) continue;
+    const auto thoughts = text_member(message, path, name);
     if (!thoughts) return thoughts.error();
     out["reasoning_content"] = *thoughts;
     out["thinking"] = *thoughts;
@@ -190,13 +149,11 @@ result<void> read_assistant(const json::object& message, const std::string& path
 
 result<json::object> read_message(const json::value& value, const std::string& path) {
   const auto* message = value.if_object();
-  if (message == nullptr) return wrong_kind(path, "an object", value);
-  auto role = read_text(*message, path, "role");
+  if (message == nullptr) return refuse_kind(path, "an object", value);
+  auto role = text_member(*message, path, "role");
   if (!role) return role.error();
-  if (std::find(roles.begin(), roles.end(), *role) == roles.end()) {
-    return refuse_field(
-        path + ".role",
-        "must be system, developer, user, assistant, tool or function, it is '" + shown_name(*role) + "'");
+  if (!is_listed(roles, *role)) {
+    return refuse_word(path + ".role", "system, developer, user, assistant, tool or function", *role);
   }
   const bool assistant = *role == "assistant";
   const bool tool = *role == "tool" || *role == "function";
@@ -204,21 +161,22 @@ result<json::object> read_message(const json::value& value, const std::string& p
   constexpr std::array<std::string_view, 4> of_tools = {"role", "content", "name", "tool_call_id"};
   constexpr std::array<std::string_view, 8> of_assistants = {
       "role", "content", "name", "tool_calls", "function_call", "reasoning_content", "reasoning", "prefix"};
-  const auto ok = assistant ? only(*message, path, of_assistants, field_place::message)
-                  : tool    ? only(*message, path, of_tools, field_place::message)
-                            : only(*message, path, plain, field_place::message);
-  if (!ok) return ok.error();
+  using name_list = std::span<const std::string_view>;
+  const auto known = assistant ? name_list(of_assistants) : tool ? name_list(of_tools) : name_list(plain);
+  if (const auto ok = only_members(*message, path, known, left_fields(field_place::message)); !ok) {
+    return ok.error();
+  }
   auto content = read_content(*message, path);
   if (!content) return content.error();
-  const std::string_view known_as = tool ? "tool" : *role == "developer" ? std::string_view("system") : *role;
+  const std::string_view known_as = tool ? "tool" : *role == "developer" ? "system" : *role;
   json::object out{{"role", known_as}, {"content", std::move(*content)}};
-  if (member(*message, "name") != nullptr) {
-    const auto name = read_text(*message, path, "name");
+  if (find_member(*message, "name") != nullptr) {
+    const auto name = text_member(*message, path, "name");
     if (!name) return name.error();
     out["name"] = *name;
   }
   if (tool) {
-    const auto id = read_optional(*message, path, "tool_call_id");
+    const auto id = optional_text_member(*message, path, "tool_call_id");
     if (!id) return id.error();
     out["tool_call_id"] = *id;
   }
@@ -281,23 +239,23 @@ std::string find_left(const json::value& value, const std::string& path, field_p
   const auto* object = value.if_object();
   if (object == nullptr) return {};
   for (const auto& field : *object) {
-    if (!field.value().is_null() && is_left_field(place, field.key())) {
+    if (!field.value().is_null() && is_listed(left_fields(place), field.key())) {
       return path + "." + shown_name(field.key());
     }
   }
   const auto within = [&](std::string_view name, field_place inner) {
-    const auto* list = member(*object, name);
+    const auto* list = find_member(*object, name);
     std::string found;
     if (list == nullptr || !list->is_array()) return found;
     const auto& items = list->get_array();
     const std::string where = path + "." + std::string(name);
     for (std::size_t i = 0; i < items.size() && found.empty(); ++i) {
-      found = find_left(items[i], element(where, i), inner);
+      found = find_left(items[i], element_path(where, i), inner);
     }
     return found;
   };
   if (place == field_place::call) {
-    const auto* function = member(*object, "function");
+    const auto* function = find_member(*object, "function");
     return function == nullptr ? std::string()
                                : find_left(*function, path + ".function", field_place::function);
   }
@@ -310,7 +268,7 @@ std::string find_left(const json::value& value, const std::string& path, field_p
 
 result<json::array> read_messages(const json::value& value, bool strict_fields) {
   const std::string name = "messages";
-  if (!value.is_array()) return wrong_kind(name, "an array", value);
+  if (!value.is_array()) return refuse_kind(name, "an array", value);
   const auto& messages = value.get_array();
   if (messages.empty()) return refuse_field(name, "must not be empty");
   if (messages.size() > messages_max) {
@@ -321,10 +279,10 @@ result<json::array> read_messages(const json::value& value, bool strict_fields) 
   out.reserve(messages.size());
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (strict_fields) {
-      const std::string left = find_left(messages[i], element(name, i), field_place::message);
+      const std::string left = find_left(messages[i], element_path(name, i), field_place::message);
       if (!left.empty()) return refuse_field(left, "is not supported");
     }
-    auto message = read_message(messages[i], element(name, i));
+    auto message = read_message(messages[i], element_path(name, i));
     if (!message) return message.error();
     out.push_back(std::move(*message));
   }

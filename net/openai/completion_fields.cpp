@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "net/jobs/job_checks.hpp"
+#include "net/json/names.hpp"
 #include "net/limits.hpp"
 #include "net/openai/chat_messages.hpp"
 #include "net/openai/infill_prompt.hpp"
@@ -31,31 +32,22 @@ constexpr std::array<std::string_view, 8> own_variables = {
 }  // namespace
 
 error completion_fields::wrong_kind(std::string_view must, value_ref value) const {
-  return refuse("must be " + std::string(must) + ", it is " + std::string(kind_name(value)));
-}
-
-result<json_scalar> completion_fields::scalar(std::string_view must, value_ref value) const {
-  auto out = scalar_of(value);
-  if (!out) return wrong_kind(must, value);
-  return *out;
+  return refuse_kind(field_, must, value);
 }
 
 result<std::uint64_t> completion_fields::integer(value_ref value, std::uint64_t low,
                                                  std::uint64_t high) const {
-  const auto number = scalar("an integer", value);
-  if (!number) return number.error();
-  return check_integer(field_, *number, low, high);
+  return as_integer(field_, value, low, high);
 }
 
 result<bool> completion_fields::flag(value_ref value) const {
-  const auto truth = scalar("true or false", value);
-  if (!truth) return truth.error();
-  return check_flag(field_, *truth);
+  return as_flag(field_, value);
 }
 
 result<void> completion_fields::take_model(value_ref value) {
-  if (!value.is_string()) return wrong_kind("a string", value);
-  return check_model_name(limits_.served, value.get_string());
+  const auto name = as_text(field_, value);
+  if (!name) return name.error();
+  return check_model_name(limits_.served, *name);
 }
 
 result<void> completion_fields::take_messages(value_ref value) {
@@ -153,7 +145,7 @@ result<void> completion_fields::take_template(value_ref value) {
 }
 
 result<void> completion_fields::add_variable(std::string_view name, value_ref value) {
-  if (std::find(own_variables.begin(), own_variables.end(), name) != own_variables.end()) {
+  if (is_listed(own_variables, name)) {
     return refuse("must not set '" + std::string(name) + "'");
   }
   const auto [there, added] = request_.template_variables.emplace(name, value);
@@ -199,9 +191,7 @@ result<void> completion_fields::take_max_tokens(value_ref value) {
 }
 
 result<void> completion_fields::take_timeout(value_ref value) {
-  constexpr auto unbounded = std::uint64_t{std::numeric_limits<std::int64_t>::max()} / 1'000'000;
-  const auto longest = limits_.lengths.inference_timeout.count();
-  const auto number = integer(value, 1, longest > 0 ? static_cast<std::uint64_t>(longest) : unbounded);
+  const auto number = integer(value, 1, limits_.lengths.timeout_ms_max());
   if (!number) return number.error();
   request_.timeout = std::chrono::milliseconds(*number);
   return {};
@@ -261,11 +251,8 @@ result<void> completion_fields::take_real(value_ref value) {
        {"repeat_penalty", repetition_penalty_range, &params::repetition_penalty},
        {"presence_penalty", penalty_range, &params::presence_penalty},
        {"frequency_penalty", penalty_range, &params::frequency_penalty}}};
-  const auto* const found =
-      std::find_if(fields.begin(), fields.end(), [this](const auto& f) { return f.name == field_; });
-  const auto given = scalar("a number", value);
-  if (!given) return given.error();
-  const auto number = check_real(field_, *given, found->range);
+  const auto* const found = find_named(fields, field_);
+  const auto number = as_real(field_, value, found->range);
   if (!number) return number.error();
   auto& to = request_.sampling.*found->to;
   if (found->to == &params::repetition_penalty) {
@@ -309,8 +296,8 @@ result<void> completion_fields::take_logit_bias(value_ref value) {
       return refuse("has the key '" + shown_name(key) + "', which is no token id below " +
                     std::to_string(limits_.vocab));
     }
-    const auto given = scalar("numbers by token id", bias.value());
-    if (!given) return given.error();
+    const auto given = scalar_of(bias.value());
+    if (!given) return wrong_kind("numbers by token id", bias.value());
     const auto amount = check_real(field_, *given, {-logit_bias_max, logit_bias_max});
     if (!amount) return amount.error();
     request_.sampling.biases.push_back({static_cast<engine::token_id>(id), *amount});
@@ -394,13 +381,10 @@ result<void> completion_fields::take_response_format(value_ref value) {
 }
 
 result<void> completion_fields::take_cache_name(value_ref value) {
-  if (!value.is_string()) return wrong_kind("a string", value);
-  const std::string_view name = value.get_string();
-  if (name.empty() || name.size() > cache_name_bytes_max) {
-    return refuse("must have 1 to " + std::to_string(cache_name_bytes_max) + " bytes, it has " +
-                  std::to_string(name.size()));
-  }
-  (field_ == "imc_id" ? request_.cache.session : request_.cache.salt) = name;
+  const auto name = as_text(field_, value);
+  if (!name) return name.error();
+  if (auto fits = check_cache_name(field_, *name); !fits) return fits;
+  (field_ == "imc_id" ? request_.cache.session : request_.cache.salt) = *name;
   return {};
 }
 

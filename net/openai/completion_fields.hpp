@@ -7,11 +7,14 @@
 #include <string>
 #include <string_view>
 
-#include "net/json/field_checks.hpp"
 #include "net/json/json_value.hpp"
+#include "net/json/object_members.hpp"
 #include "net/openai/completion_request.hpp"
 
 namespace orcd::net {
+
+/// Whether it is a field of this worker that every API which makes text takes as a chat does, beside its own.
+[[nodiscard]] bool is_worker_field(std::string_view name) noexcept;
 
 class completion_fields {
  public:
@@ -87,7 +90,6 @@ class completion_fields {
 
   [[nodiscard]] engine::error refuse(const std::string& what) const { return refuse_field(field_, what); }
   [[nodiscard]] engine::error wrong_kind(std::string_view must, value_ref value) const;
-  [[nodiscard]] engine::result<json_scalar> scalar(std::string_view must, value_ref value) const;
   [[nodiscard]] engine::result<std::uint64_t> integer(value_ref value, std::uint64_t low,
                                                       std::uint64_t high) const;
   [[nodiscard]] engine::result<bool> flag(value_ref value) const;

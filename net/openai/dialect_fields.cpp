@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "net/json/names.hpp"
 #include "net/limits.hpp"
 #include "net/openai/completion_fields.hpp"
 #include "net/openai/left_fields.hpp"
@@ -28,6 +29,17 @@ constexpr std::array flags = {
     flag_place{"include_stop_str_in_output", &answer_shape::stop_string},
     flag_place{"include_reasoning", &answer_shape::reasoning},
     flag_place{"separate_reasoning", &answer_shape::raw_reasoning, true},
+};
+
+/// The members of vLLM's structured_outputs.
+struct named_kind {
+  std::string_view name;
+  guided_kind kind;
+};
+constexpr std::array guided_kinds = {
+    named_kind{"json", guided_kind::json},       named_kind{"json_object", guided_kind::json_object},
+    named_kind{"regex", guided_kind::regex},     named_kind{"choice", guided_kind::choice},
+    named_kind{"grammar", guided_kind::grammar},
 };
 
 }  // namespace
@@ -77,9 +89,8 @@ result<void> completion_fields::take_dialect_flag(value_ref value) {
   if (!truth) return truth.error();
   if (field_ == "continue_final_message") request_.shape.continues = *truth;
   if (field_ == "add_generation_prompt") request_.shape.generation_prompt = *truth;
-  const auto* const place =
-      std::find_if(flags.begin(), flags.end(), [this](const auto& f) { return f.name == field_; });
-  if (place != flags.end()) request_.shows.*place->to = *truth != place->inverted;
+  const auto* const place = find_named(flags, field_);
+  if (place != nullptr) request_.shows.*place->to = *truth != place->inverted;
   return {};
 }
 
@@ -163,10 +174,10 @@ result<void> completion_fields::take_reasoning(value_ref value) {
     field_ = "reasoning." + shown_name(member.key());
     result<void> taken;
     if (member.key() == "effort") {
-      if (!member.value().is_string()) return wrong_kind("a string", member.value());
+      if (const auto text = as_text(field_, member.value()); !text) return text.error();
       taken = add_variable("reasoning_effort", member.value());
     } else if (member.key() == "enabled") {
-      if (!member.value().is_bool()) return wrong_kind("true or false", member.value());
+      if (const auto truth = flag(member.value()); !truth) return truth.error();
       taken = add_variable("enable_thinking", member.value());
     } else if (member.key() == "exclude") {
       const auto truth = flag(member.value());
@@ -256,16 +267,9 @@ result<void> completion_fields::take_structured_outputs(value_ref value) {
   for (const auto& member : value.get_object()) {
     if (member.value().is_null() || member.value() == json::value(false)) continue;
     field_ = "structured_outputs." + shown_name(member.key());
-    constexpr std::array<std::pair<std::string_view, guided_kind>, 5> kinds{
-        {{"json", guided_kind::json},
-         {"json_object", guided_kind::json_object},
-         {"regex", guided_kind::regex},
-         {"choice", guided_kind::choice},
-         {"grammar", guided_kind::grammar}}};
-    const auto* const kind =
-        std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == member.key(); });
-    if (kind == kinds.end()) return refuse("is not supported");
-    const auto taken = guide(kind->second, member.value());
+    const auto* const kind = find_named(guided_kinds, member.key());
+    if (kind == nullptr) return refuse("is not supported");
+    const auto taken = guide(kind->kind, member.value());
     if (!taken) return taken;
   }
   return {};
@@ -273,7 +277,7 @@ result<void> completion_fields::take_structured_outputs(value_ref value) {
 
 result<void> completion_fields::take_other(std::string_view name, value_ref value) {
   if (limits_.strict_fields) return unknown_field(name);
-  if (is_left_field(field_place::request, name)) return {};
+  if (is_listed(left_fields(field_place::request), name)) return {};
   const auto idle = check_idle_field(name, value);
   if (!idle.known) return unknown_field(name);
   if (idle.must.empty() || value.is_null()) return {};

@@ -1,17 +1,14 @@
 #include "net/openai/left_fields.hpp"
 
-#include <algorithm>
 #include <array>
-#include <span>
 
-#include "net/json/json_value.hpp"
+#include "net/json/names.hpp"
 
 namespace orcd::net {
 namespace {
 
 namespace json = boost::json;
 using namespace std::string_view_literals;
-using names = std::span<const std::string_view>;
 
 // Whose the fields are: OpenAI; OpenRouter; llama-server; vLLM; SGLang; LiteLLM; Ollama and LM Studio;
 // others.
@@ -87,18 +84,6 @@ constexpr std::array of_functions = {
     "provider_specific_fields"sv,
     "thought_signature"sv,
 };
-
-names fields_of(field_place place) noexcept {
-  switch (place) {
-    case field_place::request: return of_requests;
-    case field_place::message: return of_messages;
-    case field_place::part: return of_parts;
-    case field_place::call: return of_calls;
-    case field_place::tool: return of_tools;
-    case field_place::function: return of_functions;
-  }
-  return {};
-}
 
 /// A value with which a field asks for nothing.
 enum class idle { zero, one, none_below_one, not_positive, is_false, is_true, empty };
@@ -177,15 +162,21 @@ std::string_view judge(idle wanted, const json::value& value) {
 
 }  // namespace
 
-bool is_left_field(field_place place, std::string_view name) noexcept {
-  const names left = fields_of(place);
-  return std::find(left.begin(), left.end(), name) != left.end();
+std::span<const std::string_view> left_fields(field_place place) noexcept {
+  switch (place) {
+    case field_place::request: return of_requests;
+    case field_place::message: return of_messages;
+    case field_place::part: return of_parts;
+    case field_place::call: return of_calls;
+    case field_place::tool: return of_tools;
+    case field_place::function: return of_functions;
+  }
+  return {};
 }
 
 idle_field check_idle_field(std::string_view name, const json::value& value) {
-  const auto* const rule =
-      std::find_if(idle_rules.begin(), idle_rules.end(), [name](const auto& r) { return r.name == name; });
-  if (rule == idle_rules.end()) return {};
+  const auto* const rule = find_named(idle_rules, name);
+  if (rule == nullptr) return {};
   return {true, judge(rule->value, value)};
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/json/value.hpp>
+#include <span>
 #include <string_view>
 
 namespace orcd::net {
@@ -18,8 +19,8 @@ enum class field_place {
   function,  ///< of a tool or of a call
 };
 
-/// Whether the field is taken and left, whatever its value.
-[[nodiscard]] bool is_left_field(field_place place, std::string_view name) noexcept;
+/// The fields that are taken and left, whatever their values.
+[[nodiscard]] std::span<const std::string_view> left_fields(field_place place) noexcept;
 
 /// Why a field of a request that asks for something which is not served may still be taken: it has the value
 /// that asks for nothing. Nothing where the field is not of this kind; else what its value must be, empty

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/object.hpp>
+#include <functional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
-#include "net/json/field_checks.hpp"
 #include "net/json/json_value.hpp"
+#include "net/json/names.hpp"
+#include "net/json/object_members.hpp"
 #include "net/json/text.hpp"
 #include "net/openai/left_fields.hpp"
 
@@ -16,62 +19,15 @@ namespace orcd::net {
 namespace {
 
 namespace json = boost::json;
-using engine::error;
 using engine::result;
 
-error wrong_kind(const std::string& path, std::string_view must, const json::value& value) {
-  return refuse_field(path, "must be " + std::string(must) + ", it is " + std::string(kind_name(value)));
-}
+using name_set = std::set<std::string, std::less<>>;
 
-/// The object at `path`, whose members must all be in the list.
-template <std::size_t N>
-result<const json::object*> object_of(const json::value* value, const std::string& path,
-                                      const std::array<std::string_view, N>& known) {
-  if (value == nullptr || value->is_null()) return refuse_field(path, "is missing");
-  const auto* object = value->if_object();
-  if (object == nullptr) return wrong_kind(path, "an object", *value);
-  for (const auto& field : *object) {
-    if (std::find(known.begin(), known.end(), field.key()) != known.end()) continue;
-    return refuse_field(path + "." + shown_name(field.key()), "is not supported");
-  }
-  return object;
-}
-
-const json::value* member(const json::object& object, std::string_view name) {
-  const auto* value = object.if_contains(name);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
-
-result<std::string> name_in(const json::object& object, const std::string& path) {
-  constexpr std::size_t bytes_max = 64;
-  const auto* value = member(object, "name");
-  const std::string where = path + ".name";
-  if (value == nullptr) return refuse_field(where, "is missing");
-  if (!value->is_string()) return wrong_kind(where, "a string", *value);
-  std::string name(value->get_string());
-  const bool known = std::all_of(name.begin(), name.end(), [](char c) {
-    return is_alphanumeric(c) || std::string_view("_-.:").find(c) != std::string_view::npos;
-  });
-  if (known && !name.empty() && name.size() <= bytes_max) return name;
-  return refuse_field(
-      where, "must be 1 to " + std::to_string(bytes_max) + " letters, digits, '_', '-', '.' and ':'");
-}
-
-result<bool> strict_in(const json::object& object, const std::string& path) {
-  const auto* value = member(object, "strict");
-  if (value == nullptr) return false;
-  if (!value->is_bool()) return wrong_kind(path + ".strict", "true or false", *value);
-  return value->get_bool();
-}
-
-result<void> check_text(const json::object& object, const std::string& path, std::string_view name) {
-  const auto* value = member(object, name);
-  if (value == nullptr || value->is_string()) return {};
-  return wrong_kind(path + "." + std::string(name), "a string", *value);
-}
+constexpr std::array<std::string_view, 2> tool_members = {"type", "function"};
+constexpr std::array<std::string_view, 4> function_members = {"name", "description", "parameters", "strict"};
 
 result<void> check_type(const json::object& object, const std::string& path, std::string_view type) {
-  const auto* value = member(object, "type");
+  const auto* value = find_member(object, "type");
   if (value != nullptr && *value == json::value(type)) return {};
   return refuse_field(path + ".type", "must be '" + std::string(type) + "'");
 }
@@ -81,61 +37,79 @@ bool is_strict(const json::value& tool) {
   return strict != nullptr && *strict == json::value(true);
 }
 
-/// Takes the members out that cannot change an answer: a template may print whatever a tool has.
-void drop_left(json::object& object, field_place place) {
+/// Takes the members out that are not in the list and null or among `left`: a template may print whatever a
+/// tool has.
+void drop_unused(json::object& object, std::span<const std::string_view> known,
+                 std::span<const std::string_view> left) {
   for (auto it = object.begin(); it != object.end();) {
-    it = is_left_field(place, it->key()) ? object.erase(it) : it + 1;
+    const bool absent = it->value().is_null() && !is_listed(known, it->key());
+    it = absent || is_listed(left, it->key()) ? object.erase(it) : it + 1;
   }
 }
 
-void drop_left(json::value& tool) {
+void drop_unused(json::value& tool, bool strict_fields) {
+  const auto left = [strict_fields](field_place place) {
+    return strict_fields ? std::span<const std::string_view>() : left_fields(place);
+  };
   auto* object = tool.if_object();
   if (object == nullptr) return;
-  drop_left(*object, field_place::tool);
+  drop_unused(*object, tool_members, left(field_place::tool));
   auto* function = object->if_contains("function");
   if (function != nullptr && function->is_object()) {
-    drop_left(function->get_object(), field_place::function);
+    drop_unused(function->get_object(), function_members, left(field_place::function));
   }
 }
 
 /// One tool; returns its name.
-result<std::string> check_tool(const json::value& tool, const std::string& path) {
-  constexpr std::array<std::string_view, 2> known = {"type", "function"};
-  constexpr std::array<std::string_view, 4> parts = {"name", "description", "parameters", "strict"};
-  const auto object = object_of(&tool, path, known);
-  if (!object) return object.error();
-  if (const auto ok = check_type(**object, path, "function"); !ok) return ok.error();
-  const std::string where = path + ".function";
-  const auto function = object_of((*object)->if_contains("function"), where, parts);
+result<std::string_view> check_tool(const json::value& tool, const std::string& path) {
+  const auto* object = tool.if_object();
+  if (object == nullptr) return refuse_kind(path, "an object", tool);
+  if (const auto ok = only_members(*object, path, tool_members); !ok) return ok.error();
+  if (const auto ok = check_type(*object, path, "function"); !ok) return ok.error();
+  const auto function = object_member(*object, path, "function");
   if (!function) return function.error();
-  if (const auto ok = check_text(**function, where, "description"); !ok) return ok.error();
-  if (const auto ok = strict_in(**function, where); !ok) return ok.error();
-  if (const auto* parameters = member(**function, "parameters");
-      parameters != nullptr && !parameters->is_object()) {
-    return wrong_kind(where + ".parameters", "an object", *parameters);
+  const std::string where = path + ".function";
+  if (const auto ok = only_members(**function, where, function_members); !ok) return ok.error();
+  if (const auto ok = optional_text_member(**function, where, "description"); !ok) return ok.error();
+  if (const auto ok = flag_member(**function, where, "strict"); !ok) return ok.error();
+  if (find_member(**function, "parameters") != nullptr) {
+    if (const auto ok = object_member(**function, where, "parameters"); !ok) return ok.error();
   }
-  return name_in(**function, where);
+  return function_name(**function, where);
 }
 
-result<std::set<std::string>> check_tools(const json::array& tools) {
+result<name_set> check_tools(const json::array& tools) {
   if (tools.size() > tools_max) {
     return refuse_field(
         "tools", "may have " + std::to_string(tools_max) + " tools, it has " + std::to_string(tools.size()));
   }
-  std::set<std::string> names;
+  name_set names;
   for (std::size_t i = 0; i < tools.size(); ++i) {
-    const std::string path = "tools[" + std::to_string(i) + "]";
+    const std::string path = element_path("tools", i);
     const auto name = check_tool(tools[i], path);
     if (!name) return name.error();
-    if (!names.insert(*name).second) {
-      return refuse_field(path + ".function.name", "is '" + *name + "', which is there already");
+    if (!names.emplace(*name).second) {
+      return refuse_field(path + ".function.name", "is '" + std::string(*name) + "', which is there already");
     }
   }
   return names;
 }
 
-result<void> read_choice(const json::value& choice, const std::set<std::string>& names,
-                         output_constraints& out) {
+/// The name of the function in a choice that names one.
+result<std::string_view> read_named_choice(const json::value& choice, const std::string& path) {
+  const auto* object = choice.if_object();
+  if (object == nullptr) return refuse_kind(path, "an object", choice);
+  if (const auto ok = only_members(*object, path, tool_members); !ok) return ok.error();
+  if (const auto ok = check_type(*object, path, "function"); !ok) return ok.error();
+  const auto function = object_member(*object, path, "function");
+  if (!function) return function.error();
+  constexpr std::array<std::string_view, 1> known = {"name"};
+  const std::string where = path + ".function";
+  if (const auto ok = only_members(**function, where, known); !ok) return ok.error();
+  return function_name(**function, where);
+}
+
+result<void> read_choice(const json::value& choice, const name_set& names, output_constraints& out) {
   const std::string path = "tool_choice";
   if (choice == json::value("none")) {
     out.tools.clear();
@@ -149,17 +123,12 @@ result<void> read_choice(const json::value& choice, const std::set<std::string>&
   out.kind = constraint_kind::calls;
   if (choice == json::value("required")) return {};
   if (choice.is_string()) return refuse_field(path, "must be 'none', 'auto', 'required' or a function");
-  constexpr std::array<std::string_view, 2> known = {"type", "function"};
-  constexpr std::array<std::string_view, 1> parts = {"name"};
-  const auto object = object_of(&choice, path, known);
-  if (!object) return object.error();
-  if (const auto ok = check_type(**object, path, "function"); !ok) return ok;
-  const auto function = object_of((*object)->if_contains("function"), path + ".function", parts);
-  if (!function) return function.error();
-  auto name = name_in(**function, path + ".function");
+  const auto name = read_named_choice(choice, path);
   if (!name) return name.error();
-  if (!names.contains(*name)) return refuse_field(path, "names '" + *name + "', which is none of the tools");
-  out.function = std::move(*name);
+  out.function = std::string(*name);
+  if (!names.contains(*name)) {
+    return refuse_field(path, "names '" + out.function + "', which is none of the tools");
+  }
   out.parallel = false;  // one function is named, and is called once
   return {};
 }
@@ -167,27 +136,27 @@ result<void> read_choice(const json::value& choice, const std::set<std::string>&
 result<void> read_schema(const json::object& format, bool strict_fields, output_constraints& out) {
   const std::string path = "response_format.json_schema";
   constexpr std::array<std::string_view, 4> known = {"name", "description", "schema", "strict"};
-  const auto object = object_of(format.if_contains("json_schema"), path, known);
+  const auto object = object_member(format, "response_format", "json_schema");
   if (!object) return object.error();
+  if (const auto ok = only_members(**object, path, known); !ok) return ok;
   // The name is for the model's eyes at most; only OpenAI wants one.
-  if (strict_fields || member(**object, "name") != nullptr) {
-    if (const auto name = name_in(**object, path); !name) return name.error();
+  if (strict_fields || find_member(**object, "name") != nullptr) {
+    if (const auto name = function_name(**object, path); !name) return name.error();
   }
-  if (const auto ok = check_text(**object, path, "description"); !ok) return ok;
-  const auto strict = strict_in(**object, path);
+  if (const auto ok = optional_text_member(**object, path, "description"); !ok) return ok.error();
+  const auto strict = flag_member(**object, path, "strict");
   if (!strict) return strict.error();
-  const auto* schema = member(**object, "schema");
-  if (schema == nullptr) return refuse_field(path + ".schema", "is missing");
-  if (!schema->is_object()) return wrong_kind(path + ".schema", "an object", *schema);
+  const auto schema = object_member(**object, path, "schema");
+  if (!schema) return schema.error();
   out.strict = *strict;
-  out.schema = *schema;
+  out.schema = **schema;
   return {};
 }
 
 /// Asks for an answer that is valid under a schema; null asks for any object.
 result<void> ask_json(const std::string& field, const json::value& schema, output_constraints& out) {
   if (!schema.is_null() && !schema.is_object() && !schema.is_bool()) {
-    return wrong_kind(field, "a JSON schema", schema);
+    return refuse_kind(field, "a JSON schema", schema);
   }
   if (out.kind == constraint_kind::calls) {
     return refuse_field(field, "is for an answer, but 'tool_choice' demands a call");
@@ -201,16 +170,17 @@ result<void> read_format(const json::value& format, bool strict_fields, output_c
   if (format.is_null()) return {};
   const std::string path = "response_format";
   constexpr std::array<std::string_view, 3> known = {"type", "json_schema", "schema"};
-  const auto object = object_of(&format, path, known);
-  if (!object) return object.error();
-  const auto* given = member(**object, "type");
+  const auto* object = format.if_object();
+  if (object == nullptr) return refuse_kind(path, "an object", format);
+  if (const auto ok = only_members(*object, path, known); !ok) return ok;
+  const auto* given = find_member(*object, "type");
   const json::value type = given == nullptr ? json::value() : *given;
   const bool schema = type == json::value("json_schema");
-  if (!schema && member(**object, "json_schema") != nullptr) {
+  if (!schema && find_member(*object, "json_schema") != nullptr) {
     return refuse_field(path + ".json_schema", "needs 'type': 'json_schema'");
   }
   // llama-server's way to give a schema.
-  const auto* direct = member(**object, "schema");
+  const auto* direct = find_member(*object, "schema");
   if (direct != nullptr && (strict_fields || schema || type != json::value("json_object"))) {
     return refuse_field(path + ".schema", "is not supported");
   }
@@ -220,7 +190,7 @@ result<void> read_format(const json::value& format, bool strict_fields, output_c
   }
   if (const auto asked = ask_json(path, direct != nullptr ? *direct : json::value(), out); !asked)
     return asked;
-  return schema ? read_schema(**object, strict_fields, out) : result<void>();
+  return schema ? read_schema(*object, strict_fields, out) : result<void>();
 }
 
 /// Asks for a text that a pattern, a grammar or a list of choices describes.
@@ -229,13 +199,13 @@ result<void> ask_text(const guided_output& guided, output_constraints& out) {
   if (out.kind == constraint_kind::calls || !out.tools.empty()) {
     return refuse_field(guided.field, "cannot be beside tools that may be called");
   }
-  if (list && !guided.value.is_array()) return wrong_kind(guided.field, "an array of strings", guided.value);
-  if (!list && !guided.value.is_string()) return wrong_kind(guided.field, "a string", guided.value);
+  if (list && !guided.value.is_array()) return refuse_kind(guided.field, "an array of strings", guided.value);
+  if (!list && !guided.value.is_string()) return refuse_kind(guided.field, "a string", guided.value);
   if (!list) {
     out.texts.emplace_back(guided.value.get_string());
   } else {
     for (const json::value& choice : guided.value.get_array()) {
-      if (!choice.is_string()) return wrong_kind(guided.field, "an array of strings", choice);
+      if (!choice.is_string()) return refuse_kind(guided.field, "an array of strings", choice);
       out.texts.emplace_back(choice.get_string());
     }
   }
@@ -261,10 +231,20 @@ result<void> read_guided(const guided_output& guided, const json::value& format,
 
 }  // namespace
 
+result<std::string_view> function_name(const json::object& object, const std::string& path) {
+  constexpr std::size_t bytes_max = 64;
+  const auto name = text_member(object, path, "name");
+  if (!name) return name;
+  const bool known = std::all_of(name->begin(), name->end(), [](char c) {
+    return is_alphanumeric(c) || std::string_view("_-.:").find(c) != std::string_view::npos;
+  });
+  if (known && !name->empty() && name->size() <= bytes_max) return name;
+  return refuse_field(path + ".name", "must be 1 to " + std::to_string(bytes_max) +
+                                          " letters, digits, '_', '-', '.' and ':'");
+}
+
 result<output_constraints> check_constraints(constraint_fields asked) {
-  if (!asked.strict_fields) {
-    for (json::value& tool : asked.tools) drop_left(tool);
-  }
+  for (json::value& tool : asked.tools) drop_unused(tool, asked.strict_fields);
   const auto names = check_tools(asked.tools);
   if (!names) return names.error();
   output_constraints out;

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/error.hpp"
@@ -53,6 +55,10 @@ struct output_constraints {
   guided_kind text_kind = guided_kind::regex;  ///< text: regex, choice or grammar
   std::vector<std::string> texts;              ///< text: the choices, or one pattern or grammar
 };
+
+/// The member `name` of the object at `path`, with the characters that a function's name may have.
+[[nodiscard]] engine::result<std::string_view> function_name(const boost::json::object& object,
+                                                             const std::string& path);
 
 /// Errors: invalid_request with the path of the field as param.
 [[nodiscard]] engine::result<output_constraints> check_constraints(constraint_fields asked);

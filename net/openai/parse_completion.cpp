@@ -1,8 +1,9 @@
-#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
 
+#include "net/json/names.hpp"
+#include "net/json/read_body.hpp"
 #include "net/openai/completion_fields.hpp"
 
 namespace orcd::net {
@@ -63,11 +64,18 @@ std::span<const completion_fields::rule> completion_fields::openai_rules() noexc
 
 const completion_fields::rule* completion_fields::find_rule(std::string_view name) noexcept {
   for (const auto rules : {openai_rules(), dialect_rules()}) {
-    const auto found =
-        std::find_if(rules.begin(), rules.end(), [name](const rule& r) { return r.name == name; });
-    if (found != rules.end()) return &*found;
+    if (const rule* const found = find_named(rules, name)) return found;
   }
   return nullptr;
+}
+
+bool is_worker_field(std::string_view name) noexcept {
+  static constexpr std::array<std::string_view, 14> names{
+      "cache_prompt",     "cache_salt",    "chat_template_kwargs", "frequency_penalty",
+      "ignore_eos",       "imc_id",        "logit_bias",           "min_p",
+      "presence_penalty", "repeat_last_n", "repetition_penalty",   "seed",
+      "timeout_ms",       "top_k"};
+  return is_listed(names, name);
 }
 
 result<void> completion_fields::take(std::string_view name, value_ref value) {
@@ -129,13 +137,7 @@ result<completion_request> completion_fields::finish() && {
 
 result<completion_request> parse_completion(std::string_view body, completion_kind kind,
                                             const completion_limits& limits) {
-  const auto tree = read_json_tree(body);
-  if (!tree) return tree.error();
-  completion_fields fields(kind, limits);
-  for (const auto& field : *tree) {
-    if (const auto taken = fields.take(field.key(), field.value()); !taken) return taken.error();
-  }
-  return std::move(fields).finish();
+  return read_fields(body, completion_fields(kind, limits));
 }
 
 }  // namespace orcd::net

@@ -1,17 +1,17 @@
 #include "net/pooled/pooled_answer.hpp"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "engine/sampling/portable_exp.hpp"
+#include "net/json/base64.hpp"
 #include "net/json/json_text.hpp"
 
 namespace orcd::net {
@@ -51,16 +51,11 @@ void append_list(std::string& out, std::span<const float> values) {
   out += ']';
 }
 
-void append_base64(std::string& out, std::span<const float> values) {
+void append_bytes(std::string& out, std::span<const float> values) {
   static_assert(std::endian::native == std::endian::little);
-  const std::size_t bytes = values.size_bytes();
-  const std::size_t at = out.size() + 1;
-  // EVP_EncodeBlock writes a NUL behind its text, where the closing quote goes afterwards.
-  out.resize(at + (bytes + 2) / 3 * 4 + 1, '"');
-  out[at - 1] = '"';
-  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data() + at),
-                  reinterpret_cast<const unsigned char*>(values.data()), static_cast<int>(bytes));
-  out.back() = '"';
+  out += '"';
+  append_base64(out, std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
+  out += '"';
 }
 
 /// Scaled to length 1. The sum of squares is taken in double, in the order of dimensions, so that the bits
@@ -79,9 +74,9 @@ void append_embedding(std::string& out, const embedding_options& options, std::s
   if (options.token_width == 0) {
     const auto kept = options.dimensions == 0 ? values : values.first(options.dimensions);
     const std::vector<float> unit = normalised(kept);
-    return options.base64 ? append_base64(out, unit) : append_list(out, unit);
+    return options.base64 ? append_bytes(out, unit) : append_list(out, unit);
   }
-  if (options.base64) return append_base64(out, values);
+  if (options.base64) return append_bytes(out, values);
   out += '[';
   for (std::size_t at = 0; at < values.size(); at += options.token_width) {
     if (at > 0) out += ',';

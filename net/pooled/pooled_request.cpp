@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
-#include "net/json/field_checks.hpp"
-#include "net/json/json_value.hpp"
+#include "net/json/object_members.hpp"
+#include "net/json/read_body.hpp"
 #include "net/openai/model_names.hpp"
 
 namespace orcd::net {
@@ -14,30 +14,13 @@ namespace json = boost::json;
 using engine::result;
 using engine::token_id;
 
-engine::error wrong_kind(std::string_view field, const char* wanted, const json::value& value) {
-  return refuse_field(field, std::string("must be ") + wanted + ", it is " + std::string(kind_name(value)));
-}
-
 result<std::string> read_text(std::string_view field, const json::value& value, const pooled_limits& limits) {
-  if (!value.is_string()) return wrong_kind(field, "a string", value);
-  const std::string_view text = value.get_string();
-  if (text.empty()) return refuse_field(field, "must not be an empty string");
-  if (const auto fits = check_length(field, text, limits.lengths.prompt_chars_max); !fits)
+  const auto text = as_text(field, value);
+  if (!text) return text.error();
+  if (text->empty()) return refuse_field(field, "must not be an empty string");
+  if (const auto fits = check_length(field, *text, limits.lengths.prompt_chars_max); !fits)
     return fits.error();
-  return std::string(text);
-}
-
-result<std::uint64_t> read_integer(std::string_view field, const json::value& value, std::uint64_t low,
-                                   std::uint64_t high) {
-  const auto scalar = scalar_of(value);
-  if (!scalar) return wrong_kind(field, "a number", value);
-  return check_integer(field, *scalar, low, high);
-}
-
-result<bool> read_flag(std::string_view field, const json::value& value) {
-  const auto scalar = scalar_of(value);
-  if (!scalar) return wrong_kind(field, "true or false", value);
-  return check_flag(field, *scalar);
+  return std::string(*text);
 }
 
 result<void> check_count(std::string_view field, std::size_t count) {
@@ -52,26 +35,20 @@ template <class Request>
 result<bool> take_common(std::string_view field, const json::value& value, const pooled_limits& limits,
                          Request& out) {
   if (field == "model") {
-    if (!value.is_string()) return wrong_kind(field, "a string", value);
-    if (const auto known = check_model_name(limits.served, value.get_string()); !known) return known.error();
+    const auto name = as_text(field, value);
+    if (!name) return name.error();
+    if (const auto known = check_model_name(limits.served, *name); !known) return known.error();
     return true;
   }
   if (field == "user") {
-    if (!value.is_string()) return wrong_kind(field, "a string", value);
+    if (const auto text = as_text(field, value); !text) return text.error();
     return true;
   }
   if (field != "timeout_ms") return false;
-  constexpr auto unbounded = std::uint64_t{std::numeric_limits<std::int64_t>::max()} / 1'000'000;
-  const auto longest = limits.lengths.inference_timeout.count();
-  const auto number =
-      read_integer(field, value, 1, longest > 0 ? static_cast<std::uint64_t>(longest) : unbounded);
+  const auto number = as_integer(field, value, 1, limits.lengths.timeout_ms_max());
   if (!number) return number.error();
   out.timeout = std::chrono::milliseconds(*number);
   return true;
-}
-
-bool is_number(const json::value& value) {
-  return value.is_int64() || value.is_uint64() || value.is_double();
 }
 
 result<std::vector<token_id>> read_tokens(std::string_view field, const json::array& list,
@@ -80,7 +57,7 @@ result<std::vector<token_id>> read_tokens(std::string_view field, const json::ar
   std::vector<token_id> out;
   out.reserve(list.size());
   for (const auto& id : list) {
-    const auto number = read_integer(field, id, 0, limits.vocab - 1);
+    const auto number = as_integer(field, id, 0, limits.vocab - 1);
     if (!number) return number.error();
     out.push_back(static_cast<token_id>(*number));
   }
@@ -101,7 +78,7 @@ result<std::vector<embedding_input>> read_inputs(const json::value& value, const
     return out;
   }
   const auto& list = value.get_array();
-  if (!list.empty() && is_number(list[0])) {
+  if (!list.empty() && list[0].is_number()) {
     if (const auto added = add(read_tokens(field, list, limits)); !added) return added.error();
     return out;
   }
@@ -123,13 +100,14 @@ result<void> take_embedding_field(std::string_view field, const json::value& val
     return {};
   }
   if (field == "encoding_format") {
-    if (!value.is_string()) return wrong_kind(field, "a string", value);
-    out.base64 = value.get_string() == "base64";
-    if (out.base64 || value.get_string() == "float") return {};
+    const auto format = as_text(field, value);
+    if (!format) return format.error();
+    out.base64 = *format == "base64";
+    if (out.base64 || *format == "float") return {};
     return refuse_field(field, "must be 'float' or 'base64'");
   }
   if (field == "dimensions") {
-    const auto number = read_integer(field, value, 1, limits.dimensions);
+    const auto number = as_integer(field, value, 1, limits.dimensions);
     if (!number) return number.error();
     out.dimensions = static_cast<std::uint32_t>(*number);
     if (*number == limits.dimensions || limits.shorter_dimensions) return {};
@@ -144,7 +122,7 @@ result<void> take_embedding_field(std::string_view field, const json::value& val
 
 result<std::vector<std::string>> read_documents(const json::value& value, const pooled_limits& limits) {
   constexpr std::string_view field = "documents";
-  if (!value.is_array()) return wrong_kind(field, "an array", value);
+  if (!value.is_array()) return refuse_kind(field, "an array", value);
   const auto& list = value.get_array();
   if (const auto counted = check_count(field, list.size()); !counted) return counted.error();
   std::vector<std::string> out;
@@ -178,13 +156,13 @@ result<void> take_rerank_field(std::string_view field, const json::value& value,
     return {};
   }
   if (field == "top_n") {
-    const auto number = read_integer(field, value, 1, std::numeric_limits<std::uint32_t>::max());
+    const auto number = as_integer(field, value, 1, std::numeric_limits<std::uint32_t>::max());
     if (!number) return number.error();
     out.top_n = *number;
     return {};
   }
   if (field == "return_documents" || field == "raw_scores") {
-    const auto truth = read_flag(field, value);
+    const auto truth = as_flag(field, value);
     if (!truth) return truth.error();
     (field == "raw_scores" ? out.raw_scores : out.return_documents) = *truth;
     return {};
@@ -198,13 +176,11 @@ template <class Request>
 result<Request> parse(std::string_view body, const pooled_limits& limits,
                       result<void> (*take)(std::string_view, const json::value&, const pooled_limits&,
                                            Request&)) {
-  const auto tree = read_json_tree(body);
-  if (!tree) return tree.error();
   Request out;
-  for (const auto& field : *tree) {
-    if (field.value().is_null()) continue;
-    if (const auto taken = take(field.key(), field.value(), limits, out); !taken) return taken.error();
-  }
+  const auto read = read_body(body, [&](std::string_view field, const json::value& value) {
+    return value.is_null() ? result<void>() : take(field, value, limits, out);
+  });
+  if (!read) return read.error();
   return out;
 }
 

@@ -1,6 +1,5 @@
 #include "net/responses/input_items.hpp"
 
-#include <algorithm>
 #include <array>
 #include <boost/json/object.hpp>
 #include <optional>
@@ -8,8 +7,7 @@
 
 #include "engine/text/utf8_buffer.hpp"
 #include "net/json/base64.hpp"
-#include "net/json/field_checks.hpp"
-#include "net/json/json_value.hpp"
+#include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
 #include "net/responses/tool_names.hpp"
 #include "net/responses/transcript.hpp"
@@ -28,17 +26,8 @@ constexpr std::string_view seal = "orcd1.";
 constexpr std::array<std::string_view, 7> notes = {
     "type", "id", "status", "phase", "caller", "async", "internal_chat_message_metadata_passthrough"};
 
-/// Refuses members that are neither notes nor in the list, unless they are null.
-template <std::size_t N>
-result<void> only(const json::object& item, const std::string& path,
-                  const std::array<std::string_view, N>& known) {
-  std::array<std::string_view, N + notes.size()> all;
-  std::copy(notes.begin(), notes.end(), std::copy(known.begin(), known.end(), all.begin()));
-  return only_members(item, path, all);
-}
-
 error refuse_type(const std::string& path, std::string_view type, std::string_view known) {
-  return refuse_field(path + ".type", "must be " + std::string(known) + ", it is '" + shown_name(type) + "'");
+  return refuse_word(path + ".type", known, type);
 }
 
 /// The text of one part. Images, audio and files are refused: the model reads text.
@@ -54,7 +43,7 @@ result<std::string_view> read_part(const json::value& value, const std::string& 
   }
   constexpr std::array<std::string_view, 5> kinds = {"input_text", "output_text", "text", "reasoning_text",
                                                      "summary_text"};
-  if (std::find(kinds.begin(), kinds.end(), *type) == kinds.end()) {
+  if (!is_listed(kinds, *type)) {
     return refuse_type(path, *type, "'input_text', 'output_text' or 'refusal'");
   }
   constexpr std::array<std::string_view, 5> known = {"type", "text", "annotations", "logprobs",
@@ -83,7 +72,7 @@ result<std::string> read_texts(const json::object& item, const std::string& path
 
 result<void> read_message(const json::object& item, const std::string& path, transcript& out) {
   constexpr std::array<std::string_view, 2> known = {"role", "content"};
-  if (const auto ok = only(item, path, known); !ok) return ok;
+  if (const auto ok = only_members(item, path, known, notes); !ok) return ok;
   const auto role = text_member(item, path, "role");
   if (!role) return role.error();
   if (find_member(item, "content") == nullptr && *role != "assistant") {
@@ -98,8 +87,7 @@ result<void> read_message(const json::object& item, const std::string& path, tra
   } else if (*role == "system" || *role == "developer") {
     out.system(*text);
   } else {
-    return refuse_field(path + ".role",
-                        "must be user, assistant, system or developer, it is '" + shown_name(*role) + "'");
+    return refuse_word(path + ".role", "user, assistant, system or developer", *role);
   }
   return {};
 }
@@ -118,13 +106,13 @@ std::optional<std::string> unseal(std::string_view sealed) {
 result<void> read_reasoning(const json::object& item, const std::string& path, transcript& out) {
   constexpr std::array<std::string_view, 4> known = {"summary", "content", "encrypted_content",
                                                      "encrypted_function_args"};
-  if (const auto ok = only(item, path, known); !ok) return ok;
+  if (const auto ok = only_members(item, path, known, notes); !ok) return ok;
   auto text = read_texts(item, path, "content");
   if (!text) return text.error();
   const auto summary = read_texts(item, path, "summary");
   if (!summary) return summary.error();
-  if (text->empty() && find_member(item, "encrypted_content") != nullptr) {
-    const auto sealed = text_member(item, path, "encrypted_content");
+  if (text->empty()) {
+    const auto sealed = optional_text_member(item, path, "encrypted_content");
     if (!sealed) return sealed.error();
     if (auto own = unseal(*sealed)) *text = std::move(*own);
   }
@@ -135,26 +123,22 @@ result<void> read_reasoning(const json::object& item, const std::string& path, t
 
 result<void> read_call(const json::object& item, const std::string& path, bool custom, transcript& out) {
   constexpr std::array<std::string_view, 5> known = {"call_id", "name", "namespace", "arguments", "input"};
-  if (const auto ok = only(item, path, known); !ok) return ok;
+  if (const auto ok = only_members(item, path, known, notes); !ok) return ok;
   const auto id = text_member(item, path, "call_id");
   if (!id) return id.error();
   const auto name = text_member(item, path, "name");
   if (!name) return name.error();
-  std::string_view space;
-  if (find_member(item, "namespace") != nullptr) {
-    const auto given = text_member(item, path, "namespace");
-    if (!given) return given.error();
-    space = *given;
-  }
+  const auto space = optional_text_member(item, path, "namespace");
+  if (!space) return space.error();
   const auto text = text_member(item, path, custom ? "input" : "arguments");
   if (!text) return text.error();
-  out.call(*id, flat_name(space, *name), custom ? custom_arguments(*text) : std::string(*text));
+  out.call(*id, flat_name(*space, *name), custom ? custom_arguments(*text) : std::string(*text));
   return {};
 }
 
 result<void> read_call_result(const json::object& item, const std::string& path, transcript& out) {
   constexpr std::array<std::string_view, 4> known = {"call_id", "output", "name", "namespace"};
-  if (const auto ok = only(item, path, known); !ok) return ok;
+  if (const auto ok = only_members(item, path, known, notes); !ok) return ok;
   const auto id = text_member(item, path, "call_id");
   if (!id) return id.error();
   if (find_member(item, "output") == nullptr) return refuse_field(path + ".output", "is missing");

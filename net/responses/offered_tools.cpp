@@ -1,14 +1,13 @@
 #include "net/responses/offered_tools.hpp"
 
-#include <algorithm>
 #include <array>
 #include <boost/json/object.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "net/json/field_checks.hpp"
 #include "net/json/json_value.hpp"
+#include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
 
 namespace orcd::net {
@@ -37,13 +36,6 @@ void add(response_tools& out, const tool_place& place, std::string_view name, bo
   out.names.insert_or_assign(std::move(flat), called_tool{std::string(name), place.space, custom});
 }
 
-result<std::string> description_of(const json::object& tool, const std::string& path) {
-  if (find_member(tool, "description") == nullptr) return std::string();
-  const auto text = text_member(tool, path, "description");
-  if (!text) return text.error();
-  return std::string(*text);
-}
-
 result<void> read_function(const json::object& tool, const tool_place& place, response_tools& out) {
   constexpr std::array<std::string_view, 9> known = {
       "type",          "name",          "description",     "parameters", "strict",
@@ -51,7 +43,7 @@ result<void> read_function(const json::object& tool, const tool_place& place, re
   if (const auto ok = only_members(tool, place.path, known); !ok) return ok;
   const auto name = text_member(tool, place.path, "name");
   if (!name) return name.error();
-  const auto description = description_of(tool, place.path);
+  const auto description = optional_text_member(tool, place.path, "description");
   if (!description) return description.error();
   const auto strict = flag_member(tool, place.path, "strict");
   if (!strict) return strict.error();
@@ -92,7 +84,7 @@ result<void> read_custom(const json::object& tool, const tool_place& place, resp
   if (const auto ok = only_members(tool, place.path, known); !ok) return ok;
   const auto name = text_member(tool, place.path, "name");
   if (!name) return name.error();
-  const auto description = description_of(tool, place.path);
+  const auto description = optional_text_member(tool, place.path, "description");
   if (!description) return description.error();
   const auto grammar = grammar_of(tool, place.path);
   if (!grammar) return grammar.error();
@@ -101,7 +93,8 @@ result<void> read_custom(const json::object& tool, const tool_place& place, resp
                           {"properties", std::move(input)},
                           {"required", json::array{"input"}},
                           {"additionalProperties", false}};
-  json::object function{{"description", *description + *grammar}, {"parameters", std::move(parameters)}};
+  json::object function{{"description", std::string(*description) + *grammar},
+                        {"parameters", std::move(parameters)}};
   add(out, place, *name, true, std::move(function));
   return {};
 }
@@ -138,7 +131,7 @@ result<bool> read_tool(const json::value& value, const tool_place& place, respon
   if (*type == "function") return offered(read_function(*tool, place, out));
   if (*type == "custom") return offered(read_custom(*tool, place, out));
   if (*type == "namespace" && place.space.empty()) return offered(read_namespace(*tool, place, out));
-  if (std::find(left_out.begin(), left_out.end(), *type) != left_out.end()) return false;
+  if (is_listed(left_out, *type)) return false;
   return refuse_field(place.path + ".type", "must be function, custom or namespace, it is '" +
                                                 shown_name(*type) + "': this worker has no tools of its own");
 }
@@ -149,8 +142,7 @@ result<std::string> named_tool(const json::object& choice, const std::string& pa
   if (const auto ok = only_members(choice, path, known); !ok) return ok.error();
   const auto name = text_member(choice, path, "name");
   if (!name) return name.error();
-  if (find_member(choice, "namespace") == nullptr) return std::string(*name);
-  const auto space = text_member(choice, path, "namespace");
+  const auto space = optional_text_member(choice, path, "namespace");
   if (!space) return space.error();
   return flat_name(*space, *name);
 }
@@ -220,14 +212,13 @@ result<json::value> read_response_choice(const json::value& value, response_tool
     const auto mode = text_member(*choice, path, "mode");
     if (!mode) return mode.error();
     if (*mode != "auto" && *mode != "required") {
-      return refuse_field(path + ".mode", "must be 'auto' or 'required', it is '" + shown_name(*mode) + "'");
+      return refuse_word(path + ".mode", "'auto' or 'required'", *mode);
     }
     if (const auto kept = keep_allowed(*choice, offered); !kept) return kept.error();
     return json::value(*mode);
   }
   if (!names_function(*type)) {
-    return refuse_field(path + ".type",
-                        "must be function, custom or allowed_tools, it is '" + shown_name(*type) + "'");
+    return refuse_word(path + ".type", "function, custom or allowed_tools", *type);
   }
   const auto name = named_tool(*choice, path);
   if (!name) return name.error();

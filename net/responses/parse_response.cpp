@@ -1,10 +1,11 @@
-#include <algorithm>
 #include <array>
 #include <boost/json/serialize.hpp>
 #include <utility>
 
 #include "net/json/json_text.hpp"
+#include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
+#include "net/json/read_body.hpp"
 #include "net/responses/input_items.hpp"
 #include "net/responses/response_fields.hpp"
 
@@ -32,22 +33,8 @@ const response_fields::rule* response_fields::find_rule(std::string_view name) n
       rule{"reasoning", &f::take_reasoning, true},
       rule{"include", &f::take_include},
       rule{"top_logprobs", &f::take_top_logprobs, true},
-      // Of this worker, as for a chat.
-      rule{"seed", &f::take_as_chat},
-      rule{"min_p", &f::take_as_chat},
-      rule{"top_k", &f::take_as_chat},
-      rule{"repetition_penalty", &f::take_as_chat},
-      rule{"presence_penalty", &f::take_as_chat},
-      rule{"frequency_penalty", &f::take_as_chat},
-      rule{"repeat_last_n", &f::take_as_chat},
-      rule{"logit_bias", &f::take_as_chat},
-      rule{"ignore_eos", &f::take_as_chat},
-      rule{"timeout_ms", &f::take_as_chat},
-      rule{"cache_prompt", &f::take_as_chat},
-      rule{"cache_salt", &f::take_as_chat},
-      rule{"imc_id", &f::take_as_chat},
+      // Of a chat; is_worker_field() has more.
       rule{"chat_template", &f::take_as_chat},
-      rule{"chat_template_kwargs", &f::take_as_chat},
       rule{"enable_thinking", &f::take_as_chat},
       // These cannot change the answer.
       rule{"metadata", &f::take_metadata, true},
@@ -70,12 +57,11 @@ const response_fields::rule* response_fields::find_rule(std::string_view name) n
       rule{"context_management", &f::take_unsupported},
       rule{"moderation", &f::take_unsupported},
   };
-  const auto* const found =
-      std::find_if(rules.begin(), rules.end(), [name](const rule& r) { return r.name == name; });
-  return found == rules.end() ? nullptr : found;
+  return find_named(rules, name);
 }
 
 result<void> response_fields::take(std::string_view name, value_ref value) {
+  if (is_worker_field(name)) return chat_.take(name, value);
   const rule* const known = find_rule(name);
   if (known == nullptr) return unknown_field(name);
   if (value.is_null()) return {};
@@ -189,12 +175,10 @@ error in_words_of_responses(error refusal) {
 }
 
 result<completion_request> parse_response(std::string_view body, const completion_limits& limits) {
-  const auto tree = read_json_tree(body);
-  if (!tree) return tree.error();
   response_fields fields(limits);
-  for (const auto& field : *tree) {
-    if (const auto taken = fields.take(field.key(), field.value()); !taken) return taken.error();
-  }
+  const auto read = read_body(
+      body, [&fields](std::string_view name, const json::value& value) { return fields.take(name, value); });
+  if (!read) return read.error();
   auto request = std::move(fields).finish();
   if (!request) return in_words_of_responses(request.error());
   return request;

@@ -1,9 +1,9 @@
 #include "net/responses/response_fields.hpp"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "net/json/names.hpp"
 #include "net/json/object_members.hpp"
 
 namespace orcd::net {
@@ -48,11 +48,10 @@ result<void> response_fields::word(const json::object& from, std::string_view me
   if (find_member(from, member) == nullptr) return {};
   const auto given = text_member(from, field_, member);
   if (!given) return given.error();
-  if (std::find(words.begin(), words.end(), *given) != words.end()) return {};
+  if (is_listed(words, *given)) return {};
   std::string all;
-  for (const auto one : words) all += (all.empty() ? "" : ", ") + std::string(one);
-  return refuse_field(field_ + "." + std::string(member),
-                      "must be one of " + all + ", it is '" + shown_name(*given) + "'");
+  for (const auto one : words) all += (all.empty() ? "one of " : ", ") + std::string(one);
+  return refuse_word(field_ + "." + std::string(member), all, *given);
 }
 
 result<void> response_fields::take_text(value_ref value) {
@@ -127,7 +126,7 @@ result<void> response_fields::take_include(value_ref value) {
     const std::string path = element_path(field_, i);
     if (!one.is_string()) return refuse_kind(path, "a string", one);
     const std::string_view name = one.get_string();
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (!is_listed(known, name)) {
       return refuse_field(path, "is '" + shown_name(name) + "', which is nothing that an answer has");
     }
     if (name == known[0]) seals_reasoning_ = true;
@@ -137,9 +136,7 @@ result<void> response_fields::take_include(value_ref value) {
 }
 
 result<void> response_fields::take_top_logprobs(value_ref value) {
-  const auto number = scalar_of(value);
-  if (!number) return refuse_kind(field_, "an integer", value);
-  const auto count = check_integer(field_, *number, 0, engine::top_logprobs_max);
+  const auto count = as_integer(field_, value, 0, engine::top_logprobs_max);
   if (!count) return count.error();
   top_logprobs_ = *count;
   return {};
@@ -165,8 +162,8 @@ result<void> response_fields::take_store(value_ref value) {
 }
 
 result<void> response_fields::take_label(value_ref value) {
-  if (!value.is_string()) return refuse_kind(field_, "a string", value);
-  return {};
+  const auto label = as_text(field_, value);
+  return label ? result<void>() : label.error();
 }
 
 result<void> response_fields::take_object(value_ref value) {
@@ -199,16 +196,15 @@ result<void> response_fields::take_metadata(value_ref value) {
 }
 
 result<void> response_fields::take_count(value_ref value) {
-  const auto number = scalar_of(value);
-  if (!number) return refuse_kind(field_, "an integer", value);
   constexpr std::uint64_t most = 1'000'000;
-  if (const auto count = check_integer(field_, *number, 0, most); !count) return count.error();
+  if (const auto count = as_integer(field_, value, 0, most); !count) return count.error();
   return {};
 }
 
 result<void> response_fields::take_only_false(value_ref value) {
-  if (!value.is_bool()) return refuse_kind(field_, "true or false", value);
-  if (value.get_bool()) return refuse("must be false: this worker has no such thing");
+  const auto on = as_flag(field_, value);
+  if (!on) return on.error();
+  if (*on) return refuse("must be false: this worker has no such thing");
   return {};
 }
 

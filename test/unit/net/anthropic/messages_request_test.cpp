@@ -4,26 +4,20 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
+#include "test/unit/net/openai/request_fixture.hpp"
+
 namespace orcd::net {
 namespace {
 
 namespace json = boost::json;
 
-struct parser {
-  parser() {
-    lengths.context_tokens = 100;
-    served.model_name = "served";
-  }
+struct parser : test::request_fixture {
   engine::result<completion_request> parse(const std::string& body) const {
-    completion_limits limits{lengths, served};
-    limits.vocab = 300;
-    return parse_messages(body, limits);
+    return parse_messages(body, limits());
   }
   /// A request with these fields besides `max_tokens`.
   completion_request take(const std::string& fields) const {
-    auto parsed = parse("{\"max_tokens\":8," + fields + "}");
-    BOOST_TEST_REQUIRE(parsed.has_value(), fields << ": " << (parsed ? "" : parsed.error().message));
-    return std::move(*parsed);
+    return test::accepted(parse("{\"max_tokens\":8," + fields + "}"), fields);
   }
   completion_request with(const std::string& more) const {
     return take(R"("messages":[{"role":"user","content":"hi"}],)" + more);
@@ -31,10 +25,9 @@ struct parser {
   std::string conversation(const std::string& fields) const { return json::serialize(take(fields).messages); }
   /// The field that a refused body is refused for.
   std::string refused(const std::string& fields) const {
-    const auto parsed = parse("{\"max_tokens\":8," + fields + "}");
-    BOOST_TEST_REQUIRE(!parsed.has_value(), fields << " was accepted");
-    BOOST_TEST(parsed.error().message.find(parsed.error().param) != std::string::npos);
-    return parsed.error().param;
+    const auto why = test::refusal(parse("{\"max_tokens\":8," + fields + "}"), fields);
+    BOOST_TEST(why.message.find(why.param) != std::string::npos);
+    return why.param;
   }
   std::string refused_with(const std::string& more) const {
     return refused(R"("messages":[{"role":"user","content":"hi"}],)" + more);
@@ -42,9 +35,6 @@ struct parser {
   std::string refused_block(const std::string& role, const std::string& block) const {
     return refused("\"messages\":[{\"role\":\"" + role + "\",\"content\":[" + block + "]}]");
   }
-
-  engine::worker_identity served;
-  request_limits lengths;
 };
 
 BOOST_FIXTURE_TEST_SUITE(messages_requests, parser)

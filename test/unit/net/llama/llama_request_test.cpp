@@ -2,20 +2,17 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "test/unit/net/openai/request_fixture.hpp"
+
 namespace orcd::net {
 namespace {
 
 using engine::errc;
 using ids = std::vector<engine::token_id>;
 
-struct fixture {
-  fixture() {
-    lengths.context_tokens = 100;
-    served.model_name = "served";
-  }
+struct fixture : test::request_fixture {
   completion_limits limits() const {
-    completion_limits out{lengths, served};
-    out.vocab = 300;
+    auto out = request_fixture::limits();
     out.infill = infill;
     return out;
   }
@@ -23,17 +20,11 @@ struct fixture {
     return parse_llama_completion("{" + fields + "}", limits());
   }
   completion_request taken(const std::string& more) const {
-    auto parsed = parse(R"("prompt":"hi")" + more);
-    BOOST_TEST_REQUIRE(parsed.has_value(), more << ": " << (parsed ? "" : parsed.error().message));
-    return std::move(*parsed);
+    return test::accepted(parse(R"("prompt":"hi")" + more), more);
   }
   std::string refused(const std::string& more) const {
-    const auto parsed = parse(R"("prompt":"hi")" + more);
-    BOOST_TEST_REQUIRE(!parsed.has_value(), more << " was accepted");
-    return parsed.error().param;
+    return test::refusal(parse(R"("prompt":"hi")" + more), more).param;
   }
-  engine::worker_identity served;
-  request_limits lengths;
   engine::infill_tokens infill{};
 };
 

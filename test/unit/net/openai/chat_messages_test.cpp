@@ -5,21 +5,19 @@
 #include <boost/test/unit_test.hpp>
 
 #include "net/openai/completion_request.hpp"
+#include "test/unit/net/openai/request_fixture.hpp"
 
 namespace orcd::net {
 namespace {
 
 std::string read(const std::string& messages) {
-  const auto out = read_messages(boost::json::parse(messages));
-  BOOST_TEST_REQUIRE(out.has_value(), messages << ": " << (out ? "" : out.error().message));
-  return boost::json::serialize(*out);
+  return boost::json::serialize(test::accepted(read_messages(boost::json::parse(messages)), messages));
 }
 
 std::string refused(const std::string& messages) {
-  const auto out = read_messages(boost::json::parse(messages));
-  BOOST_TEST_REQUIRE(!out.has_value(), messages << " was accepted");
-  BOOST_TEST((out.error().code == engine::errc::invalid_request));
-  return out.error().param;
+  const auto why = test::refusal(read_messages(boost::json::parse(messages)), messages);
+  BOOST_TEST((why.code == engine::errc::invalid_request));
+  return why.param;
 }
 
 BOOST_AUTO_TEST_SUITE(chat_messages)

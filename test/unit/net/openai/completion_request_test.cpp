@@ -3,19 +3,16 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 
+#include "test/unit/net/openai/request_fixture.hpp"
+
 namespace orcd::net {
 namespace {
 
 using engine::errc;
 
-struct parser {
-  parser() {
-    lengths.context_tokens = 100;
-    served.model_name = "served";
-  }
+struct parser : test::request_fixture {
   completion_limits limits() const {
-    completion_limits out{lengths, served};
-    out.vocab = 300;
+    auto out = request_fixture::limits();
     out.request_template = templates;
     out.strict_fields = strict;
     return out;
@@ -27,20 +24,13 @@ struct parser {
     return parse_completion(prompt + more + "}", kind, limits());
   }
   completion_request chat(const std::string& more) const {
-    auto parsed = parse(completion_kind::chat, more);
-    BOOST_TEST_REQUIRE(parsed.has_value(), more << ": " << (parsed ? "" : parsed.error().message));
-    return std::move(*parsed);
+    return test::accepted(parse(completion_kind::chat, more), more);
   }
   /// The field that a refused body is refused for.
   std::string refused(completion_kind kind, const std::string& more) const {
-    const auto parsed = parse(kind, more);
-    BOOST_TEST_REQUIRE(!parsed.has_value(), more << " was accepted");
-    return parsed.error().param;
+    return test::refusal(parse(kind, more), more).param;
   }
   std::string refused(const std::string& more) const { return refused(completion_kind::chat, more); }
-
-  request_limits lengths;
-  engine::worker_identity served;
   bool templates = false;
   bool strict = false;
 };

@@ -4,42 +4,32 @@
 
 #include "net/openai/completion_request.hpp"
 #include "net/openai/left_fields.hpp"
+#include "test/unit/net/openai/request_fixture.hpp"
 
 namespace orcd::net {
 namespace {
 
 using ids = std::vector<engine::token_id>;
 
-struct parser {
-  parser() {
-    lengths.context_tokens = 100;
-    served.model_name = "served";
-  }
+struct parser : test::request_fixture {
   engine::result<completion_request> parse(completion_kind kind, const std::string& more) const {
     const std::string prompt = kind == completion_kind::chat
                                    ? R"({"messages":[{"role":"user","content":"hi"}])"
                                    : R"({"prompt":"hi")";
-    completion_limits limits{lengths, served};
-    limits.vocab = 300;
-    limits.strict_fields = strict;
-    return parse_completion(prompt + more + "}", kind, limits);
+    auto within = limits();
+    within.strict_fields = strict;
+    return parse_completion(prompt + more + "}", kind, within);
   }
   completion_request chat(const std::string& more) const { return taken(completion_kind::chat, more); }
   completion_request text(const std::string& more) const { return taken(completion_kind::text, more); }
   completion_request taken(completion_kind kind, const std::string& more) const {
-    auto parsed = parse(kind, more);
-    BOOST_TEST_REQUIRE(parsed.has_value(), more << ": " << (parsed ? "" : parsed.error().message));
-    return std::move(*parsed);
+    return test::accepted(parse(kind, more), more);
   }
   std::string refused(const std::string& more, completion_kind kind = completion_kind::chat) const {
-    const auto parsed = parse(kind, more);
-    BOOST_TEST_REQUIRE(!parsed.has_value(), more << " was accepted");
-    BOOST_TEST((parsed.error().code == engine::errc::invalid_request));
-    return parsed.error().param;
+    const auto why = test::refusal(parse(kind, more), more);
+    BOOST_TEST((why.code == engine::errc::invalid_request));
+    return why.param;
   }
-
-  request_limits lengths;
-  engine::worker_identity served;
   bool strict = false;
 };
 

@@ -5,6 +5,8 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
+#include "test/unit/net/openai/request_fixture.hpp"
+
 namespace orcd::net {
 namespace {
 
@@ -25,10 +27,9 @@ engine::result<output_constraints> check(const std::string& tools, const std::st
 
 std::string refused(const std::string& tools, const std::string& choice = "null",
                     const std::string& format = "null") {
-  const auto constraints = check(tools, choice, format);
-  BOOST_TEST_REQUIRE(!constraints.has_value(), tools << choice << format << " was accepted");
-  BOOST_TEST((constraints.error().code == engine::errc::invalid_request));
-  return constraints.error().param;
+  const auto why = test::refusal(check(tools, choice, format), tools + choice + format);
+  BOOST_TEST((why.code == engine::errc::invalid_request));
+  return why.param;
 }
 
 BOOST_AUTO_TEST_SUITE(output_constraints_checks)
@@ -135,6 +136,21 @@ BOOST_AUTO_TEST_CASE(what_cannot_change_an_answer_is_not_for_the_template) {
   asked.tools = json::parse(tools).as_array();
   asked.strict_fields = true;
   BOOST_TEST(check_constraints(std::move(asked)).error().param == "tools[0].cache_control");
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_member_that_is_null_is_absent) {
+  constexpr const char* tools =
+      R"([{"type":"function","x":null,"function":{"name":"f","y":null,"strict":null}}])";
+  for (const bool strict : {false, true}) {
+    constraint_fields asked;
+    asked.tools = json::parse(tools).as_array();
+    asked.tool_choice = json::parse(R"({"type":"function","x":null,"function":{"name":"f","y":null}})");
+    asked.strict_fields = strict;
+    const auto read = test::accepted(check_constraints(std::move(asked)), tools);
+    BOOST_TEST(json::serialize(read.tools) ==
+               R"([{"type":"function","function":{"name":"f","strict":null}}])");
+  }
+  BOOST_TEST((check("[]", "null", R"({"type":"json_object","strict":null})")->kind == constraint_kind::json));
 }
 
 BOOST_AUTO_TEST_CASE(an_answer_and_a_forced_call_contradict_each_other) {

@@ -4,21 +4,20 @@
 #include <boost/json/serialize.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "test/unit/net/openai/request_fixture.hpp"
+
 namespace orcd::net {
 namespace {
 
 namespace json = boost::json;
 
 std::string messages_of(std::string_view input, const json::value& instructions = nullptr) {
-  const auto read = read_input(instructions, json::parse({input.data(), input.size()}));
-  BOOST_TEST_REQUIRE(read.has_value(), input << ": " << (read ? "" : read.error().message));
-  return json::serialize(*read);
+  return json::serialize(
+      test::accepted(read_input(instructions, json::parse({input.data(), input.size()})), input));
 }
 
 std::string refused(std::string_view input) {
-  const auto read = read_input(nullptr, json::parse({input.data(), input.size()}));
-  BOOST_TEST_REQUIRE(!read.has_value(), input << " was accepted");
-  return read.error().param;
+  return test::refusal(read_input(nullptr, json::parse({input.data(), input.size()})), input).param;
 }
 
 BOOST_AUTO_TEST_SUITE(input_items)

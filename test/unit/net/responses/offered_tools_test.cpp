@@ -4,21 +4,19 @@
 #include <boost/json/serialize.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "test/unit/net/openai/request_fixture.hpp"
+
 namespace orcd::net {
 namespace {
 
 namespace json = boost::json;
 
 response_tools tools_of(std::string_view text) {
-  auto read = read_response_tools(json::parse({text.data(), text.size()}));
-  BOOST_TEST_REQUIRE(read.has_value(), text << ": " << (read ? "" : read.error().message));
-  return std::move(*read);
+  return test::accepted(read_response_tools(json::parse({text.data(), text.size()})), text);
 }
 
 std::string refused(std::string_view text) {
-  const auto read = read_response_tools(json::parse({text.data(), text.size()}));
-  BOOST_TEST_REQUIRE(!read.has_value(), text << " was accepted");
-  return read.error().param;
+  return test::refusal(read_response_tools(json::parse({text.data(), text.size()})), text).param;
 }
 
 BOOST_AUTO_TEST_SUITE(offered_tools)

@@ -4,41 +4,26 @@
 #include <boost/json/serialize.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "test/unit/net/openai/request_fixture.hpp"
+
 namespace orcd::net {
 namespace {
 
 namespace json = boost::json;
 
-struct parser {
-  parser() {
-    lengths.context_tokens = 100;
-    served.model_name = "served";
-  }
+struct parser : test::request_fixture {
   engine::result<completion_request> parse(const std::string& more) const {
-    completion_limits limits{lengths, served};
-    limits.vocab = 300;
-    return parse_response(R"({"input":"hi")" + more + "}", limits);
+    return parse_response(R"({"input":"hi")" + more + "}", limits());
   }
-  completion_request accepted(const std::string& more) const {
-    auto parsed = parse(more);
-    BOOST_TEST_REQUIRE(parsed.has_value(), more << ": " << (parsed ? "" : parsed.error().message));
-    return std::move(*parsed);
-  }
+  completion_request accepted(const std::string& more) const { return test::accepted(parse(more), more); }
   json::object told(const std::string& more) const {
     return json::parse("{" + accepted(more).echo + "}").as_object();
   }
-  engine::error refusal(const std::string& more) const {
-    const auto parsed = parse(more);
-    BOOST_TEST_REQUIRE(!parsed.has_value(), more << " was accepted");
-    return parsed.error();
-  }
+  engine::error refusal(const std::string& more) const { return test::refusal(parse(more), more); }
   std::string refused(const std::string& more) const { return refusal(more).param; }
   static const response_notes& notes_of(const completion_request& request) {
     return dynamic_cast<const response_notes&>(*request.notes);
   }
-
-  request_limits lengths;
-  engine::worker_identity served;
 };
 
 BOOST_FIXTURE_TEST_SUITE(response_body, parser)

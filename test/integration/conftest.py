@@ -99,6 +99,12 @@ def broken(tmp_path):
 
 
 @pytest.fixture
+def worker(serving) -> Iterator[Worker]:
+    """The worker that a module has made its `serving`."""
+    yield from _idle(serving)
+
+
+@pytest.fixture
 def tiny(shared_tiny) -> Iterator[Worker]:
     """A worker with a model that takes microseconds a token; idle before and after, alive after."""
     yield from _idle(shared_tiny)

@@ -7,9 +7,8 @@ from typing import Iterator
 import pytest
 
 from completion_worker import start
+from openai_client import client_of, openai, serve
 from worker_process import PATIENCE, Worker, wait_until
-
-openai = pytest.importorskip('openai', reason='the Python package openai is not installed')
 
 ASK = [{'role': 'user', 'content': 'What is the capital of France?'}]
 
@@ -26,19 +25,14 @@ def worker(slow_model, tmp_path_factory) -> Iterator[Worker]:
 
 @pytest.fixture
 def client(worker):
-    with openai.OpenAI(base_url=f'http://127.0.0.1:{worker.port}/v1', api_key='test-key', max_retries=0,
-                       timeout=PATIENCE) as made:
+    with client_of(worker, api_key='test-key') as made:
         yield made
 
 
 @pytest.fixture(scope='module')
 def french(demo_model) -> Iterator['openai.OpenAI']:
     """A client of a worker with the real demo model."""
-    with Worker('--model', demo_model, '--slots', '2', '--context', '1024') as running:
-        running.wait_event('ready')
-        with openai.OpenAI(base_url=f'http://127.0.0.1:{running.port}/v1', api_key='none', max_retries=0,
-                           timeout=PATIENCE * 4) as made:
-            yield made
+    yield from serve(demo_model, '--context', '1024')
 
 
 def complete(client, **changes):
@@ -119,11 +113,7 @@ def test_text_completions(client):
 @pytest.fixture(scope='module')
 def embedder(models) -> Iterator['openai.OpenAI']:
     """A client of a worker with a small random BERT."""
-    with Worker('--model', models('bert', '--family', 'bert'), '--slots', '2', '--matryoshka') as running:
-        running.wait_event('ready')
-        with openai.OpenAI(base_url=f'http://127.0.0.1:{running.port}/v1', api_key='none', max_retries=0,
-                           timeout=PATIENCE) as made:
-            yield made
+    yield from serve(models('bert', '--family', 'bert'), '--matryoshka')
 
 
 def test_embeddings_as_numbers_and_as_the_package_asks_for_them(embedder):
@@ -190,8 +180,7 @@ def test_errors_have_their_own_exceptions(worker, client):
 
 def test_a_full_queue_is_tried_again(slow_model, tmp_path):
     with start(slow_model, tmp_path, '--slots', '1', '--max-queue', '0') as busy:
-        with openai.OpenAI(base_url=f'http://127.0.0.1:{busy.port}/v1', api_key='none',
-                           timeout=PATIENCE) as client:
+        with client_of(busy, max_retries=openai.DEFAULT_MAX_RETRIES) as client:
             with pytest.raises(openai.RateLimitError):
                 running = complete(client, stream=True, max_tokens=1500)
                 next(iter(running))
@@ -233,8 +222,7 @@ def test_a_real_model_answers(french):
 
 def test_a_draining_worker_says_so_and_ends_what_runs(slow_model, tmp_path):
     with start(slow_model, tmp_path, '--drain-timeout', '20') as leaving:
-        with openai.OpenAI(base_url=f'http://127.0.0.1:{leaving.port}/v1', api_key='none', max_retries=0,
-                           timeout=PATIENCE) as client:
+        with client_of(leaving) as client:
             running = complete(client, stream=True, max_tokens=600)
             next(iter(running))
             leaving.terminate()

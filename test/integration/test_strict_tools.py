@@ -5,10 +5,9 @@ import json
 
 import pytest
 
-from completion_worker import TEMPLATE
-from worker_process import PROJECT, Worker
+from completion_worker import QWEN, TEMPLATE
+from worker_process import Worker
 
-TEMPLATES = PROJECT / 'test' / 'data' / 'chat' / 'templates'
 TOOL = {'type': 'function', 'function': {
     'name': 'get_weather', 'strict': True,
     'parameters': {'type': 'object', 'additionalProperties': False, 'required': ['city', 'unit'],
@@ -75,7 +74,7 @@ def test_a_model_that_calls_with_wrong_arguments_is_kept_to_the_schema(demo_mode
                   {'role': 'tool', 'tool_call_id': 'call12345', 'content': 'ok'}]
     turns.append({'role': 'user', 'content': 'Weather in Kiev?'})
     with Worker('--model', demo_model, '--context', '4096', '--chat-template',
-                TEMPLATES / 'Qwen-Qwen2.5-7B-Instruct.jinja') as worker:
+                QWEN) as worker:
         worker.wait_event('ready')
         for tool, units in ((relaxed(TOOL), {'kelvin'}), (TOOL, {'C', 'F'})):
             answer = ask(worker, messages=turns, tools=[tool], parallel_tool_calls=False)

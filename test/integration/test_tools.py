@@ -1,16 +1,12 @@
 """Tools, structured outputs and reasoning through the `openai` Python package, unchanged: with the real demo
 model where it is here, under templates of models that call and that think."""
 import json
-from typing import Iterator
 
 import pytest
 
-from completion_worker import start
-from worker_process import PATIENCE, PROJECT, Worker
+from completion_worker import QWEN, start, write_thinker
+from openai_client import client_of, openai, serve
 
-openai = pytest.importorskip('openai', reason='the Python package openai is not installed')
-
-TEMPLATES = PROJECT / 'test' / 'data' / 'chat' / 'templates'
 ASK = [{'role': 'system', 'content': 'You are a helpful assistant.'},
        {'role': 'user', 'content': 'What is the weather in Paris?'}]
 WEATHER = {'type': 'function', 'function': {
@@ -29,32 +25,18 @@ PERSON = {'type': 'object', 'additionalProperties': False, 'required': ['name', 
                                   'items': {'type': 'string', 'enum': ['a', 'b', 'c']}}}}
 
 
-def client_of(worker: Worker) -> 'openai.OpenAI':
-    return openai.OpenAI(base_url=f'http://127.0.0.1:{worker.port}/v1', api_key='none', max_retries=0,
-                         timeout=PATIENCE * 4)
-
-
-def serve(demo_model, template) -> Iterator['openai.OpenAI']:
-    with Worker('--model', demo_model, '--slots', '2', '--context', '2048', '--cache-min-tokens', '16',
-                '--chat-template', str(template)) as worker:
-        worker.wait_event('ready')
-        with client_of(worker) as client:
-            yield client
-        assert worker.alive()
+def serve_demo(model, template):
+    return serve(model, '--context', '2048', '--cache-min-tokens', '16', '--chat-template', str(template))
 
 
 @pytest.fixture(scope='module')
 def qwen(demo_model):
-    yield from serve(demo_model, TEMPLATES / 'Qwen-Qwen2.5-7B-Instruct.jinja')
+    yield from serve_demo(demo_model, QWEN)
 
 
 @pytest.fixture(scope='module')
 def thinker(demo_model, tmp_path_factory):
-    """Qwen's template, but the prompt ends with the beginning of the reasoning."""
-    template = tmp_path_factory.mktemp('thinker') / 'template.jinja'
-    template.write_text((TEMPLATES / 'Qwen-Qwen2.5-7B-Instruct.jinja').read_text()
-                        + "{%- if add_generation_prompt %}{{- '<think>\\n' }}{%- endif %}")
-    yield from serve(demo_model, template)
+    yield from serve_demo(demo_model, write_thinker(tmp_path_factory.mktemp('thinker')))
 
 
 def ask(client, **changes):

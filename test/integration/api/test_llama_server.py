@@ -21,15 +21,6 @@ def serving(slow_model, tmp_path_factory) -> Iterator[Worker]:
         yield worker
 
 
-@pytest.fixture
-def worker(serving) -> Iterator[Worker]:
-    serving.wait_idle()
-    yield serving
-    serving.drop_connections()
-    assert serving.alive(), '\n'.join(serving.lines[-20:])
-    serving.wait_idle()
-
-
 def complete(worker: Worker, **changes):
     return worker.call('POST', '/completion', {**ASKED, **changes})
 

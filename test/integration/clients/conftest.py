@@ -3,9 +3,8 @@ from typing import Iterator
 
 import pytest
 
-from worker_process import PROJECT, Worker
-
-QWEN = PROJECT / 'test' / 'data' / 'chat' / 'templates' / 'Qwen-Qwen2.5-7B-Instruct.jinja'
+from completion_worker import QWEN
+from worker_process import Worker
 
 
 @pytest.fixture(scope='session')

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from completion_worker import start
-from worker_process import PATIENCE, PROJECT, Worker
+from completion_worker import QWEN, start
+from worker_process import PATIENCE, Worker
 
 anthropic = pytest.importorskip('anthropic', reason='the Python package anthropic is not installed')
 
-TEMPLATES = PROJECT / 'test' / 'data' / 'chat' / 'templates'
 ASK = [{'role': 'user', 'content': 'What is the capital of France?'}]
 WEATHER = {'name': 'get_weather', 'description': 'The weather in a city.', 'strict': True,
            'input_schema': {'type': 'object', 'additionalProperties': False, 'required': ['city', 'unit'],
@@ -38,7 +37,7 @@ def client(worker):
 @pytest.fixture(scope='module')
 def qwen(demo_model):
     with Worker('--model', demo_model, '--slots', '2', '--context', '2048', '--chat-template',
-                str(TEMPLATES / 'Qwen-Qwen2.5-7B-Instruct.jinja'), '--cache-min-tokens', '16') as running:
+                str(QWEN), '--cache-min-tokens', '16') as running:
         running.wait_event('ready')
         with client_of(running) as made:
             yield made

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from completion_worker import TEMPLATES
 from worker_process import PROJECT, Worker
 
-TEMPLATES = PROJECT / 'test' / 'data' / 'chat' / 'templates'
 REQUESTS = json.loads((PROJECT / 'test' / 'data' / 'requests' / 'claude_code.json').read_text())
 HEADERS = {'anthropic-version': '2023-06-01', 'x-api-key': 'any', 'x-app': 'cli',
            'anthropic-beta': 'claude-code-20250219,interleaved-thinking-2025-05-14,'

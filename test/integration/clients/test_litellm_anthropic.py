@@ -5,14 +5,13 @@ import os
 
 import pytest
 
-from completion_worker import start
-from worker_process import PATIENCE, PROJECT, Worker
+from completion_worker import QWEN, start
+from worker_process import PATIENCE, Worker
 
 # It would ask GitHub for prices otherwise.
 os.environ['LITELLM_LOCAL_MODEL_COST_MAP'] = 'True'
 litellm = pytest.importorskip('litellm', reason='the Python package litellm is not installed')
 
-TEMPLATE = PROJECT / 'test' / 'data' / 'chat' / 'templates' / 'Qwen-Qwen2.5-7B-Instruct.jinja'
 ASK = [{'role': 'system', 'content': 'You are brief.'}, {'role': 'user', 'content': 'Once upon a time'}]
 LOOK_UP = {'type': 'function', 'function': {
     'name': 'look_up', 'description': 'Looks a city up.',
@@ -28,7 +27,7 @@ def worker(tiny_model, tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def qwen(demo_model):
-    with Worker('--model', demo_model, '--context', '1024', '--chat-template', str(TEMPLATE)) as running:
+    with Worker('--model', demo_model, '--context', '1024', '--chat-template', str(QWEN)) as running:
         running.wait_event('ready')
         yield running
 

@@ -5,12 +5,11 @@ from typing import Iterator, List
 
 import pytest
 
-from worker_process import PATIENCE, PROJECT, Worker
+from completion_worker import QWEN
+from worker_process import PATIENCE, Worker
 
 openai = pytest.importorskip('openai', reason='the Python package openai is not installed')
 agents = pytest.importorskip('agents', reason='the Python package openai-agents is not installed')
-
-QWEN = PROJECT / 'test' / 'data' / 'chat' / 'templates' / 'Qwen-Qwen2.5-7B-Instruct.jinja'
 
 
 @pytest.fixture(scope='module')

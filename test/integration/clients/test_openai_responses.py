@@ -1,17 +1,16 @@
 """The Responses API through the `openai` Python package, unchanged: with a small random model, and with the
 real demo model under a template of a model that calls."""
 import json
-from typing import Iterator, List, Optional
+from typing import List, Optional
 
 import pytest
 
-from worker_process import PATIENCE, PROJECT, Worker
+from completion_worker import QWEN, write_thinker
+from openai_client import openai, serve
 
-openai = pytest.importorskip('openai', reason='the Python package openai is not installed')
 pydantic = pytest.importorskip('pydantic', reason='the Python package openai brings it')
 from openai.types.responses import Response, ResponseStreamEvent  # noqa: E402
 
-QWEN = PROJECT / 'test' / 'data' / 'chat' / 'templates' / 'Qwen-Qwen2.5-7B-Instruct.jinja'
 ASK = 'What is the weather in Paris?'
 WEATHER = {'type': 'function', 'name': 'get_weather', 'description': 'The weather in a city.', 'strict': True,
            'parameters': {'type': 'object', 'additionalProperties': False, 'required': ['city', 'unit'],
@@ -20,35 +19,19 @@ WEATHER = {'type': 'function', 'name': 'get_weather', 'description': 'The weathe
 EVENT = pydantic.TypeAdapter(ResponseStreamEvent)
 
 
-def client_of(worker: Worker) -> 'openai.OpenAI':
-    return openai.OpenAI(base_url=f'http://127.0.0.1:{worker.port}/v1', api_key='none', max_retries=0,
-                         timeout=PATIENCE * 4)
-
-
-def serve(model, template, *options: str) -> Iterator['openai.OpenAI']:
-    with Worker('--model', model, '--slots', '2', '--chat-template', template, *options) as worker:
-        worker.wait_event('ready')
-        with client_of(worker) as client:
-            yield client
-        assert worker.alive()
-
-
 @pytest.fixture(scope='module')
 def random(slow_model):
-    yield from serve(slow_model, QWEN)
+    yield from serve(slow_model, '--chat-template', QWEN)
 
 
 @pytest.fixture(scope='module')
 def qwen(demo_model):
-    yield from serve(demo_model, QWEN, '--context', '2048')
+    yield from serve(demo_model, '--chat-template', QWEN, '--context', '2048')
 
 
 @pytest.fixture(scope='module')
 def thinker(slow_model, tmp_path_factory):
-    """Qwen's template, but the prompt ends with the beginning of the reasoning."""
-    template = tmp_path_factory.mktemp('thinker') / 'template.jinja'
-    template.write_text(QWEN.read_text() + "{%- if add_generation_prompt %}{{- '<think>\\n' }}{%- endif %}")
-    yield from serve(slow_model, template)
+    yield from serve(slow_model, '--chat-template', write_thinker(tmp_path_factory.mktemp('thinker')))
 
 
 def asked(**changes) -> dict:

@@ -2,11 +2,14 @@
 // the system port. app/worker_failover.cpp drives it. Private to app/.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <string>
 
 #include "app/options.hpp"
 #include "net/failover/engine_cycle.hpp"
@@ -48,6 +51,9 @@ struct engine_failover {
   boost::asio::steady_timer beat_timer;
   boost::asio::steady_timer wake_timer;  ///< between tries for the serving port
   std::shared_ptr<heartbeats> beats = std::make_shared<heartbeats>();
+  std::atomic<bool> expired{false};  ///< the time to come to serve is over
+  std::mutex mutex;                  ///< of what follows
+  std::string wake_problem;          ///< why the serving port could not be had, at the last try
   /// Last: its thread reads what is above.
   std::unique_ptr<net::system_port> port;
 };

@@ -201,9 +201,12 @@ std::string refusal(const option_row& row, const setting& value, const std::stri
 
 /// The variables by which pods of the failover plan are configured. Where failover is not asked for they mean
 /// something else, or nothing.
-settings read_failover_environment(const environment& env, const settings& given) {
+settings read_failover_environment(const environment& env, const settings& given, const settings& from_file) {
   settings out;
-  bool asked = given.contains("failover-dir") || given.contains("failover-lock-path");
+  bool asked = false;
+  for (const auto* const option : {"failover-dir", "failover-lock-path"}) {
+    asked = asked || given.contains(option) || from_file.contains(option);
+  }
   for (const auto& [variable, value] : env) {
     const char* const option = failover_option_of(variable);
     if (option == nullptr || value.empty()) continue;
@@ -224,8 +227,11 @@ result<void> complete_failover(const settings& given, options& o) {
   if (!failover.dir.empty()) {
     if (failover.lock_path.empty()) failover.lock_path = failover.dir + "/failover.lock";
     if (!failover.port) failover.port = static_cast<std::uint16_t>(9'090 + failover.engine_id);
-    if (o.port != 0) return {};
-    return usage_error("--port must not be 0 with --failover-dir: the engines share one", "port");
+    if (o.port == 0)
+      return usage_error("--port must not be 0 with --failover-dir: the engines share one", "port");
+    if (o.port != *failover.port) return {};
+    return usage_error("--port and --system-port must differ, both are " + std::to_string(o.port),
+                       "system-port");
   }
   for (const auto& row : failover_rows()) {
     if (given.contains(row.name)) return usage_error("--" + row.name + " needs --failover-dir", row.name);
@@ -271,12 +277,14 @@ result<command> parse_options(std::span<const std::string> args, const environme
     return out;
   }
   merged->merge(read_environment(env, out.opts.warnings));  // the command line wins
+  settings from_file;
   if (const auto config = merged->find("config"); config != merged->end()) {
-    auto from_file = read_config(config->second.text, read);
-    if (!from_file) return from_file.error();
-    merged->merge(*from_file);
+    auto text = read_config(config->second.text, read);
+    if (!text) return text.error();
+    from_file = std::move(*text);
   }
-  merged->merge(read_failover_environment(env, *merged));
+  merged->merge(read_failover_environment(env, *merged, from_file));
+  merged->merge(from_file);
   if (auto assigned = assign_all(*merged, out.opts); !assigned) return assigned.error();
   for (const auto& [variable, value] : env) {
     if (variable == "JOURNAL_STREAM") out.opts.journal_stream = value;

@@ -107,7 +107,7 @@ void worker::run_io() {
       run_handlers(io_);
       return;
     } catch (const std::bad_alloc&) {
-      if (++failures > tries_max || state_.get() == lifecycle::starting) throw;
+      if (++failures > tries_max || engine::is_before_ready(state_.get())) throw;
     }
     std::this_thread::sleep_for(pause);
   }
@@ -211,6 +211,7 @@ void worker::perform(shutdown_action action, const char* reason) {
       narrator_.narrate(severity::info, "shutdown", "Stopped before the worker was ready",
                         {{"reason", std::string_view(reason)}});
       cancel_load_ = true;
+      step_cycle(net::cycle_event::drain);
       guard_.arm(abandon_limit, fsm_.code());
       io_.stop();
       return;

@@ -27,7 +27,7 @@ constexpr milliseconds beat_interval{500};
 /// How often a waking engine tries for the port, which a dead engine may hold for some tens of milliseconds.
 constexpr milliseconds port_interval{2};
 /// For the last words of an engine whose wake takes too long.
-constexpr milliseconds last_words{200};
+constexpr milliseconds last_words{1'000};
 
 /// A core dump holds the dead engine's lock until it is written. 1 stops dumps to programs as well, which 0
 /// does not (core(5)).
@@ -63,14 +63,15 @@ std::optional<start_failure> worker::start_failover() {
   failover_ = std::make_unique<engine_failover>(io_, opts_.failover);
   if (const auto usable = failover_->lock.check(); !usable) return start_failure{usable.error(), {}, {}};
   failover_->lock.on_lost([this](const error& why) { on_fatal(why); });
-  net::system_config config{opts_.host, *opts_.failover.port, milliseconds(opts_.failover.waking_timeout_ms)};
+  net::system_config config{opts_.host, *opts_.failover.port, milliseconds(opts_.failover.waking_timeout_ms),
+                            serving_hosts(opts_)};
   net::system_context context{failover_->status, [this] { return gather_probe_facts(); },
                               [this](std::function<void(std::string)> done) {
                                 asio::post(io_, [this, done = std::move(done)] {
                                   done(server_ ? server_->scrape() : std::string());
                                 });
                               },
-                              [this] { on_waking_timeout(); }};
+                              [this] { return failover_->lock.held_for(); }, [this] { on_waking_timeout(); }};
   auto port = net::system_port::start(std::move(config), std::move(context));
   if (!port) return start_failure{port.error(), {}, {}};
   failover_->port = std::move(*port);
@@ -79,11 +80,19 @@ std::optional<start_failure> worker::start_failover() {
 
 /// On the system port's thread: whatever keeps the io thread, it does not keep this one.
 void worker::on_waking_timeout() {
+  failover_->expired = true;
   guard_.arm(last_words, exit_code::waking_timeout);
-  narrator_.narrate(severity::critical, "error", "The engine has the lock and did not come to serve in time",
-                    {{"code", engine::code_name(engine::errc::worker_start_failed)},
-                     {"phase", std::string_view("waking")},
-                     {"waking_timeout_ms", std::uint64_t{opts_.failover.waking_timeout_ms}}});
+  std::string why;
+  {
+    const std::lock_guard held(failover_->mutex);
+    why = failover_->wake_problem;
+  }
+  narrator_.narrate(
+      severity::critical, "error",
+      "The engine has the lock and did not come to serve in time" + (why.empty() ? "" : ": " + why),
+      {{"code", engine::code_name(engine::errc::worker_start_failed)},
+       {"phase", std::string_view("waking")},
+       {"waking_timeout_ms", std::uint64_t{opts_.failover.waking_timeout_ms}}});
 }
 
 void worker::step_cycle(cycle_event event) {
@@ -114,7 +123,7 @@ void worker::stand_by() {
   start_watchdog();
   start_watching();
   failover_->lock.acquire([this](const result<void>& granted) {
-    if (fsm_.ending()) return;
+    if (fsm_.ending() || state_.get() != lifecycle::standby) return;
     if (!granted) return fail_start({granted.error(), {}, {}});
     state_.set(lifecycle::waking);
     step_cycle(cycle_event::lock_granted);
@@ -124,9 +133,13 @@ void worker::stand_by() {
 /// The port of a dead engine is free when the kernel has closed its sockets, which is soon after its lock. A
 /// port that never comes free ends with the waking timeout.
 void worker::try_to_serve() {
-  if (fsm_.ending()) return;
+  if (fsm_.ending() || failover_->expired) return;
   const auto port = server_->bind();
   if (!port) {
+    {
+      const std::lock_guard held(failover_->mutex);
+      failover_->wake_problem = port.error().message;
+    }
     failover_->wake_timer.expires_after(port_interval);
     failover_->wake_timer.async_wait([this](const boost::system::error_code& failed) {
       if (!failed) try_to_serve();

@@ -41,6 +41,9 @@ struct reloaded {
 /// The keys of the file at `path`. Errors: worker_start_failed, naming the file and the line, never a key.
 [[nodiscard]] engine::result<net::api_keys> read_keys(const std::string& path);
 
+/// The names that a Host field may hold.
+[[nodiscard]] net::host_rules serving_hosts(const options& opts);
+
 class worker {
  public:
   worker(const options& opts, log_narrator& narrator, process_guard& guard,
@@ -59,6 +62,7 @@ class worker {
 
   // Start-up, in this order.
   void narrate_startup();
+  [[nodiscard]] std::uint64_t spare_descriptors() const;
   engine::result<void> make_room_for_connections(std::uint64_t reserve);
   std::optional<start_failure> open();
   engine::result<void> read_request_files();

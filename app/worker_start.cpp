@@ -49,6 +49,10 @@ start_failure stopped_by_signal() {
 
 }  // namespace
 
+net::host_rules serving_hosts(const options& opts) {
+  return net::make_host_rules(opts.host, host_name(), opts.public_uri, opts.allowed_hosts);
+}
+
 result<net::api_keys> read_keys(const std::string& path) {
   const auto text = read_config_file(path);
   if (!text) return start_error("API key file", path, text.error());
@@ -64,6 +68,10 @@ void worker::narrate_startup() {
                      {"model", std::string_view(opts_.model)},
                      {"pid", static_cast<std::int64_t>(getpid())}});
   for (const auto& warning : opts_.warnings) narrator_.narrate(severity::warning, "option_ignored", warning);
+}
+
+std::uint64_t worker::spare_descriptors() const {
+  return descriptor_reserve + (failover_ ? net::system_connections_max : 0);
 }
 
 /// Raises the soft limit of descriptors as far as needed. Called twice: at the start, so that a worker that
@@ -101,7 +109,7 @@ result<void> worker::make_room_for_connections(std::uint64_t reserve) {
 /// taken does not load for a minute first.
 std::optional<start_failure> worker::open() {
   // A CUDA driver opens some dozens.
-  const auto reserve = descriptor_reserve + (opts_.backend == backend_kind::cuda ? 96U : 0U);
+  const auto reserve = spare_descriptors() + (opts_.backend == backend_kind::cuda ? 96U : 0U);
   if (const auto room = make_room_for_connections(reserve); !room) return start_failure{room.error(), {}, {}};
   auto accelerator = make_accelerator(opts_,
                                       {.cancelled = [this] { return cancel_load_.load(); },
@@ -202,7 +210,7 @@ void worker::make_server() {
   config.system_tokens_min = opts_.cache_min_tokens;
   config.slots_endpoint = opts_.slots_endpoint;
   config.matryoshka = opts_.matryoshka;
-  config.hosts = net::make_host_rules(opts_.host, host_name(), opts_.public_uri, opts_.allowed_hosts);
+  config.hosts = serving_hosts(opts_);
   config.connections.connections_max = opts_.max_connections;
   config.connections.connections_per_address = opts_.max_connections_per_address;
   config.connections.write_timeout = std::chrono::seconds(opts_.write_timeout_sec);
@@ -250,7 +258,7 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
                      {"kv_type_v", std::string_view(engine::to_string(identity_.kv.values))},
                      {"workspace_bytes", plan->workspace_bytes},
                      {"logits_bytes", plan->logits_bytes}});
-  if (const auto room = make_room_for_connections(descriptor_reserve); !room) {
+  if (const auto room = make_room_for_connections(spare_descriptors()); !room) {
     return fail_start({room.error(), {}, {}});
   }
   server_->limit_connections(connections_);

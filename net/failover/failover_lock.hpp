@@ -3,6 +3,7 @@
 // its kernels go on for some milliseconds after its lock is free. Source: FailoverLock of the failover plan.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -28,6 +29,9 @@ class failover_lock {
   virtual void release() noexcept = 0;
   /// Who was granted the lock last: "engine-1". Empty when that is unknown. Any thread.
   [[nodiscard]] virtual std::string owner() const = 0;
+  /// How long this process has had the lock, whether or not the io_context's thread has been told yet; zero
+  /// without it. Any thread.
+  [[nodiscard]] virtual std::chrono::nanoseconds held_for() const noexcept = 0;
   /// Called once if the lock is lost while it is held.
   virtual void on_lost(lost_handler lost) = 0;
 };

@@ -7,6 +7,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -127,47 +128,49 @@ void flock_lock::acquire(granted_handler granted) {
 }
 
 /// True once the descriptor's file is locked; false when nobody waits for it any more.
-bool flock_lock::lock(int descriptor) noexcept {
-  const int operation = config_.poll.count() > 0 ? LOCK_EX | LOCK_NB : LOCK_EX;
+result<bool> flock_lock::lock(int descriptor) noexcept {
+  // Slept in pieces: a signal does not end this_thread::sleep_for().
+  constexpr std::chrono::milliseconds piece{5};
+  const bool polls = config_.poll.count() > 0;
   while (!stop_) {
-    if (::flock(descriptor, operation) == 0) return true;
-    if (errno != EINTR) std::this_thread::sleep_for(std::max(config_.poll, std::chrono::milliseconds(1)));
+    if (::flock(descriptor, polls ? LOCK_EX | LOCK_NB : LOCK_EX) == 0) return true;
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return refusal(config_.path);
+    const auto next = std::chrono::steady_clock::now() + config_.poll;
+    while (!stop_ && std::chrono::steady_clock::now() < next) {
+      std::this_thread::sleep_for(std::min(piece, config_.poll));
+    }
   }
   return false;
+}
+
+/// Posts what became of it. Nobody is told after release().
+void flock_lock::answer(const std::weak_ptr<flock_lock*>& self, result<void> granted) {
+  asio::post(io_, [self, granted = std::move(granted)] {
+    const auto lock = self.lock();
+    if (!lock) return;
+    if (granted) (*lock)->watch_file();
+    const auto handler = (*lock)->granted_;
+    handler(granted);
+  });
 }
 
 /// On the waiting thread.
 void flock_lock::wait(const std::weak_ptr<flock_lock*>& self) {
   while (!stop_) {
     const auto opened = open_high();
-    if (!opened) {
-      asio::post(io_, [self, why = opened.error()] {
-        if (const auto lock = self.lock()) (*lock)->granted_(why);
-      });
-      return;
-    }
+    if (!opened) return answer(self, opened.error());
     const int descriptor = *opened;
-    if (lock(descriptor) && is_file_at(config_.path, descriptor)) {
+    const auto locked = lock(descriptor);
+    if (locked && *locked && is_file_at(config_.path, descriptor)) {
       write_identity(descriptor, config_.identity);
-      asio::post(io_, [self, descriptor] {
-        const auto lock = self.lock();
-        if (!lock) {
-          ::close(descriptor);
-          return;
-        }
-        const auto granted = (*lock)->granted_;
-        (*lock)->hold(descriptor, granted);
-      });
-      return;
+      held_ = descriptor;
+      since_ = std::chrono::steady_clock::now().time_since_epoch().count();
+      return answer(self, {});
     }
     ::close(descriptor);
+    if (!locked) return answer(self, locked.error());
   }
-}
-
-void flock_lock::hold(int descriptor, const granted_handler& granted) {
-  held_ = descriptor;
-  watch_file();
-  granted({});
 }
 
 /// A lock whose file was deleted or replaced keeps nobody else out.
@@ -196,7 +199,14 @@ void flock_lock::release() noexcept {
   self_.reset();
   stop_waiting();
   timer_.cancel();
-  if (held_ >= 0) ::close(std::exchange(held_, -1));
+  since_ = 0;
+  if (const int descriptor = held_.exchange(-1); descriptor >= 0) ::close(descriptor);
+}
+
+std::chrono::nanoseconds flock_lock::held_for() const noexcept {
+  const auto since = since_.load();
+  if (since == 0) return {};
+  return std::chrono::steady_clock::now().time_since_epoch() - std::chrono::steady_clock::duration(since);
 }
 
 std::string flock_lock::owner() const {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -36,13 +37,14 @@ class flock_lock final : public failover_lock {
   void acquire(granted_handler granted) override;
   void release() noexcept override;
   [[nodiscard]] std::string owner() const override;
+  [[nodiscard]] std::chrono::nanoseconds held_for() const noexcept override;
   void on_lost(lost_handler lost) override { lost_ = std::move(lost); }
 
  private:
   void wait(const std::weak_ptr<flock_lock*>& self);
-  [[nodiscard]] bool lock(int descriptor) noexcept;
+  [[nodiscard]] engine::result<bool> lock(int descriptor) noexcept;
   [[nodiscard]] engine::result<int> open_high() const;
-  void hold(int descriptor, const granted_handler& granted);
+  void answer(const std::weak_ptr<flock_lock*>& self, engine::result<void> granted);
   void watch_file();
   void stop_waiting() noexcept;
 
@@ -51,7 +53,8 @@ class flock_lock final : public failover_lock {
   granted_handler granted_;
   lost_handler lost_;
   boost::asio::steady_timer timer_;
-  int held_ = -1;
+  std::atomic<int> held_{-1};           ///< set by the thread when it has the lock
+  std::atomic<std::int64_t> since_{0};  ///< when that was, on the steady clock; 0 without it
   /// What handlers that are still queued look at: gone after release().
   std::shared_ptr<flock_lock*> self_;
   std::atomic<bool> stop_{false};

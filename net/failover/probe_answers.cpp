@@ -25,8 +25,8 @@ bool is_live(const probe_facts& facts) noexcept {
     case failover_state::dead: return false;
     case failover_state::standby:
     case failover_state::waking:
-    case failover_state::draining: return true;
     case failover_state::active: return facts.moving;
+    case failover_state::draining: return true;
   }
   return false;
 }

@@ -2,6 +2,8 @@
 
 #include <boost/beast/http.hpp>
 #include <exception>
+#include <list>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -18,7 +20,6 @@ using engine::error;
 using engine::result;
 using std::chrono::milliseconds;
 
-constexpr std::size_t connections_max = 256;
 constexpr std::size_t header_bytes_max = 8 * 1024;
 constexpr milliseconds exchange_limit{2'000};
 constexpr milliseconds scrape_limit{500};
@@ -30,9 +31,13 @@ struct system_port::impl {
   impl(system_config wanted, system_context parts)
       : config(std::move(wanted)), context(std::move(parts)), acceptor(io), look(io), pause(io) {}
 
+  using connection = std::shared_ptr<beast::tcp_stream>;
+
   result<void> listen();
+  void start_accepting();
   asio::awaitable<void> accept_loop();
-  asio::awaitable<void> serve(tcp::socket socket);
+  void admit(tcp::socket socket);
+  asio::awaitable<void> serve(connection stream);
   asio::awaitable<reply> answer(std::string_view method, std::string_view target);
   asio::awaitable<reply> scrape();
   void watch_wake();
@@ -42,9 +47,11 @@ struct system_port::impl {
   const system_context context;
   asio::io_context io{1};
   tcp::acceptor acceptor;
-  asio::steady_timer look;   ///< at the state, to see a wake that takes too long
-  asio::steady_timer pause;  ///< after an accept that failed
-  std::size_t connections = 0;
+  asio::steady_timer look;            ///< at the state, to see a wake that takes too long
+  asio::steady_timer pause;           ///< after an accept that failed
+  std::list<connection> connections;  ///< the oldest first
+  bool accepting = false;
+  bool watching = false;
   bool warned = false;
   std::thread thread;
 };
@@ -65,32 +72,49 @@ result<void> system_port::impl::listen() {
                "system-port");
 }
 
-/// Beyond the limit a connection is closed unread: probes are short, so that room comes back soon.
+void system_port::impl::start_accepting() {
+  if (accepting || !acceptor.is_open()) return;
+  auto loop = accept_loop();
+  asio::co_spawn(io, std::move(loop), [this](const std::exception_ptr&) { accepting = false; });
+  accepting = true;
+}
+
 asio::awaitable<void> system_port::impl::accept_loop() {
   for (;;) {
     auto [ec, socket] = co_await acceptor.async_accept(as_tuple_token);
     if (ec == asio::error::operation_aborted || ec == asio::error::bad_descriptor) co_return;
-    if (ec) {
-      pause.expires_after(milliseconds(20));
-      const auto [waited] = co_await pause.async_wait(as_tuple_token);
-      static_cast<void>(waited);
-      continue;
+    if (!ec) {
+      try {
+        admit(std::move(socket));
+        continue;
+      } catch (const std::bad_alloc&) {
+        ec = asio::error::no_memory;  // closed without an answer
+      }
     }
-    if (connections >= connections_max) continue;
-    ++connections;
-    auto session = serve(std::move(socket));
-    asio::co_spawn(io, std::move(session), [this](const std::exception_ptr&) { --connections; });
+    pause.expires_after(milliseconds(20));
+    const auto [waited] = co_await pause.async_wait(as_tuple_token);
+    static_cast<void>(waited);
   }
 }
 
+void system_port::impl::admit(tcp::socket socket) {
+  if (connections.size() >= system_connections_max) {
+    connections.front()->close();
+    connections.pop_front();
+  }
+  connections.push_back(std::make_shared<beast::tcp_stream>(std::move(socket)));
+  auto session = serve(connections.back());
+  asio::co_spawn(io, std::move(session),
+                 [this, one = connections.back()](const std::exception_ptr&) { connections.remove(one); });
+}
+
 /// One request and its answer.
-asio::awaitable<void> system_port::impl::serve(tcp::socket socket) {
-  beast::tcp_stream stream(std::move(socket));
-  stream.expires_after(exchange_limit);
+asio::awaitable<void> system_port::impl::serve(connection stream) {
+  stream->expires_after(exchange_limit);
   beast::flat_buffer buffer(header_bytes_max);
   http::request_parser<http::empty_body> parser;
   parser.header_limit(header_bytes_max);
-  const auto [failed, bytes] = co_await http::async_read_header(stream, buffer, parser, as_tuple_token);
+  const auto [failed, bytes] = co_await http::async_read_header(*stream, buffer, parser, as_tuple_token);
   static_cast<void>(bytes);
   if (failed == http::error::end_of_stream || failed == http::error::partial_message) co_return;
   if (failed && failed.category() != http::make_error_code(http::error::bad_method).category()) co_return;
@@ -100,14 +124,24 @@ asio::awaitable<void> system_port::impl::serve(tcp::socket socket) {
   if (!failed) {
     request.method = std::string(parser.get().method_string());
     request.target = std::string(parser.get().target());
-    response = co_await answer(request.method, request.target);
+    const std::string host(parser.get()[http::field::host]);
+    request_sender sender;
+    sender.method = request.method;
+    sender.target = request.target;
+    sender.host = host;
+    const auto named = check_host(sender, config.hosts);
+    if (named) {
+      response = co_await answer(request.method, request.target);
+    } else {
+      response = make_error_reply(named.error());
+    }
   }
   const std::string out = render_reply(response, request, false);
-  const auto [unwritten, written] = co_await asio::async_write(stream, asio::buffer(out), as_tuple_token);
+  const auto [unwritten, written] = co_await asio::async_write(*stream, asio::buffer(out), as_tuple_token);
   static_cast<void>(unwritten);
   static_cast<void>(written);
   error_code ignored;
-  stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+  stream->socket().shutdown(tcp::socket::shutdown_both, ignored);
 }
 
 asio::awaitable<reply> system_port::impl::answer(std::string_view method, std::string_view target) {
@@ -140,9 +174,12 @@ asio::awaitable<reply> system_port::impl::scrape() {
   co_return scraped;
 }
 
+/// Looks at the lock, not at the state: an io thread that is stuck does not even learn that it has the lock.
 void system_port::impl::watch_wake() {
-  const bool waking = context.status.state() == failover_state::waking;
-  if (waking && !warned && context.status.since_entered() > config.waking_timeout) {
+  watching = false;
+  const auto state = context.status.state();
+  const bool serves_later = state == failover_state::standby || state == failover_state::waking;
+  if (serves_later && !warned && context.lock_held_for() > config.waking_timeout) {
     warned = true;
     context.on_waking_timeout();
   }
@@ -150,15 +187,18 @@ void system_port::impl::watch_wake() {
   look.async_wait([this](error_code failed) {
     if (!failed) watch_wake();
   });
+  watching = true;
 }
 
-/// A request that finds no memory is dropped; the next one is answered again.
+/// Whatever ended for lack of memory begins again.
 void system_port::impl::run() noexcept {
   while (!io.stopped()) {
     try {
+      start_accepting();
+      if (!watching) watch_wake();
       io.run();
     } catch (const std::exception&) {
-      continue;
+      std::this_thread::sleep_for(milliseconds(20));
     }
   }
 }
@@ -169,11 +209,6 @@ result<std::unique_ptr<system_port>> system_port::start(system_config config, sy
   auto parts = std::make_unique<impl>(std::move(config), std::move(context));
   if (auto listened = parts->listen(); !listened) return listened.error();
   auto* const port = parts.get();
-  if (port->acceptor.is_open()) {
-    auto loop = port->accept_loop();
-    asio::co_spawn(port->io, std::move(loop), [](const std::exception_ptr&) {});
-  }
-  port->watch_wake();
   port->thread = std::thread([port] { port->run(); });
   return std::unique_ptr<system_port>(new system_port(std::move(parts)));
 }

@@ -12,6 +12,7 @@
 #include "engine/base/error.hpp"
 #include "net/failover/engine_cycle.hpp"
 #include "net/failover/probe_answers.hpp"
+#include "net/http/request_gate.hpp"
 
 namespace orcd::net {
 
@@ -19,7 +20,12 @@ struct system_config {
   std::string address;
   std::uint16_t port = 0;  ///< 0: no port; the thread watches the wake all the same
   std::chrono::milliseconds waking_timeout{10'000};
+  host_rules hosts{};  ///< the names that a Host field may hold
 };
+
+/// Connections that the port has at a time: with one more the oldest is closed, so that nobody can keep a
+/// probe from being answered.
+inline constexpr std::size_t system_connections_max = 32;
 
 /// What the port is told; all of it is called on its own thread and must not wait.
 struct system_context {
@@ -28,7 +34,9 @@ struct system_context {
   /// Has the text of the worker's own /metrics made and `done` called with it, on any thread. It may never
   /// be: then the scrape has the engine's own families alone.
   std::function<void(std::function<void(std::string)> done)> scrape;
-  /// The engine has been waking for longer than it may.
+  /// How long the engine has had the lock; zero without it.
+  std::function<std::chrono::nanoseconds()> lock_held_for;
+  /// The engine has had the lock for longer than it may take to serve. Called once.
   std::function<void()> on_waking_timeout;
 };
 

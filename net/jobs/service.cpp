@@ -82,9 +82,7 @@ metrics_snapshot service::snapshot() const {
   shot.resident = now.resident;
   shot.post_ready_allocations = now.memory.post_ready_allocations;
   shot.pinned_bytes = now.memory.pinned_bytes;
-  const auto shown = shown_state(now);
-  // What is before that start is told by families of its own (net/failover).
-  shot.state = engine::to_string(engine::is_before_ready(shown) ? engine::lifecycle::starting : shown);
+  shot.state = engine::to_string(shown_state(now));
   shot.health = engine::to_string(shown_health(now));
   shot.startup_seconds = context.state.startup_seconds.load();
   shot.load_seconds = context.state.load_seconds.load();

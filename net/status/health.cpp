@@ -21,7 +21,9 @@ reply make_status_reply(bool good, std::string_view status, std::string_view sta
 }  // namespace
 
 lifecycle shown_state(const health_facts& facts) noexcept {
-  if (facts.lifecycle == lifecycle::failed || is_before_ready(facts.lifecycle)) return facts.lifecycle;
+  if (facts.lifecycle == lifecycle::failed) return facts.lifecycle;
+  // What is before the start of one of several engines is told by its system port.
+  if (is_before_ready(facts.lifecycle)) return lifecycle::starting;
   if (facts.draining || facts.lifecycle == lifecycle::draining) return lifecycle::draining;
   return facts.running > 0 ? lifecycle::busy : lifecycle::ready;
 }

@@ -1,5 +1,6 @@
 """Fixtures: tiny models written by the project's own tool, shared workers, the real demo model."""
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from worker_process import BINARY, BUILD, SANITIZED, SANITIZER, Worker  # noqa: E402
+from worker_process import BINARY, BUILD, PATIENCE, SANITIZED, SANITIZER, Worker  # noqa: E402
 
 # One to five milliseconds a token in every build: long enough to cancel, to disconnect from and to drain.
 # A sanitizer slows the arithmetic by a factor, so its build gets a model with so much less of it.
@@ -119,3 +120,17 @@ def slow(shared_slow) -> Iterator[Worker]:
 @pytest.fixture
 def demo(shared_demo) -> Iterator[Worker]:
     yield from _idle(shared_demo)
+
+
+@pytest.fixture
+def silent_systemd(tmp_path):
+    """A service manager's socket that nobody reads once `until` was seen: who writes to it waits for ever."""
+    path = str(tmp_path / 'notify')
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(path)
+        receiver.settimeout(PATIENCE)
+
+        def read(until):
+            while until not in receiver.recv(4096).decode():
+                pass
+        yield path, read

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from worker_process import BINARY, PATIENCE, STRETCH, Worker, of_each_thread, wait_until
+from worker_process import BINARY, PATIENCE, STRETCH, Worker, of_each_thread, wait_until, waits_in_send
 
 # Half of what the policy allows after a second signal is for the teardown; a sanitizer takes its time.
 SECOND = 3.0
@@ -26,25 +26,6 @@ def ends_within(worker, seconds: float) -> int:
 def send(worker, number=signal.SIGTERM):
     ends_within.begin = time.monotonic()
     worker.process.send_signal(number)
-
-
-@pytest.fixture
-def silent_systemd(tmp_path):
-    """A service manager's socket that nobody reads once `until` was seen: who writes to it waits for ever."""
-    path = str(tmp_path / 'notify')
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
-        receiver.bind(path)
-        receiver.settimeout(PATIENCE)
-
-        def read(until):
-            while until not in receiver.recv(4096).decode():
-                pass
-        yield path, read
-
-
-def waits_in_send(pid: int) -> bool:
-    """Whether some thread of the process waits in sendmsg, by the kernel's word."""
-    return any(text.split()[0] == '46' for text in of_each_thread(pid, 'syscall'))
 
 
 def test_io_thread_that_is_stuck(tiny_model, silent_systemd):

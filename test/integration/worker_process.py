@@ -272,6 +272,11 @@ def of_each_thread(pid: int, file: str) -> List[str]:
     return texts
 
 
+def waits_in_send(pid: int) -> bool:
+    """Whether some thread of the process waits in sendmsg, by the kernel's word."""
+    return any(text.split()[0] == '46' for text in of_each_thread(pid, 'syscall'))
+
+
 def request_body(**changes) -> dict:
     """A valid /execute body; None removes a field."""
     body = {'job_id': f'job-{uuid.uuid4()}', 'prompt': 'Once upon a time', 'max_tokens': 16,

@@ -4,6 +4,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import List, Optional
 
@@ -70,16 +71,20 @@ class Engines:
     """Up to three engines of one model in one folder; whatever happens, none is left."""
 
     def __init__(self, model: Path, folder: Path):
-        self.model, self.folder, self.port = model, folder, free_port()
-        self.system = [free_port() for _ in range(3)]
+        self.model, self.folder = model, folder
+        ports: List[int] = []
+        while len(ports) < 4:
+            ports += [port for port in [free_port()] if port not in ports]
+        self.port, *self.system = ports
         self.all: List[Engine] = []
 
     def __enter__(self) -> 'Engines':
         return self
 
     def __exit__(self, *_: object) -> None:
-        for engine in self.all:
-            engine.end()
+        with ExitStack() as each:
+            for engine in self.all:
+                each.callback(engine.end)
 
     def start(self, number: int, *options: str, state: Optional[str] = None, **more) -> Engine:
         engine = Engine(self, number, *options, **more)

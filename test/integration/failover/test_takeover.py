@@ -8,7 +8,8 @@ import time
 import pytest
 
 from engines import Poller, ask, status
-from worker_process import PATIENCE, STRETCH, run_to_exit, wait_until
+from http_client import Connection
+from worker_process import PATIENCE, STRETCH, run_to_exit, wait_until, waits_in_send
 
 ASKED = {'job_id': None, 'prompt': 'Once upon a time', 'max_tokens': 24, 'temperature': 0.8, 'seed': 11}
 
@@ -198,9 +199,21 @@ def test_the_system_port_takes_what_strangers_send(engines):
     assert engine.alive()
 
 
-def test_health_before_the_start_is_over_is_as_the_operator_says(engines):
-    """A model that takes a while to load: probes answer meanwhile, from another thread."""
-    engine = engines.start(0, '--starting-health', 'ready')
-    found = wait_until(lambda: ask(engine.system, '/health'), PATIENCE * STRETCH, 'the system port answers')
-    state = found.json()['failover_state']
-    assert state in ('INIT', 'STANDBY', 'WAKING', 'ACTIVE') and found.status == 200, (state, found.status)
+def test_an_engine_whose_io_thread_is_stuck_gives_the_lock_up(engines, silent_systemd):
+    """It has the lock and is not even told: the thread of the system port ends it."""
+    path, read = silent_systemd
+    active = engines.start(0, state='ACTIVE')
+    active.wait_event('ready')
+    standby = engines.start(1, '--waking-timeout-ms', '500',
+                            environment={'NOTIFY_SOCKET': path, 'WATCHDOG_USEC': '20000'})
+    read('READY=1')
+    wait_until(lambda: waits_in_send(standby.pid), PATIENCE, 'the io thread is stuck')
+    active.kill()
+    assert standby.wait_exit(60) == 70
+
+
+def test_the_system_port_answers_names_of_the_worker_alone(engines):
+    engine = engines.start(0, state='ACTIVE')
+    with Connection(engine.system) as connection:
+        connection.send(b'GET /metrics HTTP/1.1\r\nHost: rebound.example\r\n\r\n')
+        assert connection.read_response().status == 403

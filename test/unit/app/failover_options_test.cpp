@@ -100,6 +100,7 @@ BOOST_AUTO_TEST_CASE(values_that_are_none) {
   }
   BOOST_TEST(contains(refused({}, {{"ENGINE_ID", "-1"}, {"FAILOVER_LOCK_PATH", "/s/l"}}), "ENGINE_ID"));
   BOOST_TEST(contains(refused({"--engine-id", "1"}), "needs --failover-dir"));
+  BOOST_TEST(contains(refused({"--failover-dir", "/run/orcd", "--port", "9090"}), "must differ"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

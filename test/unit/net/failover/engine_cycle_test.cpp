@@ -99,6 +99,8 @@ BOOST_AUTO_TEST_CASE(test_health_probe_standby) {
   at.endpoint_only = false;
   at.cause = engine::health_cause::not_resident;
   BOOST_TEST(!is_healthy(at));
+  at.moving = false;
+  BOOST_TEST(!is_live(at), "an engine that is stuck cannot take over");
   go({event::lock_granted});
   BOOST_TEST(probes(facts(engine::lifecycle::waking)) == waits);
 }

@@ -3,6 +3,7 @@
 #include "net/failover/flock_lock.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -68,6 +69,16 @@ bool is_free(const folder& at) {
   return free;
 }
 
+/// Descriptors of this process that are open on the lock's file.
+int openings(const folder& at) {
+  int count = 0;
+  for (const auto& one : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (fs::read_symlink(one.path(), gone) == at.file()) ++count;
+  }
+  return count;
+}
+
 /// Another process that holds the lock until it is killed. It says so by a byte on a pipe.
 struct holder {
   explicit holder(const folder& at) {
@@ -88,6 +99,10 @@ struct holder {
   bool holds() {
     char byte = 0;
     return ::read(pipe[0], &byte, 1) == 1;
+  }
+  bool holds_within(std::chrono::milliseconds limit) {
+    pollfd ready{pipe[0], POLLIN, 0};
+    return ::poll(&ready, 1, static_cast<int>(limit.count())) == 1 && holds();
   }
   void kill() {
     if (pid <= 0) return;
@@ -158,6 +173,7 @@ BOOST_AUTO_TEST_CASE(test_cross_process) {
   first.kill();
   // Whichever of the two is granted it, the other one waits until that one ends.
   const bool won = mine.wait(200ms);
+  BOOST_TEST(second.holds_within(won ? 50ms : 10'000ms) != won);
   second.kill();
   BOOST_TEST((won || mine.wait()));
 }
@@ -188,6 +204,30 @@ BOOST_AUTO_TEST_CASE(who_waits_can_give_up) {
   BOOST_TEST(b.wait());
 }
 
+BOOST_AUTO_TEST_CASE(a_long_poll_is_given_up_at_once) {
+  holder other(*this);
+  BOOST_TEST_REQUIRE(other.holds());
+  engine_side a(*this, "engine-0", 60s);
+  a.acquire();
+  while (openings(*this) < 1) BOOST_TEST(!a.wait(1ms));
+  const auto begun = clock::now();
+  a.lock.release();
+  BOOST_TEST((clock::now() - begun < 30s));
+}
+
+BOOST_AUTO_TEST_CASE(the_lock_is_held_before_anybody_is_told) {
+  engine_side a(*this, "engine-0");
+  BOOST_TEST(a.lock.held_for().count() == 0);
+  a.acquire();
+  const auto until = clock::now() + 10s;
+  while (a.lock.held_for().count() == 0 && clock::now() < until) std::this_thread::sleep_for(1ms);
+  BOOST_TEST(a.lock.held_for().count() > 0, "its io_context has not run");
+  BOOST_TEST(!a.answer.has_value());
+  a.lock.release();
+  BOOST_TEST(a.lock.held_for().count() == 0);
+  BOOST_TEST(is_free(*this), "a grant that nobody was told of is given back, too");
+}
+
 BOOST_AUTO_TEST_CASE(it_can_be_had_again) {
   engine_side a(*this, "engine-0");
   for (int i = 0; i < 3; ++i) {
@@ -204,7 +244,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_replaced_meanwhile_gives_no_second_leader) {
   a.acquire();
   BOOST_TEST_REQUIRE(a.wait());
   b.acquire();
-  BOOST_TEST(!b.wait(20ms));
+  while (openings(*this) < 2) BOOST_TEST(!b.wait(1ms));
   fs::remove(file());
   engine_side c(*this, "engine-2");
   c.acquire();

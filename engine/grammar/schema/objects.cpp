@@ -8,6 +8,7 @@
 #include "engine/grammar/schema/compiler.hpp"
 #include "engine/grammar/schema/flatten.hpp"
 #include "engine/grammar/schema/merge.hpp"
+#include "engine/grammar/schema/values.hpp"
 
 namespace orcd::engine::grammar {
 
@@ -98,6 +99,8 @@ void schema_compiler::check_strict(const object& schema, const json::object& nam
 // none. A name that several patterns match is left out.
 expr schema_compiler::further_member(const object& schema, const json::object& named,
                                      const std::string& where, std::uint32_t depth) {
+  // Other names could come in any order.
+  if (spelled_once_) return nullptr;
   const json::object* patterns = patterns_of(schema, where);
   const json::value* more = schema.if_contains("additionalProperties");
   std::vector<expr> names, out;
@@ -119,7 +122,7 @@ expr schema_compiler::further_member(const object& schema, const json::object& n
       builder_.define_common(rule, {plain_name()}, names);
       key = call(rule);
     }
-    out.push_back(sequence({key, literal(":"), shared_.gap(), content}));
+    out.push_back(sequence({key, literal(":"), gap(), content}));
   }
   return out.empty() ? nullptr : choice(std::move(out));
 }
@@ -143,7 +146,7 @@ void schema_compiler::add_pattern_members(const json::object& patterns, const st
       key = call(rule);
     }
     const expr content = part(member.value(), at, depth + 1, false);
-    out.push_back(sequence({key, literal(":"), shared_.gap(), content}));
+    out.push_back(sequence({key, literal(":"), gap(), content}));
   }
 }
 
@@ -172,7 +175,7 @@ expr schema_compiler::map(const object& schema, const std::string& where, std::u
     } catch (const grammar_failure& failure) {
       if (!failure.impossible) throw;
     }
-    member = sequence({std::move(key), literal(":"), shared_.gap(), content});
+    member = sequence({std::move(key), literal(":"), gap(), content});
   }
   const bool none = member == nullptr;
   std::vector<expr> parts;
@@ -183,10 +186,9 @@ expr schema_compiler::map(const object& schema, const std::string& where, std::u
   }
   if (none && least > 0)
     contradict(deeper(where, "minProperties"), "is above the properties that there may be");
-  const expr inside = list(std::move(parts), std::move(required), sequence({literal(","), shared_.gap()}),
+  const expr inside = list(std::move(parts), std::move(required), sequence({literal(","), gap()}),
                            most == unbounded && !none);
-  return call(
-      builder_.add(where, sequence({literal("{"), shared_.gap(), inside, shared_.gap(), literal("}")})));
+  return call(builder_.add(where, sequence({literal("{"), gap(), inside, gap(), literal("}")})));
 }
 
 // Counts of members beside named properties are served where these keep them anyway.
@@ -205,7 +207,8 @@ void schema_compiler::check_member_counts(const object& schema, std::size_t name
 }
 
 expr schema_compiler::members(const object& schema, const std::string& where, std::uint32_t depth) {
-  const json::object named = named_properties(schema, where);
+  json::object named = named_properties(schema, where);
+  if (spelled_once_) named = by_name(named);
   if (strict_) check_strict(schema, named, where);
   const bool told = schema.contains("propertyNames") || schema.contains("minProperties") ||
                     schema.contains("maxProperties");
@@ -216,7 +219,7 @@ expr schema_compiler::members(const object& schema, const std::string& where, st
   for (const auto& member : named) {
     const std::string at = deeper(deeper(where, "properties"), view(member.key()));
     required.push_back(wanted.contains(view(member.key())));
-    parts.push_back(sequence({literal(quoted(view(member.key())) + ":"), shared_.gap(),
+    parts.push_back(sequence({literal(quoted(view(member.key())) + ":"), gap(),
                               part(member.value(), at, depth + 1, required.back())}));
   }
   bool open = false;
@@ -226,10 +229,9 @@ expr schema_compiler::members(const object& schema, const std::string& where, st
     open = true;
   }
   check_member_counts(schema, named.size(), wanted.size(), open, where);
-  const expr comma = sequence({literal(","), shared_.gap()});
+  const expr comma = sequence({literal(","), gap()});
   const expr inside = list(std::move(parts), std::move(required), comma, open);
-  return call(
-      builder_.add(where, sequence({literal("{"), shared_.gap(), inside, shared_.gap(), literal("}")})));
+  return call(builder_.add(where, sequence({literal("{"), gap(), inside, gap(), literal("}")})));
 }
 
 }  // namespace orcd::engine::grammar

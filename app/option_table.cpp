@@ -300,6 +300,8 @@ std::vector<option_row> request_rows() {
       flag("slots-endpoint", &options::slots_endpoint, "Serve GET /slots, which tells how many slots work"),
       flag("strict-fields", &options::strict_fields,
            "Refuse request fields that cannot change an answer instead of leaving them"),
+      flag("no-null-usage", &options::no_null_usage,
+           "Leave out \"usage\": null, which OpenAI's chunks have before the one with the usage"),
       choice("deadline-mode", &options::deadlines, deadlines, "What an X-Deadline header does"),
       integer("drain-timeout", &options::drain_timeout_sec, 0, 3'600,
               "How long running requests may go on after SIGTERM or POST /shutdown", "s"),

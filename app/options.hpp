@@ -45,6 +45,7 @@ struct options {
   bool allow_request_template = false;   ///< a chat request may bring its own
   bool parse_special_in_chat = false;    ///< special tokens are recognised in the text of messages
   bool strict_fields = false;            ///< fields that cannot change an answer are refused
+  bool no_null_usage = false;            ///< chunks before the last do not say "usage": null
   backend_kind backend = backend_kind::cuda;
   gpu_selector gpu;
   std::uint32_t gpu_wait_sec = 0;          ///< how long a start waits for a GPU to appear

@@ -207,6 +207,7 @@ void worker::make_server() {
   config.request_template = opts_.allow_request_template;
   config.parse_special_in_chat = opts_.parse_special_in_chat;
   config.strict_fields = opts_.strict_fields;
+  config.null_usage = !opts_.no_null_usage;
   config.system_tokens_min = opts_.cache_min_tokens;
   config.slots_endpoint = opts_.slots_endpoint;
   config.matryoshka = opts_.matryoshka;

@@ -56,6 +56,7 @@ struct job_request {
   /// most the prompt's size. Needs `logprobs`.
   std::uint32_t score_from = 0;
   bool tell_end = false;                ///< the end-of-generation token that ends the job is told too
+  bool tell_progress = false;           ///< the job has progress events
   std::optional<steady_time> deadline;  ///< of the whole job; the earlier of timeout and X-Deadline
   steady_time received_at{};
   cache_request cache = {};
@@ -106,6 +107,12 @@ struct job_stats {
 
 struct started_event {
   double queue_ms = 0;
+  std::uint32_t cached = 0;  ///< tokens of the prompt whose KV is there already
+};
+/// More of the prompt is computed; the last one says all of it.
+struct progress_event {
+  std::uint32_t processed = 0;   ///< tokens of the prompt whose KV is there now; greater than ever before
+  std::uint32_t elapsed_ms = 0;  ///< since the job got its slot
 };
 enum class token_part {
   prompt,  ///< one of the prompt's own (job_request::score_from)
@@ -131,8 +138,9 @@ struct error_event {
 };
 
 /// Order per job: started, token* (those of the prompt first), then exactly one of end or error (M0-W-1311).
-/// A job that never got a slot has no started event.
-using job_event = std::variant<started_event, token_event, end_event, error_event>;
+/// A job that never got a slot has no started event. Progress comes before the first token that was chosen
+/// with what it tells.
+using job_event = std::variant<started_event, progress_event, token_event, end_event, error_event>;
 
 /// Where a job's events go. Called on the GPU thread; must not block, throw, or call the scheduler
 /// back. An implementation hands the event to the session's thread.

@@ -264,6 +264,7 @@ void scheduler::accept_results(const launched_step& step, steady_time now) {
       chosen = &sampled_[next++];
     }
     if (job == nullptr) continue;
+    job->tell_progress(part.end, now);
     try {
       if (part.scores) job->tell_scored(part.end, *chosen);
       if (part.samples && !part.scores) {

@@ -59,7 +59,8 @@ void sequence::start(std::uint32_t in_slot, std::uint64_t admission_number, stea
   admission = admission_number;
   slot_at = now;
   started = true;
-  sink->offer(started_event{ms_between(request.received_at, now)});
+  progress_told = cached;
+  sink->offer(started_event{ms_between(request.received_at, now), cached});
 }
 
 const sample_request* sequence::ask() {
@@ -103,6 +104,15 @@ void sequence::append(const sampled_token& chosen, steady_time now) {
   const std::uint32_t index = tokens_out();
   tokens.push_back(chosen.token);
   sink->offer(token_event{chosen.token, index, request.logprobs ? &chosen.logprobs : nullptr});
+}
+
+void sequence::tell_progress(std::uint32_t end, steady_time now) {
+  const std::uint32_t processed = std::min(end, prompt_tokens);
+  if (!request.tell_progress || processed <= progress_told) return;
+  progress_told = processed;
+  constexpr double longest = std::numeric_limits<std::uint32_t>::max();
+  sink->offer(progress_event{processed,
+                             static_cast<std::uint32_t>(std::clamp(ms_between(slot_at, now), 0.0, longest))});
 }
 
 // Nothing was chosen where the prompt has a token that is never generated, or one whose logit is -infinity or

@@ -103,6 +103,9 @@ struct sequence {
   /// The error of a job for which nothing could be chosen.
   [[nodiscard]] error no_token() const;
   void append(const sampled_token& chosen, steady_time now);
+  /// Sends how much of the prompt is computed once the step that ended at `end` is, if that is wanted. A step
+  /// that was lost and repeated tells nothing new.
+  void tell_progress(std::uint32_t end, steady_time now);
   /// Sends the event of the prompt's token at `index`, for which `scored` is the result.
   void tell_scored(std::uint32_t index, const sampled_token& scored);
   /// Sends the event of the end-of-generation token, if it is wanted.
@@ -121,8 +124,9 @@ struct sequence {
   std::uint32_t computed = 0;  ///< positions whose KV is complete; 0 on an accelerator without pages
   std::uint32_t cached = 0;    ///< of them, those that others computed
   std::uint32_t told;          ///< the prompt's first token whose log probability is still to be told
-  kv_lease lease;              ///< empty on an accelerator without pages
-  bool begun = false;          ///< the accelerator holds something in `slot` that must be released
+  std::uint32_t progress_told = 0;
+  kv_lease lease;      ///< empty on an accelerator without pages
+  bool begun = false;  ///< the accelerator holds something in `slot` that must be released
   std::uint32_t slot = 0;
   std::uint64_t admission = 0;  ///< larger = later
   draw_source draws;

@@ -38,6 +38,9 @@ void event_channel::offer(const engine::job_event& event) noexcept {
   if (const auto* started = std::get_if<engine::started_event>(&event)) {
     started_ = *started;
     has_started_.store(true, std::memory_order_release);
+  } else if (const auto* progress = std::get_if<engine::progress_event>(&event)) {
+    progress_.store(std::uint64_t{progress->processed} << 32U | progress->elapsed_ms,
+                    std::memory_order_release);
   } else if (const auto* piece = std::get_if<engine::token_event>(&event)) {
     const auto n = written_.load(std::memory_order_relaxed);
     ORCD_ENSURE(n < capacity_);
@@ -100,6 +103,14 @@ std::optional<engine::started_event> event_channel::read_started() {
   if (started_read_ || !has_started_.load(std::memory_order_acquire)) return std::nullopt;
   started_read_ = true;
   return started_;
+}
+
+std::optional<engine::progress_event> event_channel::read_progress() noexcept {
+  if (!started_read_) return std::nullopt;  // it has come meanwhile, and its wake-up is still to come
+  const auto newest = progress_.load(std::memory_order_acquire);
+  if (std::exchange(progress_read_, newest) == newest) return std::nullopt;
+  return engine::progress_event{static_cast<std::uint32_t>(newest >> 32U),
+                                static_cast<std::uint32_t>(newest)};
 }
 
 std::optional<event_channel::token> event_channel::read_token() {

@@ -43,6 +43,10 @@ class event_channel final : public engine::event_sink, public std::enable_shared
   };
   /// io thread: what has arrived and was not read before, in order: started, tokens, terminal.
   [[nodiscard]] std::optional<engine::started_event> read_started();
+  /// The newest progress, once started was read: older ones that were not read are left out, so that it
+  /// takes no room. To be asked for after each token and before it is passed on: the progress that came
+  /// before it is then there.
+  [[nodiscard]] std::optional<engine::progress_event> read_progress() noexcept;
   [[nodiscard]] std::optional<token> read_token();
   /// Returns the terminal event only after the last token was read.
   [[nodiscard]] std::optional<terminal_event> read_terminal();
@@ -66,6 +70,7 @@ class event_channel final : public engine::event_sink, public std::enable_shared
 
   // Each is stored with release order after the data that it announces.
   std::atomic<bool> has_started_{false};
+  std::atomic<std::uint64_t> progress_{0};  ///< processed in the upper half, elapsed_ms in the lower
   std::atomic<std::uint32_t> written_{0};
   std::atomic<bool> has_terminal_{false};
   std::atomic<bool> waking_{false};
@@ -73,6 +78,7 @@ class event_channel final : public engine::event_sink, public std::enable_shared
   // io thread only
   std::function<void()> terminal_handler_;  ///< until it was called
   bool started_read_ = false;
+  std::uint64_t progress_read_ = 0;
   std::uint32_t read_ = 0;
   bool terminal_read_ = false;
 };

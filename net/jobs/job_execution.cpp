@@ -34,6 +34,11 @@ void job_execution::started(double queue_ms, std::chrono::system_clock::time_poi
   writer_->started(output_, queue_ms, wall);
 }
 
+void job_execution::progress(const prompt_progress& progress) {
+  if (stopped_ || stream_over_ || gone_) return;
+  writer_->progress(output_, progress);
+}
+
 void job_execution::token(engine::token_id id, std::span<const engine::token_logprob> logprobs) {
   // Tokens that were sampled before the cancel of a stop string took effect are not part of the output.
   if (stopped_ || stream_over_) return;

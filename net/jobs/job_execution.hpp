@@ -44,6 +44,7 @@ class job_execution {
 
   // Input: what has happened.
   void started(double queue_ms, std::chrono::system_clock::time_point wall);
+  void progress(const prompt_progress& progress);
   /// `logprobs` as in output_token.
   void token(engine::token_id id, std::span<const engine::token_logprob> logprobs = {});
   /// A token of the prompt, or the end-of-generation token: told only to jobs that ask for it.

@@ -26,12 +26,21 @@ struct output_token {
   std::string_view stop{};  ///< with `stopped`: the stop string
 };
 
+/// How much of a job's prompt is computed.
+struct prompt_progress {
+  std::uint32_t cached = 0;      ///< tokens that were there when the job began
+  std::uint32_t processed = 0;   ///< these and those that were computed since
+  std::uint32_t elapsed_ms = 0;  ///< since the job began
+};
+
 /// Every call may append frames to `out`. Order: started, token*, tail?, then one of ended and failed; the
 /// calls that most jobs do not have are in between.
 class job_output {
  public:
   virtual ~job_output() = default;
   virtual void started(std::string& out, double queue_ms, std::chrono::system_clock::time_point wall) = 0;
+  /// Right after started(), and as the prompt is computed for jobs that tell it.
+  virtual void progress(std::string& /*out*/, const prompt_progress& /*progress*/) {}
   /// True when the implementation ends the output with this token, for example before a second tool call: a
   /// normal end.
   [[nodiscard]] virtual bool token(std::string& out, const output_token& token) = 0;

@@ -24,6 +24,7 @@ struct job_stream final : open_stream {
         requests(std::move(job_requests)),
         wake(std::make_shared<signal>(c.stream.get_executor())),
         events(requests.size()),
+        cached(requests.size()),
         last_token(requests.size()) {}
 
   service& owner;
@@ -33,7 +34,8 @@ struct job_stream final : open_stream {
   std::vector<engine::job_request> requests;  ///< of the jobs; empty from submission on
   std::size_t next = 0;                       ///< the first job that was not submitted
   std::shared_ptr<signal> wake;
-  std::vector<std::shared_ptr<event_channel>> events;          ///< one for each job that was submitted
+  std::vector<std::shared_ptr<event_channel>> events;  ///< one for each job that was submitted
+  std::vector<std::uint32_t> cached;  ///< tokens of each job's prompt that were there when it began
   std::vector<std::optional<engine::steady_time>> last_token;  ///< when it came, for each job
   bool chunked = true;       ///< HTTP/1.1; HTTP/1.0 ends the body by closing
   bool keep_alive = false;   ///< the connection may serve another request after a good end

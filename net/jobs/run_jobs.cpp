@@ -63,6 +63,20 @@ void stop_watching(job_stream& stream) {
   stream.link.stream.socket().cancel(ignored);
 }
 
+/// Tells the job's beginning and how far its prompt is, before the token or the end that came after it.
+void take_progress(job_stream& stream, std::size_t job) {
+  auto& events = *stream.events[job];
+  auto& execution = stream.group.executions()[job];
+  if (const auto started = events.read_started()) {
+    execution.started(started->queue_ms, system_clock::now());
+    stream.cached[job] = started->cached;
+    execution.progress({started->cached, started->cached, 0});
+  }
+  if (const auto progress = events.read_progress()) {
+    execution.progress({stream.cached[job], progress->processed, progress->elapsed_ms});
+  }
+}
+
 /// Passes on the events that have arrived for one job, until a batch is full. Returns whether more are
 /// waiting.
 bool take_events(job_stream& stream, std::size_t job) {
@@ -70,9 +84,10 @@ bool take_events(job_stream& stream, std::size_t job) {
   auto& events = *stream.events[job];
   auto& execution = stream.group.executions()[job];
   auto& last_token = stream.last_token[job];
-  if (const auto started = events.read_started()) execution.started(started->queue_ms, system_clock::now());
   auto& metrics = stream.owner.metrics;
+  take_progress(stream, job);
   while (const auto token = events.read_token()) {
+    take_progress(stream, job);
     if (token->part != engine::token_part::output) {
       execution.beside_output(token->part, token->id, token->logprobs);
       if (execution.output_bytes() >= batch_bytes) return true;
@@ -84,7 +99,10 @@ bool take_events(job_stream& stream, std::size_t job) {
     execution.token(token->id, token->logprobs);
     if (execution.output_bytes() >= batch_bytes) return true;
   }
-  if (const auto event = events.read_terminal()) execution.ended(*event, steady_clock::now());
+  if (const auto event = events.read_terminal()) {
+    take_progress(stream, job);
+    execution.ended(*event, steady_clock::now());
+  }
   return false;
 }
 

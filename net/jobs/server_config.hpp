@@ -51,6 +51,7 @@ struct server_config {
   bool request_template = false;          ///< a request may bring its own chat template
   bool parse_special_in_chat = false;     ///< special tokens are recognised in the text of messages
   bool strict_fields = false;             ///< fields that cannot change an answer are refused
+  bool null_usage = true;                 ///< chunks before the one with the usage say "usage": null
   std::uint32_t system_tokens_min = 1;    ///< the prefix cache keeps no shorter system prompts
   bool slots_endpoint = false;            ///< GET /slots tells which slots work
   bool matryoshka = false;                ///< the first numbers of an embedding are an embedding too

@@ -1,16 +1,25 @@
 #include "net/llama/llama_answer.hpp"
 
 #include <algorithm>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "net/http/respond.hpp"
 #include "net/http/sse.hpp"
 #include "net/json/json_text.hpp"
+#include "net/llama/llama_request.hpp"
 #include "net/openai/logprob_text.hpp"
 
 namespace orcd::net {
 namespace {
+
+namespace json = boost::json;
 
 /// Answers with more log probabilities than this are made on a background thread: they take some 100 ns each.
 constexpr std::uint64_t probabilities_at_once_max = 4'096;
@@ -21,6 +30,10 @@ struct llama_identity {
   bool stream = false;
   bool token_ids = false;
   bool probabilities = false;
+  bool timings = false;               ///< in every chunk
+  bool progress = false;              ///< chunks that tell how much of the prompt is computed
+  std::vector<std::string> fields{};  ///< see llama_notes
+  running_timing::clock now{};
   const engine::tokenizer& vocabulary;
 };
 
@@ -38,60 +51,115 @@ struct llama_result {
   engine::job_stats stats;
 };
 
-void append_ids(std::string& out, std::span<const engine::token_id> ids) {
-  out += '[';
-  for (std::size_t i = 0; i < ids.size(); ++i) out += (i > 0 ? "," : "") + std::to_string(ids[i]);
-  out += ']';
-}
-
 std::string_view stop_type_of(const llama_result& result) {
   if (!result.stop.empty()) return "word";
   return result.reason == engine::finish_reason::length ? "limit" : "eos";
 }
 
-/// "key":TEXT before a closing brace; the text is JSON.
-void append_member(std::string& out, std::string_view key, std::string_view value) {
-  out += ",\"" + std::string(key) + "\":";
-  out += value;
+/// A member of an answer; its value is JSON.
+struct member {
+  std::string_view name;
+  std::string value;
+};
+
+std::string quoted(std::string_view text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
 }
 
-std::string render_result(const llama_identity& identity, const llama_result& result) {
+/// [1,2,3]
+std::string list_of(std::span<const engine::token_id> ids) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < ids.size(); ++i) out += (i > 0 ? "," : "") + std::to_string(ids[i]);
+  return out + "]";
+}
+
+std::vector<member> members_of(const llama_identity& identity, const llama_result& result) {
   const auto& stats = result.stats;
-  std::string out;
-  json_object json(out);
-  json.integer("index", result.index).text("content", result.content);
-  out += ",\"tokens\":";
-  append_ids(out, result.tokens);
-  json.integer("id_slot", -1)
-      .boolean("stop", true)
-      .text("model", identity.model)
-      .integer("tokens_predicted", stats.tokens_out)
-      .integer("tokens_evaluated", stats.tokens_in)
-      .integer("tokens_cached", stats.tokens_cached);
-  append_member(out, "generation_settings", result.settings);
-  json.text("prompt", result.prompt ? std::string_view(result.prompt->text) : std::string_view())
-      .boolean("has_new_line", result.has_new_line)
-      .boolean("truncated", false)
-      .text("stop_type", stop_type_of(result))
-      .text("stopping_word", result.stop);
-  append_member(out, "timings", timings_of(stats));
+  std::vector<member> out{
+      {"index", std::to_string(result.index)},
+      {"content", quoted(result.content)},
+      {"tokens", list_of(result.tokens)},
+      {"id_slot", "-1"},
+      {"stop", "true"},
+      {"model", quoted(identity.model)},
+      {"tokens_predicted", std::to_string(stats.tokens_out)},
+      {"tokens_evaluated", std::to_string(stats.tokens_in)},
+      {"tokens_cached", std::to_string(stats.tokens_cached)},
+      {"generation_settings", result.settings},
+      {"prompt", quoted(result.prompt ? std::string_view(result.prompt->text) : std::string_view())},
+      {"has_new_line", result.has_new_line ? "true" : "false"},
+      {"truncated", "false"},
+      {"stop_type", quoted(stop_type_of(result))},
+      {"stopping_word", quoted(result.stop)},
+      {"timings", render_timings(timing_of(stats))}};
   if (identity.probabilities && !identity.stream) {
-    append_member(out, "completion_probabilities", render_probabilities(result.entries, identity.vocabulary));
+    out.push_back({"completion_probabilities", render_probabilities(result.entries, identity.vocabulary)});
   }
-  json.close();
   return out;
+}
+
+/// The value at a path such as "generation_settings/n_predict"; nothing where there is none.
+std::optional<std::string> value_at(const std::vector<member>& members, std::string_view path) {
+  const auto slash = path.find('/');
+  const auto found = std::find_if(members.begin(), members.end(),
+                                  [&](const auto& one) { return one.name == path.substr(0, slash); });
+  if (found == members.end()) return std::nullopt;
+  if (slash == std::string_view::npos) return found->value;
+  if (!found->value.starts_with('{')) return std::nullopt;
+  const auto tree = json::parse(found->value);
+  const json::value* at = &tree;
+  for (std::string_view rest = path.substr(slash);;) {
+    const auto end = rest.find('/', 1);
+    const auto* object = at->if_object();
+    at = object == nullptr ? nullptr : object->if_contains(rest.substr(1, end - 1));
+    if (at == nullptr) return std::nullopt;
+    if (end == std::string_view::npos) return json::serialize(*at);
+    rest.remove_prefix(end);
+  }
+}
+
+/// The answer, or the members of it that the request wants.
+std::string render_result(const llama_identity& identity, const llama_result& result) {
+  const auto members = members_of(identity, result);
+  std::string out = "{";
+  const auto add = [&out](std::string_view name, std::string_view value) {
+    if (out.size() > 1) out += ',';
+    append_json_string(out, name);
+    out += ':';
+    out += value;
+  };
+  for (const member& one : members) {
+    if (identity.fields.empty()) add(one.name, one.value);
+  }
+  for (const std::string& path : identity.fields) {
+    if (const auto value = value_at(members, path)) add(path, *value);
+  }
+  return out + "}";
 }
 
 class llama_output final : public job_output {
  public:
   llama_output(std::shared_ptr<const llama_identity> identity, std::shared_ptr<llama_result> result)
-      : identity_(std::move(identity)), result_(std::move(result)) {}
+      : identity_(std::move(identity)),
+        result_(std::move(result)),
+        timing_(identity_->now, result_->stats.tokens_in) {}
 
-  void started(std::string&, double, std::chrono::system_clock::time_point) override {}
+  void started(std::string&, double, std::chrono::system_clock::time_point) override { timing_.started(); }
+
+  void progress(std::string& out, const prompt_progress& progress) override {
+    timing_.progress(progress);
+    if (!identity_->stream || !identity_->progress) return;
+    std::string more;
+    append_progress(more, result_->stats.tokens_in, progress);
+    write_chunk(out, {}, more);
+  }
 
   bool token(std::string& out, const output_token& token) override {
     auto& to = *result_;
     tokens_ = token.index + 1;
+    timing_.note_output();
     text_bytes_ += token.text.size();
     to.has_new_line = to.has_new_line || token.text.find('\n') != std::string_view::npos;
     if (identity_->token_ids || identity_->stream) to.tokens.push_back(token.id);
@@ -141,21 +209,22 @@ class llama_output final : public job_output {
     }
   }
 
-  /// A chunk with the tokens whose text it completes.
-  void write_chunk(std::string& out, std::string_view text) {
+  /// A chunk with the tokens whose text it completes; `more`: further members.
+  void write_chunk(std::string& out, std::string_view text, std::string_view more = {}) {
     auto& to = *result_;
     out += "data: ";
     json_object json(out);
     json.integer("index", to.index).text("content", text);
-    out += ",\"tokens\":";
-    append_ids(out, to.tokens);
+    append_ids(out, "tokens", to.tokens);
     json.boolean("stop", false)
         .integer("id_slot", -1)
         .integer("tokens_predicted", tokens_)
         .integer("tokens_evaluated", to.stats.tokens_in);
     if (identity_->probabilities) {
-      append_member(out, "completion_probabilities", render_probabilities(to.entries, identity_->vocabulary));
+      json.raw("completion_probabilities", render_probabilities(to.entries, identity_->vocabulary));
     }
+    if (const auto timing = timing_.at(tokens_); timing && identity_->timings) append_timings(out, *timing);
+    out += more;
     json.close();
     out += "\n\n";
     to.tokens.clear();
@@ -164,6 +233,7 @@ class llama_output final : public job_output {
 
   std::shared_ptr<const llama_identity> identity_;
   std::shared_ptr<llama_result> result_;
+  running_timing timing_;
   std::uint32_t tokens_ = 0;     ///< so far
   std::size_t text_bytes_ = 0;   ///< bytes of all text so far
   std::size_t token_bytes_ = 0;  ///< bytes of all tokens so far
@@ -181,28 +251,7 @@ std::string render_all(const llama_identity& identity,
   return out + "]";
 }
 
-double per(double amount, double of) {
-  return of > 0 ? amount / of : 0.0;
-}
-
 }  // namespace
-
-std::string timings_of(const engine::job_stats& stats) {
-  const double prompt = stats.tokens_in - stats.tokens_cached;
-  std::string out;
-  json_object json(out);
-  json.integer("cache_n", stats.tokens_cached)
-      .integer("prompt_n", stats.tokens_in - stats.tokens_cached)
-      .number("prompt_ms", stats.prefill_ms)
-      .number("prompt_per_token_ms", per(stats.prefill_ms, prompt))
-      .number("prompt_per_second", per(prompt * 1e3, stats.prefill_ms))
-      .integer("predicted_n", stats.tokens_out)
-      .number("predicted_ms", stats.decode_ms)
-      .number("predicted_per_token_ms", per(stats.decode_ms, stats.tokens_out))
-      .number("predicted_per_second", per(stats.tokens_out * 1e3, stats.decode_ms));
-  json.close();
-  return out;
-}
 
 std::string generation_settings(const engine::job_request& job, const completion_request& asked) {
   const auto& sampling = job.sampling;
@@ -233,10 +282,13 @@ std::string generation_settings(const engine::job_request& job, const completion
 }
 
 written_answer make_llama_answer(const prepared_completion& prepared, std::string model,
-                                 const engine::tokenizer& vocabulary) {
+                                 const engine::tokenizer& vocabulary, running_timing::clock now) {
   const auto& asked = prepared.asked;
-  const auto identity = std::make_shared<const llama_identity>(
-      llama_identity{std::move(model), asked.stream, asked.token_ids, asked.logprobs, vocabulary});
+  const auto* notes = dynamic_cast<const llama_notes*>(asked.notes.get());
+  const auto identity = std::make_shared<const llama_identity>(llama_identity{
+      std::move(model), asked.stream, asked.token_ids, asked.logprobs, asked.shows.timings,
+      asked.shows.progress, notes == nullptr ? std::vector<std::string>() : notes->response_fields,
+      std::move(now), vocabulary});
   std::vector<std::shared_ptr<llama_result>> results;
   written_answer out;
   std::uint64_t probabilities = 0;

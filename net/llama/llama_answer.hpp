@@ -2,14 +2,11 @@
 // or their chunks. Pure. io thread only. Private to net/.
 #pragma once
 
-#include <chrono>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "engine/schedule/job.hpp"
 #include "engine/text/tokenizer.hpp"
-#include "net/jobs/job_group.hpp"
+#include "net/openai/answer_extras.hpp"
 #include "net/openai/completion_api.hpp"
 #include "net/openai/prepare_completion.hpp"
 
@@ -19,11 +16,10 @@ namespace orcd::net {
 [[nodiscard]] std::string generation_settings(const engine::job_request& job,
                                               const completion_request& asked);
 
-/// {"prompt_n", "prompt_ms", ...}.
-[[nodiscard]] std::string timings_of(const engine::job_stats& stats);
-
-/// The outputs and the answer of prepared jobs; `model` is the name that the answer tells.
+/// The outputs and the answer of prepared jobs; `model` is the name that the answer tells, `now` the clock
+/// for the timings of a stream's chunks.
 [[nodiscard]] written_answer make_llama_answer(const prepared_completion& prepared, std::string model,
-                                               const engine::tokenizer& vocabulary);
+                                               const engine::tokenizer& vocabulary,
+                                               running_timing::clock now);
 
 }  // namespace orcd::net

@@ -5,6 +5,7 @@
 #include <boost/json/array.hpp>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,31 +41,49 @@ constexpr std::array<std::string_view, 13> left_numbers{
     "dry_penalty_last_n", "xtc_threshold",   "adaptive_decay",  "id_slot",  "n_keep",
     "n_discard",          "t_max_prompt_ms", "t_max_predict_ms"};
 
-constexpr std::array<std::string_view, 2> flags_off{"post_sampling_probs", "return_progress"};
+constexpr std::string_view flag_off = "post_sampling_probs";
 constexpr std::array<std::string_view, 2> lists_empty{"lora", "image_data"};
+constexpr std::size_t response_fields_max = 64;
+constexpr std::size_t response_field_bytes_max = 256;
 
 /// Fields that have the same name and meaning for /v1/completions.
-constexpr std::array<std::string_view, 15> shared_fields{
-    "model",  "temperature", "top_p",      "min_p",      "presence_penalty", "frequency_penalty",
-    "stop",   "stream",      "ignore_eos", "timeout_ms", "cache_prompt",     "cache_salt",
-    "imc_id", "n",           "user"};
+constexpr std::array<std::string_view, 24> shared_fields{"model",
+                                                         "temperature",
+                                                         "top_p",
+                                                         "min_p",
+                                                         "presence_penalty",
+                                                         "frequency_penalty",
+                                                         "stop",
+                                                         "stream",
+                                                         "ignore_eos",
+                                                         "timeout_ms",
+                                                         "cache_prompt",
+                                                         "cache_salt",
+                                                         "imc_id",
+                                                         "n",
+                                                         "user",
+                                                         "top_k",
+                                                         "seed",
+                                                         "repeat_last_n",
+                                                         "logit_bias",
+                                                         "grammar",
+                                                         "json_schema",
+                                                         "repeat_penalty",
+                                                         "timings_per_token",
+                                                         "return_progress"};
 
 /// The fields that both endpoints have.
 class llama_fields {
  public:
-  explicit llama_fields(const completion_limits& limits)
-      : limits_(limits), shared_(completion_kind::text, limits) {}
+  explicit llama_fields(const completion_limits& limits) : shared_(completion_kind::text, limits) {}
 
   result<void> take(std::string_view name, const json::value& value) {
     if (is_listed(shared_fields, name)) return shared_.take(name, value);
     if (value.is_null()) return is_known(name) ? result<void>() : unknown_field(name);
     if (name == "n_predict") return take_n_predict(value);
-    if (name == "top_k" || name == "seed" || name == "repeat_last_n") return take_signed(name, value);
-    if (name == "repeat_penalty") return take_repeat_penalty(value);
     if (name == "n_probs") return take_n_probs(value);
-    if (name == "logit_bias") return take_bias(value);
-    if (name == "return_tokens") return take_flag(name, value, true);
-    if (is_listed(flags_off, name) || name == "timings_per_token") return take_flag(name, value, false);
+    if (name == "return_tokens" || name == flag_off) return take_flag(name, value);
+    if (name == "response_fields") return take_response_fields(value);
     return take_absent(name, value);
   }
 
@@ -77,20 +96,18 @@ class llama_fields {
     request->token_ids = token_ids_;
     request->max_tokens = max_tokens_;
     request->max_tokens_field = "n_predict";
-    if (repeat_penalty_) request->sampling.repetition_penalty = *repeat_penalty_;
     request->logprobs = probs_ > 0;
     request->top_logprobs = probs_;
+    request->notes = std::make_shared<llama_notes>(std::move(notes_));
     return request;
   }
 
  private:
   static bool is_known(std::string_view name) {
-    constexpr std::array<std::string_view, 9> own{"n_predict",     "top_k",         "seed",
-                                                  "repeat_last_n", "n_probs",       "repeat_penalty",
-                                                  "logit_bias",    "return_tokens", "timings_per_token"};
-    return is_listed(own, name) || is_listed(flags_off, name) || is_listed(lists_empty, name) ||
-           is_listed(left_numbers, name) || name == "dry_sequence_breakers" ||
-           find_named(absent_switches, name) != nullptr;
+    constexpr std::array<std::string_view, 5> own{"n_predict", "n_probs", "return_tokens", "response_fields",
+                                                  flag_off};
+    return is_listed(own, name) || is_listed(lists_empty, name) || is_listed(left_numbers, name) ||
+           name == "dry_sequence_breakers" || find_named(absent_switches, name) != nullptr;
   }
 
   /// -1: as many as fit; -2: until the context is full, which is the same.
@@ -102,19 +119,6 @@ class llama_fields {
     return {};
   }
 
-  /// -1 asks for every token, a seed of the server's own, all of the context.
-  result<void> take_signed(std::string_view name, const json::value& value) {
-    if (value == json::value(-1) && name != "repeat_last_n") return {};
-    return shared_.take(name, value);
-  }
-
-  result<void> take_repeat_penalty(const json::value& value) {
-    const auto number = as_real("repeat_penalty", value, repetition_penalty_range);
-    if (!number) return number.error();
-    repeat_penalty_ = *number;
-    return {};
-  }
-
   result<void> take_n_probs(const json::value& value) {
     const auto number = as_integer("n_probs", value, 0, engine::top_logprobs_max);
     if (!number) return number.error();
@@ -122,30 +126,33 @@ class llama_fields {
     return {};
   }
 
-  /// A list of [token, bias], where false bans the token, or an object as OpenAI has it.
-  result<void> take_bias(const json::value& value) {
-    if (!value.is_array()) return shared_.take("logit_bias", value);
-    json::object biases;
-    for (const auto& pair : value.get_array()) {
-      const auto* two = pair.if_array();
-      if (two == nullptr || two->size() != 2) {
-        return refuse_field("logit_bias", "must hold pairs of a token and its bias");
-      }
-      const auto id = as_integer("logit_bias", two->at(0), 0, limits_.vocab - 1);
-      if (!id) return id.error();
-      const auto bias = two->at(1) == json::value(false) ? json::value(-logit_bias_max) : two->at(1);
-      if (!biases.emplace(std::to_string(*id), bias).second) {
-        return refuse_field("logit_bias", "names token " + std::to_string(*id) + " twice");
-      }
-    }
-    return shared_.take("logit_bias", biases);
-  }
-
-  result<void> take_flag(std::string_view name, const json::value& value, bool served) {
+  result<void> take_flag(std::string_view name, const json::value& value) {
     const auto truth = as_flag(name, value);
     if (!truth) return truth.error();
-    if (*truth && !served) return refuse_field(name, "must be false: this worker has no such thing");
-    if (served) token_ids_ = *truth;
+    if (name == flag_off) {
+      return *truth ? refuse_field(name, "must be false: this worker has no such thing") : result<void>();
+    }
+    token_ids_ = *truth;
+    return {};
+  }
+
+  result<void> take_response_fields(const json::value& value) {
+    constexpr std::string_view field = "response_fields";
+    if (!value.is_array()) return refuse_kind(field, "an array of strings", value);
+    auto& names = notes_.response_fields;
+    for (const auto& name : value.get_array()) {
+      if (!name.is_string()) return refuse_kind(field, "an array of strings", name);
+      std::string path(name.get_string());
+      if (std::find(names.begin(), names.end(), path) != names.end()) continue;
+      if (path.size() > response_field_bytes_max) {
+        return refuse_field(field, "may hold names of " + std::to_string(response_field_bytes_max) +
+                                       " bytes, one has " + std::to_string(path.size()));
+      }
+      if (names.size() == response_fields_max) {
+        return refuse_field(field, "may have " + std::to_string(response_fields_max) + " names");
+      }
+      names.push_back(std::move(path));
+    }
     return {};
   }
 
@@ -167,10 +174,9 @@ class llama_fields {
     return refuse_field(name, "must be " + off + ", which switches it off: this worker has no such thing");
   }
 
-  const completion_limits& limits_;
   completion_fields shared_;
+  llama_notes notes_;
   std::optional<std::uint32_t> max_tokens_;
-  std::optional<float> repeat_penalty_;
   std::uint32_t probs_ = 0;
   bool token_ids_ = false;
 };

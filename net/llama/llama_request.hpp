@@ -3,12 +3,20 @@
 // Private to net/.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/error.hpp"
 #include "net/openai/completion_request.hpp"
 
 namespace orcd::net {
+
+/// What the answer has to know besides what all completions ask for.
+struct llama_notes final : request_notes {
+  /// Members of the answer that alone are wanted, "a/b" for member b of a; distinct; empty = all.
+  std::vector<std::string> response_fields;
+};
 
 /// Errors: as parse_completion, in llama-server's names of fields.
 [[nodiscard]] engine::result<completion_request> parse_llama_completion(std::string_view body,

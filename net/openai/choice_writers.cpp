@@ -1,7 +1,5 @@
 // The two ways in which OpenAI's completions write a choice: the chunks of a stream, or what the single
 // answer will say of it.
-#include <chrono>
-#include <optional>
 #include <utility>
 
 #include "net/http/respond.hpp"
@@ -29,17 +27,26 @@ struct choice_place {
 
 class chunk_writer final : public message_writer {
  public:
-  explicit chunk_writer(choice_place place) : place_(std::move(place)) {}
+  explicit chunk_writer(choice_place place)
+      : place_(std::move(place)), timing_(place_.identity().now, place_.choice().prompt_tokens) {}
 
   void started(std::string& out) override {
-    begun_ = now();
-    if (shows().progress) add_progress(out, 0);
+    timing_.started();
     message_progress none;
     if (is_chat()) add_chunk(out, R"("delta":{"role":"assistant","content":""})", {}, "null", none);
   }
 
+  void progress(std::string& out, const prompt_progress& progress) override {
+    timing_.progress(progress);
+    if (!shows().progress) return;
+    std::string more;
+    append_progress(more, place_.choice().prompt_tokens, progress);
+    message_progress none;
+    add_chunk(out, is_chat() ? R"("delta":{})" : R"("text":"")", {}, "null", none, more);
+  }
+
   void part(std::string& out, const output_delta& part, message_progress& progress) override {
-    note_first(out);
+    timing_.note_output();
     if (part.what == output_delta::kind::reasoning && !shows().reasoning) return;
     switch (part.what) {
       case output_delta::kind::content:
@@ -52,7 +59,7 @@ class chunk_writer final : public message_writer {
   void ended(std::string& out, const message_end& end, message_progress& progress) override {
     auto& choice = place_.choice();
     choice.message.end = end;
-    note_first(out);
+    timing_.note_output();
     if (!progress.logprobs.empty()) add_text(out, output_delta::kind::content, {}, progress);
     std::string finish;
     append_json_string(finish, choice.finish_reason());
@@ -66,28 +73,7 @@ class chunk_writer final : public message_writer {
   void keep_alive(std::string& out) override { append_keep_alive(out); }
 
  private:
-  using clock_point = engine::steady_time;
   [[nodiscard]] const answer_shape& shows() const noexcept { return place_.identity().shows; }
-  [[nodiscard]] clock_point now() const {
-    return place_.identity().now ? place_.identity().now() : clock_point{};
-  }
-  [[nodiscard]] static double ms_between(clock_point from, clock_point to) noexcept {
-    return std::chrono::duration<double, std::milli>(to - from).count();
-  }
-
-  /// To be called when the prompt is computed, before anything of the output is written.
-  void note_first(std::string& out) {
-    if (first_) return;
-    first_ = now();
-    if (shows().progress) add_progress(out, place_.choice().prompt_tokens);
-  }
-
-  void add_progress(std::string& out, std::uint32_t processed) const {
-    std::string more;
-    append_progress(more, place_.choice().prompt_tokens, processed, ms_between(begun_, now()));
-    out += "data: " + place_.answer->chunk_head();
-    out += with_members(place_.answer->chunk_tail(place_.index, 0), more) + "\n\n";
-  }
 
   /// A chunk's tail, which begins with the end of its choices, with members of the chunk behind them.
   [[nodiscard]] static std::string with_members(std::string tail, std::string_view members) {
@@ -100,10 +86,9 @@ class chunk_writer final : public message_writer {
     const auto& choice = place_.choice();
     if (shows().token_ids && is_chat() && !prompt_shown_)
       append_ids(out, "prompt_token_ids", choice.prompt_ids);
-    if (!shows().timings || !first_) return out;
-    const job_timing running{
-        choice.prompt_tokens, {}, ms_between(begun_, *first_), progress.tokens, ms_between(*first_, now())};
-    append_timings(out, last ? timing_of(choice.message.end.stats) : running);
+    const auto running = timing_.at(progress.tokens);
+    if (!shows().timings || !running) return out;
+    append_timings(out, last ? timing_of(choice.message.end.stats) : *running);
     return out;
   }
 
@@ -153,8 +138,9 @@ class chunk_writer final : public message_writer {
     add_chunk(out, body, logprobs, "null", progress);
   }
 
+  /// `more`: members of the chunk besides its choice.
   void add_chunk(std::string& out, std::string_view body, std::string_view logprobs, std::string_view finish,
-                 message_progress& progress) {
+                 message_progress& progress, std::string_view more = {}) {
     out += "data: ";
     out += place_.answer->chunk_head();
     out += "{\"index\":" + std::to_string(place_.index) + ",";
@@ -169,14 +155,13 @@ class chunk_writer final : public message_writer {
     }
     out += '}';
     out += with_members(place_.answer->chunk_tail(place_.index, progress.tokens),
-                        members(progress, finish != "null"));
+                        members(progress, finish != "null").append(more));
     out += "\n\n";
     prompt_shown_ = true;
   }
 
   choice_place place_;
-  clock_point begun_{};
-  std::optional<clock_point> first_;  ///< when the prompt was computed
+  running_timing timing_;
   bool prompt_shown_ = false;
 };
 

@@ -72,7 +72,7 @@ std::string_view completion_answer::choice::finish_reason() const noexcept {
 
 std::string completion_answer::chunk_tail(std::uint32_t index, std::uint32_t tokens) const {
   if (!identity_.include_usage) return "]}";
-  if (!identity_.usage_in_chunks) return "],\"usage\":null}";
+  if (!identity_.usage_in_chunks) return identity_.null_usage ? "],\"usage\":null}" : "]}";
   std::string out = "],\"usage\":";
   json_object json(out);
   const std::uint64_t prompt = identity_.prompt_tokens.at(index / identity_.choices);

@@ -25,6 +25,7 @@ struct completion_identity {
   std::string system_fingerprint;
   bool stream = false;
   bool include_usage = false;
+  bool null_usage = true;                       ///< the other chunks say then "usage": null, as OpenAI's do
   bool usage_in_chunks = false;                 ///< with include_usage
   std::vector<std::uint32_t> prompt_tokens{0};  ///< of each prompt
   bool logprobs = false;

@@ -20,6 +20,7 @@ completion_identity identity_of(const service& s, const prepared_completion& pre
   out.system_fingerprint = s.context.identity.system_fingerprint;
   out.stream = prepared.asked.stream;
   out.include_usage = prepared.asked.include_usage;
+  out.null_usage = s.config.null_usage;
   out.usage_in_chunks = prepared.asked.usage_in_chunks;
   out.prompt_tokens.clear();
   for (std::size_t i = 0; i < prepared.jobs.size(); i += prepared.asked.choices) {
@@ -28,7 +29,7 @@ completion_identity identity_of(const service& s, const prepared_completion& pre
   out.logprobs = prepared.asked.logprobs;
   out.choices = prepared.asked.choices;
   out.shows = prepared.asked.shows;
-  if (out.shows.timings || out.shows.progress) out.now = std::chrono::steady_clock::now;
+  if (out.shows.timings) out.now = std::chrono::steady_clock::now;
   return out;
 }
 

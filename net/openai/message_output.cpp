@@ -26,6 +26,10 @@ class message_output final : public job_output {
     if (echo_) write_prompt(out);
   }
 
+  void progress(std::string& out, const prompt_progress& progress) override {
+    writer_->progress(out, progress);
+  }
+
   void beside_output(std::string& out, engine::token_part part, engine::token_id id,
                      std::span<const engine::token_logprob> logprobs) override {
     if (part == engine::token_part::end) {

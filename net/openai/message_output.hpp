@@ -42,6 +42,7 @@ class message_writer {
  public:
   virtual ~message_writer() = default;
   virtual void started(std::string& out) = 0;
+  virtual void progress(std::string& /*out*/, const prompt_progress& /*progress*/) {}
   virtual void part(std::string& out, const engine::output_delta& part, message_progress& progress) = 0;
   virtual void ended(std::string& out, const message_end& end, message_progress& progress) = 0;
   virtual void failed(std::string& out, const engine::error& failure) = 0;

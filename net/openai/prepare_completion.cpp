@@ -290,6 +290,7 @@ engine::job_request job_of(completion_request& asked) {
   job.cache = std::move(asked.cache);
   job.score_from = asked.echo_prompt && asked.logprobs ? 1 : 0;
   job.tell_end = job.score_from > 0;
+  job.tell_progress = asked.shows.progress && asked.stream;
   return job;
 }
 

@@ -14,9 +14,16 @@ class recording_sink final : public engine::event_sink {
  public:
   void offer(const engine::job_event& event) noexcept override {
     if (ended()) fault_ = "an event after the terminal one";
-    if (std::holds_alternative<engine::started_event>(event)) {
+    if (const auto* started = std::get_if<engine::started_event>(&event)) {
       if (started_) fault_ = "started twice";
       started_ = true;
+      cached_ = started->cached;
+    } else if (const auto* progress = std::get_if<engine::progress_event>(&event)) {
+      if (!started_ || !tokens_.empty()) fault_ = "progress before started or after a token";
+      if (!progress_.empty() && progress->processed <= progress_.back().processed) {
+        fault_ = "progress that is none";
+      }
+      progress_.push_back(*progress);
     } else if (const auto* token = std::get_if<engine::token_event>(&event)) {
       if (!started_) fault_ = "a token before started";
       if (ending_) fault_ = "a token after the end-of-generation token";
@@ -36,6 +43,8 @@ class recording_sink final : public engine::event_sink {
   }
 
   [[nodiscard]] bool started() const noexcept { return started_; }
+  [[nodiscard]] std::uint32_t cached() const noexcept { return cached_; }  ///< when it started
+  [[nodiscard]] const std::vector<engine::progress_event>& progress() const noexcept { return progress_; }
   [[nodiscard]] bool ended() const noexcept { return end_ || error_; }
   [[nodiscard]] const std::vector<engine::token_id>& tokens() const noexcept { return tokens_; }
   [[nodiscard]] const std::vector<engine::token_logprobs>& logprobs() const noexcept { return logprobs_; }
@@ -63,6 +72,8 @@ class recording_sink final : public engine::event_sink {
   }
 
   bool started_ = false;
+  std::uint32_t cached_ = 0;
+  std::vector<engine::progress_event> progress_;
   std::vector<engine::token_id> prompt_;
   std::vector<engine::token_logprobs> prompt_logprobs_;
   std::uint32_t prompt_from_ = 0;

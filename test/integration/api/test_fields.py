@@ -147,12 +147,35 @@ def test_timings(worker):
     assert 'timings' not in answer_of(chat(worker))
 
 
+def check_progress(chunks: list) -> list:
+    """It begins with what is known, rises to the whole prompt, and all of it comes before the output."""
+    told = [c['prompt_progress'] for c in chunks if 'prompt_progress' in c]
+    total, cache = told[0]['total'], told[0]['cache']
+    assert all((p['total'], p['cache']) == (total, cache) for p in told)
+    done = [p['processed'] for p in told]
+    assert done[0] == cache and done[-1] == total and done == sorted(set(done))
+    times = [p['time_ms'] for p in told]
+    assert times == sorted(times) and times[0] == 0
+    return told
+
+
 def test_progress_of_the_prompt(worker):
     chunks = chunks_of(chat(worker, return_progress=True, stream=True))
-    progress = [c['prompt_progress'] for c in chunks if 'prompt_progress' in c]
-    assert [p['processed'] for p in progress] == [0, progress[0]['total']]
-    assert progress[0]['total'] > 0
-    assert all(not c['choices'] for c in chunks if 'prompt_progress' in c)
+    assert [c['choices'][0]['delta'] for c in chunks if 'prompt_progress' in c][0] == {}
+    check_progress(chunks)
+
+
+def test_progress_of_a_long_prompt_and_of_one_that_is_known(worker):
+    asked = {'return_progress': True, 'stream': True, 'messages': [{'role': 'user', 'content': 'a b ' * 150}]}
+    first = check_progress(chunks_of(chat(worker, **asked)))
+    assert first[0]['cache'] == 0
+    again = check_progress(chunks_of(chat(worker, **asked)))
+    assert 0 < again[0]['cache'] < again[0]['total'] == first[0]['total']
+    assert len(again) <= len(first)
+    both = chunks_of(chat(worker, **asked, n=2))
+    assert {c['choices'][0]['index'] for c in both if 'prompt_progress' in c} == {0, 1}
+    told = chunks_of(text(worker, stream=True, return_progress=True))
+    check_progress(told)
 
 
 def test_tokens_as_ids_in_log_probabilities(worker):

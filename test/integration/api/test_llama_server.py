@@ -101,6 +101,55 @@ def test_prompts_of_every_form(worker):
     assert several[0]['content'] == several[1]['content'] == answer(worker, prompt='Once upon')['content']
 
 
+def chunks(worker: Worker, **changes) -> List[dict]:
+    return [json.loads(frame) for frame in frames(complete(worker, stream=True, **changes).body)]
+
+
+def test_a_grammar_and_a_schema_are_held(worker):
+    said = answer(worker, grammar='root ::= "yes" | "no"', n_predict=40)
+    assert said['content'] in ('yes', 'no') and said['stop_type'] == 'eos'
+    schema = {'type': 'object', 'properties': {'n': {'type': 'integer', 'minimum': 1, 'maximum': 9}},
+              'required': ['n'], 'additionalProperties': False}
+    said = answer(worker, json_schema=schema, n_predict=200, temperature=1)
+    assert 1 <= json.loads(said['content'])['n'] <= 9
+    refused = complete(worker, grammar='root ::= nothing')
+    assert refused.status == 400 and refused.json()['error']['param'] == 'grammar'
+    refused = complete(worker, json_schema={'type': 'nonsense'})
+    assert refused.status == 400 and refused.json()['error']['param'] == 'json_schema'
+
+
+def test_only_the_fields_that_are_wanted(worker):
+    names = ['content', 'generation_settings/n_predict', 'timings/predicted_n', 'surprise']
+    said = answer(worker, response_fields=names)
+    assert said == {'content': answer(worker)['content'], 'generation_settings/n_predict': 8,
+                    'timings/predicted_n': 8}
+    last = chunks(worker, response_fields=['stop'])[-1]
+    assert last == {'stop': True}
+    several = answer(worker, prompt=['a', 'b'], response_fields=['index'])
+    assert several == [{'index': 0}, {'index': 1}]
+    assert set(answer(worker, response_fields=[])) == FINAL
+
+
+def test_a_token_that_is_forbidden_does_not_come(worker):
+    """False is a ban; a bias, however low, is not: another may lift it again."""
+    first = answer(worker, return_tokens=True, n_predict=1)['tokens'][0]
+    for bias in ([[first, False]], {str(first): -100}):
+        assert first not in answer(worker, return_tokens=True, logit_bias=bias)['tokens']
+
+
+def test_chunks_tell_timings_and_progress(worker):
+    prompt = 'z y ' * 150
+    for known in (False, True):
+        *parts, last = chunks(worker, prompt=prompt, timings_per_token=True, return_progress=True)
+        told = [part['prompt_progress'] for part in parts if 'prompt_progress' in part]
+        assert told[0]['processed'] == told[0]['cache'] and told[-1]['processed'] == told[-1]['total']
+        assert (told[0]['cache'] > 0) == known and told[0]['total'] == last['tokens_evaluated']
+        timed = [part['timings'] for part in parts if 'timings' in part]
+        assert [t['predicted_n'] for t in timed] == [p['tokens_predicted'] for p in parts if 'timings' in p]
+        assert all(t['cache_n'] + t['prompt_n'] == last['tokens_evaluated'] for t in timed) and timed
+    assert not any('timings' in part for part in chunks(worker, prompt=prompt)[:-1])
+
+
 def test_nothing_to_predict(worker):
     said = answer(worker, n_predict=0)
     assert said['content'] == '' and said['tokens_predicted'] == 0 and said['stop_type'] == 'limit'
@@ -118,6 +167,10 @@ BAD = [({'prompt': None}, 'prompt'), ({'prompt': ''}, 'prompt'), ({'prompt': []}
        ({'grammar': 5}, 'grammar'), ({'logit_bias': [[1]]}, 'logit_bias'),
        ({'logit_bias': [[1, 'x']]}, 'logit_bias'),
        ({'logit_bias': [[i, 1] for i in range(60_000)]}, 'logit_bias'), ({'stop': ['x'] * 100_000}, 'stop'),
+       ({'grammar': 'root ::= "a"', 'json_schema': {}}, 'json_schema'),
+       ({'response_fields': 'x'}, 'response_fields'), ({'response_fields': [1]}, 'response_fields'),
+       ({'response_fields': [str(i) for i in range(65)]}, 'response_fields'),
+       ({'response_fields': ['x' * 257]}, 'response_fields'), ({'return_progress': 2}, 'return_progress'),
        ({'return_tokens': 'yes'}, 'return_tokens'), ({'post_sampling_probs': True}, 'post_sampling_probs'),
        ({'repeat_penalty': -1}, 'repeat_penalty'), ({'id_slot': 'x'}, 'id_slot'),
        ({'temperature': 99}, 'temperature'),

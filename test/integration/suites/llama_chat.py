@@ -268,6 +268,7 @@ CHAT = [
             },
             {'choices': ANY},
             stream=True,
+            each={'choices.0.index': 0},
         )
         for when in ('first', 'second')
     ),

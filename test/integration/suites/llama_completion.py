@@ -163,7 +163,6 @@ COMPLETION = [
         '/completion',
         {'n_predict': 8, 'prompt': MEANING, 'response_fields': []},
         {'content': str, 'generation_settings': dict},
-        reason='not served',
     ),
     Case(
         'completion',
@@ -180,7 +179,6 @@ COMPLETION = [
             'prompt': re.compile(re.escape(MEANING)),
             'content': str,
         },
-        reason='not served',
     ),
     Case(
         'completion',

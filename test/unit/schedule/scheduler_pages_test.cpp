@@ -46,6 +46,21 @@ BOOST_AUTO_TEST_CASE(a_known_prompt_is_not_computed_again_and_the_tokens_are_the
   expect_tokens(*cold, hit->tokens());
 }
 
+BOOST_AUTO_TEST_CASE(progress_begins_with_what_is_known) {
+  pages_bench b(16, 1);
+  b.up();
+  for (const std::uint32_t cached : {0U, 19U}) {
+    auto request = b.request("a" + std::to_string(cached), prompt_of(20), 3);
+    request.tell_progress = true;
+    const auto sink = b.submit(request);
+    b.finish();
+    BOOST_TEST(sink->fault() == "");
+    BOOST_TEST(sink->cached() == cached);
+    BOOST_TEST(sink->progress().size() == (cached == 0 ? 3U : 1U));
+    BOOST_TEST(sink->progress().back().processed == 20U);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_next_turn_starts_from_the_answer) {
   pages_bench b(16, 1);
   b.up();

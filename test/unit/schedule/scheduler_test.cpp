@@ -23,6 +23,24 @@ BOOST_AUTO_TEST_CASE(a_job_runs_to_its_token_limit) {
   BOOST_TEST(loop.steps() == 7U);  // chunks of 8, 8, 4 (the last one samples), then four single tokens
 }
 
+BOOST_AUTO_TEST_CASE(a_job_that_wants_it_tells_how_far_its_prompt_is) {
+  scheduler_bench b;
+  b.up();
+  auto request = b.request("a", prompt_of(20), 5);
+  request.tell_progress = true;
+  const auto sink = b.submit(request);
+  const auto silent = b.submit("b", prompt_of(20), 5);
+  b.steps(1);
+  b.time += 30ms;
+  b.finish();
+  BOOST_TEST(sink->fault() == "");
+  const auto& told = sink->progress();
+  BOOST_TEST_REQUIRE(told.size() == 3U);
+  BOOST_TEST((told[0].processed == 8U && told[1].processed == 16U && told[2].processed == 20U));
+  BOOST_TEST((told[0].elapsed_ms == 0U && told[2].elapsed_ms == 30U));
+  BOOST_TEST(silent->progress().empty());
+}
+
 BOOST_AUTO_TEST_CASE(the_smallest_job_takes_one_step) {
   scheduler_bench b;
   b.up();

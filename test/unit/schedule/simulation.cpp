@@ -132,6 +132,7 @@ void simulation::request_job() {
   request.prompt = make_prompt();
   request.cache = make_cache_request();
   request.max_tokens = static_cast<std::uint32_t>(1 + below(one_in(4) ? output_max : 8));
+  request.tell_progress = request.max_tokens % 2 == 0;
   request.ignore_eos = one_in(5);
   request.seed = random_();
   request.received_at = time_;
@@ -247,6 +248,9 @@ void simulation::on_terminal(session& s) {
   const bool complete = s.seen.tokens().size() == s.expected.size();
   require(s.seen.stats().tokens_out == s.seen.tokens().size(), "tokens_out differs from the tokens sent");
   require(s.seen.stats().queue_ms >= 0, "negative time");
+  const bool told =
+      !s.seen.progress().empty() && s.seen.progress().back().processed == s.request.prompt.size();
+  require(told || s.seen.tokens().empty() || !s.request.tell_progress, "a token before its prompt is told");
   check_cached(s);
   if (s.seen.end()) {
     require(s.seen.started(), "a normal end without started");

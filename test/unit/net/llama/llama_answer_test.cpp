@@ -1,10 +1,12 @@
 #include "net/llama/llama_answer.hpp"
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <boost/test/unit_test.hpp>
 #include <utility>
 
 #include "net/jobs/job_execution.hpp"
+#include "net/llama/llama_request.hpp"
 #include "test/unit/net/openai/letter_tokenizer.hpp"
 
 namespace orcd::net {
@@ -28,12 +30,13 @@ struct fixture {
       prepared.jobs.push_back(std::move(job));
       prepared.echoes.push_back(std::make_shared<prompt_echo>(prompt_echo{"abc", 'a', false, 0}));
     }
-    auto answer = make_llama_answer(prepared, "m", letters);
+    auto answer = make_llama_answer(prepared, "m", letters, [this] { return time; });
     plan = std::move(answer.plan);
     for (auto& output : answer.outputs) {
       executions.emplace_back(job_execution_config{}, engine::token_stream(letters, prepared.asked.stop),
                               std::move(output));
       executions.back().started(1, {});
+      executions.back().progress({1, 1, 0});
     }
   }
   std::string run(std::size_t job, std::string_view text, engine::finish_reason reason) {
@@ -53,7 +56,19 @@ struct fixture {
     one.ended(end, steady_time{1h});
     return one.take_output(steady_time{1h});
   }
+  /// The objects of a stream, which has nothing else.
+  static std::vector<json::object> frames_of(std::string body) {
+    std::vector<json::object> frames;
+    while (body.starts_with("data: ")) {
+      const auto end = body.find("\n\n");
+      frames.push_back(json::parse(body.substr(6, end - 6)).as_object());
+      body.erase(0, end + 2);
+    }
+    BOOST_TEST(body.empty());
+    return frames;
+  }
   prepared_completion prepared;
+  steady_time time{1h};
   answer_plan plan;
   std::vector<job_execution> executions;
 };
@@ -104,22 +119,61 @@ BOOST_AUTO_TEST_CASE(the_models_own_end) {
 BOOST_AUTO_TEST_CASE(a_stream_has_chunks_and_a_last_one_and_no_done) {
   prepared.asked.stream = true;
   make();
-  std::string body = run(0, "xy", engine::finish_reason::length);
+  const auto frames = frames_of(run(0, "xy", engine::finish_reason::length));
   BOOST_TEST(plan.streams);
   BOOST_TEST(!plan.closing);
-  std::vector<json::object> frames;
-  for (std::size_t at = 0; (at = body.find("data: ")) != std::string::npos;) {
-    const auto end = body.find("\n\n");
-    frames.push_back(json::parse(body.substr(at + 6, end - 6)).as_object());
-    body.erase(0, end + 2);
-  }
-  BOOST_TEST(body.empty());
   BOOST_TEST_REQUIRE(frames.size() == 3U);
   BOOST_TEST((frames[1].at("content") == json::value("y") && frames[1].at("stop") == json::value(false)));
   BOOST_TEST((frames[1].at("tokens") == json::value(json::array{121}) &&
               frames[1].at("tokens_predicted") == json::value(2)));
   BOOST_TEST((frames[2].at("content") == json::value("") && frames[2].at("stop") == json::value(true)));
   BOOST_TEST(frames[2].contains("timings"));
+}
+
+BOOST_AUTO_TEST_CASE(chunks_tell_progress_and_timings_where_they_are_wanted) {
+  prepared.asked.stream = true;
+  prepared.asked.shows.progress = true;
+  prepared.asked.shows.timings = true;
+  make();
+  executions[0].progress({1, 3, 20});
+  time += 20ms;
+  const auto frames = frames_of(run(0, "x", engine::finish_reason::length));
+  BOOST_TEST_REQUIRE(frames.size() == 4U);
+  BOOST_TEST(json::serialize(frames[0].at("prompt_progress")) ==
+             R"({"total":3,"cache":1,"processed":1,"time_ms":0})");
+  BOOST_TEST(json::serialize(frames[1].at("prompt_progress")) ==
+             R"({"total":3,"cache":1,"processed":3,"time_ms":20})");
+  BOOST_TEST((frames[1].at("content") == json::value("") && frames[1].at("stop") == json::value(false)));
+  BOOST_TEST((!frames[1].contains("timings") && !frames[2].contains("prompt_progress")));
+  const auto& timings = frames[2].at("timings").as_object();
+  BOOST_TEST((timings.at("cache_n") == json::value(1) && timings.at("prompt_n") == json::value(2)));
+  BOOST_TEST(timings.at("predicted_n") == json::value(1));
+  BOOST_TEST(timings.at("prompt_ms").to_number<double>() == 20.0);
+  BOOST_TEST(frames[3].at("timings").at("prompt_ms").to_number<double>() == 4.0);
+}
+
+BOOST_AUTO_TEST_CASE(only_the_members_that_are_wanted) {
+  const auto notes = std::make_shared<llama_notes>();
+  notes->response_fields = {"content",
+                            "generation_settings/n_predict",
+                            "timings/cache_n",
+                            "none",
+                            "content/x",
+                            "timings/",
+                            "timings/cache_n/x",
+                            "stop/generation",
+                            "/",
+                            ""};
+  prepared.asked.notes = notes;
+  make();
+  run(0, "x", engine::finish_reason::stop);
+  BOOST_TEST(plan.body() == R"({"content":"x","generation_settings/n_predict":9,"timings/cache_n":1})");
+  notes->response_fields = {"nothing"};
+  prepared.jobs.clear();
+  executions.clear();
+  make();
+  run(0, "x", engine::finish_reason::stop);
+  BOOST_TEST(plan.body() == "{}");
 }
 
 BOOST_AUTO_TEST_CASE(several_prompts_give_a_list) {

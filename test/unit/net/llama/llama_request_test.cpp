@@ -40,8 +40,38 @@ BOOST_AUTO_TEST_CASE(names_of_llama_server_mean_what_they_mean_there) {
       (r.sampling.repetition_penalty == 1.5F && r.sampling.top_k == 40U && r.sampling.temperature == 0.5F));
   BOOST_TEST(r.sampling.repeat_last_n == 100U);
   BOOST_TEST((r.stream && r.tells_prompt && !r.cache.enabled));
-  BOOST_TEST_REQUIRE(r.sampling.biases.size() == 2U);
-  BOOST_TEST((r.sampling.biases[1].token == 7 && r.sampling.biases[1].bias == -100.0F));
+  BOOST_TEST_REQUIRE(r.sampling.biases.size() == 1U);
+  BOOST_TEST((r.sampling.biases[0].token == 5 && r.banned_tokens == ids{7}));
+}
+
+BOOST_AUTO_TEST_CASE(a_grammar_or_a_schema_is_enforced_as_by_v1) {
+  const auto grammar = taken(R"(,"grammar":"root ::= \"a\"")").constraints;
+  BOOST_TEST((grammar.kind == constraint_kind::text && grammar.text_kind == guided_kind::grammar));
+  BOOST_TEST(grammar.field == "grammar");
+  BOOST_TEST((taken(R"(,"json_schema":{"type":"object"})").constraints.kind == constraint_kind::json));
+  for (const char* none : {R"(,"grammar":"")", R"(,"grammar":null,"json_schema":null)"}) {
+    BOOST_TEST((taken(none).constraints.kind == constraint_kind::none));
+  }
+  BOOST_TEST(refused(R"(,"grammar":5)") == "grammar");
+  BOOST_TEST(refused(R"(,"grammar":"root ::= \"a\"","json_schema":{})") == "json_schema");
+}
+
+BOOST_AUTO_TEST_CASE(what_the_answer_shows) {
+  const auto r = taken(R"(,"timings_per_token":true,"return_progress":true)");
+  BOOST_TEST((r.shows.timings && r.shows.progress));
+  const auto fields = [this](const std::string& list) {
+    const auto parsed = taken(",\"response_fields\":" + list);
+    return dynamic_cast<const llama_notes&>(*parsed.notes).response_fields;
+  };
+  const std::vector<std::string> two{"content", "timings/prompt_n"};
+  BOOST_TEST((fields(R"(["content","timings/prompt_n","content"])") == two));
+  BOOST_TEST((fields("[]").empty() && fields("null").empty()));
+  std::string many = "[\"x\"";
+  for (int i = 0; i < 64; ++i) many += ",\"" + std::to_string(i) + "\"";
+  for (const std::string& bad : {std::string("5"), std::string("[5]"), std::string("\"content\""),
+                                 "[\"" + std::string(257, 'x') + "\"]", many + "]"}) {
+    BOOST_TEST(refused(",\"response_fields\":" + bad) == "response_fields");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(values_that_mean_the_usual) {
@@ -61,7 +91,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_there_is_refused_by_name) {
            {R"(,"dry_multiplier":"x")", "dry_multiplier"},
            {R"(,"lora":[{"id":0}])", "lora"},
            {R"(,"post_sampling_probs":true)", "post_sampling_probs"},
-           {R"(,"timings_per_token":true)", "timings_per_token"},
+           {R"(,"timings_per_token":1)", "timings_per_token"},
            {R"(,"samplers":["top_k"])", "samplers"},
            {R"(,"n_predict":-3)", "n_predict"},
            {R"(,"n_predict":1e9)", "n_predict"},

@@ -86,6 +86,8 @@ BOOST_AUTO_TEST_CASE(other_names_of_the_same) {
   BOOST_TEST(!chat(R"(,"n_predict":-1,"max_tokens":-1)").max_tokens.has_value());
   BOOST_TEST(chat(R"(,"top_k":-1)").sampling.top_k == 0U);
   BOOST_TEST(chat(R"(,"repeat_last_n":-1)").sampling.repeat_last_n == 100U);
+  lengths.context_tokens = 100'000;  // more than penalties can look back
+  BOOST_TEST(chat(R"(,"repeat_last_n":-1)").sampling.repeat_last_n == repeat_last_n_max);
   BOOST_TEST(!chat(R"(,"seed":-1)").seed.has_value());
   BOOST_TEST(chat(R"(,"seed":-2)").seed.has_value());
   BOOST_TEST(chat(R"(,"usage":{"include":true})").include_usage);

@@ -119,7 +119,7 @@ expr in_quotes(const expr& text) {
   return sequence({literal("\""), text, literal("\"")});
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     const std::size_t at = short_escapes.find(c);
@@ -151,7 +151,7 @@ expr exact_value(const boost::json::value& value, const expr& gap) {
       const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value.get_double()).ptr;
       return literal({buffer.data(), static_cast<std::size_t>(end - buffer.data())});
     }
-    case boost::json::kind::string: return literal(quoted(value.get_string()));
+    case boost::json::kind::string: return literal(in_quotes(value.get_string()));
     case boost::json::kind::array:
       put("[");
       for (const auto& item : value.get_array()) {
@@ -167,7 +167,7 @@ expr exact_value(const boost::json::value& value, const expr& gap) {
       for (const auto& member : value.get_object()) {
         if (out.size() > 1) put(",");
         out.push_back(gap);
-        put(quoted(member.key()) + ":");
+        put(in_quotes(member.key()) + ":");
         out.push_back(gap);
         out.push_back(exact_value(member.value(), gap));
       }

@@ -57,7 +57,7 @@ struct number_bound {
 [[nodiscard]] expr in_quotes(const expr& text);
 
 /// A string in its quotes, spelled as string_character does.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 /// This value and no other, with the white space that `gap` matches between its parts.
 [[nodiscard]] expr exact_value(const boost::json::value& value, const expr& gap);

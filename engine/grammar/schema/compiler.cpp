@@ -332,7 +332,7 @@ bool schema_compiler::fits(const json::value& value, const object& schema, const
   const auto matches = [&](const json::value& pattern) {
     if (!pattern.is_string()) fail(at, "must be a string");
     return builder_.matches(shared_.matching(view(pattern.get_string()), at)->rule,
-                            quoted(view(value.get_string())));
+                            in_quotes(view(value.get_string())));
   };
   if (value.is_string() && keyword == "pattern")
     return std::all_of(as_list(asked).begin(), as_list(asked).end(), matches);

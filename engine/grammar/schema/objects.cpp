@@ -43,7 +43,7 @@ bool schema_compiler::add_patterns(json::key_value_pair& property, const json::o
   for (const auto& pattern : patterns) {
     const std::string at = deeper(deeper(where, "patternProperties"), view(pattern.key()));
     const rule_id rule = shared_.matching(view(pattern.key()), at)->rule;
-    if (!builder_.matches(rule, quoted(view(property.key())))) continue;
+    if (!builder_.matches(rule, in_quotes(view(property.key())))) continue;
     matched = true;
     property.value() = object_of("allOf", list_of(property.value(), pattern.value()));
   }
@@ -104,7 +104,7 @@ expr schema_compiler::further_member(const object& schema, const json::object& n
   const json::object* patterns = patterns_of(schema, where);
   const json::value* more = schema.if_contains("additionalProperties");
   std::vector<expr> names, out;
-  for (const auto& member : named) names.push_back(literal(quoted(view(member.key()))));
+  for (const auto& member : named) names.push_back(literal(in_quotes(view(member.key()))));
   if (patterns != nullptr) add_pattern_members(*patterns, names, where, depth, out);
   const bool excluding =
       std::all_of(named.begin(), named.end(), [](const auto& member) { return is_excluded(member.value()); });
@@ -219,7 +219,7 @@ expr schema_compiler::members(const object& schema, const std::string& where, st
   for (const auto& member : named) {
     const std::string at = deeper(deeper(where, "properties"), view(member.key()));
     required.push_back(wanted.contains(view(member.key())));
-    parts.push_back(sequence({literal(quoted(view(member.key())) + ":"), gap(),
+    parts.push_back(sequence({literal(in_quotes(view(member.key())) + ":"), gap(),
                               part(member.value(), at, depth + 1, required.back())}));
   }
   bool open = false;

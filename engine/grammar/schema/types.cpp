@@ -95,7 +95,7 @@ std::vector<expr> excluded_strings(const json::object& schema, const std::string
     const json::value* values = part.as_object().if_contains("enum");
     if (values == nullptr) continue;
     for (const json::value& value : values->as_array())
-      out.push_back(literal(quoted(view(value.as_string()))));
+      out.push_back(literal(in_quotes(view(value.as_string()))));
   }
   return out;
 }

@@ -20,9 +20,10 @@ engine::error tell_too_long(std::size_t tokens, std::uint32_t most, std::string_
           std::string(field)};
 }
 
-constexpr request_form messages_form{endpoint::messages, "msg_", "messages", parse_messages, tell_too_long};
-constexpr request_form count_form{endpoint::count_tokens, "msg_", "messages", parse_count_tokens,
-                                  tell_too_long};
+constexpr request_form messages_form{endpoint::messages, "msg_",        "messages",
+                                     parse_messages,     tell_too_long, in_words_of_messages};
+constexpr request_form count_form{endpoint::count_tokens, "msg_",        "messages",
+                                  parse_count_tokens,     tell_too_long, in_words_of_messages};
 
 written_answer write_message(const service& s, const prepared_completion& prepared,
                              std::chrono::system_clock::time_point) {
@@ -64,7 +65,7 @@ asio::awaitable<bool> handle_count_tokens(service& s, connection& c, const http_
     json.close();
     answer = make_json_reply(200, std::move(body));
   } else {
-    answer = make_error_reply(prepared.error());
+    answer = make_error_reply(in_words_of_messages(prepared.error()));
   }
   co_return co_await write_reply(s, c, request, std::move(answer));
 }

@@ -138,6 +138,7 @@ result<void> messages_fields::take_format(value_ref value) {
   const auto schema = object_member(*format, field_, "schema");
   if (!schema) return schema.error();
   json::object described{{"name", "answer"}, {"schema", **schema}};
+  format_field_ = field_;
   return chat_.take("response_format",
                     json::object{{"type", "json_schema"}, {"json_schema", std::move(described)}});
 }

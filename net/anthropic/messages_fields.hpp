@@ -50,11 +50,13 @@ class messages_fields {
   engine::result<void> take_label(value_ref value);
   engine::result<void> take_only_empty(value_ref value);
 
+  engine::result<void> take_beginning(completion_request& request) const;
   [[nodiscard]] engine::error refuse(const std::string& what) const { return refuse_field(field_, what); }
 
   messages_use use_;
   completion_fields chat_;
   std::string field_;
+  std::string format_field_;  ///< that asked for a format; empty: none has
   boost::json::value system_;
   boost::json::value messages_;
   std::vector<std::string> stops_;

@@ -63,7 +63,9 @@ result<completion_request> messages_fields::finish() && {
   if (!conversation) return conversation.error();
   if (const auto taken = chat_.take("messages", *conversation); !taken) return taken.error();
   auto request = std::move(chat_).finish();
-  if (!request) return request;
+  if (!request) return in_words_of_messages(request.error());
+  if (const auto begun = take_beginning(*request); !begun) return begun.error();
+  if (!format_field_.empty()) request->constraints.field = format_field_;
   request->stop = std::move(stops_);
   // Without the field there is no thinking. Templates that can leave it out read one of two names.
   hints_["enable_thinking"] = thinks_;
@@ -72,6 +74,42 @@ result<completion_request> messages_fields::finish() && {
   request->omit_reasoning = hides_thoughts_;
   request->count_only = use_ == messages_use::count;
   return request;
+}
+
+/// An assistant's last message is the beginning of the answer.
+result<void> messages_fields::take_beginning(completion_request& request) const {
+  namespace json = boost::json;
+  const auto& last = request.messages.back().as_object();
+  if (last.at("role") != json::value("assistant")) return {};
+  // In the words of the API itself, which its clients know.
+  const auto refuse_last = [](const std::string& why) {
+    return engine::error(engine::errc::invalid_request, "messages: " + why, "messages");
+  };
+  if (last.contains("tool_calls")) {
+    return refuse_last("`tool_use` ids were found without `tool_result` blocks immediately after");
+  }
+  if (!format_field_.empty()) {
+    return refuse_last("a final assistant message cannot be beside '" + format_field_ +
+                       "': the answer would hold the rest of a value alone");
+  }
+  const auto* content = last.if_contains("content");
+  const std::string_view text = content != nullptr && content->is_string()
+                                    ? std::string_view(content->get_string())
+                                    : std::string_view();
+  if (!text.empty() && std::string_view(" \t\n\v\f\r").find(text.back()) != std::string_view::npos) {
+    return refuse_last("final assistant content cannot end with trailing whitespace");
+  }
+  request.shape.continues = true;
+  return {};
+}
+
+engine::error in_words_of_messages(engine::error refusal) {
+  refusal = rename_field(std::move(refusal), "continue_final_message", "messages");
+  const bool unnamed = refusal.message.find(refusal.param) == std::string::npos;
+  if (refusal.code == engine::errc::invalid_request && unnamed) {
+    refusal.message.insert(0, refusal.param + ": ");
+  }
+  return refusal;
 }
 
 result<completion_request> parse_messages(std::string_view body, const completion_limits& limits) {

@@ -17,4 +17,8 @@ namespace orcd::net {
 [[nodiscard]] engine::result<completion_request> parse_count_tokens(std::string_view body,
                                                                     const completion_limits& limits);
 
+/// A refusal that came after the body was read, with the field's name in this API. The API's errors have no
+/// place for it but the message.
+[[nodiscard]] engine::error in_words_of_messages(engine::error refusal);
+
 }  // namespace orcd::net

@@ -42,6 +42,15 @@ error refuse_field(std::string_view field, const std::string& what) {
   return {errc::invalid_request, "'" + std::string(field) + "' " + what, std::string(field)};
 }
 
+error rename_field(error refusal, std::string_view from, std::string_view to) {
+  const std::string before = refusal.param;
+  if (!before.starts_with(from)) return refusal;
+  refusal.param = std::string(to) + before.substr(from.size());
+  const auto at = refusal.message.find("'" + before + "'");
+  if (at != std::string::npos) refusal.message.replace(at + 1, before.size(), refusal.param);
+  return refusal;
+}
+
 error unknown_field(std::string_view name) {
   const std::string shown = shown_name(name);
   return {errc::invalid_request, "unknown field '" + shown + "'", shown};

@@ -14,6 +14,9 @@ namespace orcd::net {
 /// invalid_request: "'FIELD' WHAT", with the field as param.
 [[nodiscard]] engine::error refuse_field(std::string_view field, const std::string& what);
 
+/// A refusal with another name for its field: `to` instead of `from`, with which the name begins.
+[[nodiscard]] engine::error rename_field(engine::error refusal, std::string_view from, std::string_view to);
+
 /// The refusal of a field that this request does not have.
 [[nodiscard]] engine::error unknown_field(std::string_view name);
 

@@ -158,9 +158,6 @@ result<void> ask_json(const std::string& field, const json::value& schema, outpu
   if (!schema.is_null() && !schema.is_object() && !schema.is_bool()) {
     return refuse_kind(field, "a JSON schema", schema);
   }
-  if (out.kind == constraint_kind::calls) {
-    return refuse_field(field, "is for an answer, but 'tool_choice' demands a call");
-  }
   out.kind = constraint_kind::json;
   out.schema = schema;
   return {};
@@ -251,11 +248,16 @@ result<output_constraints> check_constraints(constraint_fields asked) {
   out.parallel = asked.parallel_tool_calls;
   out.tools = std::move(asked.tools);
   if (const auto read = read_choice(asked.tool_choice, *names, out); !read) return read.error();
-  if (const auto read = read_format(asked.response_format, asked.strict_fields, out); !read) {
+  const bool forced = out.kind == constraint_kind::calls;
+  // A format is that of a text: where a call is demanded it is checked, and has nothing to say.
+  output_constraints unused;
+  unused.kind = out.kind;
+  output_constraints& text = forced ? unused : out;
+  if (const auto read = read_format(asked.response_format, asked.strict_fields, text); !read) {
     return read.error();
   }
   if (asked.guided) {
-    if (const auto read = read_guided(*asked.guided, asked.response_format, out); !read) return read.error();
+    if (const auto read = read_guided(*asked.guided, asked.response_format, text); !read) return read.error();
   }
   return out;
 }

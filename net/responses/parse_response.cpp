@@ -137,6 +137,7 @@ result<completion_request> response_fields::finish() && {
     return refusal;
   }
   request->max_tokens_field = "max_output_tokens";
+  request->constraints.field = "text.format";
   request->template_hints = std::move(hints_);
   auto notes = std::make_shared<response_notes>();
   notes->names = std::move(offered.names);
@@ -145,15 +146,6 @@ result<completion_request> response_fields::finish() && {
   request->notes = std::move(notes);
   request->echo = echo();
   return request;
-}
-
-error rename_field(error refusal, std::string_view from, std::string_view to) {
-  const std::string before = refusal.param;
-  if (!before.starts_with(from)) return refusal;
-  refusal.param = std::string(to) + before.substr(from.size());
-  const auto at = refusal.message.find("'" + before + "'");
-  if (at != std::string::npos) refusal.message.replace(at + 1, before.size(), refusal.param);
-  return refusal;
 }
 
 error in_words_of_responses(error refusal) {

@@ -21,9 +21,6 @@ struct response_notes final : request_notes {
 [[nodiscard]] engine::result<completion_request> parse_response(std::string_view body,
                                                                 const completion_limits& limits);
 
-/// A refusal with another name for its field: `to` instead of `from`, with which the name begins.
-[[nodiscard]] engine::error rename_field(engine::error refusal, std::string_view from, std::string_view to);
-
 /// A refusal of the chat that the request became, with the field's name in this API.
 [[nodiscard]] engine::error in_words_of_responses(engine::error refusal);
 

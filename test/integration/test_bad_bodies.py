@@ -86,8 +86,8 @@ BAD = {
     'a call without tools': ({'tool_choice': 'required'}, 'tool_choice'),
     'a call of another tool': ({'tools': [TOOL], 'tool_choice': {
         'type': 'function', 'function': {'name': 'g'}}}, 'tool_choice'),
-    'a call and an answer': ({'tools': [TOOL], 'tool_choice': 'required',
-                              'response_format': {'type': 'json_object'}}, 'response_format'),
+    'a call and a format of no kind': ({'tools': [TOOL], 'tool_choice': 'required',
+                                        'response_format': {'type': 'xml'}}, 'response_format.type'),
     'a tool twice': ({'tools': [TOOL, TOOL]}, 'tools[1].function.name'),
     'a schema of no schema': ({'response_format': {'type': 'json_object', 'json_schema': {}}},
                               'response_format.json_schema'),

@@ -68,6 +68,10 @@ BAD = {
     'thinking as text': ({'thinking': 'enabled'}, 'thinking'),
     'a budget of 10^30': ({'thinking': {'type': 'enabled', 'budget_tokens': 10**30}},
                           'thinking.budget_tokens'),
+    'a beginning that ends with a space': ({'messages': [
+        *GOOD['messages'], {'role': 'assistant', 'content': [{'type': 'text', 'text': 'The '}]}]}, None),
+    'a call without its result': ({'messages': [*GOOD['messages'], {'role': 'assistant', 'content': [CALL]}]},
+                                  None),
     'a field of another API': ({'stop': ['x']}, 'stop'),
     'a field of nobody': ({'x': 1}, 'x'),
 }
@@ -119,6 +123,28 @@ def test_a_body_that_is_no_request_is_refused_in_time(worker, body):
         begin = time.monotonic()
         check(worker.call('POST', path, body), None)
         assert time.monotonic() - begin < LIMIT * STRETCH
+
+
+def test_a_final_message_of_the_assistant_is_gone_on_with(worker):
+    """As a chat does that is told to: with the same prompt and the same bytes."""
+    greedy = {'temperature': 0, 'max_tokens': 12, 'ignore_eos': True,
+              'messages': [{'role': 'user', 'content': 'Once'}, {'role': 'assistant', 'content': 'The an'}]}
+    begun = worker.call('POST', '/v1/messages', greedy).json()
+    told = worker.call('POST', '/v1/chat/completions', {**greedy, 'continue_final_message': True}).json()
+    assert begun['content'][0]['text'] == told['choices'][0]['message']['content']
+    assert begun['usage']['input_tokens'] == told['usage']['prompt_tokens']
+    counted = worker.call('POST', '/v1/messages/count_tokens', {'messages': greedy['messages']}).json()
+    assert counted['input_tokens'] == begun['usage']['input_tokens']
+
+
+@pytest.mark.parametrize('field', ['output_config.format', 'output_format'])
+def test_a_schema_that_cannot_be_served_is_told_with_the_field_of_this_api(worker, field):
+    value = {'type': 'json_schema', 'schema': {'$ref': 'http://127.0.0.1:1/x'}}
+    for part in reversed(field.split('.')):
+        value = {part: value}
+    answer = worker.call('POST', '/v1/messages', {**GOOD, **value})
+    check(answer, None)
+    assert answer.json()['error']['message'].startswith(f'{field}: #'), answer.body
 
 
 def test_refusals_before_the_body(worker):

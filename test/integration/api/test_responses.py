@@ -18,8 +18,8 @@ TOOL = {'type': 'function', 'name': 'f', 'parameters': {'type': 'object'}}
 
 @pytest.fixture(scope='module')
 def worker(slow_model) -> Iterator[Worker]:
-    with Worker('--model', slow_model, '--slots', '2', '--max-queue', '8', '--chat-template', QWEN,
-                '--max-tokens-out', '4000') as running:
+    with Worker('--model', slow_model, '--model-name', 'slow,*', '--slots', '2', '--max-queue', '8',
+                '--chat-template', QWEN, '--max-tokens-out', '4000') as running:
         running.wait_event('ready')
         yield running
         assert running.alive()
@@ -55,7 +55,7 @@ def without_ids(value):
 @pytest.mark.parametrize('name', ['codex_first', 'codex_second'])
 def test_codex(worker, name):
     body = json.loads((REQUESTS / f'{name}.json').read_text())
-    answer = worker.call('POST', '/v1/responses', {**body, **SHORT, 'model': 'slow'})
+    answer = worker.call('POST', '/v1/responses', {**body, **SHORT})
     assert answer.status == 200, answer.body
     assert answer.headers['content-type'].startswith('text/event-stream')
     told = events(answer.body)
@@ -173,8 +173,8 @@ BAD = {
     'a call without tools': ({'tool_choice': 'required'}, 'tool_choice'),
     'a call of another tool': ({'tools': [TOOL], 'tool_choice': {'type': 'function', 'name': 'g'}},
                                'tool_choice'),
-    'a call and an answer': ({'tools': [TOOL], 'tool_choice': 'required',
-                              'text': {'format': {'type': 'json_object'}}}, 'text.format'),
+    'a call and a format of no kind': ({'tools': [TOOL], 'tool_choice': 'required',
+                                        'text': {'format': {'type': 'xml'}}}, 'text.format.type'),
     'a tool twice': ({'tools': [{'type': 'web_search'}, TOOL, TOOL]}, 'tools[2].name'),
     'a strict function of no strict schema': ({'tools': [{**TOOL, 'strict': True, 'parameters': {
         'type': 'object', 'not': {}}}], 'tool_choice': 'required'}, 'tools'),

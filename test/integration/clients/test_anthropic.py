@@ -62,6 +62,18 @@ def test_a_message(client):
     assert answer._request_id
 
 
+def test_an_answer_whose_beginning_is_given(client):
+    begun = [*ASK, {'role': 'assistant', 'content': 'Once upon a'}]
+    whole = create(client, messages=begun)
+    assert not whole.content[0].text.startswith('Once upon a')
+    assert whole.usage.input_tokens > create(client).usage.input_tokens
+    with client.messages.stream(model='slow', messages=begun, max_tokens=12, extra_body=GREEDY) as stream:
+        assert ''.join(stream.text_stream) == whole.content[0].text
+    begun[-1]['content'] = 'Once upon a '
+    with pytest.raises(anthropic.BadRequestError, match='cannot end with trailing whitespace'):
+        create(client, messages=begun)
+
+
 def test_a_stream_equals_the_message(client):
     whole = create(client).content[0].text
     with client.messages.stream(model='slow', messages=ASK, max_tokens=12, extra_body=GREEDY) as stream:

@@ -1,5 +1,6 @@
-"""Requests in the shapes that Claude Code sends (test/data/requests/claude_code.json), as raw bytes: the
-first turn with its tools, a turn after two calls, a title, a probe of the quota, a count."""
+"""Requests in the shapes that Claude Code sends (test/data/requests/claude_code.json), as they are, with its
+models' names and its 32,000 tokens: the first turn with its tools, a turn after two calls, a title, a probe
+of the quota, a count."""
 import json
 
 import pytest
@@ -16,8 +17,8 @@ HEADERS = {'anthropic-version': '2023-06-01', 'x-api-key': 'any', 'x-app': 'cli'
 
 @pytest.fixture(scope='module', params=['Qwen-Qwen2.5-7B-Instruct', 'Qwen-Qwen3-0.6B'])
 def worker(request, demo_model):
-    with Worker('--model', demo_model, '--slots', '1', '--context', '4096', '--max-tokens-out', '24',
-                '--cache-min-tokens', '16', '--chat-template',
+    with Worker('--model', demo_model, '--model-name', '*', '--slots', '1', '--context', '4096',
+                '--max-tokens-out', '24', '--cache-min-tokens', '16', '--chat-template',
                 str(TEMPLATES / f'{request.param}.jinja')) as running:
         running.wait_event('ready')
         yield running
@@ -35,14 +36,12 @@ def events_of(body: bytes) -> list:
 
 
 def ask(worker, name: str, path: str = '/v1/messages?beta=true', **changes):
-    served = worker.call('GET', '/v1/models').json()['data'][0]['id']
-    body = {**REQUESTS[name], 'model': served, 'max_tokens': 24, **changes}
-    return worker.call('POST', path, body, HEADERS)
+    return worker.call('POST', path, {**REQUESTS[name], **changes}, HEADERS)
 
 
 @pytest.mark.parametrize('name', ['first turn', 'after two calls', 'title'])
 def test_a_turn_is_answered(worker, name):
-    answer = ask(worker, name, max_tokens=24)
+    answer = ask(worker, name)
     assert answer.status == 200, answer.body
     events = events_of(answer.body)
     assert events[0]['type'] == 'message_start' and events[-1]['type'] == 'message_stop'
@@ -62,11 +61,12 @@ def test_the_line_that_differs_in_every_request_costs_no_cache(worker):
 
 
 def test_a_title_is_json(worker):
-    answer = ask(worker, 'title', stream=False, temperature=0)
-    assert answer.status == 200, answer.body
-    message = answer.json()
-    if message['stop_reason'] == 'end_turn':
-        assert set(json.loads(message['content'][-1]['text'])) == {'title'}
+    events = events_of(ask(worker, 'title').body)
+    text = ''.join(event['delta'].get('text', '') for event in events
+                   if event['type'] == 'content_block_delta')
+    assert text.lstrip().startswith('{')
+    if events[-2]['delta']['stop_reason'] == 'end_turn':
+        assert set(json.loads(text)) == {'title'}
 
 
 def test_the_probe_and_the_count(worker):

@@ -51,12 +51,7 @@ def check(order):
     assert order['size'] in ('small', 'large') and 1 <= order['pieces'] <= 9
 
 
-REFUSED = pytest.mark.xfail(strict=True,
-                            reason='text.format beside a demanded call is refused; OpenAI takes it')
-
-
-@pytest.mark.parametrize('mode', [pytest.param(mode, marks=REFUSED if mode == 'RESPONSES_TOOLS' else ())
-                                  for mode in MODES])
+@pytest.mark.parametrize('mode', MODES)
 def test_a_schema_is_filled_in(told, mode):
     check(told[mode])
 

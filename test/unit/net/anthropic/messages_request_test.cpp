@@ -23,12 +23,13 @@ struct parser : test::request_fixture {
     return take(R"("messages":[{"role":"user","content":"hi"}],)" + more);
   }
   std::string conversation(const std::string& fields) const { return json::serialize(take(fields).messages); }
-  /// The field that a refused body is refused for.
-  std::string refused(const std::string& fields) const {
-    const auto why = test::refusal(parse("{\"max_tokens\":8," + fields + "}"), fields);
+  engine::error refusal_of(const std::string& fields) const {
+    auto why = test::refusal(parse("{\"max_tokens\":8," + fields + "}"), fields);
     BOOST_TEST(why.message.find(why.param) != std::string::npos);
-    return why.param;
+    return why;
   }
+  /// The field that a refused body is refused for.
+  std::string refused(const std::string& fields) const { return refusal_of(fields).param; }
   std::string refused_with(const std::string& more) const {
     return refused(R"("messages":[{"role":"user","content":"hi"}],)" + more);
   }
@@ -102,6 +103,42 @@ BOOST_AUTO_TEST_CASE(neighbours_of_one_role_are_one_message) {
       {"role":"user","content":"e"}])") ==
              R"([{"role":"user","content":"a\nb"},{"role":"assistant","content":"c\nd"},)"
              R"({"role":"user","content":"e"}])");
+}
+
+BOOST_AUTO_TEST_CASE(an_assistant_s_last_message_is_the_beginning_of_the_answer) {
+  const auto begun = [](const std::string& last) {
+    return R"("messages":[{"role":"user","content":"a"},{"role":"assistant","content":)" + last + "}]";
+  };
+  BOOST_TEST(take(begun("\"The\"")).shape.continues);
+  BOOST_TEST(take(begun("\"\"")).shape.continues);
+  BOOST_TEST(take(begun(R"([{"type":"thinking","thinking":"hm","signature":"s"}])")).shape.continues);
+  BOOST_TEST(!take(R"("messages":[{"role":"user","content":"a"}])").shape.continues);
+  for (const char* end : {" ", "\\n", "\\t", "a \\r"}) {
+    const auto refusal = refusal_of(begun("\"The" + std::string(end) + "\""));
+    BOOST_TEST(refusal.message == "messages: final assistant content cannot end with trailing whitespace");
+    BOOST_TEST(refusal.param == "messages");
+  }
+  BOOST_TEST(refusal_of(begun(R"([{"type":"tool_use","id":"t","name":"f","input":{}}])")).param ==
+             "messages");
+  const std::string format = R"(,"output_config":{"format":{"type":"json_schema","schema":{}}})";
+  BOOST_TEST(refusal_of(begun("\"{\"") + format).message.find("output_config.format") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(late_refusals_name_the_field_of_this_api) {
+  const std::string format = R"({"type":"json_schema","schema":{"not":{}}})";
+  const std::string ask = R"("messages":[{"role":"user","content":"a"}],)";
+  BOOST_TEST(take(ask + R"("output_format":)" + format).constraints.field == "output_format");
+  BOOST_TEST(take(ask + R"("output_config":{"format":)" + format + "}").constraints.field ==
+             "output_config.format");
+  using engine::errc;
+  const auto told = in_words_of_messages({errc::invalid_request, "#/not: no", "output_config.format"});
+  BOOST_TEST(told.message == "output_config.format: #/not: no");
+  BOOST_TEST(in_words_of_messages({errc::context_length_exceeded, "too long", "messages"}).message ==
+             "too long");
+  BOOST_TEST(
+      in_words_of_messages({errc::invalid_request, "'continue_final_message' no", "continue_final_message"})
+          .message == "'messages' no");
+  BOOST_TEST(in_words_of_messages({errc::invalid_request, "no", ""}).message == "no");
 }
 
 BOOST_AUTO_TEST_CASE(tools_and_choices) {

@@ -153,10 +153,18 @@ BOOST_AUTO_TEST_CASE(an_unknown_member_that_is_null_is_absent) {
   BOOST_TEST((check("[]", "null", R"({"type":"json_object","strict":null})")->kind == constraint_kind::json));
 }
 
-BOOST_AUTO_TEST_CASE(an_answer_and_a_forced_call_contradict_each_other) {
+BOOST_AUTO_TEST_CASE(a_format_says_nothing_where_a_call_is_demanded) {
   const std::string tools = "[" + weather + "]";
-  BOOST_TEST(refused(tools, "\"required\"", R"({"type":"json_object"})") == "response_format");
-  BOOST_TEST(check(tools, "\"auto\"", R"({"type":"json_object"})")->tools.size() == 1U);
+  for (const char* format :
+       {R"({"type":"json_object"})", R"({"type":"json_schema","json_schema":{"name":"n","schema":{}}})"}) {
+    const auto forced = check(tools, "\"required\"", format);
+    BOOST_TEST_REQUIRE(forced.has_value());
+    BOOST_TEST((forced->kind == constraint_kind::calls));
+    BOOST_TEST(forced->tools.size() == 1U);
+    BOOST_TEST(forced->schema.is_null());
+  }
+  BOOST_TEST(refused(tools, "\"required\"", R"({"type":"xml"})") == "response_format.type");
+  BOOST_TEST((check(tools, "\"auto\"", R"({"type":"json_object"})")->kind == constraint_kind::json));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

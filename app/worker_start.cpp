@@ -211,6 +211,7 @@ void worker::make_server() {
   config.system_tokens_min = opts_.cache_min_tokens;
   config.slots_endpoint = opts_.slots_endpoint;
   config.matryoshka = opts_.matryoshka;
+  config.response_store_bytes = std::size_t{opts_.response_store_mib} << 20U;
   config.hosts = serving_hosts(opts_);
   config.connections.connections_max = opts_.max_connections;
   config.connections.connections_per_address = opts_.max_connections_per_address;

@@ -142,7 +142,7 @@ result<void> check_host(const request_sender& sender, const host_rules& rules) {
 
 result<void> check_page(const request_sender& sender, const host_rules& rules,
                         const std::vector<std::string>& origins) {
-  if (sender.method != "POST") return {};
+  if (sender.method != "POST" && sender.method != "DELETE") return {};
   if (!origins.empty() && origins.front() == "*") return {};
   if (!allowed_origin(origins, sender.origin).empty()) return {};
   const bool own = sender.origin.empty() || is_own_origin(sender, rules);

@@ -38,6 +38,11 @@ std::string_view anthropic_type_of(unsigned status) {
   }
 }
 
+/// A request goes on from a response that is not there: a fault of the request, not of its path.
+bool is_lost_response(const engine::error& failure) {
+  return failure.code == errc::not_found && failure.param == "previous_response_id";
+}
+
 /// Seconds after which the same request may succeed here; 0 = never or unknown.
 unsigned retry_after(errc code) {
   switch (code) {
@@ -52,6 +57,7 @@ std::string_view code_in(api_words words, const engine::error& failure) {
   if (words == api_words::openai) {
     if (failure.code == errc::context_length_exceeded) return "context_length_exceeded";
     if (failure.code == errc::not_found && failure.param == "model") return "model_not_found";
+    if (is_lost_response(failure)) return "previous_response_not_found";
   }
   return engine::code_name(failure.code);
 }
@@ -113,7 +119,7 @@ unsigned http_status(errc code) noexcept {
 
 reply make_error_reply(const engine::error& failure) {
   reply r;
-  r.status = http_status(failure.code);
+  r.status = is_lost_response(failure) ? 400 : http_status(failure.code);
   r.body = error_body(failure, r.status);
   r.retry_after_s = retry_after(failure.code);
   r.close = r.status == 503;

@@ -26,8 +26,8 @@ struct reply {
   std::optional<engine::error> failure;  ///< what the body tells, for an API that has other words for it
 };
 
-/// The API in whose words a request is answered. OpenAI's differ from the worker's own in two codes, by which
-/// programs know what to do: context_length_exceeded and model_not_found.
+/// The API in whose words a request is answered. OpenAI's differ from the worker's own in three codes, by
+/// which programs know what to do: context_length_exceeded, model_not_found and previous_response_not_found.
 enum class api_words { worker, openai, anthropic };
 
 /// The body of a refusal as OpenAI's API and the worker's own have it.

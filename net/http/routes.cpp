@@ -11,44 +11,51 @@ namespace {
 enum class spelling {
   exact,   ///< byte by byte: a proxy in front may forbid this one path and must not be gone around
   free,    ///< slashes at the end and repeated ones do not count
-  prefix,  ///< as `free`, and one name stands behind it
+  prefix,  ///< as `free`, and a name stands behind it, which may have slashes
+  id,      ///< as `free`, and a name without slashes stands behind it, and then what the row says
 };
+
+/// The methods that a row takes, beside OPTIONS.
+enum class methods { post, get, get_or_delete };
 
 /// A row whose path begins with /v1 serves two more paths: without it, for clients whose base URL lacks it,
 /// and with it twice, for those that add their own.
 struct route {
   std::string_view path;
-  bool reads;  ///< GET and HEAD; otherwise POST
+  methods takes;
   endpoint target;
   spelling form = spelling::free;
+  std::string_view after{};  ///< behind the id
 };
 
 constexpr std::array routes = {
-    route{"/execute", false, endpoint::execute},
-    route{"/cancel", false, endpoint::cancel, spelling::exact},
-    route{"/health", true, endpoint::health},
-    route{"/live", true, endpoint::live},
-    route{"/ready", true, endpoint::ready},
-    route{"/metrics", true, endpoint::metrics, spelling::exact},
-    route{"/shutdown", false, endpoint::shutdown, spelling::exact},
-    route{"/v1/chat/completions", false, endpoint::chat_completions},
-    route{"/v1/completions", false, endpoint::completions},
-    route{"/v1/responses", false, endpoint::responses},
-    route{"/v1/embeddings", false, endpoint::embeddings},
-    route{"/v1/rerank", false, endpoint::rerank},
-    route{"/v1/messages", false, endpoint::messages},
-    route{"/v1/messages/count_tokens", false, endpoint::count_tokens},
-    route{"/v1/models", true, endpoint::models},
-    route{"/v1/models/", true, endpoint::model, spelling::prefix},
-    route{"/tokenize", false, endpoint::tokenize},
-    route{"/detokenize", false, endpoint::detokenize},
-    route{"/apply-template", false, endpoint::apply_template},
-    route{"/completion", false, endpoint::llama_completion},
-    route{"/infill", false, endpoint::infill},
-    route{"/props", true, endpoint::props},
-    route{"/slots", true, endpoint::slots},
-    route{"/tokenizer_info", true, endpoint::tokenizer_info},
-    route{"/", true, endpoint::page},
+    route{"/execute", methods::post, endpoint::execute},
+    route{"/cancel", methods::post, endpoint::cancel, spelling::exact},
+    route{"/health", methods::get, endpoint::health},
+    route{"/live", methods::get, endpoint::live},
+    route{"/ready", methods::get, endpoint::ready},
+    route{"/metrics", methods::get, endpoint::metrics, spelling::exact},
+    route{"/shutdown", methods::post, endpoint::shutdown, spelling::exact},
+    route{"/v1/chat/completions", methods::post, endpoint::chat_completions},
+    route{"/v1/completions", methods::post, endpoint::completions},
+    route{"/v1/responses", methods::post, endpoint::responses},
+    route{"/v1/responses/", methods::get_or_delete, endpoint::stored_response, spelling::id},
+    route{"/v1/responses/", methods::get, endpoint::stored_input, spelling::id, "/input_items"},
+    route{"/v1/embeddings", methods::post, endpoint::embeddings},
+    route{"/v1/rerank", methods::post, endpoint::rerank},
+    route{"/v1/messages", methods::post, endpoint::messages},
+    route{"/v1/messages/count_tokens", methods::post, endpoint::count_tokens},
+    route{"/v1/models", methods::get, endpoint::models},
+    route{"/v1/models/", methods::get, endpoint::model, spelling::prefix},
+    route{"/tokenize", methods::post, endpoint::tokenize},
+    route{"/detokenize", methods::post, endpoint::detokenize},
+    route{"/apply-template", methods::post, endpoint::apply_template},
+    route{"/completion", methods::post, endpoint::llama_completion},
+    route{"/infill", methods::post, endpoint::infill},
+    route{"/props", methods::get, endpoint::props},
+    route{"/slots", methods::get, endpoint::slots},
+    route{"/tokenizer_info", methods::get, endpoint::tokenizer_info},
+    route{"/", methods::get, endpoint::page},
 };
 
 constexpr std::string_view version_prefix = "/v1";
@@ -100,10 +107,33 @@ struct asked_path {
   }
 };
 
+bool has_name(const route& r) noexcept {
+  return r.form == spelling::prefix || r.form == spelling::id;
+}
+
+/// What stands for the name in a path that the row serves.
+std::string_view name_in(const route& r, std::string_view path) {
+  path.remove_prefix(r.path.size());
+  path.remove_suffix(r.after.size());
+  return path;
+}
+
 bool serves(const route& r, const asked_path& asked) {
   const auto path = asked.for_row(r);
-  if (r.form != spelling::prefix) return path == r.path;
-  return path.size() > r.path.size() && path.starts_with(r.path);
+  if (!has_name(r)) return path == r.path;
+  const bool fits =
+      path.size() > r.path.size() + r.after.size() && path.starts_with(r.path) && path.ends_with(r.after);
+  return fits && (r.form == spelling::prefix || name_in(r, path).find('/') == std::string_view::npos);
+}
+
+bool takes(const route& r, std::string_view method) {
+  switch (r.takes) {
+    case methods::post: return method == "POST";
+    case methods::get: break;
+    case methods::get_or_delete:
+      if (method == "DELETE") return true;
+  }
+  return method == "GET" || method == "HEAD";
 }
 
 bool exists(const route& r, bool page) {
@@ -118,7 +148,12 @@ const route* find(const asked_path& asked, bool page) {
 }
 
 std::string_view methods_of(const route& r) {
-  return r.reads ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+  switch (r.takes) {
+    case methods::post: return "POST, OPTIONS";
+    case methods::get: break;
+    case methods::get_or_delete: return "GET, HEAD, DELETE, OPTIONS";
+  }
+  return "GET, HEAD, OPTIONS";
 }
 
 reply answer_options(std::string_view allow) {
@@ -149,9 +184,9 @@ std::string percent_decoded(std::string_view text) {
 }  // namespace
 
 std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target, bool page) {
-  if (target == "*" && method == "OPTIONS") return answer_options("GET, HEAD, POST, OPTIONS");
+  if (target == "*" && method == "OPTIONS") return answer_options("GET, HEAD, POST, DELETE, OPTIONS");
   if (const route* const r = find(asked_path(path_of(target)), page)) {
-    if (r->reads ? method == "GET" || method == "HEAD" : method == "POST") return r->target;
+    if (takes(*r, method)) return r->target;
     if (method == "OPTIONS") return answer_options(methods_of(*r));
     reply refused = make_error_reply(engine::error(
         engine::errc::method_not_allowed, std::string(r->path) + " takes " + std::string(methods_of(*r))));
@@ -160,7 +195,7 @@ std::variant<endpoint, reply> find_route(std::string_view method, std::string_vi
   }
   std::string known;
   for (const route& r : routes) {
-    if (r.form == spelling::prefix || !exists(r, page)) continue;
+    if (has_name(r) || !exists(r, page)) continue;
     known += (known.empty() ? "" : ", ") + std::string(r.path);
   }
   return make_error_reply(engine::error(engine::errc::not_found, "no such path; there are " + known));
@@ -195,9 +230,7 @@ api_words words_of(std::string_view target) {
 std::string name_of(std::string_view target) {
   const asked_path asked(path_of(target));
   for (const route& r : routes) {
-    if (r.form == spelling::prefix && serves(r, asked)) {
-      return percent_decoded(asked.for_row(r).substr(r.path.size()));
-    }
+    if (has_name(r) && serves(r, asked)) return percent_decoded(name_in(r, asked.for_row(r)));
   }
   return {};
 }
@@ -205,6 +238,19 @@ std::string name_of(std::string_view target) {
 std::string_view query_of(std::string_view target) noexcept {
   const auto mark = target.find('?');
   return mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1);
+}
+
+std::optional<std::string> query_value(std::string_view target, std::string_view name) {
+  std::string_view rest = query_of(target);
+  while (!rest.empty()) {
+    const auto end = rest.find('&');
+    const auto pair = rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+    const auto mark = pair.find('=');
+    if (percent_decoded(pair.substr(0, mark)) != name) continue;
+    return mark == std::string_view::npos ? std::string() : percent_decoded(pair.substr(mark + 1));
+  }
+  return std::nullopt;
 }
 
 }  // namespace orcd::net

@@ -1,6 +1,7 @@
 // Which handler serves a request: one table of paths and methods. Pure. Source: M0-W-1300..1350.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -20,6 +21,8 @@ enum class endpoint {
   chat_completions,
   completions,
   responses,
+  stored_response,
+  stored_input,
   embeddings,
   rerank,
   models,
@@ -55,11 +58,14 @@ enum class endpoint {
 /// The API that a target belongs to, whether there is such a path or not.
 [[nodiscard]] api_words words_of(std::string_view target);
 
-/// The name at the end of a target that ends with one, as that of endpoint::model; percent escapes are
-/// decoded.
+/// The name in a target that has one, as those of endpoint::model and endpoint::stored_input; percent escapes
+/// are decoded.
 [[nodiscard]] std::string name_of(std::string_view target);
 
 /// What stands after '?' in a target, or nothing.
 [[nodiscard]] std::string_view query_of(std::string_view target) noexcept;
+
+/// The first value of this name in a target's query, decoded; nothing where it has none.
+[[nodiscard]] std::optional<std::string> query_value(std::string_view target, std::string_view name);
 
 }  // namespace orcd::net

@@ -54,6 +54,7 @@ struct server_config {
   bool null_usage = true;                 ///< chunks before the one with the usage say "usage": null
   std::uint32_t system_tokens_min = 1;    ///< the prefix cache keeps no shorter system prompts
   bool slots_endpoint = false;            ///< GET /slots tells which slots work
+  std::size_t response_store_bytes = 0;   ///< of responses that are kept; 0 = none are
   bool matryoshka = false;                ///< the first numbers of an embedding are an embedding too
 };
 

@@ -28,7 +28,11 @@ service::service(server_config c, server_context ctx)
       created_at_(steady_clock::now()),
       created_(std::chrono::duration_cast<std::chrono::seconds>(
                    std::chrono::system_clock::now().time_since_epoch())
-                   .count()) {}
+                   .count()) {
+  if (config.response_store_bytes > 0) {
+    responses = std::make_shared<response_store>(config.response_store_bytes);
+  }
+}
 
 bool service::draining() const noexcept {
   return stopping || context.admission.draining() || context.state.get() == engine::lifecycle::draining;
@@ -93,6 +97,12 @@ metrics_snapshot service::snapshot() const {
   shot.waiting = now.waiting;
   shot.running = now.running;
   shot.connections = connections.size();
+  if (responses) {
+    shot.stored.bytes_max = config.response_store_bytes;
+    shot.stored.bytes = responses->bytes();
+    shot.stored.responses = responses->size();
+    shot.stored.evicted = responses->evicted();
+  }
   return shot;
 }
 

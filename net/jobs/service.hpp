@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -13,6 +14,7 @@
 #include "net/http/round_limiter.hpp"
 #include "net/jobs/grammar_cache.hpp"
 #include "net/jobs/server_config.hpp"
+#include "net/responses/response_store.hpp"
 #include "net/status/health.hpp"
 #include "net/status/metrics.hpp"
 
@@ -39,7 +41,8 @@ class service {
   /// Parts of bodies that are read in one round of the io thread: this many take a millisecond at most.
   std::shared_ptr<round_limiter> body_limiter = std::make_shared<round_limiter>(8);
   grammar_cache grammars;
-  bool stopping = false;  ///< the server is being stopped: no keep-alive, no new jobs
+  std::shared_ptr<response_store> responses;  ///< null: none are kept
+  bool stopping = false;                      ///< the server is being stopped: no keep-alive, no new jobs
 
   /// Open streams by job id, so that a cancel or the end of the server reaches them.
   std::unordered_map<std::string, open_stream*> streams;

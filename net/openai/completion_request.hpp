@@ -8,6 +8,7 @@
 #include <boost/json/value.hpp>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@
 #include "engine/worker_state.hpp"
 #include "net/limits.hpp"
 #include "net/openai/output_constraints.hpp"
+#include "net/responses/response_store.hpp"
 
 namespace orcd::net {
 
@@ -113,6 +115,8 @@ struct completion_request {
   bool omit_reasoning = false;  ///< the answer does not tell it
   bool count_only = false;      ///< only the prompt is asked for; it may be longer than the context
   std::shared_ptr<const request_notes> notes;  ///< what else the API's answer has to know of the request
+  /// The request goes on from more than completion_limits::recalled_bytes_max: nothing else was read.
+  bool unread = false;
 };
 
 /// What a request may ask for, beyond request_limits.
@@ -125,6 +129,9 @@ struct completion_limits {
   bool parse_special_in_chat = false;     ///< special tokens are recognised in the text of messages
   std::uint32_t system_tokens_min = 1;    ///< shorter system prompts are not kept
   engine::infill_tokens infill{};         ///< of the model's vocabulary
+  std::optional<response_shelf> shelf{};  ///< where responses are kept; unset: nowhere
+  /// The text of earlier responses that may be read here.
+  std::size_t recalled_bytes_max = std::numeric_limits<std::size_t>::max();
 };
 
 /// Errors: invalid_request with the field as param, not_found for another model's name. A field that is null

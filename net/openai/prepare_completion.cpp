@@ -5,6 +5,7 @@
 
 #include "engine/narration.hpp"
 #include "net/jobs/job_checks.hpp"
+#include "net/jobs/reading_plan.hpp"
 #include "net/jobs/time_limit.hpp"
 #include "net/json/field_checks.hpp"
 #include "net/json/json_value.hpp"
@@ -347,13 +348,23 @@ request_facts facts_of(std::vector<encoded_prompt>& prompts, std::optional<std::
   return out;
 }
 
+/// Reads the body. What a quick effort reads of earlier responses counts as the body does.
+result<completion_request> read_request(const http_request& request, const request_form& form,
+                                        const completion_context& context, effort how) {
+  if (how == effort::full || !context.limits.shelf) return form.parse(request.body, context.limits);
+  completion_limits limits = context.limits;
+  limits.recalled_bytes_max = read_at_once_bytes_max - std::min(read_at_once_bytes_max, request.body.size());
+  return form.parse(request.body, limits);
+}
+
 result<std::optional<prepared_completion>> prepare(const http_request& request, const request_form& form,
                                                    const completion_context& context,
                                                    std::chrono::system_clock::time_point wall, effort how) {
   const auto deadline_left = read_deadline(request, wall);
   if (!deadline_left) return deadline_left.error();
-  auto asked = form.parse(request.body, context.limits);
+  auto asked = read_request(request, form, context, how);
   if (!asked) return asked.error();
+  if (asked->unread) return std::optional<prepared_completion>();
   const auto& lengths = context.limits.lengths;
   const auto limit = fix_time_limit(request, asked->timeout, *deadline_left, lengths);
   if (!limit) return limit.error();

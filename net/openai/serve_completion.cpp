@@ -14,6 +14,12 @@ namespace {
 
 using engine::result;
 
+/// Whether a request may go on from an earlier response, which may be longer than its body. A name that is
+/// written with escapes is missed, and costs a fair turn at most.
+bool goes_on(std::string_view body) {
+  return body.find("\"previous_response_id\"") != std::string_view::npos;
+}
+
 }  // namespace
 
 completion_context completion_context_of(const service& s) {
@@ -86,7 +92,10 @@ asio::awaitable<result<prepared_completion>> prepare_request(service& s, connect
   if (const auto served = check_model_task(s.context.identity, model_task::generate); !served) {
     co_return served.error();
   }
-  const auto context = completion_context_of(s);
+  auto context = completion_context_of(s);
+  if (s.responses && form.target == endpoint::responses) {
+    context.limits.shelf = response_shelf{s.responses, request.owner};
+  }
   if (is_read_at_once(form.target, request.body.size())) {
     auto quick = prepare_quickly(request, form, context, now);
     if (!quick) co_return quick.error();
@@ -96,6 +105,7 @@ asio::awaitable<result<prepared_completion>> prepare_request(service& s, connect
     return prepare_completion(request, form, context, now);
   };
   background_plan plan = plan_reading(form.target, request);
+  if (context.limits.shelf && goes_on(request.body)) plan.length = task_length::lengthy;
   co_return co_await run_in_background<prepared_completion>(s, c, request.owner.tenant, std::move(plan),
                                                             std::move(prepare));
 }

@@ -175,25 +175,52 @@ result<void> read_item(const json::object& item, const std::string& path, transc
                      "custom_tool_call_output");
 }
 
+result<void> read_kept(const kept_items& items, transcript& out) {
+  for (const kept_item& item : items) {
+    const auto tree = read_json_tree(item.json);
+    if (!tree) return tree.error();
+    if (const auto read = read_item(*tree, "previous_response_id", out); !read) return read;
+  }
+  return {};
+}
+
+/// Reads what earlier requests asked and were answered, of which with `more` items there may be as many as of
+/// one input.
+result<void> read_turns(const kept_turns& turns, std::size_t more, transcript& out) {
+  std::size_t items = more;
+  for (const auto& turn : turns) items += turn->input->size() + turn->output.size();
+  if (items > input_items_max) {
+    return refuse_field("input", "may have " + std::to_string(input_items_max) +
+                                     " items with those of earlier responses, it has " +
+                                     std::to_string(items));
+  }
+  for (const auto& turn : turns) {
+    if (const auto read = read_kept(*turn->input, out); !read) return read;
+    if (const auto read = read_kept(turn->output, out); !read) return read;
+  }
+  return {};
+}
+
 }  // namespace
 
-result<json::array> read_input(const json::value& instructions, const json::value& input) {
+result<json::array> read_input(const json::value& instructions, const kept_turns& earlier,
+                               const json::value& input) {
   transcript out;
   if (!instructions.is_null()) {
     if (!instructions.is_string()) return refuse_kind("instructions", "a string", instructions);
     if (!instructions.get_string().empty()) out.system(instructions.get_string());
   }
-  if (input.is_string()) {
+  const auto* items = input.if_array();
+  if (items == nullptr && !input.is_string()) {
+    return refuse_kind("input", "a string or an array of items", input);
+  }
+  const auto recalled = read_turns(earlier, items == nullptr ? 1 : items->size(), out);
+  if (!recalled) return recalled.error();
+  if (items == nullptr) {
     out.user(input.get_string());
     return std::move(out).take();
   }
-  const auto* items = input.if_array();
-  if (items == nullptr) return refuse_kind("input", "a string or an array of items", input);
   if (items->empty()) return refuse_field("input", "must not be empty");
-  if (items->size() > input_items_max) {
-    return refuse_field("input", "may have " + std::to_string(input_items_max) + " items, it has " +
-                                     std::to_string(items->size()));
-  }
   for (std::size_t i = 0; i < items->size(); ++i) {
     const std::string path = element_path("input", i);
     const auto* item = (*items)[i].if_object();

@@ -8,14 +8,17 @@
 #include <string_view>
 
 #include "engine/base/error.hpp"
+#include "net/responses/response_store.hpp"
 
 namespace orcd::net {
 
 constexpr std::size_t input_items_max = 4'096;
 
-/// `instructions` (null: none) become the first system message. `input` is the user's text or a list of
-/// items. Errors: invalid_request with the path: "input[2].content[0].type".
+/// `instructions` (null: none) become the first system message. What was asked and answered `earlier` comes
+/// before `input`, which is the user's text or a list of items. Errors: invalid_request with the path:
+/// "input[2].content[0].type".
 [[nodiscard]] engine::result<boost::json::array> read_input(const boost::json::value& instructions,
+                                                            const kept_turns& earlier,
                                                             const boost::json::value& input);
 
 /// Reasoning in a form that no client looks into: what `encrypted_content` of a reasoning item holds.

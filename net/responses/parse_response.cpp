@@ -8,6 +8,7 @@
 #include "net/json/read_body.hpp"
 #include "net/responses/input_items.hpp"
 #include "net/responses/response_fields.hpp"
+#include "net/responses/whole_items.hpp"
 
 namespace orcd::net {
 
@@ -51,8 +52,8 @@ const response_fields::rule* response_fields::find_rule(std::string_view name) n
       rule{"store", &f::take_store},
       rule{"background", &f::take_only_false},
       rule{"truncation", &f::take_truncation},
-      rule{"previous_response_id", &f::take_state},
-      rule{"conversation", &f::take_state},
+      rule{"previous_response_id", &f::take_previous, true},
+      rule{"conversation", &f::take_conversation},
       rule{"prompt", &f::take_unsupported},
       rule{"context_management", &f::take_unsupported},
       rule{"moderation", &f::take_unsupported},
@@ -77,11 +78,12 @@ std::string response_fields::echo() const {
     std::string_view name;
     std::string_view absent;  ///< as JSON
   };
-  constexpr std::array<repeated, 15> members{{{"instructions", "null"},
+  constexpr std::array<repeated, 16> members{{{"instructions", "null"},
                                               {"max_output_tokens", "null"},
                                               {"max_tool_calls", "null"},
                                               {"metadata", "{}"},
                                               {"parallel_tool_calls", "true"},
+                                              {"previous_response_id", "null"},
                                               {"prompt_cache_key", "null"},
                                               {"prompt_cache_retention", "null"},
                                               {"reasoning", R"({"effort":null,"summary":null})"},
@@ -92,8 +94,8 @@ std::string response_fields::echo() const {
                                               {"top_logprobs", "0"},
                                               {"top_p", "1"},
                                               {"user", "null"}}};
-  std::string out = R"("background":false,"previous_response_id":null,"service_tier":"default",)"
-                    R"("store":false,"truncation":"disabled")";
+  std::string out = R"("background":false,"service_tier":"default","truncation":"disabled","store":)";
+  out += stores_ ? "true" : "false";
   for (const auto& member : members) {
     out += ",\"" + std::string(member.name) + "\":";
     const auto* value = told_.if_contains(member.name);
@@ -102,9 +104,38 @@ std::string response_fields::echo() const {
   return out + ",\"tools\":" + json::serialize(told_tools_);
 }
 
+result<kept_turns> response_fields::recall() const {
+  if (previous_.empty()) return kept_turns();
+  const auto found = limits_.shelf->find(previous_);
+  if (found) return found->turns;
+  return error(engine::errc::not_found,
+               "Previous response with id '" + shown_name(previous_) + "' not found.",
+               "previous_response_id");
+}
+
+std::shared_ptr<const response_notes> response_fields::make_notes(tool_names names,
+                                                                  kept_turns earlier) const {
+  auto notes = std::make_shared<response_notes>();
+  notes->names = std::move(names);
+  notes->seals_reasoning = seals_reasoning_;
+  notes->logprobs = logprobs_;
+  if (!stores_) return notes;
+  notes->shelf = limits_.shelf;
+  notes->earlier = std::move(earlier);
+  notes->input = std::make_shared<const kept_items>(whole_items(input_));
+  return notes;
+}
+
 result<completion_request> response_fields::finish() && {
   if (input_.is_null()) return refuse_field("input", "is missing");
-  auto messages = read_input(instructions_, input_);
+  auto earlier = recall();
+  if (!earlier) return earlier.error();
+  if (text_bytes(*earlier) > limits_.recalled_bytes_max) {
+    completion_request left;
+    left.unread = true;
+    return left;
+  }
+  auto messages = read_input(instructions_, *earlier, input_);
   if (!messages) return messages.error();
   if (const auto taken = chat_.take("messages", *messages); !taken) return taken.error();
   response_tools offered;
@@ -139,11 +170,7 @@ result<completion_request> response_fields::finish() && {
   request->max_tokens_field = "max_output_tokens";
   request->constraints.field = "text.format";
   request->template_hints = std::move(hints_);
-  auto notes = std::make_shared<response_notes>();
-  notes->names = std::move(offered.names);
-  notes->seals_reasoning = seals_reasoning_;
-  notes->logprobs = logprobs_;
-  request->notes = std::move(notes);
+  request->notes = make_notes(std::move(offered.names), std::move(*earlier));
   request->echo = echo();
   return request;
 }

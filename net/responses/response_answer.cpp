@@ -36,37 +36,38 @@ std::string response_answer::render(const std::vector<logprob_entry>& logprobs) 
   return logprobs.empty() ? "[]" : render_token_list(logprobs, vocabulary_);
 }
 
-std::string response_answer::render_part(const response_item& item, std::string_view text) const {
+std::string response_answer::render_part(const response_item& item, std::string_view text,
+                                         bool logprobs) const {
   std::string out;
   json_object part(out);
   if (item.kind == item_kind::reasoning) {
     part.text("type", "reasoning_text").text("text", text);
   } else {
     // A part that has only begun has no text yet, and so no log probabilities.
-    const std::string logprobs = text.empty() ? "[]" : render(item.logprobs);
-    part.text("type", "output_text").text("text", text).raw("annotations", "[]").raw("logprobs", logprobs);
+    const std::string told = text.empty() || !logprobs ? "[]" : render(item.logprobs);
+    part.text("type", "output_text").text("text", text).raw("annotations", "[]").raw("logprobs", told);
   }
   part.close();
   return out;
 }
 
-std::string response_answer::render(const response_item& item) const {
+std::string response_answer::render(const response_item& item, bool logprobs) const {
   std::string out;
   json_object json(out);
   json.text("id", item.id).text("type", type_of(item.kind)).text("status", to_string(item.status));
   const bool begun = item.status != item_status::in_progress;
+  const bool parts = begun && (item.kind == item_kind::reasoning || item.kind == item_kind::message);
+  const std::string content = parts ? "[" + render_part(item, item.text, logprobs) + "]" : "[]";
   switch (item.kind) {
     case item_kind::reasoning:
-      json.raw("summary", "[]").raw("content", begun ? "[" + render_part(item, item.text) + "]" : "[]");
+      json.raw("summary", "[]").raw("content", content);
       if (begun && identity_.notes->seals_reasoning) {
         json.text("encrypted_content", seal_reasoning(item.text));
       } else {
         json.null("encrypted_content");
       }
       break;
-    case item_kind::message:
-      json.text("role", "assistant").raw("content", begun ? "[" + render_part(item, item.text) + "]" : "[]");
-      break;
+    case item_kind::message: json.text("role", "assistant").raw("content", content); break;
     case item_kind::call:
     case item_kind::custom_call:
       json.text("call_id", item.call_id).text("name", item.name);
@@ -96,6 +97,30 @@ std::string response_answer::usage() const {
 }
 
 std::string response_answer::body() const {
+  auto [out, after] = body_frame();
+  bool first = true;
+  for (const auto& item : items_) {
+    if (item.status == item_status::in_progress) continue;
+    if (!std::exchange(first, false)) out += ',';
+    out += render(item);
+  }
+  return out + after;
+}
+
+kept_items response_answer::output() const {
+  std::size_t logprobs = 0;
+  for (const auto& item : items_) {
+    for (const auto& entry : item.logprobs) logprobs += entry.logprobs.size();
+  }
+  kept_items out;
+  out.reserve(items_.size());
+  for (const auto& item : items_) {
+    out.push_back({item.id, render(item, logprobs <= logprobs_repeated_max)});
+  }
+  return out;
+}
+
+response_answer::frame response_answer::body_frame() const {
   const bool over = state_ == state::completed || state_ == state::incomplete;
   std::string out;
   json_object json(out);
@@ -116,17 +141,15 @@ std::string response_answer::body() const {
   }
   json.raw("error", failure_.empty() ? std::string_view("null") : std::string_view(failure_));
   json.raw("incomplete_details", state_ == state::incomplete ? R"({"reason":"max_output_tokens"})" : "null");
-  std::string items = "[";
-  for (const auto& item : items_) {
-    if (item.status == item_status::in_progress) continue;
-    if (items.size() > 1) items += ',';
-    items += render(item);
-  }
-  json.raw("output", items + "]").raw("usage", over ? usage() : "null");
+  json.raw("output", "[");
+  frame parts{std::move(out), {}};
+  out = "]";
+  json.raw("usage", over ? usage() : "null");
   out += ',';
   out += identity_.echo;
   json.close();
-  return out;
+  parts.after = std::move(out);
+  return parts;
 }
 
 void response_answer::end(const message_end& end) {

@@ -15,6 +15,13 @@
 
 namespace orcd::net {
 
+class response_answer;
+
+/// So many log probabilities are told again at the end of an item, of a stream and of a response that is
+/// kept; of more, the events of the text and the answer that is no stream alone have them. To write one takes
+/// some 100 ns, and the io thread writes these in one go.
+constexpr std::size_t logprobs_repeated_max = 1'024;
+
 struct response_identity {
   std::string id;
   std::int64_t created = 0;  ///< seconds since 1970
@@ -24,6 +31,9 @@ struct response_identity {
   engine::call_format calls = engine::call_format::none;
   bool stream = false;
   std::int64_t (*now)() = nullptr;  ///< seconds since 1970
+  /// Called once, when the answer is complete and before its last bytes are made; null: nothing is to be
+  /// done.
+  void (*over)(const response_answer& answer) = nullptr;
 };
 
 enum class item_kind { reasoning, message, call, custom_call };
@@ -50,9 +60,17 @@ class response_answer {
   /// The response as it stands: in progress until end() or fail() was called. A thread may call it that is
   /// not the io thread, once the answer is over.
   [[nodiscard]] std::string body() const;
-  [[nodiscard]] std::string render(const response_item& item) const;
+  /// The same but for the items of its output.
+  struct frame {
+    std::string before, after;
+  };
+  [[nodiscard]] frame body_frame() const;
+  /// The items of the output, with their log probabilities unless these are many.
+  [[nodiscard]] kept_items output() const;
+  [[nodiscard]] std::string render(const response_item& item, bool logprobs = true) const;
   /// The one part of a reasoning item or a message, with this much of its text.
-  [[nodiscard]] std::string render_part(const response_item& item, std::string_view text) const;
+  [[nodiscard]] std::string render_part(const response_item& item, std::string_view text,
+                                        bool logprobs = true) const;
   /// [{"token",...}].
   [[nodiscard]] std::string render(const std::vector<logprob_entry>& logprobs) const;
 

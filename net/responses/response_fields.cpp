@@ -157,7 +157,8 @@ result<void> response_fields::take_stream_options(value_ref value) {
 
 result<void> response_fields::take_store(value_ref value) {
   if (!value.is_bool()) return refuse_kind(field_, "true or false", value);
-  if (value.get_bool()) return refuse("must be false: this worker stores no responses");
+  if (value.get_bool() && !limits_.shelf) return refuse("must be false: this worker stores no responses");
+  stores_ = value.get_bool();
   return {};
 }
 
@@ -213,7 +214,16 @@ result<void> response_fields::take_truncation(value_ref value) {
   return refuse("must be 'disabled': this worker truncates nothing");
 }
 
-result<void> response_fields::take_state(value_ref) {
+result<void> response_fields::take_previous(value_ref value) {
+  if (!limits_.shelf) return take_conversation(value);
+  if (!value.is_string()) return refuse_kind(field_, "a string", value);
+  previous_ = value.get_string();
+  if (previous_.empty()) return refuse("must not be empty");
+  return {};
+}
+
+result<void> response_fields::take_conversation(value_ref) {
+  if (limits_.shelf) return refuse("is not supported: go on from a response with 'previous_response_id'");
   return refuse("is not supported: this worker stores no responses, send the whole conversation as 'input'");
 }
 

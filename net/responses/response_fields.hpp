@@ -16,7 +16,9 @@ namespace orcd::net {
 
 class response_fields {
  public:
-  explicit response_fields(const completion_limits& limits) : chat_(completion_kind::chat, limits) {}
+  /// `limits` must outlive it.
+  explicit response_fields(const completion_limits& limits)
+      : limits_(limits), chat_(completion_kind::chat, limits), stores_(limits.shelf.has_value()) {}
 
   /// Takes one field of the body; null counts as absent.
   [[nodiscard]] engine::result<void> take(std::string_view name, const boost::json::value& value);
@@ -53,7 +55,8 @@ class response_fields {
   engine::result<void> take_count(value_ref value);
   engine::result<void> take_only_false(value_ref value);
   engine::result<void> take_truncation(value_ref value);
-  engine::result<void> take_state(value_ref value);
+  engine::result<void> take_previous(value_ref value);
+  engine::result<void> take_conversation(value_ref value);
   engine::result<void> take_unsupported(value_ref value);
 
   [[nodiscard]] engine::error refuse(const std::string& what) const { return refuse_field(field_, what); }
@@ -61,8 +64,14 @@ class response_fields {
   [[nodiscard]] engine::result<void> word(const boost::json::object& from, std::string_view member,
                                           std::initializer_list<std::string_view> words) const;
   [[nodiscard]] std::string echo() const;
+  /// The turns of the response that the request goes on from.
+  [[nodiscard]] engine::result<kept_turns> recall() const;
+  [[nodiscard]] std::shared_ptr<const response_notes> make_notes(tool_names names, kept_turns earlier) const;
 
+  const completion_limits& limits_;
   completion_fields chat_;
+  bool stores_;  ///< the response is kept
+  std::string previous_;
   std::string field_;
   boost::json::value instructions_;
   boost::json::value input_;

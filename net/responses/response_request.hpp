@@ -3,9 +3,12 @@
 // the fields of /v1/chat/completions (completion_fields.hpp). Pure. Private to net/.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "net/openai/completion_request.hpp"
+#include "net/responses/response_store.hpp"
 #include "net/responses/tool_names.hpp"
 
 namespace orcd::net {
@@ -14,6 +17,9 @@ struct response_notes final : request_notes {
   tool_names names;
   bool seals_reasoning = false;  ///< reasoning items have `encrypted_content`
   bool logprobs = false;
+  std::optional<response_shelf> shelf;  ///< where the response is kept; unset: nowhere
+  kept_turns earlier;                   ///< those that the request goes on from
+  std::shared_ptr<const kept_items> input;
 };
 
 /// The request's `notes` are response_notes; `echo` is the part of the response that repeats the request.

@@ -11,10 +11,6 @@ namespace {
 
 using engine::output_delta;
 
-/// So many log probabilities are told again at the end of an item and of the stream; of more, the events of
-/// the text alone have them. To write one takes some 100 ns, and the io thread writes these in one go.
-constexpr std::size_t logprobs_repeated_max = 1'024;
-
 class response_writer final : public message_writer {
  public:
   explicit response_writer(std::shared_ptr<response_answer> answer)
@@ -45,6 +41,7 @@ class response_writer final : public message_writer {
     if (answer_->items().empty()) text(out, item_kind::message, {}, {});
     close(out, cut ? item_status::incomplete : item_status::completed);
     answer_->end(end);
+    if (answer_->identity().over != nullptr) answer_->identity().over(*answer_);
     whole(out, cut ? "response.incomplete" : "response.completed");
   }
 

@@ -14,6 +14,16 @@ std::int64_t seconds_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
+/// Keeps a response for later requests of the same key.
+void keep_response(const response_answer& answer) {
+  const auto& notes = *answer.identity().notes;
+  if (!notes.shelf) return;
+  auto [before, after] = answer.body_frame();
+  kept_turn own{notes.input, answer.output()};
+  notes.shelf->store->keep(notes.shelf->owner, answer.identity().id, std::move(own),
+                           {notes.earlier, std::move(before), std::move(after)});
+}
+
 written_answer write_response(const service& s, const prepared_completion& prepared,
                               std::chrono::system_clock::time_point now) {
   response_identity identity;
@@ -24,6 +34,7 @@ written_answer write_response(const service& s, const prepared_completion& prepa
   identity.notes = std::static_pointer_cast<const response_notes>(prepared.asked.notes);
   identity.calls = prepared.reader.format.calls;
   identity.now = seconds_now;
+  identity.over = keep_response;
   identity.stream = prepared.asked.stream;
   const auto answer = std::make_shared<response_answer>(std::move(identity), s.context.tokenizer);
   written_answer out;

@@ -4,8 +4,8 @@
 
 #include "engine/narration.hpp"
 #include "net/execute/parse_cancel.hpp"
-#include "net/http/keep_alive.hpp"
 #include "net/http/page.hpp"
+#include "net/jobs/background_reply.hpp"
 #include "net/jobs/reading_plan.hpp"
 #include "net/jobs/run_in_background.hpp"
 #include "net/jobs/write.hpp"
@@ -94,36 +94,14 @@ std::optional<reply> answer_tokens_at_once(const service& s, endpoint target, st
   return answer_tokens(s, target, body);
 }
 
-/// A rendered answer, and what was decided for it.
-struct sent_reply {
-  unsigned status = 0;
-  bool keep_alive = false;
-  std::string bytes;
-};
-
 asio::awaitable<bool> handle_tokens(service& s, connection& c, const http_request& request, endpoint target) {
   if (auto quick = answer_tokens_at_once(s, target, request.body)) {
     reply response = std::move(*quick);
     co_return co_await write_reply(s, c, request, std::move(response));
   }
-  const answer_begin begin{request.keep_alive, s.draining()};
-  std::function<result<sent_reply>()> work = [&s, request, target, begin] {
-    const reply response = answer_tokens(s, target, request.body);
-    const bool keep_alive = keeps_alive(reply_end{begin, response.close});
-    return result<sent_reply>(
-        sent_reply{response.status, keep_alive, render_reply(response, request, keep_alive)});
-  };
+  std::function<reply()> make = [&s, target, body = request.body] { return answer_tokens(s, target, body); };
   background_plan plan = plan_reading(target, request);
-  auto made =
-      co_await run_in_background<sent_reply>(s, c, request.owner.tenant, std::move(plan), std::move(work));
-  if (!made) {
-    reply refusal = make_error_reply(made.error());
-    co_return co_await write_reply(s, c, request, std::move(refusal));
-  }
-  s.count_response(made->status);
-  std::string bytes = std::move(made->bytes);
-  const bool written = co_await write_bytes(s, c, std::move(bytes));
-  co_return written && made->keep_alive && !s.draining();
+  co_return co_await write_from_background(s, c, request, std::move(plan), std::move(make));
 }
 
 /// The response of an endpoint that reads no body.
@@ -150,6 +128,8 @@ reply answer(service& s, endpoint target, const http_request& request) {
     case endpoint::chat_completions:
     case endpoint::completions:
     case endpoint::responses:
+    case endpoint::stored_response:
+    case endpoint::stored_input:
     case endpoint::embeddings:
     case endpoint::rerank:
     case endpoint::messages:

@@ -20,6 +20,7 @@
 #include "net/openai/completions.hpp"
 #include "net/pooled/pooled.hpp"
 #include "net/responses/responses.hpp"
+#include "net/responses/stored_responses.hpp"
 #include "net/server/handlers.hpp"
 #include "net/server/read_decisions.hpp"
 
@@ -246,6 +247,9 @@ asio::awaitable<bool> handle_request(service& s, connection& c, const http_reque
     co_return co_await handle_completion(s, c, request, completion_kind::text);
   }
   if (target == endpoint::responses) co_return co_await handle_response(s, c, request);
+  if (target == endpoint::stored_response || target == endpoint::stored_input) {
+    co_return co_await handle_stored_response(s, c, request, target);
+  }
   if (target == endpoint::llama_completion || target == endpoint::infill) {
     co_return co_await handle_llama_completion(s, c, request, target);
   }

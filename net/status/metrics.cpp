@@ -91,6 +91,17 @@ void render_cache(metrics_text& out, const cache_facts& cache) {
   number("worker_kv_blocks_used", "gauge", "Pages of the KV cache that running jobs hold.", cache.pages_used);
 }
 
+void render_stored(metrics_text& out, const stored_facts& stored) {
+  out.family("worker_stored_responses", "gauge", "Responses that are kept in memory.")
+      .sample(static_cast<double>(stored.responses));
+  out.family("worker_stored_response_bytes", "gauge", "Memory that they take.")
+      .sample(static_cast<double>(stored.bytes));
+  out.family("worker_stored_response_bytes_max", "gauge", "What they may take; 0 where none are kept.")
+      .sample(static_cast<double>(stored.bytes_max));
+  out.family("worker_stored_responses_evicted_total", "counter", "Responses given up for newer ones.")
+      .sample(static_cast<double>(stored.evicted));
+}
+
 /// The metrics that the endpoint picker of the Gateway API Inference Extension reads from vLLM, by the same
 /// names.
 void render_vllm(metrics_text& out, const metrics_snapshot& now) {
@@ -188,6 +199,7 @@ std::string render_metrics(const server_metrics& metrics, const metrics_snapshot
   render_worker(out, now);
   render_start(out, now);
   render_cache(out, now.cache);
+  render_stored(out, now.stored);
   if (extras.vllm) render_vllm(out, now);
   render_counters(out, metrics);
   render_histograms(out, metrics, extras.milliseconds);

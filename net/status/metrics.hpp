@@ -47,6 +47,14 @@ struct server_metrics {
   void count_job(outcome how, const engine::job_stats& stats, double duration_ms);
 };
 
+/// The responses that /v1/responses keeps.
+struct stored_facts {
+  std::uint64_t bytes_max = 0;  ///< 0 = none are kept
+  std::uint64_t bytes = 0;
+  std::uint64_t responses = 0;
+  std::uint64_t evicted = 0;  ///< given up for newer ones
+};
+
 /// State that is read at the time of the scrape.
 struct metrics_snapshot {
   std::string_view model, quant_kind, digest, backend, version;
@@ -73,6 +81,7 @@ struct metrics_snapshot {
   std::uint32_t waiting = 0;
   std::uint32_t running = 0;
   std::size_t connections = 0;
+  stored_facts stored{};
 
   /// Share of the KV cache in use, 0 to 1.
   [[nodiscard]] double kv_usage() const noexcept {

@@ -31,7 +31,7 @@ def test_the_description_is_true(models, tmp_path, family, pooling, seed):
     config = tmp_path / 'schemathesis.toml'
     config.write_text(CONFIG)
     with start(model, tmp_path, '--slots', '4', '--max-tokens-out', '16',
-               '--allow-request-template', '--slots-endpoint') as worker:
+               '--allow-request-template', '--slots-endpoint', '--response-store-mib', '1') as worker:
         run = subprocess.run(
             [sys.executable, '-c', 'from schemathesis.cli import schemathesis; schemathesis()',
              '--config-file', str(config), 'run', str(PROJECT / 'docs' / 'openapi.yaml'),

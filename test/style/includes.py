@@ -20,7 +20,9 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'net/http': ('net/json',),
     'net/status': ('net/http',),
     'net/failover': ('net/status',),
-    'net/jobs': ('net/status',),
+    # What one server's requests share holds it.
+    'net/responses/response_store': ('net/http',),
+    'net/jobs': ('net/status', 'net/responses/response_store'),
     'net/execute': ('net/jobs',),
     'net/openai': ('net/jobs',),
     'net/anthropic': ('net/openai',),

@@ -66,7 +66,7 @@ def test_an_answer_whose_beginning_is_given(client):
     begun = [*ASK, {'role': 'assistant', 'content': 'Once upon a'}]
     whole = create(client, messages=begun)
     assert not whole.content[0].text.startswith('Once upon a')
-    assert whole.usage.input_tokens > create(client).usage.input_tokens
+    assert whole.usage.output_tokens == 12
     with client.messages.stream(model='slow', messages=begun, max_tokens=12, extra_body=GREEDY) as stream:
         assert ''.join(stream.text_stream) == whole.content[0].text
     begun[-1]['content'] = 'Once upon a '

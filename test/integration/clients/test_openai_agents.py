@@ -14,14 +14,14 @@ agents = pytest.importorskip('agents', reason='the Python package openai-agents 
 
 @pytest.fixture(scope='module')
 def worker(demo_model) -> Iterator[Worker]:
-    with Worker('--model', demo_model, '--slots', '2', '--context', '2048', '--chat-template',
-                QWEN) as running:
+    with Worker('--model', demo_model, '--slots', '2', '--context', '2048', '--response-store-mib', '4',
+                '--chat-template', QWEN) as running:
         running.wait_event('ready')
         agents.set_tracing_disabled(True)
         yield running
 
 
-def run(worker: Worker, stream: bool):
+def run(worker: Worker, stream: bool, **options):
     """What came of a conversation, and what the tool was asked."""
     asked: List[str] = []
 
@@ -43,8 +43,8 @@ def run(worker: Worker, stream: bool):
                                                                  tool_choice='required',
                                                                  parallel_tool_calls=False))
         if not stream:
-            return await agents.Runner.run(agent, 'What is the weather in Paris?', max_turns=3)
-        result = agents.Runner.run_streamed(agent, 'What is the weather in Paris?', max_turns=3)
+            return await agents.Runner.run(agent, 'What is the weather in Paris?', max_turns=3, **options)
+        result = agents.Runner.run_streamed(agent, 'What is the weather in Paris?', max_turns=3, **options)
         async for _ in result.stream_events():
             pass
         return result
@@ -60,3 +60,15 @@ def test_an_agent_calls_its_tool_and_answers(worker, stream):
     assert kinds == ['tool_call_item', 'tool_call_output_item', 'message_output_item']
     assert [len(r.output) for r in result.raw_responses] == [1, 1]
     assert result.raw_responses[0].usage.output_tokens > 0
+
+
+def test_a_session_that_the_server_keeps(worker):
+    """Each request sends what is new alone, and the id of the response before it."""
+    first, _ = run(worker, stream=False, auto_previous_response_id=True)
+    assert [item.type for item in first.new_items] == ['tool_call_item', 'tool_call_output_item',
+                                                       'message_output_item']
+    call, answer = first.raw_responses
+    assert answer.usage.input_tokens > call.usage.input_tokens
+    second, asked = run(worker, stream=True, previous_response_id=first.last_response_id)
+    assert len(asked) == 1 and second.final_output
+    assert second.raw_responses[0].usage.input_tokens > answer.usage.input_tokens

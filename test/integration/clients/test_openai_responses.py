@@ -20,6 +20,11 @@ EVENT = pydantic.TypeAdapter(ResponseStreamEvent)
 
 
 @pytest.fixture(scope='module')
+def keeper(slow_model):
+    yield from serve(slow_model, '--chat-template', QWEN, '--response-store-mib', '4')
+
+
+@pytest.fixture(scope='module')
 def random(slow_model):
     yield from serve(slow_model, '--chat-template', QWEN)
 
@@ -126,6 +131,45 @@ def test_parse_gives_an_object(qwen):
     answer = qwen.responses.parse(model=None, input=ASK, text_format=Weather, max_output_tokens=200,
                                   temperature=0)
     assert isinstance(answer.output_parsed, Weather)
+
+
+def test_a_response_is_gone_on_from_fetched_listed_and_deleted(keeper):
+    first = keeper.responses.create(**asked())
+    assert first.store is True
+    second = keeper.responses.create(**asked(input='Go on', previous_response_id=first.id))
+    assert second.previous_response_id == first.id
+    assert second.usage.input_tokens > first.usage.input_tokens + first.usage.output_tokens
+    assert keeper.responses.retrieve(second.id) == second
+    assert strictly(keeper.responses.with_raw_response.retrieve(second.id).text) == second
+    # The package fetches one page after the other.
+    items = list(keeper.responses.input_items.list(second.id, order='asc', limit=1))
+    assert [item.role for item in items] == ['user', 'assistant', 'user']
+    assert [item.content[0].text for item in items] == ['Once upon a time', first.output_text, 'Go on']
+    with keeper.responses.stream(**asked(input='And?', previous_response_id=second.id)) as stream:
+        third = list(stream)[-1].response
+    assert keeper.responses.retrieve(third.id).output_text == third.output_text
+    keeper.responses.delete(first.id)
+    with pytest.raises(openai.NotFoundError):
+        keeper.responses.retrieve(first.id)
+    with pytest.raises(openai.BadRequestError) as lost:
+        keeper.responses.create(**asked(previous_response_id=first.id))
+    assert lost.value.code == 'previous_response_not_found'
+    assert keeper.responses.create(**asked(previous_response_id=third.id)).usage.input_tokens > 0
+
+
+def test_calls_and_their_results_through_the_store(keeper):
+    request = asked(tools=[WEATHER], tool_choice='required', max_output_tokens=200, parallel_tool_calls=False)
+    first = keeper.responses.create(**request)
+    [call] = [item for item in first.output if item.type == 'function_call']
+    result = {'type': 'function_call_output', 'call_id': call.call_id, 'output': '21'}
+    second = keeper.responses.create(**asked(input=[result], tools=[WEATHER], previous_response_id=first.id))
+    by_hand = keeper.responses.create(**asked(
+        input=[{'role': 'user', 'content': 'Once upon a time'}, call.model_dump(exclude_none=True), result],
+        tools=[WEATHER], store=False))
+    assert second.output_text == by_hand.output_text
+    assert second.usage.input_tokens == by_hand.usage.input_tokens
+    listed = [item.type for item in keeper.responses.input_items.list(second.id, order='asc')]
+    assert listed == ['message', 'function_call', 'function_call_output']
 
 
 def test_errors_are_the_package_s_own(random):

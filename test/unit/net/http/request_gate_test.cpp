@@ -94,6 +94,10 @@ BOOST_AUTO_TEST_CASE(pages_of_others_may_not) {
     auto sender = post_to("localhost:8080");
     sender.origin = origin;
     BOOST_TEST(!check_page(sender, rules, {}).has_value(), origin);
+    sender.method = "DELETE";
+    BOOST_TEST(!check_page(sender, rules, {}).has_value(), origin);
+    sender.method = "GET";
+    BOOST_TEST(check_page(sender, rules, {}).has_value(), origin);
   }
   for (const char* site : {"cross-site", "same-site", "nonsense"}) {
     auto sender = post_to("localhost:8080");

@@ -51,6 +51,8 @@ BOOST_AUTO_TEST_CASE(codes_that_clients_of_openai_know) {
   BOOST_TEST(code(errc::context_length_exceeded, "prompt", worker) == "CONTEXT_LENGTH_EXCEEDED");
   BOOST_TEST(code(errc::not_found, "model", openai) == "model_not_found");
   BOOST_TEST(code(errc::not_found, "", openai) == "NOT_FOUND");
+  BOOST_TEST(code(errc::not_found, "previous_response_id", openai) == "previous_response_not_found");
+  BOOST_TEST(make_error_reply(engine::error(errc::not_found, "m", "previous_response_id")).status == 400U);
   BOOST_TEST(code(errc::not_found, "model", worker) == "NOT_FOUND");
   BOOST_TEST(code(errc::invalid_request, "model", openai) == "INVALID_REQUEST");
   BOOST_TEST(make_error_reply(engine::error(errc::context_length_exceeded, "m")).code ==

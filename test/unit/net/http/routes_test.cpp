@@ -82,6 +82,39 @@ BOOST_AUTO_TEST_CASE(each_api_has_its_words) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(responses_that_are_kept) {
+  for (const char* path :
+       {"/v1/responses/resp_1", "/responses/resp_1/", "/v1/v1/responses/resp_1?include=x"}) {
+    BOOST_TEST(reaches("GET", path, endpoint::stored_response), path);
+    BOOST_TEST(reaches("HEAD", path, endpoint::stored_response), path);
+    BOOST_TEST(reaches("DELETE", path, endpoint::stored_response), path);
+    BOOST_TEST(std::get<reply>(find_route("POST", path)).allow == "GET, HEAD, DELETE, OPTIONS", path);
+    BOOST_TEST(name_of(path) == "resp_1");
+    BOOST_TEST((words_of(path) == api_words::openai));
+  }
+  constexpr const char* items = "/v1/responses/resp_1/input_items?limit=2";
+  BOOST_TEST(reaches("GET", items, endpoint::stored_input));
+  BOOST_TEST(std::get<reply>(find_route("DELETE", items)).allow == "GET, HEAD, OPTIONS");
+  BOOST_TEST(name_of(items) == "resp_1");
+  BOOST_TEST(reaches("POST", "/v1/responses/", endpoint::responses));
+  BOOST_TEST(std::get<reply>(find_route("DELETE", "/v1/responses")).status == 405U);
+  for (const char* path : {"/v1/responses/a/b", "/v1/responses/a/cancel", "/v1/responses/a/b/input_items"}) {
+    BOOST_TEST(std::get<reply>(find_route("GET", path)).status == 404U, path);
+  }
+  BOOST_TEST(std::get<reply>(find_route("DELETE", "/v1/models/m")).status == 405U);
+}
+
+BOOST_AUTO_TEST_CASE(values_of_a_query) {
+  constexpr std::string_view target = "/x?a=1&b&c=%20x&a=2&d%5B%5D=e&=f";
+  BOOST_TEST(*query_value(target, "a") == "1");
+  BOOST_TEST(query_value(target, "b")->empty());
+  BOOST_TEST(*query_value(target, "c") == " x");
+  BOOST_TEST(*query_value(target, "d[]") == "e");
+  BOOST_TEST(!query_value(target, "e").has_value());
+  BOOST_TEST(!query_value("/x", "a").has_value());
+  BOOST_TEST(!query_value("/x?", "a").has_value());
+}
+
 BOOST_AUTO_TEST_CASE(names_at_the_end_are_decoded) {
   BOOST_TEST(name_of("/v1/models/m?x") == "m");
   BOOST_TEST(name_of("/models/org/m/") == "org/m");

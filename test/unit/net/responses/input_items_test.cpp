@@ -13,11 +13,11 @@ namespace json = boost::json;
 
 std::string messages_of(std::string_view input, const json::value& instructions = nullptr) {
   return json::serialize(
-      test::accepted(read_input(instructions, json::parse({input.data(), input.size()})), input));
+      test::accepted(read_input(instructions, {}, json::parse({input.data(), input.size()})), input));
 }
 
 std::string refused(std::string_view input) {
-  return test::refusal(read_input(nullptr, json::parse({input.data(), input.size()})), input).param;
+  return test::refusal(read_input(nullptr, {}, json::parse({input.data(), input.size()})), input).param;
 }
 
 BOOST_AUTO_TEST_SUITE(input_items)
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(refusals_name_the_place) {
              "input[0].arguments");
   BOOST_TEST(refused(R"([{"type":"function_call_output","call_id":"c"}])") == "input[0].output");
   BOOST_TEST(refused(R"([{"type":"web_search_call","id":"ws_1","status":"completed"}])") == "input");
-  BOOST_TEST(read_input(7, "x").error().param == "instructions");
+  BOOST_TEST(read_input(7, {}, "x").error().param == "instructions");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

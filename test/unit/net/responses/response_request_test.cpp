@@ -26,6 +26,26 @@ struct parser : test::request_fixture {
   }
 };
 
+/// With a store, and in it one response of one message: "hi", answered "ho".
+struct storing : parser {
+  storing() {
+    auto input = std::make_shared<kept_items>();
+    input->push_back({"m1", R"({"id":"m1","type":"message","role":"user","content":"hi"})"});
+    kept_items output{{"m2", R"({"id":"m2","type":"message","role":"assistant","content":[
+        {"type":"output_text","text":"ho"}]})"}};
+    store->keep(owner, "resp_1", {std::move(input), std::move(output)}, {});
+  }
+  engine::result<completion_request> ask(const std::string& more, const key_owner& who,
+                                         std::size_t recalled_bytes_max = 10'000) const {
+    completion_limits kept = limits();
+    kept.shelf = response_shelf{store, who};
+    kept.recalled_bytes_max = recalled_bytes_max;
+    return parse_response(R"({"input":"go on")" + more + "}", kept);
+  }
+  std::shared_ptr<response_store> store = std::make_shared<response_store>(std::size_t{1} << 20U);
+  key_owner owner{"1", "ann", "ann"};
+};
+
 BOOST_FIXTURE_TEST_SUITE(response_body, parser)
 
 BOOST_AUTO_TEST_CASE(only_what_is_required) {
@@ -142,7 +162,49 @@ BOOST_AUTO_TEST_CASE(refusals_have_the_names_of_this_api) {
   BOOST_TEST(parse_response("{}", limits).error().param == "input");
 }
 
+BOOST_FIXTURE_TEST_CASE(a_response_is_kept_unless_the_request_says_no, storing) {
+  const auto kept = ask("", owner);
+  BOOST_TEST_REQUIRE(notes_of(*kept).shelf.has_value());
+  BOOST_TEST(notes_of(*kept).input->size() == 1U);
+  BOOST_TEST(json::parse("{" + kept->echo + "}").at("store") == json::value(true));
+  BOOST_TEST(notes_of(*ask(R"(,"store":true)", owner)).shelf.has_value());
+  const auto left = ask(R"(,"store":false)", owner);
+  BOOST_TEST(!notes_of(*left).shelf.has_value());
+  BOOST_TEST(json::parse("{" + left->echo + "}").at("store") == json::value(false));
+  BOOST_TEST(!notes_of(accepted("")).shelf.has_value());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_request_goes_on_from_a_response_without_its_instructions, storing) {
+  const auto r = ask(R"(,"previous_response_id":"resp_1","instructions":"new")", owner);
+  BOOST_TEST_REQUIRE(r.has_value());
+  BOOST_TEST(json::serialize(r->messages) ==
+             R"([{"role":"system","content":"new"},{"role":"user","content":"hi"},)"
+             R"({"role":"assistant","content":"ho"},{"role":"user","content":"go on"}])");
+  BOOST_TEST(notes_of(*r).earlier.size() == 1U);
+  BOOST_TEST(json::parse("{" + r->echo + "}").at("previous_response_id") == json::value("resp_1"));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_response_that_is_not_there, storing) {
+  for (const auto& who : {key_owner(), key_owner{"2", "ann", "ann"}}) {
+    const auto lost = ask(R"(,"previous_response_id":"resp_1")", who);
+    BOOST_TEST_REQUIRE(!lost.has_value());
+    BOOST_TEST(lost.error().param == "previous_response_id");
+    BOOST_TEST((lost.error().code == engine::errc::not_found));
+    BOOST_TEST(lost.error().message == "Previous response with id 'resp_1' not found.");
+  }
+  BOOST_TEST(ask(R"(,"previous_response_id":7)", owner).error().param == "previous_response_id");
+  BOOST_TEST(ask(R"(,"previous_response_id":"")", owner).error().param == "previous_response_id");
+  BOOST_TEST(ask(R"(,"conversation":"conv_1")", owner).error().param == "conversation");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_long_conversation_is_left_to_another_thread, storing) {
+  BOOST_TEST(ask(R"(,"previous_response_id":"resp_1")", owner, 50)->unread);
+  BOOST_TEST(!ask(R"(,"previous_response_id":"resp_1")", owner)->unread);
+  BOOST_TEST(!ask("", owner, 0)->unread);
+}
+
 BOOST_AUTO_TEST_CASE(later_refusals_too) {
+  BOOST_TEST(accepted(R"(,"text":{"format":{"type":"json_object"}})").constraints.field == "text.format");
   BOOST_TEST(
       in_words_of_responses({engine::errc::invalid_request, "'messages' is long", "messages"}).message ==
       "'input' is long");

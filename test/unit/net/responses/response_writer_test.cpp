@@ -262,6 +262,38 @@ BOOST_AUTO_TEST_CASE(of_very_many_a_stream_repeats_none_and_an_answer_has_all) {
   }
 }
 
+kept_items told_output;  // NOLINT: what a function without a context was told
+
+BOOST_AUTO_TEST_CASE(whoever_keeps_the_response_is_told_before_its_last_event) {
+  for (const std::size_t alternatives : {1U, 20U}) {
+    answered a(false, true);
+    response_identity identity = a.answer->identity();
+    identity.over = [](const response_answer& answer) { told_output = answer.output(); };
+    a.answer = std::make_shared<response_answer>(std::move(identity), letters);
+    a.writer = make_response_writer(a.answer);
+    a.writer->started(a.out);
+    for (int i = 0; i < 100; ++i) {
+      a.progress.logprobs = {entry('a', alternatives)};
+      a.part(kind::content, "a");
+    }
+    a.part(kind::call, "", "f");
+    told_output.clear();
+    a.end();
+    BOOST_TEST_REQUIRE(told_output.size() == 2U);
+    const auto output = a.body().at("output").as_array();
+    BOOST_TEST(told_output[1].json == json::serialize(output[1]));
+    BOOST_TEST(told_output[0].id == output[0].at("id").as_string());
+    // Very many log probabilities are no part of what is kept.
+    const auto kept = json::parse(told_output[0].json).at("content").at(0).at("logprobs").as_array();
+    BOOST_TEST(kept.size() == (alternatives == 1 ? 100U : 0U));
+    const auto frame = a.answer->body_frame();
+    if (alternatives == 1) {
+      BOOST_TEST(frame.before + told_output[0].json + "," + told_output[1].json + frame.after ==
+                 a.answer->body());
+    }
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -105,6 +105,16 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
   BOOST_TEST(families.size() > 20U);
 }
 
+BOOST_AUTO_TEST_CASE(responses_that_are_kept) {
+  metrics_snapshot now;
+  now.stored = {.bytes_max = 1'048'576, .bytes = 2'048, .responses = 2, .evicted = 5};
+  const auto text = render_metrics(server_metrics(), now);
+  BOOST_TEST(has_line(text, "worker_stored_responses 2"));
+  BOOST_TEST(has_line(text, "worker_stored_response_bytes 2048"));
+  BOOST_TEST(has_line(text, "worker_stored_response_bytes_max 1048576"));
+  BOOST_TEST(has_line(text, "worker_stored_responses_evicted_total 5"));
+}
+
 BOOST_AUTO_TEST_CASE(the_names_of_vllm_are_there_only_when_asked_for) {
   const server_metrics m;
   metrics_snapshot now;

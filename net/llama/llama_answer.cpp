@@ -62,7 +62,7 @@ struct member {
   std::string value;
 };
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out;
   append_json_string(out, text);
   return out;
@@ -79,20 +79,20 @@ std::vector<member> members_of(const llama_identity& identity, const llama_resul
   const auto& stats = result.stats;
   std::vector<member> out{
       {"index", std::to_string(result.index)},
-      {"content", quoted(result.content)},
+      {"content", in_quotes(result.content)},
       {"tokens", list_of(result.tokens)},
       {"id_slot", "-1"},
       {"stop", "true"},
-      {"model", quoted(identity.model)},
+      {"model", in_quotes(identity.model)},
       {"tokens_predicted", std::to_string(stats.tokens_out)},
       {"tokens_evaluated", std::to_string(stats.tokens_in)},
       {"tokens_cached", std::to_string(stats.tokens_cached)},
       {"generation_settings", result.settings},
-      {"prompt", quoted(result.prompt ? std::string_view(result.prompt->text) : std::string_view())},
+      {"prompt", in_quotes(result.prompt ? std::string_view(result.prompt->text) : std::string_view())},
       {"has_new_line", result.has_new_line ? "true" : "false"},
       {"truncated", "false"},
-      {"stop_type", quoted(stop_type_of(result))},
-      {"stopping_word", quoted(result.stop)},
+      {"stop_type", in_quotes(stop_type_of(result))},
+      {"stopping_word", in_quotes(result.stop)},
       {"timings", render_timings(timing_of(stats))}};
   if (identity.probabilities && !identity.stream) {
     out.push_back({"completion_probabilities", render_probabilities(result.entries, identity.vocabulary)});

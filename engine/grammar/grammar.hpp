@@ -12,28 +12,30 @@
 //   allows any value.
 // - White space: after '{', '[', ',' and ':' and before '}' and ']' nothing, one blank, or a line end with
 //   at most 64 blanks or 16 tabs. None around the whole.
-// - uniqueItems of at most 64 items, whose values have one spelling each: no white space, no further
-//   properties, those that are named in alphabetical order, numbers of 15 digits; no such array inside of
-//   items, and minItems above 1 only beside one `items` that has as many values.
-// - multipleOf for whole numbers up to 1,000, as integers; nullable beside type; lists in `items` with
-//   additionalItems as prefixItems and items.
+// - uniqueItems is served for items of one enum of at most 8 values; multipleOf for whole numbers up to
+// 1,000,
+//   as integers; nullable beside type; lists in `items` with additionalItems as prefixItems and items.
 // - patternProperties, up to 8, also beside properties and additionalProperties, which counts as false if it
-//   is absent; a name that is not declared matches one pattern only. propertyNames, minProperties 0 or 1 and
+// is
+//   absent; a name that is not declared matches one pattern only. propertyNames, minProperties 0 or 1 and
 //   maxProperties without properties; beside them only such counts as they keep anyway.
 // - Numbers have at most 16 digits before and after the point, integers 18. Bounds are exact: decimals of at
 //   most 15 digits or integers of 18; beside an exclusive one numbers have 15 digits in all, so that none
 //   rounds to it. Strings are well-formed UTF-8, \u surrogates come in pairs.
 // - enum and const are spelled in one way each, and may stand beside what their values can be tried on.
-//   Nesting deeper than depth_max calls is not begun.
+// Nesting
+//   deeper than depth_max calls is not begun.
 // - not, if/then/else, dependentRequired, dependentSchemas and oneOf become alternatives: what is not valid
-//   under a schema is taken apart by its keywords (schema/negation.hpp says which). Each of them multiplies
-//   what is to be compiled, within the budget. Negated are types, values, bounds, lengths, patterns,
-//   multiples, required, properties and items; not patternProperties, propertyNames, uniqueItems and oneOf.
+// under
+//   a schema is taken apart by its keywords (schema/negation.hpp says which). Each of them multiplies what is
+//   to be compiled, within the budget. not alone: of types, values, bounds, lengths, patterns, multiples,
+//   required and properties; not of patternProperties, propertyNames, uniqueItems and oneOf.
 // - anyOf always; alternatives under which nothing is valid are left out.
 // - allOf, and keywords beside $ref, anyOf and oneOf, are merged where one form exists.
 // - unevaluatedProperties and unevaluatedItems only where no other schema beside them evaluates.
 // - pattern: the subset in regex.hpp, also beside lengths and further patterns; format: formats.hpp; others
-//   are annotations and are listed by ignored_annotations().
+// are
+//   annotations and are listed by ignored_annotations().
 // Anything else is refused: invalid_request whose message begins with the path of the offending part, a
 // JSON pointer after '#'. Source: JSON Schema 2020-12; OpenAI structured outputs.
 //

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <utility>
 
 #include "engine/text/utf8.hpp"
@@ -143,10 +142,6 @@ expr exact_value(const boost::json::value& value, const expr& gap) {
     case boost::json::kind::int64: return literal(std::to_string(value.get_int64()));
     case boost::json::kind::uint64: return literal(std::to_string(value.get_uint64()));
     case boost::json::kind::double_: {
-      // One spelling for what is the same number.
-      constexpr double whole_most = 9.2e18;
-      if (std::abs(value.get_double()) < whole_most && value.get_double() == std::floor(value.get_double()))
-        return literal(std::to_string(static_cast<std::int64_t>(value.get_double())));
       std::array<char, 32> buffer;
       const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value.get_double()).ptr;
       return literal({buffer.data(), static_cast<std::size_t>(end - buffer.data())});

@@ -1,7 +1,6 @@
 #include "engine/grammar/matcher.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <utility>
 
@@ -16,14 +15,6 @@ matcher::matcher(std::shared_ptr<const program> grammar, std::shared_ptr<const t
 }
 
 token_mask matcher::mask() {
-  const mask_words& words = mask_of_config();
-  if (!program_->unique || at_ == dead) return words;
-  narrowed_ = words;
-  leave_out_known(narrowed_);
-  return narrowed_;
-}
-
-const mask_words& matcher::mask_of_config() {
   const auto found =
       std::find_if(masks_.begin(), masks_.end(), [&](const kept_mask& m) { return m.config == at_; });
   if (found != masks_.end()) return found->words;
@@ -57,55 +48,6 @@ void matcher::find_mask(mask_words& out) {
   if (rest != dead) walk(0, rest, out);
   charge(0);
   if (exhausted_) std::fill(out.begin(), out.end(), 0U);
-}
-
-void matcher::leave_out_known(mask_words& out) {
-  mask_from_ = done();
-  const mask_words& asked = unique_.empty()       ? tokens_->with_bracket()
-                            : unique_.in_string() ? tokens_->with_quote()
-                                                  : tokens_->with_structure();
-  for (std::size_t i = 0; i < out.size() && !exhausted_; ++i) {
-    for (std::uint32_t bits = out[i] & asked[i]; bits != 0; bits &= bits - 1)
-      leave_out_if_known(static_cast<token_id>(32 * i) + std::countr_zero(bits), out);
-  }
-  // Tokens without structure may lead to where only an earlier item can come of it.
-  for (const std::string_view rest : unique_.known_rests()) {
-    std::uint32_t node = 0;
-    for (std::size_t i = 0; i < rest.size() && !exhausted_; ++i) {
-      const std::uint32_t last = tokens_->end(node);
-      std::uint32_t child = node + 1;
-      while (child < last && tokens_->byte(child) != static_cast<unsigned char>(rest[i]))
-        child = tokens_->end(child);
-      charge(16);
-      if (child >= last) break;
-      for (const token_id token : tokens_->tokens(child)) {
-        if (allows(out, token)) leave_out_if_known(token, out);
-      }
-      node = child;
-    }
-  }
-  if (exhausted_) std::fill(out.begin(), out.end(), 0U);
-}
-
-void matcher::leave_out_if_known(token_id token, mask_words& out) {
-  if (!tokens_->contains(token) || !tokens_->has_text(token)) return;
-  unique_items items = unique_;
-  charge(4 + items.bytes() / 64);
-  if (!follow(tokens_->text(token), items))
-    out[static_cast<std::size_t>(token) / 32] &= ~(1U << static_cast<std::uint32_t>(token) % 32U);
-}
-
-bool matcher::follow(std::string_view text, unique_items& items) {
-  config_id at = at_;
-  charge(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const config_id to = configs_.step(at, byte);
-    if (to == dead) return true;  // what the token means is no text here
-    if (!items.step(*program_, configs_, at, byte)) return false;
-    at = to;
-  }
-  return items.can_go_on(configs_, at);
 }
 
 void matcher::add_wide(const thread& at, mask_words& out) {
@@ -192,8 +134,6 @@ bool matcher::accept(token_id token) {
       return true;
     }
   }
-  const bool is_text = tokens_->has_text(token) && configs_.run(at_, tokens_->text(token)) != dead;
-  if (program_->unique && is_text && !follow(tokens_->text(token), unique_)) to = dead;
   move_to(to);
   return at_ != dead;
 }
@@ -215,9 +155,7 @@ config_id matcher::after(token_id token) {
 }
 
 bool matcher::accept_text(std::string_view text) {
-  config_id to = configs_.run(at_, text);
-  if (to != dead && program_->unique && !follow(text, unique_)) to = dead;
-  move_to(to);
+  move_to(configs_.run(at_, text));
   return at_ != dead;
 }
 

@@ -11,7 +11,6 @@
 #include "engine/grammar/configurations.hpp"
 #include "engine/grammar/program.hpp"
 #include "engine/grammar/token_table.hpp"
-#include "engine/grammar/unique_items.hpp"
 #include "engine/sampling/token_constraint.hpp"
 
 namespace orcd::engine::grammar {
@@ -46,13 +45,7 @@ class matcher final : public token_constraint {
     mask_words words;
   };
 
-  [[nodiscard]] const mask_words& mask_of_config();
   void find_mask(mask_words& out);
-  /// Takes away tokens after which an array would have an item twice.
-  void leave_out_known(mask_words& out);
-  void leave_out_if_known(token_id token, mask_words& out);
-  /// Follows the text of a token; false when it may not come.
-  [[nodiscard]] bool follow(std::string_view text, unique_items& items);
   void add_wide(const thread& at, mask_words& out);
   void walk(std::uint32_t below, config_id from, mask_words& out);
   [[nodiscard]] config_id after(token_id token);
@@ -66,17 +59,14 @@ class matcher final : public token_constraint {
   std::shared_ptr<const token_table> tokens_;
   configurations configs_;
   config_id at_;
-  unique_items unique_;
-  mask_words narrowed_;  ///< the mask without items that are there already
   std::vector<kept_mask> masks_;
   std::size_t next_mask_ = 0;
   /// Wide states that this output has come to. Each is charged once, whether or not its tokens are cached
   /// already: whether an output ends by its limits must not depend on other requests.
   std::unordered_set<state_id> wide_seen_;
-  std::uint64_t nodes_ = 0;  ///< visited so far
-  std::uint64_t mask_from_ =
-      0;                        ///< done() when the current mask was begun; each of its two parts has its own
-  std::uint64_t accepted_ = 0;  ///< tokens accepted so far
+  std::uint64_t nodes_ = 0;      ///< visited so far
+  std::uint64_t mask_from_ = 0;  ///< done() when the current mask was begun
+  std::uint64_t accepted_ = 0;   ///< tokens accepted so far
   bool exhausted_ = false;
   struct level {
     std::uint32_t end;

@@ -40,8 +40,6 @@ struct state {
   bool counted = false;
   /// So many bytes may follow that the tokens allowed here are worth caching; only in rules that call none.
   bool wide = false;
-  /// The bracket that follows opens an array whose items must be unique.
-  bool unique = false;
   std::uint32_t need = unbounded;  ///< levels of calls until the rule can end; unbounded = it cannot
 
   [[nodiscard]] state_id next(unsigned char byte) const noexcept {
@@ -65,7 +63,6 @@ struct program {
   std::vector<state> states;
   rule_id root = 0;
   std::vector<std::string> ignored;  ///< annotations of the schema, as "format=uri"; few and short
-  bool unique = false;               ///< whether a state is
   std::size_t bytes = 0;             ///< size of rules and states
   std::shared_ptr<wide_cache> wide = std::make_shared<wide_cache>();
 };

@@ -215,35 +215,6 @@ bool program_builder::matches(rule_id rule, std::string_view text) const {
   return program_.states[at].accepting;
 }
 
-// Goes through the texts by their lengths. Where the rule calls others, the texts of one of them count, with
-// all else the same.
-std::uint32_t program_builder::count_texts(rule_id rule, std::uint32_t most, std::uint32_t depth) const {
-  if (program_.rules[rule].start == no_state || depth > 8) return 0;
-  using counts = std::map<state_id, std::uint64_t, std::less<>,
-                          counted_allocator<std::pair<const state_id, std::uint64_t>>>;
-  counts now{{program_.rules[rule].start, 1}}, next, seen;
-  std::uint64_t found = 0, called = 0;
-  for (std::size_t length = 0; length < 4'096 && !now.empty() && found < most; ++length) {
-    for (const auto& [id, texts] : now) {
-      const state& at = program_.states[id];
-      if (at.accepting) found += texts;
-      for (const byte_edge& edge : at.bytes) {
-        compile_budget::work(4);
-        std::uint64_t& to = next[edge.to];
-        to = std::min<std::uint64_t>(most, to + texts * (edge.last - edge.first + 1U));
-      }
-      if (!seen.emplace(id, 0).second) continue;
-      for (const call_edge& edge : at.calls) {
-        called = std::max<std::uint64_t>(called, count_texts(edge.rule, most, depth + 1));
-        next.emplace(edge.to, 0);
-      }
-    }
-    now.swap(next);
-    next.clear();
-  }
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(found, called), most));
-}
-
 void program_builder::note_ignored(std::string what) {
   constexpr std::size_t kept_max = 8, bytes_max = 40;
   what.resize(std::min(what.size(), bytes_max));

@@ -43,12 +43,6 @@ class program_builder {
   /// Defines a rule as the integers that `body` matches and whose remainder after division by `step` is kept.
   void define_multiples(rule_id rule, const expr& body, std::uint32_t step,
                         const std::function<bool(std::uint32_t remainder)>& keeps);
-  /// Says that a rule that has been defined is an array of unique items, each spelled in one way.
-  void mark_unique(rule_id rule) {
-    program_.states[program_.rules[rule].start].unique = program_.unique = true;
-  }
-  /// How many texts a rule matches at least, up to `most`.
-  [[nodiscard]] std::uint32_t count_texts(rule_id rule, std::uint32_t most, std::uint32_t depth = 0) const;
   /// Whether a rule that has been defined and calls none matches the text.
   [[nodiscard]] bool matches(rule_id rule, std::string_view text) const;
   /// Tells of an annotation that asks for nothing; the first few are kept, with the characters of a header.

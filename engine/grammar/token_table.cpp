@@ -69,8 +69,7 @@ token_table::token_table(const tokenizer& vocabulary, std::uint32_t rows) {
   const std::uint32_t size = std::min(rows, vocabulary.vocab_size());
   texts_.resize(size);
   places_.resize(size, place::nowhere);
-  for (mask_words* words : {&end_mask_, &with_quote_, &with_bracket_, &with_structure_})
-    words->resize((rows + 31) / 32);
+  end_mask_.resize((rows + 31) / 32);
   for (const token_id id : vocabulary.end_of_generation()) {
     if (contains(id)) allow(end_mask_, {&id, 1});
   }
@@ -91,9 +90,6 @@ token_table::token_table(const tokenizer& vocabulary, std::uint32_t rows) {
     const bool is_marked = special || looks_like_tag(text);
     places_[row] = !is_marked ? place::text : special ? place::mark : place::both;
     if (!special) keys.push_back({text, id});
-    if (text.find_first_of("\"\\") != std::string::npos) allow(with_quote_, {&id, 1});
-    if (text.find('[') != std::string::npos) allow(with_bracket_, {&id, 1});
-    if (text.find_first_of("\"[]{}, \n\t\r") != std::string::npos) allow(with_structure_, {&id, 1});
     if (!is_marked) continue;
     marked[row] = token_mark + text;
     keys.push_back({marked[row], id});

@@ -48,16 +48,6 @@ class token_table {
   /// Whether a token has exactly this text under token_mark.
   [[nodiscard]] bool is_token(std::string_view text) const noexcept;
 
-  /// The text of a token that has one.
-  [[nodiscard]] std::string_view text(token_id token) const noexcept {
-    return texts_[static_cast<std::size_t>(token)];
-  }
-  /// Tokens whose text may end or begin an item of an array: inside a string those with a quote or an escape;
-  /// before the array those with its bracket; in between those with any structure or white space.
-  [[nodiscard]] const mask_words& with_quote() const noexcept { return with_quote_; }
-  [[nodiscard]] const mask_words& with_bracket() const noexcept { return with_bracket_; }
-  [[nodiscard]] const mask_words& with_structure() const noexcept { return with_structure_; }
-
   /// The tokens that the body of a string allows: the same for every program, so that they are computed once.
   [[nodiscard]] const wide_tokens& string_body() const;
   /// Adds the tokens of `string_body().within` that have at most `most` characters.
@@ -81,7 +71,7 @@ class token_table {
   std::vector<token_id> ids_;
   std::vector<std::string> texts_;  ///< each token's text, without the mark
   std::vector<place> places_;
-  mask_words end_mask_, with_quote_, with_bracket_, with_structure_;
+  mask_words end_mask_;
   std::uint64_t number_ = 0;
 
   mutable std::once_flag string_once_;

@@ -156,7 +156,7 @@ expr schema_compiler::value(const json::value& schema, const std::string& where,
   if (++subschemas_ > limits_.subschemas) {
     fail(where, "the schema has more than " + std::to_string(limits_.subschemas) + " parts");
   }
-  if (schema.is_bool()) return schema.get_bool() ? any(where) : choice({});
+  if (schema.is_bool()) return schema.get_bool() ? shared_.any_value() : choice({});
   if (!schema.is_object()) fail(where, "a schema is an object or a boolean");
   std::string_view only;  // the constraint, if there is just one
   std::size_t constraints = 0;
@@ -187,10 +187,10 @@ expr schema_compiler::value(const json::value& schema, const std::string& where,
 }
 
 expr schema_compiler::reference(const json::value& target, const std::string& where, std::uint32_t depth) {
-  const auto found = references_.find({&target, spelled_once_});
+  const auto found = references_.find(&target);
   if (found != references_.end()) return call(found->second);
   const rule_id rule = builder_.declare(where);
-  references_.emplace(std::pair(&target, spelled_once_), rule);
+  references_.emplace(&target, rule);
   try {
     builder_.define(rule, value(target, where, depth + 1));
   } catch (const grammar_failure& failure) {
@@ -218,7 +218,7 @@ expr schema_compiler::flat(const object& schema, const std::string& where, std::
   if (schema.contains("oneOf")) return one_of(schema, where, depth);
   if (schema.contains("enum")) return values(schema, where);
   const auto types = types_of(schema, where);
-  if (types.empty()) return any(where);
+  if (types.empty()) return shared_.any_value();
   std::vector<expr> out;
   for (const std::string_view type : types) {
     // "number" includes every integer.
@@ -362,7 +362,7 @@ expr schema_compiler::values(const object& schema, const std::string& where) {
       const std::string keyword(view(member.key()));
       return keyword == "enum" || fits(item, schema, keyword, deeper(where, keyword));
     });
-    if (valid) out.push_back(exact_value(spelled_once_ ? in_order(item, where) : item, gap()));
+    if (valid) out.push_back(exact_value(item, shared_.gap()));
   }
   if (out.empty()) contradict(where, "none of the values of enum is valid under the rest");
   return choice(std::move(out));

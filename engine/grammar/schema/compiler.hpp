@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "engine/grammar/expression.hpp"
@@ -27,8 +26,7 @@ struct schema_limits {
   std::uint32_t branches = 128;          ///< branches of one anyOf
   std::uint32_t patterns = 8;            ///< of patternProperties
   std::uint32_t members = 256;           ///< minProperties and maxProperties of a map
-  std::uint32_t unique = 8;              ///< values of items of a uniqueItems array that become rules
-  std::uint32_t distinct = 64;           ///< items of other such arrays
+  std::uint32_t unique = 8;              ///< values of the items of a uniqueItems array
   std::uint32_t step = 1'000;            ///< multipleOf
 };
 
@@ -92,15 +90,8 @@ class schema_compiler {
   [[nodiscard]] expr number(const object& schema, bool whole, const std::string& where);
   [[nodiscard]] expr multiples(const object& schema, const std::vector<std::uint32_t>& excluded,
                                const expr& body, const std::string& where);
-  [[nodiscard]] expr unique_items(const object& schema, const std::string& where, std::uint32_t depth);
-  [[nodiscard]] expr arranged_items(const object& schema, const object& items, const std::string& where);
-  [[nodiscard]] expr distinct_items(const object& schema, const std::string& where, std::uint32_t depth);
+  [[nodiscard]] expr unique_items(const object& schema, const std::string& where);
   [[nodiscard]] expr array(const object& schema, const std::string& where, std::uint32_t depth);
-  [[nodiscard]] expr items(const object& schema, const expr& gap, const std::string& where,
-                           std::uint32_t depth);
-  [[nodiscard]] expr any(const std::string& where);
-  [[nodiscard]] expr decimal_number(const object& schema, bool fractions, const std::string& where);
-  [[nodiscard]] expr gap() const { return spelled_once_ ? literal("") : shared_.gap(); }
   [[nodiscard]] expr members(const object& schema, const std::string& where, std::uint32_t depth);
   [[nodiscard]] expr further_member(const object& schema, const boost::json::object& named,
                                     const std::string& where, std::uint32_t depth);
@@ -124,9 +115,7 @@ class schema_compiler {
   schema_limits limits_;
   std::uint32_t subschemas_ = 0;
   std::uint32_t trying_ = 0;  ///< alternatives that are being compiled inside one another
-  /// Inside the items of an array of unique items, where each value has one spelling.
-  bool spelled_once_ = false;
-  std::map<std::pair<const boost::json::value*, bool>, rule_id> references_;
+  std::map<const boost::json::value*, rule_id> references_;
 };
 
 }  // namespace orcd::engine::grammar

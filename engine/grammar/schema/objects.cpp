@@ -8,7 +8,6 @@
 #include "engine/grammar/schema/compiler.hpp"
 #include "engine/grammar/schema/flatten.hpp"
 #include "engine/grammar/schema/merge.hpp"
-#include "engine/grammar/schema/values.hpp"
 
 namespace orcd::engine::grammar {
 
@@ -99,8 +98,6 @@ void schema_compiler::check_strict(const object& schema, const json::object& nam
 // none. A name that several patterns match is left out.
 expr schema_compiler::further_member(const object& schema, const json::object& named,
                                      const std::string& where, std::uint32_t depth) {
-  // Other names could come in any order.
-  if (spelled_once_) return nullptr;
   const json::object* patterns = patterns_of(schema, where);
   const json::value* more = schema.if_contains("additionalProperties");
   std::vector<expr> names, out;
@@ -122,7 +119,7 @@ expr schema_compiler::further_member(const object& schema, const json::object& n
       builder_.define_common(rule, {plain_name()}, names);
       key = call(rule);
     }
-    out.push_back(sequence({key, literal(":"), gap(), content}));
+    out.push_back(sequence({key, literal(":"), shared_.gap(), content}));
   }
   return out.empty() ? nullptr : choice(std::move(out));
 }
@@ -146,7 +143,7 @@ void schema_compiler::add_pattern_members(const json::object& patterns, const st
       key = call(rule);
     }
     const expr content = part(member.value(), at, depth + 1, false);
-    out.push_back(sequence({key, literal(":"), gap(), content}));
+    out.push_back(sequence({key, literal(":"), shared_.gap(), content}));
   }
 }
 
@@ -175,7 +172,7 @@ expr schema_compiler::map(const object& schema, const std::string& where, std::u
     } catch (const grammar_failure& failure) {
       if (!failure.impossible) throw;
     }
-    member = sequence({std::move(key), literal(":"), gap(), content});
+    member = sequence({std::move(key), literal(":"), shared_.gap(), content});
   }
   const bool none = member == nullptr;
   std::vector<expr> parts;
@@ -186,9 +183,10 @@ expr schema_compiler::map(const object& schema, const std::string& where, std::u
   }
   if (none && least > 0)
     contradict(deeper(where, "minProperties"), "is above the properties that there may be");
-  const expr inside = list(std::move(parts), std::move(required), sequence({literal(","), gap()}),
+  const expr inside = list(std::move(parts), std::move(required), sequence({literal(","), shared_.gap()}),
                            most == unbounded && !none);
-  return call(builder_.add(where, sequence({literal("{"), gap(), inside, gap(), literal("}")})));
+  return call(
+      builder_.add(where, sequence({literal("{"), shared_.gap(), inside, shared_.gap(), literal("}")})));
 }
 
 // Counts of members beside named properties are served where these keep them anyway.
@@ -207,8 +205,7 @@ void schema_compiler::check_member_counts(const object& schema, std::size_t name
 }
 
 expr schema_compiler::members(const object& schema, const std::string& where, std::uint32_t depth) {
-  json::object named = named_properties(schema, where);
-  if (spelled_once_) named = by_name(named);
+  const json::object named = named_properties(schema, where);
   if (strict_) check_strict(schema, named, where);
   const bool told = schema.contains("propertyNames") || schema.contains("minProperties") ||
                     schema.contains("maxProperties");
@@ -219,7 +216,7 @@ expr schema_compiler::members(const object& schema, const std::string& where, st
   for (const auto& member : named) {
     const std::string at = deeper(deeper(where, "properties"), view(member.key()));
     required.push_back(wanted.contains(view(member.key())));
-    parts.push_back(sequence({literal(in_quotes(view(member.key())) + ":"), gap(),
+    parts.push_back(sequence({literal(in_quotes(view(member.key())) + ":"), shared_.gap(),
                               part(member.value(), at, depth + 1, required.back())}));
   }
   bool open = false;
@@ -229,9 +226,10 @@ expr schema_compiler::members(const object& schema, const std::string& where, st
     open = true;
   }
   check_member_counts(schema, named.size(), wanted.size(), open, where);
-  const expr comma = sequence({literal(","), gap()});
+  const expr comma = sequence({literal(","), shared_.gap()});
   const expr inside = list(std::move(parts), std::move(required), comma, open);
-  return call(builder_.add(where, sequence({literal("{"), gap(), inside, gap(), literal("}")})));
+  return call(
+      builder_.add(where, sequence({literal("{"), shared_.gap(), inside, shared_.gap(), literal("}")})));
 }
 
 }  // namespace orcd::engine::grammar

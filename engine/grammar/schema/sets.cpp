@@ -54,68 +54,26 @@ class arrangements {
   std::map<std::uint32_t, rule_id> rules_;
 };
 
-/// Makes values have one spelling while it lives.
-class one_spelling {
- public:
-  explicit one_spelling(bool& flag) : flag_(flag) { flag_ = true; }
-  ~one_spelling() { flag_ = false; }
-  one_spelling(const one_spelling&) = delete;
-  one_spelling& operator=(const one_spelling&) = delete;
-
- private:
-  bool& flag_;
-};
-
 }  // namespace
 
-expr schema_compiler::unique_items(const object& schema, const std::string& where, std::uint32_t depth) {
-  const json::value* items = schema.if_contains("items");
-  if (!schema.contains("prefixItems") && items != nullptr && items->is_object()) {
-    const object flat_items = flatten_schema(root_, *items, deeper(where, "items"), depth + 1);
-    const json::value* list = flat_items.if_contains("enum");
-    if (list != nullptr && list->is_array() && list->get_array().size() <= limits_.unique &&
-        !flat_items.contains("if")) {
-      return arranged_items(schema, flat_items, where);
-    }
-  }
-  return distinct_items(schema, where, depth);
-}
-
-// The matcher remembers which items there have been (unique_items.hpp). It must never come to where none is
-// left: an item may be demanded beside others only if it has as many values.
-expr schema_compiler::distinct_items(const object& schema, const std::string& where, std::uint32_t depth) {
-  const std::string at = deeper(where, "uniqueItems");
-  if (spelled_once_) fail(at, "is not supported inside the items of another such array");
-  const std::uint32_t least = count(schema, "minItems", 0, limits_.distinct, where);
-  const std::uint32_t most = count(schema, "maxItems", limits_.distinct, unbounded - 1, where);
-  if (least > most) contradict(deeper(where, "minItems"), "is more than the array may have");
-  object plain = copied(schema);
-  plain.erase("uniqueItems");
-  plain["maxItems"] = std::min(most, limits_.distinct);
-  const expr space = gap();
-  const one_spelling once(spelled_once_);
-  if (least > 1) {
-    const json::value* items_of = schema.if_contains("items");
-    if (schema.contains("prefixItems")) fail(at, "is supported beside prefixItems only with minItems 0 or 1");
-    const expr item = items_of == nullptr ? any(where) : value(*items_of, deeper(where, "items"), depth + 1);
-    if (builder_.count_texts(builder_.add(where, item), least) < least)
-      contradict(at, "the items have fewer values than minItems, or it cannot be told");
-  }
-  const expr made = items(plain, space, where, depth);
-  builder_.mark_unique(made->rule);
-  return made;
-}
-
-expr schema_compiler::arranged_items(const object& schema, const object& flat_items,
-                                     const std::string& where) {
+expr schema_compiler::unique_items(const object& schema, const std::string& where) {
   const std::string at = deeper(where, "uniqueItems");
   const std::uint32_t least = count(schema, "minItems", 0, limits_.items, where);
   const std::uint32_t most =
       schema.contains("maxItems") ? count(schema, "maxItems", 0, limits_.items, where) : unbounded;
-  if (least > most) contradict(deeper(where, "minItems"), "is more than the array may have");
+  if (least > most) fail(deeper(where, "minItems"), "is more than the array may have");
+  const json::value* items = schema.if_contains("items");
+  if (schema.contains("prefixItems") || items == nullptr || !items->is_object())
+    fail(at, "is supported only where items is one enum or const");
+  const object flat_items = flatten_schema(root_, *items, deeper(where, "items"), 1);
+  const json::value* list = flat_items.if_contains("enum");
+  if (list == nullptr || !list->is_array() || list->get_array().size() > limits_.unique) {
+    fail(at, "is supported only where items is one enum of at most " + std::to_string(limits_.unique) +
+                 " values");
+  }
   std::vector<expr> values_of_items;
   std::vector<const json::value*> kept;
-  for (const json::value& value : flat_items.at("enum").as_array()) {
+  for (const json::value& value : list->get_array()) {
     const bool again = std::any_of(kept.begin(), kept.end(),
                                    [&](const json::value* other) { return same_value(*other, value); });
     if (again) continue;
@@ -132,10 +90,11 @@ expr schema_compiler::arranged_items(const object& schema, const object& flat_it
     }
   }
   const auto most_here = std::min(most, static_cast<std::uint32_t>(kept.size()));
-  if (least > most_here) contradict(at, "the items have fewer values than minItems");
-  arrangements rest(builder_, std::move(values_of_items), sequence({literal(","), gap()}), least, most_here,
-                    where);
-  return call(builder_.add(where, sequence({literal("["), gap(), rest.after(0), gap(), literal("]")})));
+  if (least > most_here) fail(at, "the items have fewer values than minItems");
+  arrangements rest(builder_, std::move(values_of_items), sequence({literal(","), shared_.gap()}), least,
+                    most_here, where);
+  return call(builder_.add(
+      where, sequence({literal("["), shared_.gap(), rest.after(0), shared_.gap(), literal("]")})));
 }
 
 }  // namespace orcd::engine::grammar

@@ -21,8 +21,6 @@ namespace json = boost::json;
 
 namespace {
 
-/// Integers up to here are told apart by doubles, too.
-constexpr std::int64_t exact_integer_most = 999'999'999'999'999;
 constexpr double whole_most = 999'999'999'999'999'999.0;
 
 // A bound as the nearest integer inside it; nullopt when it excludes no number that is generated.
@@ -142,7 +140,7 @@ expr schema_compiler::string(const object& schema, const std::string& where) {
   }
   const std::vector<expr> excluded = excluded_strings(schema, where);
   const bool counted = least > 0 || most != unbounded;
-  if (excluded.empty() && asked.empty() && !spelled_once_) return counted_call(string_rule, least, most);
+  if (excluded.empty() && asked.empty()) return counted_call(string_rule, least, most);
   if (excluded.empty() && asked.size() == 1 && !counted)
     return shared_.matching(asked[0].pattern, asked[0].where);
   std::vector<expr> all;
@@ -187,49 +185,30 @@ expr schema_compiler::number(const object& schema, bool whole, const std::string
   // A multiple of a whole number is an integer, and so are those that are generated for what is none.
   whole = whole || schema.contains("multipleOf") || (!excluded.empty() && !fractions);
   if (whole && fractions) contradict(where, "integers are asked for and excluded");
-  if (!whole) return decimal_number(schema, fractions, where);
-  auto low = whole_bound(schema, "minimum", "exclusiveMinimum", true, where);
-  auto high = whole_bound(schema, "maximum", "exclusiveMaximum", false, where);
-  if (spelled_once_) {
-    low = std::max(low.value_or(-exact_integer_most), -exact_integer_most);
-    high = std::min(high.value_or(exact_integer_most), exact_integer_most);
+  if (whole) {
+    const auto low = whole_bound(schema, "minimum", "exclusiveMinimum", true, where);
+    const auto high = whole_bound(schema, "maximum", "exclusiveMaximum", false, where);
+    if (!low && !high && excluded.empty() && !schema.contains("multipleOf"))
+      return shared_.plain_number(true);
+    if (low && high && *low > *high) contradict(where, "no integer lies between the bounds");
+    return multiples(schema, excluded, integer_between(low, high), where);
   }
-  if (!low && !high && excluded.empty() && !schema.contains("multipleOf")) return shared_.plain_number(true);
-  if (low && high && *low > *high) contradict(where, "no integer lies between the bounds");
-  return multiples(schema, excluded, integer_between(low, high), where);
-}
-
-expr schema_compiler::decimal_number(const object& schema, bool fractions, const std::string& where) {
   const auto low = decimal_bound(schema, "minimum", "exclusiveMinimum", true, where);
   const auto high = decimal_bound(schema, "maximum", "exclusiveMaximum", false, where);
-  if (!low && !high && !fractions && !spelled_once_) return shared_.plain_number(false);
+  if (!low && !high && !fractions) return shared_.plain_number(false);
   const expr between = number_between(low, high);
   if (between == nullptr) contradict(where, "no number lies between the bounds");
-  if (!fractions && !spelled_once_) return between;
-  expr shape = proper_fraction();
-  if (!fractions) shape = choice({integer_between(-exact_integer_most, exact_integer_most), shape});
+  if (!fractions) return between;
   const rule_id rule = builder_.declare(where);
-  builder_.define_common(rule, {between, shape}, {});
+  builder_.define_common(rule, {between, proper_fraction()}, {});
   return call(rule);
-}
-
-// Any value; where it has one spelling, arrays and objects are left out.
-expr schema_compiler::any(const std::string& where) {
-  if (!spelled_once_) return shared_.any_value();
-  return choice({literal("null"), literal("true"), literal("false"), shared_.matching("", where),
-                 decimal_number(object(), false, where)});
 }
 
 expr schema_compiler::array(const object& schema, const std::string& where, std::uint32_t depth) {
   if (const json::value* unique = schema.if_contains("uniqueItems")) {
     if (!unique->is_bool()) fail(deeper(where, "uniqueItems"), "must be true or false");
-    if (unique->get_bool()) return unique_items(schema, where, depth);
+    if (unique->get_bool()) return unique_items(schema, where);
   }
-  return items(schema, gap(), where, depth);
-}
-
-expr schema_compiler::items(const object& schema, const expr& gap, const std::string& where,
-                            std::uint32_t depth) {
   std::span<const json::value> first;
   if (const json::value* list = schema.if_contains("prefixItems")) {
     if (!list->is_array() || list->get_array().size() > limits_.items) {
@@ -259,15 +238,14 @@ expr schema_compiler::items(const object& schema, const expr& gap, const std::st
   }
   bool open = false;
   if (!closed && parts.size() < most) {
-    expr item =
-        rest == nullptr ? any(where) : part(*rest, deeper(where, "items"), depth + 1, parts.size() < least);
-    if (spelled_once_) item = call(builder_.add(where, item));  // it comes in many copies
+    const expr item = rest == nullptr ? shared_.any_value()
+                                      : part(*rest, deeper(where, "items"), depth + 1, parts.size() < least);
     open = most == unbounded;
     do {
       add(item);
     } while (parts.size() < (open ? least : most));
   }
-  const expr comma = sequence({literal(","), gap});
+  const expr comma = sequence({literal(","), shared_.gap()});
   // An item may be left out only if all later ones are, so that the optional items are nested.
   expr tail = literal("");
   for (std::size_t i = parts.size(); i-- > 0;) {
@@ -280,7 +258,8 @@ expr schema_compiler::items(const object& schema, const expr& gap, const std::st
     }
     if (!required[i]) tail = optional(tail);
   }
-  return call(builder_.add(where, sequence({literal("["), gap, tail, gap, literal("]")})));
+  return call(
+      builder_.add(where, sequence({literal("["), shared_.gap(), tail, shared_.gap(), literal("]")})));
 }
 
 }  // namespace orcd::engine::grammar

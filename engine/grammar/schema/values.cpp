@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "engine/grammar/schema/formats.hpp"
 #include "engine/grammar/schema/keywords.hpp"
@@ -313,33 +312,6 @@ bool has_type(const json::value& value, std::string_view type) {
   if (type == "number") return value.is_number();
   return type == "integer" && value.is_number() &&
          (!value.is_double() || value.get_double() == std::floor(value.get_double()));
-}
-
-json::object by_name(const json::object& members) {
-  std::vector<const json::key_value_pair*> sorted;
-  for (const auto& member : members) sorted.push_back(&member);
-  std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->key() < b->key(); });
-  json::object out(compile_budget::json());
-  for (const auto* member : sorted) out.emplace(member->key(), member->value());
-  return out;
-}
-
-json::value in_order(const json::value& value, const std::string& where) {
-  compile_budget::work(4);
-  if (const double* number = value.if_double()) {
-    const double size = std::abs(*number);
-    if (size >= 1e15 || (size != 0 && size < 1e-3))
-      fail(where, "such a number is not supported among unique items");
-  }
-  if (const json::array* list = value.if_array()) {
-    json::array out(compile_budget::json());
-    for (const json::value& item : *list) out.push_back(in_order(item, where));
-    return out;
-  }
-  if (!value.is_object()) return json::value(value, compile_budget::json());
-  json::object out = by_name(value.get_object());
-  for (auto& member : out) member.value() = in_order(member.value(), where);
-  return out;
 }
 
 std::uint64_t characters_of(std::string_view text) noexcept {

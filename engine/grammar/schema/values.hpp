@@ -7,7 +7,6 @@
 #include <boost/json/value.hpp>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace orcd::engine::grammar {
@@ -27,13 +26,6 @@ namespace orcd::engine::grammar {
 [[nodiscard]] std::span<const boost::json::value> values_of(const boost::json::object& schema);
 
 [[nodiscard]] bool has_type(const boost::json::value& value, std::string_view type);
-
-/// The members sorted by name.
-[[nodiscard]] boost::json::object by_name(const boost::json::object& members);
-
-/// The value with the members of each object sorted by name; refuses numbers that would be spelled with an
-/// exponent.
-[[nodiscard]] boost::json::value in_order(const boost::json::value& value, const std::string& where);
 
 /// The characters (code points) of a text in UTF-8.
 [[nodiscard]] std::uint64_t characters_of(std::string_view text) noexcept;

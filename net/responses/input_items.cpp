@@ -194,6 +194,11 @@ result<void> read_turns(const kept_turns& turns, std::size_t more, transcript& o
                                      " items with those of earlier responses, it has " +
                                      std::to_string(items));
   }
+  if (const auto bytes = text_bytes(turns); bytes > earlier_bytes_max) {
+    return refuse_field("previous_response_id", "may bring " + std::to_string(earlier_bytes_max) +
+                                                    " bytes of earlier responses, they have " +
+                                                    std::to_string(bytes));
+  }
   for (const auto& turn : turns) {
     if (const auto read = read_kept(*turn->input, out); !read) return read;
     if (const auto read = read_kept(turn->output, out); !read) return read;

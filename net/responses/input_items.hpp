@@ -13,6 +13,8 @@
 namespace orcd::net {
 
 constexpr std::size_t input_items_max = 4'096;
+/// Of earlier responses: each request that goes on from them has them read again.
+constexpr std::size_t earlier_bytes_max = 16 * 1024 * 1024;
 
 /// `instructions` (null: none) become the first system message. What was asked and answered `earlier` comes
 /// before `input`, which is the user's text or a list of items. Errors: invalid_request with the path:

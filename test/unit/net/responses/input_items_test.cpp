@@ -108,6 +108,18 @@ BOOST_AUTO_TEST_CASE(refusals_name_the_place) {
   BOOST_TEST(read_input(7, {}, "x").error().param == "instructions");
 }
 
+BOOST_AUTO_TEST_CASE(earlier_responses_that_are_too_long_to_be_read_again) {
+  const auto going_on_from = [](std::size_t bytes) {
+    kept_turn turn;
+    turn.input = std::make_shared<const kept_items>();
+    const std::string item = R"({"type":"web_search_call","status":"completed"})";
+    turn.output = {{"ws_1", item + std::string(bytes - item.size(), ' ')}};
+    return read_input(nullptr, {std::make_shared<const kept_turn>(std::move(turn))}, "hi");
+  };
+  BOOST_TEST(going_on_from(earlier_bytes_max).has_value());
+  BOOST_TEST(test::refusal(going_on_from(earlier_bytes_max + 1), "").param == "previous_response_id");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

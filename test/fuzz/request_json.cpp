@@ -74,7 +74,7 @@ void check_completion(net::completion_kind kind, const Parse& parse) {
   check_prompts(*request);
   ORCD_ENSURE(request->max_tokens.value_or(1) <= lengths.tokens_out_max);
   ORCD_ENSURE(request->top_logprobs <= engine::top_logprobs_max && !request->chat_template);
-  ORCD_ENSURE(request->stop.size() <= net::completion_stops_max);
+  ORCD_ENSURE(request->stop.size() <= net::stop_strings_max);
   ORCD_ENSURE(request->sampling.biases.size() <= engine::logit_biases_max);
   for (const auto& bias : request->sampling.biases) ORCD_ENSURE(bias.token >= 0 && bias.token < 1'000);
   ORCD_ENSURE(kind == net::completion_kind::text ? !request->prompts.empty() : !request->messages.empty());

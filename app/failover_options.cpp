@@ -35,12 +35,7 @@ option_row path(std::string name, std::string failover_options::*member, std::st
 }
 
 requirement assign_system_port(text_view value, options& out) {
-  const auto port = parse_unsigned(value);
-  if (!port || *port > 65'535 || (*port != 0 && *port < 1'024)) {
-    return "must be an integer, 0 or 1024 to 65535";
-  }
-  out.failover.port = static_cast<std::uint16_t>(*port);
-  return std::nullopt;
+  return assign_port_to(out.failover.port.emplace(), value);
 }
 
 requirement assign_system_enabled(text_view value, options& out) {

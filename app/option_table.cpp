@@ -162,12 +162,7 @@ requirement assign_hosts(text_view value, options& out) {
 }
 
 requirement assign_port(text_view value, options& out) {
-  const auto number = parse_unsigned(value);
-  if (!number || *number > 65'535 || (*number != 0 && *number < 1'024)) {
-    return "must be an integer, 0 or 1024 to 65535";
-  }
-  out.port = static_cast<std::uint16_t>(*number);
-  return std::nullopt;
+  return assign_port_to(out.port, value);
 }
 
 std::vector<option_row> identity_rows() {

@@ -43,6 +43,8 @@ struct option_row {
 // none.
 [[nodiscard]] std::optional<std::uint64_t> parse_unsigned(std::string_view text) noexcept;
 [[nodiscard]] std::optional<double> parse_real(std::string_view text) noexcept;
+/// Stores a port: 0 or one that needs no privilege.
+[[nodiscard]] requirement assign_port_to(std::uint16_t& port, std::string_view text);
 /// Canonical 36-character form in any case; the result is lower case.
 [[nodiscard]] std::optional<std::string> parse_uuid(std::string_view text);
 [[nodiscard]] std::optional<gpu_selector> parse_gpu(std::string_view text);

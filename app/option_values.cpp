@@ -90,4 +90,13 @@ std::optional<std::string> parse_address(std::string_view text) {
   return std::nullopt;
 }
 
+requirement assign_port_to(std::uint16_t& port, std::string_view text) {
+  const auto number = parse_unsigned(text);
+  if (!number || *number > 65'535 || (*number != 0 && *number < 1'024)) {
+    return "must be an integer, 0 or 1024 to 65535";
+  }
+  port = static_cast<std::uint16_t>(*number);
+  return std::nullopt;
+}
+
 }  // namespace orcd::app

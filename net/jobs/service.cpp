@@ -106,6 +106,10 @@ metrics_snapshot service::snapshot() const {
   return shot;
 }
 
+std::string service::scrape(bool milliseconds) const {
+  return render_metrics(metrics, snapshot(), {milliseconds, config.compat == metrics_compat::vllm});
+}
+
 void service::cancel(const std::string& job_id, engine::cancel_reason reason) {
   const auto found = streams.find(job_id);
   if (found != streams.end()) found->second->cancel(reason);

@@ -52,6 +52,8 @@ class service {
   [[nodiscard]] bool draining() const noexcept;
   [[nodiscard]] health_facts facts() const;
   [[nodiscard]] metrics_snapshot snapshot() const;
+  /// The server's own families of /metrics, with durations in milliseconds as well where these are asked for.
+  [[nodiscard]] std::string scrape(bool milliseconds) const;
   /// When the server was created, in seconds since 1970.
   [[nodiscard]] std::int64_t created() const noexcept { return created_; }
   void count_response(unsigned status) { ++metrics.responses[status]; }

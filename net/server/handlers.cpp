@@ -47,10 +47,7 @@ reply answer_shutdown(service& s, const result<std::string>& body) {
 }
 
 reply answer_metrics(service& s, const http_request& request) {
-  metrics_extras extras;
-  extras.milliseconds = query_of(request.target) == "units=ms";
-  extras.vllm = s.config.compat == metrics_compat::vllm;
-  std::string text = render_metrics(s.metrics, s.snapshot(), extras);
+  std::string text = s.scrape(query_of(request.target) == "units=ms");
   if (s.context.more_metrics) text += s.context.more_metrics();
   reply scrape = make_json_reply(200, std::move(text));
   scrape.content_type = "text/plain; version=0.0.4; charset=utf-8";

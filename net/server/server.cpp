@@ -268,9 +268,7 @@ result<void> server::listen() {
 }
 
 std::string server::scrape() const {
-  metrics_extras extras;
-  extras.vllm = impl_->shared->config.compat == metrics_compat::vllm;
-  return render_metrics(impl_->shared->metrics, impl_->shared->snapshot(), extras);
+  return impl_->shared->scrape(false);
 }
 
 void server::replace_keys(api_keys keys) {

@@ -1,0 +1,255 @@
+#include "net/failover/frame_socket.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace orcd::net {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using engine::errc;
+using engine::error;
+using engine::result;
+
+/// Read in one go before other handlers have their turn.
+constexpr std::size_t frames_a_turn = 64;
+constexpr std::chrono::milliseconds retry_after{5};
+constexpr std::size_t control_bytes = CMSG_SPACE(sizeof(int) * frame_descriptors_max);
+
+/// One for all sockets of a thread: a frame is read and understood before the next one. Not touched beyond
+/// what comes.
+std::byte* packet_buffer() {
+  // One byte more than a frame may have, so that a longer one is seen.
+  thread_local const auto buffer = std::make_unique_for_overwrite<std::byte[]>(frame_bytes_max + 1);
+  return buffer.get();
+}
+
+std::vector<file_descriptor> take_descriptors(msghdr& message) {
+  std::vector<file_descriptor> out;
+  out.reserve(frame_descriptors_max);
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int one = -1;
+      std::memcpy(&one, CMSG_DATA(c) + i * sizeof one, sizeof one);
+      out.emplace_back(one);
+    }
+  }
+  return out;
+}
+
+error broken(const std::string& why) {
+  return {errc::not_ready, why};
+}
+
+}  // namespace
+
+frame_socket::frame_socket(asio::io_context& io, file_descriptor socket, std::size_t queue_max)
+    : socket_(io, socket.release()), retry_(io), queue_max_(queue_max) {}
+
+void frame_socket::start(handlers told) {
+  told_ = std::move(told);
+  await_read();
+}
+
+void frame_socket::await_read() {
+  socket_.async_wait(asio::posix::stream_descriptor::wait_read,
+                     [self = shared_from_this()](error_code failed) {
+                       if (failed || self->ended_) return;
+                       for (std::size_t i = 0; i < frames_a_turn; ++i) {
+                         if (!self->read_one()) break;
+                       }
+                       if (!self->ended_) self->await_read();
+                     });
+}
+
+void frame_socket::read_now() {
+  const auto self = shared_from_this();
+  // As many as a socket's buffer holds: small frames of a sender that has ended.
+  constexpr std::size_t frames_max = 4'096;
+  for (std::size_t i = 0; i < frames_max; ++i) {
+    if (!read_one()) return;
+  }
+}
+
+void frame_socket::read_within(std::chrono::milliseconds limit) {
+  if (ended_) return;
+  pollfd waiting{socket_.native_handle(), POLLIN, 0};
+  if (::poll(&waiting, 1, static_cast<int>(limit.count())) > 0) read_now();
+}
+
+/// False when there is nothing more to read for now.
+bool frame_socket::read_one() {
+  if (ended_) return false;
+  iovec part{packet_buffer(), frame_bytes_max + 1};
+  alignas(cmsghdr) std::array<unsigned char, control_bytes> control;
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const auto bytes = ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (bytes < 0) {
+    // A reset says that the other side has not read all of ours; what it sent is still there behind it.
+    if (errno == EINTR || errno == ECONNRESET) return true;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) end(broken(std::strerror(errno)));
+    return false;
+  }
+  received got;
+  got.descriptors = take_descriptors(message);
+  if (bytes == 0) {
+    end(broken("the other side has closed the connection"));
+    return false;
+  }
+  if ((message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
+    end(broken("a frame or its descriptors were too many to take"));
+    return false;
+  }
+  const std::span<const std::byte> packet(packet_buffer(), static_cast<std::size_t>(bytes));
+  auto understood = decode_frame(packet, got.descriptors.size());
+  if (!understood) {
+    end(understood.error());
+    return false;
+  }
+  got.what = std::move(*understood);
+  told_.on_frame(std::move(got));
+  return true;
+}
+
+frame_socket::sent frame_socket::try_send(const std::string& bytes,
+                                          std::span<const int> descriptors) noexcept {
+  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) std::array<unsigned char, control_bytes> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    cmsghdr* const c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(c), descriptors.data(), descriptors.size_bytes());
+  }
+  for (;;) {
+    if (::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return sent::yes;
+    if (errno == EINTR) continue;
+    // Whoever reads finds the end, behind what the other side has still sent.
+    if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN) return sent::yes;
+    const bool full = errno == EAGAIN || errno == EWOULDBLOCK;
+    const bool short_of = errno == ETOOMANYREFS || errno == ENOBUFS || errno == ENOMEM;
+    return full || short_of ? sent::later : sent::never;
+  }
+}
+
+void frame_socket::send(const numbered_frame& what, std::span<const int> descriptors) {
+  if (ended_) return;
+  queued one{encode_frame(what)};
+  if (queue_.empty()) {
+    const auto tried = try_send(one.bytes, descriptors);
+    if (tried == sent::yes) return;
+    if (tried == sent::never) return end(broken(std::strerror(errno)));
+  }
+  if (queue_.size() >= queue_max_) {
+    return end(
+        broken("does not read: " + std::to_string(queue_.size()) + " frames wait, which is the limit"));
+  }
+  for (const int descriptor : descriptors) {
+    one.descriptors.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    if (!one.descriptors.back()) return end(broken(std::strerror(errno)));
+  }
+  queue_.push_back(std::move(one));
+  if (queue_.size() == 1) await_write();
+}
+
+/// The socket may be writable all the while where the kernel's limit is another one: hence the pause.
+void frame_socket::await_write() {
+  retry_.expires_after(retry_after);
+  retry_.async_wait([self = shared_from_this()](error_code failed) {
+    if (failed || self->ended_) return;
+    self->socket_.async_wait(asio::posix::stream_descriptor::wait_write, [self](error_code gone) {
+      if (!gone && !self->ended_) self->flush();
+    });
+  });
+}
+
+void frame_socket::flush() {
+  while (!queue_.empty()) {
+    const auto& first = queue_.front();
+    std::vector<int> numbers;
+    for (const auto& one : first.descriptors) numbers.push_back(one.get());
+    const auto tried = try_send(first.bytes, numbers);
+    if (tried == sent::later) return await_write();
+    if (tried == sent::never) return end(broken(std::strerror(errno)));
+    queue_.pop_front();
+  }
+  if (told_.on_drained) told_.on_drained();
+}
+
+void frame_socket::end(const error& why) {
+  if (ended_) return;
+  const auto executor = socket_.get_executor();
+  auto on_end = std::move(told_.on_end);
+  const auto self = shared_from_this();
+  shut();
+  if (on_end) {
+    asio::post(executor, [self, on_end = std::move(on_end), why] {
+      if (!self->left_) on_end(why);
+    });
+  }
+}
+
+void frame_socket::close() noexcept {
+  left_ = true;
+  shut();
+}
+
+void frame_socket::shut() noexcept {
+  if (std::exchange(ended_, true)) return;
+  error_code ignored;
+  retry_.cancel();
+  socket_.close(ignored);
+  queue_.clear();
+}
+
+bool is_allowed(int socket, const peer_rule& rule) noexcept {
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return false;
+  const bool in_group = rule.group != static_cast<gid_t>(-1) && peer.gid == rule.group;
+  return peer.uid == rule.user || in_group;
+}
+
+result<file_descriptor> connect_frames(const std::string& path) {
+  const auto fail = [&](const std::string& why) {
+    return error(errc::not_ready, "holder at '" + path + "': " + why);
+  };
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return fail("a path of " + std::to_string(path.size()) + " bytes, the limit of a socket's is " +
+                std::to_string(sizeof address.sun_path - 1));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  file_descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return fail(std::strerror(errno));
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return fail(std::strerror(errno));
+  }
+  return socket;
+}
+
+}  // namespace orcd::net

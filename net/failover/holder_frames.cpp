@@ -1,0 +1,235 @@
+#include "net/failover/holder_frames.hpp"
+
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "engine/base/ensure.hpp"
+
+namespace orcd::net {
+namespace {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+
+constexpr std::uint32_t magic = 0x4843524F;  // "ORCH"
+constexpr std::uint16_t version = 1;
+constexpr std::uint32_t is_fresh = 1;
+constexpr std::uint32_t is_last = 2;
+
+error malformed(const std::string& why) {
+  return {errc::invalid_request, "frame: " + why};
+}
+
+/// The body's fields, one after the other.
+class writer {
+ public:
+  template <class T>
+  void put(T value) {
+    static_assert(std::is_unsigned_v<T>);
+    const auto at = out.size();
+    out.resize(at + sizeof value);
+    std::memcpy(out.data() + at, &value, sizeof value);
+  }
+  void put(const held_place& place) {
+    put(place.slot);
+    put(std::uint32_t{0});
+    put(place.serial);
+  }
+  std::string out;
+};
+
+/// Reads fields; what is not there is 0 and remembered.
+class reader {
+ public:
+  explicit reader(std::span<const std::byte> bytes) : left_(bytes) {}
+  template <class T>
+  T take() {
+    static_assert(std::is_unsigned_v<T>);
+    T value = 0;
+    if (left_.size() < sizeof value) {
+      short_ = true;
+      left_ = {};
+      return value;
+    }
+    std::memcpy(&value, left_.data(), sizeof value);
+    left_ = left_.subspan(sizeof value);
+    return value;
+  }
+  /// Whether exactly everything was read.
+  [[nodiscard]] bool is_done() const noexcept { return !short_ && left_.empty(); }
+  [[nodiscard]] bool is_short() const noexcept { return short_; }
+
+ private:
+  std::span<const std::byte> left_;
+  bool short_ = false;
+};
+
+void write_body(writer& to, const hello_frame& f) {
+  to.put(f.engine);
+}
+void write_body(writer& to, const welcome_frame& f) {
+  to.put(std::uint32_t{f.complete});
+}
+void write_body(writer&, const take_over_frame&) {}
+void write_body(writer& to, const sockets_frame& f) {
+  ORCD_ENSURE(f.places.size() <= frame_descriptors_max);
+  to.put((f.fresh ? is_fresh : 0) | (f.last ? is_last : 0));
+  to.put(static_cast<std::uint32_t>(f.places.size()));
+  to.put(f.next_serial);
+  for (const auto& place : f.places) to.put(place);
+}
+void write_body(writer& to, const closed_frame& f) {
+  to.put(f.which);
+}
+void write_body(writer&, const yield_frame&) {}
+void write_body(writer& to, const ping_frame& f) {
+  to.put(f.progress);
+}
+void write_body(writer&, const offer_frame&) {}
+void write_body(writer&, const probe_frame&) {}
+void write_body(writer& to, const report_frame& f) {
+  to.put(f.engines);
+  to.put(f.active);
+  to.put(f.sockets);
+  to.put(std::uint32_t{f.complete});
+}
+
+using problem = std::optional<std::string>;
+
+/// A word that is a flag.
+problem read_flag(reader& from, bool& flag) {
+  const auto word = from.take<std::uint32_t>();
+  if (word > 1) return "a flag is " + std::to_string(word) + ", not 0 or 1";
+  flag = word == 1;
+  return std::nullopt;
+}
+
+problem read_place(reader& from, held_place& place) {
+  place.slot = from.take<std::uint32_t>();
+  const auto padding = from.take<std::uint32_t>();
+  place.serial = from.take<std::uint64_t>();
+  if (from.is_short()) return std::nullopt;  // said by the caller
+  if (place.slot >= held_sockets_max) {
+    return "slot " + std::to_string(place.slot) + ", the limit is " + std::to_string(held_sockets_max - 1);
+  }
+  if (place.serial == 0 || padding != 0) return "a place without a serial, or with other bytes than zero";
+  return std::nullopt;
+}
+
+problem read_body(reader& from, hello_frame& f) {
+  f.engine = from.take<std::uint32_t>();
+  if (f.engine < engine_ids) return std::nullopt;
+  return "engine " + std::to_string(f.engine) + ", the limit is " + std::to_string(engine_ids - 1);
+}
+problem read_body(reader& from, welcome_frame& f) {
+  return read_flag(from, f.complete);
+}
+problem read_body(reader&, take_over_frame&) {
+  return std::nullopt;
+}
+problem read_body(reader& from, sockets_frame& f) {
+  const auto flags = from.take<std::uint32_t>();
+  const auto count = from.take<std::uint32_t>();
+  f.next_serial = from.take<std::uint64_t>();
+  if (!from.is_short() && f.next_serial == 0) return "next serial 0";
+  if (flags > (is_fresh | is_last)) return "flags of sockets: " + std::to_string(flags);
+  if (count > frame_descriptors_max) {
+    return std::to_string(count) + " sockets, the limit is " + std::to_string(frame_descriptors_max);
+  }
+  f.fresh = (flags & is_fresh) != 0;
+  f.last = (flags & is_last) != 0;
+  f.places.resize(count);
+  for (auto& place : f.places) {
+    if (auto wrong = read_place(from, place)) return wrong;
+  }
+  return std::nullopt;
+}
+problem read_body(reader& from, closed_frame& f) {
+  return read_place(from, f.which);
+}
+problem read_body(reader&, yield_frame&) {
+  return std::nullopt;
+}
+problem read_body(reader& from, ping_frame& f) {
+  f.progress = from.take<std::uint64_t>();
+  return std::nullopt;
+}
+problem read_body(reader&, offer_frame&) {
+  return std::nullopt;
+}
+problem read_body(reader&, probe_frame&) {
+  return std::nullopt;
+}
+problem read_body(reader& from, report_frame& f) {
+  f.engines = from.take<std::uint32_t>();
+  f.active = from.take<std::uint32_t>();
+  f.sockets = from.take<std::uint32_t>();
+  return read_flag(from, f.complete);
+}
+
+/// The frame whose place in `frame` is `type` - 1, read by the function above that is for it.
+template <std::size_t Index = 0>
+problem read_frame(std::uint16_t type, reader& from, frame& out) {
+  if constexpr (Index < std::variant_size_v<frame>) {
+    if (type != Index + 1) return read_frame<Index + 1>(type, from, out);
+    return read_body(from, out.emplace<Index>());
+  } else {
+    return "type " + std::to_string(type) + " is none";
+  }
+}
+
+}  // namespace
+
+std::size_t descriptors_of(const frame& body) noexcept {
+  if (std::holds_alternative<hello_frame>(body)) return 1;
+  if (std::holds_alternative<offer_frame>(body)) return 2;
+  if (const auto* const welcome = std::get_if<welcome_frame>(&body)) return welcome->complete ? 2 : 0;
+  if (const auto* const sockets = std::get_if<sockets_frame>(&body)) return sockets->places.size();
+  return 0;
+}
+
+std::string encode_frame(const numbered_frame& what) {
+  writer body;
+  std::visit([&](const auto& f) { write_body(body, f); }, what.body);
+  writer head;
+  head.put(magic);
+  head.put(version);
+  head.put(static_cast<std::uint16_t>(what.body.index() + 1));
+  head.put(what.request);
+  head.put(static_cast<std::uint32_t>(body.out.size()));
+  return std::move(head.out) + body.out;
+}
+
+result<numbered_frame> decode_frame(std::span<const std::byte> packet, std::size_t descriptors) {
+  if (packet.size() < frame_header_bytes || packet.size() > frame_bytes_max) {
+    return malformed(std::to_string(packet.size()) + " bytes, not " + std::to_string(frame_header_bytes) +
+                     " to " + std::to_string(frame_bytes_max));
+  }
+  reader head(packet.first(frame_header_bytes));
+  reader body(packet.subspan(frame_header_bytes));
+  numbered_frame out;
+  if (const auto word = head.take<std::uint32_t>(); word != magic) return malformed("no frame of the holder");
+  if (const auto spoken = head.take<std::uint16_t>(); spoken != version) {
+    return malformed("version " + std::to_string(spoken) + ", this is " + std::to_string(version));
+  }
+  const auto type = head.take<std::uint16_t>();
+  out.request = head.take<std::uint32_t>();
+  const auto length = head.take<std::uint32_t>();
+  if (length != packet.size() - frame_header_bytes) {
+    return malformed("a body of " + std::to_string(packet.size() - frame_header_bytes) + " bytes says " +
+                     std::to_string(length));
+  }
+  if (const auto wrong = read_frame(type, body, out.body)) return malformed(*wrong);
+  if (!body.is_done()) return malformed("the body's length is not that of its type");
+  if (descriptors_of(out.body) != descriptors) {
+    return malformed(std::to_string(descriptors) + " descriptors came beside a frame that has " +
+                     std::to_string(descriptors_of(out.body)));
+  }
+  return out;
+}
+
+}  // namespace orcd::net

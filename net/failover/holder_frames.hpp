@@ -1,0 +1,108 @@
+// What an engine and the holder of client connections say to each other: one frame a packet of a
+// SOCK_SEQPACKET socket, a header of 16 bytes and a body of fixed fields, in the machine's own byte order,
+// since both are processes of one host. Descriptors travel beside a frame. Pure: bytes in, a frame or an
+// error out. Source: the holder's protocol of the failover plan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/base/error.hpp"
+
+namespace orcd::net {
+
+inline constexpr std::size_t frame_bytes_max = std::size_t{1} << 20U;  ///< header and body
+inline constexpr std::size_t frame_header_bytes = 16;
+inline constexpr std::size_t frame_descriptors_max = 64;
+/// Client connections that a holder has at a time.
+inline constexpr std::uint32_t held_sockets_max = 4'096;
+inline constexpr std::uint32_t engine_ids = 64;
+inline constexpr std::uint32_t no_engine = ~std::uint32_t{0};
+
+/// A connection in the holder's table: the serial tells the connections apart that had the same slot.
+struct held_place {
+  std::uint32_t slot = 0;    ///< below held_sockets_max
+  std::uint64_t serial = 0;  ///< of one connection only, ever; never 0
+  bool operator==(const held_place&) const = default;
+};
+
+/// From an engine, first of all; beside it its own pidfd.
+struct hello_frame {
+  std::uint32_t engine = 0;
+  bool operator==(const hello_frame&) const = default;
+};
+/// From the holder, the answer, and again when that changes: whether it has a journal and a listening socket,
+/// which then are beside it in this order. One that has none waits for an offer.
+struct welcome_frame {
+  bool complete = false;
+  bool operator==(const welcome_frame&) const = default;
+};
+/// From an engine: it is the active one.
+struct take_over_frame {
+  bool operator==(const take_over_frame&) const = default;
+};
+/// Connections, each with its socket beside the frame. From the holder: one that is new, or some of those
+/// that it held when an engine took over. From an engine: those that belong to an offer.
+struct sockets_frame {
+  bool fresh = false;  ///< accepted just now
+  bool last = false;   ///< the end of what an engine takes over, or offers
+  /// No connection has had this serial or a higher one, apart from those in this frame.
+  std::uint64_t next_serial = 1;
+  std::vector<held_place> places{};
+  bool operator==(const sockets_frame&) const = default;
+};
+/// From an engine: it has shut this connection down, and closed its own socket of it.
+struct closed_frame {
+  held_place which{};
+  bool operator==(const closed_frame&) const = default;
+};
+/// From an engine: it is no longer the active one.
+struct yield_frame {
+  bool operator==(const yield_frame&) const = default;
+};
+/// From an engine's io thread, twice a second or so.
+struct ping_frame {
+  std::uint64_t progress = 0;  ///< another number each time that its GPU thread has moved
+  bool operator==(const ping_frame&) const = default;
+};
+/// From the active engine to a holder that lost everything: beside it the journal and the listening socket;
+/// its connections follow in frames of sockets.
+struct offer_frame {
+  bool operator==(const offer_frame&) const = default;
+};
+/// From anybody: how are you?
+struct probe_frame {
+  bool operator==(const probe_frame&) const = default;
+};
+/// The answer.
+struct report_frame {
+  std::uint32_t engines = 0;         ///< that are connected
+  std::uint32_t active = no_engine;  ///< the one that serves
+  std::uint32_t sockets = 0;         ///< held
+  bool complete = false;             ///< it has a journal and a listening socket
+  bool operator==(const report_frame&) const = default;
+};
+
+using frame = std::variant<hello_frame, welcome_frame, take_over_frame, sockets_frame, closed_frame,
+                           yield_frame, ping_frame, offer_frame, probe_frame, report_frame>;
+
+struct numbered_frame {
+  std::uint32_t request = 0;  ///< an answer has its question's
+  frame body{};
+  bool operator==(const numbered_frame&) const = default;
+};
+
+/// Descriptors that belong beside a frame.
+[[nodiscard]] std::size_t descriptors_of(const frame& body) noexcept;
+/// A frame that decode_frame() takes: at most frame_descriptors_max places.
+[[nodiscard]] std::string encode_frame(const numbered_frame& what);
+/// `descriptors`: how many came beside it. Errors (invalid_request) name what was wrong, the limit and the
+/// value.
+[[nodiscard]] engine::result<numbered_frame> decode_frame(std::span<const std::byte> packet,
+                                                          std::size_t descriptors);
+
+}  // namespace orcd::net

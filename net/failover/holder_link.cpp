@@ -1,0 +1,189 @@
+#include "net/failover/holder_link.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace orcd::net {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using engine::errc;
+using engine::error;
+using engine::result;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds answer_limit{5'000};
+constexpr milliseconds look_interval{100};
+/// All of its connections may end while the holder is busy.
+constexpr std::size_t queue_max = 2 * std::size_t{held_sockets_max};
+
+file_descriptor own_pidfd() {
+  return file_descriptor(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+}
+
+}  // namespace
+
+holder_link::holder_link(asio::io_context& io, std::string socket_path, std::uint32_t engine_id,
+                         holder_events events)
+    : io_(io), path_(std::move(socket_path)), engine_(engine_id), events_(std::move(events)), look_(io) {}
+
+holder_link::~holder_link() {
+  if (socket_) socket_->close();
+}
+
+void holder_link::post(std::function<void()> what) {
+  asio::post(io_, [alive = std::weak_ptr<bool>(alive_), what = std::move(what)] {
+    if (!alive.expired()) what();
+  });
+}
+
+result<void> holder_link::connect() {
+  auto made = connect_frames(path_);
+  if (!made) return made.error();
+  const auto pidfd = own_pidfd();
+  if (!pidfd) {
+    return error(errc::not_ready, "holder at '" + path_ + "': no pidfd: " + std::strerror(errno));
+  }
+  socket_ = std::make_shared<frame_socket>(io_, std::move(*made), queue_max);
+  socket_->start(
+      {[this](frame_socket::received got) { on_frame(std::move(got)); }, [this](const error&) { on_end(); }});
+  const std::array<int, 1> beside{pidfd.get()};
+  socket_->send({0, hello_frame{engine_}}, beside);
+  return {};
+}
+
+result<void> holder_link::open() {
+  if (auto connected = connect(); !connected) return connected;
+  opening_ = true;
+  const auto until = steady_clock::now() + answer_limit;
+  while (!welcomed_ && socket_->is_open() && steady_clock::now() < until)
+    socket_->read_within(milliseconds(50));
+  opening_ = false;
+  if (welcomed_) return {};
+  const char* const why = socket_->is_open() ? "does not answer" : "refused this engine";
+  socket_->close();
+  socket_.reset();
+  return error(errc::not_ready, "holder at '" + path_ + "': " + why);
+}
+
+void holder_link::on_frame(frame_socket::received got) {
+  if (const auto* const welcome = std::get_if<welcome_frame>(&got.what.body)) {
+    on_welcome(*welcome, std::move(got.descriptors));
+  } else if (const auto* const sockets = std::get_if<sockets_frame>(&got.what.body)) {
+    on_sockets(*sockets, std::move(got.descriptors));
+  }
+}
+
+void holder_link::on_welcome(const welcome_frame& what, std::vector<file_descriptor> descriptors) {
+  complete_ = what.complete;
+  if (what.complete) {
+    journal_ = std::move(descriptors[0]);
+    listener_ = std::move(descriptors[1]);
+  }
+  const bool first = !std::exchange(welcomed_, true);
+  if (first && !opening_) post(events_.connected);
+}
+
+void holder_link::on_sockets(const sockets_frame& what, std::vector<file_descriptor> descriptors) {
+  for (std::size_t i = 0; i < what.places.size(); ++i) {
+    const auto place = what.places[i];
+    used_.set(place.slot);
+    held_socket one{place.slot, place.serial, std::move(descriptors[i])};
+    if (!what.fresh) {
+      taken_.push_back(std::move(one));
+    } else {
+      // std::function copies what it holds, which a descriptor cannot be.
+      const auto shared = std::make_shared<held_socket>(std::move(one));
+      post([this, shared] { events_.accepted(std::move(*shared)); });
+    }
+  }
+  next_serial_ = std::max(next_serial_, what.next_serial);
+  if (what.last) finish_take_over();
+}
+
+void holder_link::finish_take_over() {
+  const auto done = std::exchange(taking_over_, nullptr);
+  if (!done) return;
+  const auto all = std::make_shared<std::vector<held_socket>>(std::exchange(taken_, {}));
+  post([done, all] { done(std::move(*all)); });
+}
+
+void holder_link::on_end() {
+  socket_.reset();
+  const bool was_there = std::exchange(welcomed_, false);
+  complete_ = false;
+  finish_take_over();
+  if (was_there) post(events_.lost);
+  look_again();
+}
+
+void holder_link::look_again() {
+  look_.expires_after(look_interval);
+  look_.async_wait([this, alive = std::weak_ptr<bool>(alive_)](error_code failed) {
+    if (failed || alive.expired()) return;
+    if (!connect()) look_again();
+  });
+}
+
+void holder_link::take_over(held_handler done) {
+  taking_over_ = std::move(done);
+  taken_.clear();
+  if (!welcomed_) return finish_take_over();
+  used_.reset();
+  socket_->send({0, take_over_frame{}});
+}
+
+void holder_link::closed(std::uint32_t slot, std::uint64_t serial) {
+  if (slot >= held_sockets_max) return;
+  used_.reset(slot);
+  if (welcomed_) socket_->send({0, closed_frame{{slot, serial}}});
+}
+
+void holder_link::yield() {
+  if (welcomed_) socket_->send({0, yield_frame{}});
+}
+
+void holder_link::ping(std::uint64_t progress) {
+  // One that does not read is left in the end; a heart that beats is no reason.
+  if (welcomed_ && !socket_->has_queue()) socket_->send({0, ping_frame{progress}});
+}
+
+void holder_link::offer(int listener, int journal, std::span<const offered_socket> sockets) {
+  if (!welcomed_) return;
+  const std::array<int, 2> beside{journal, listener};
+  socket_->send({0, offer_frame{}}, beside);
+  do {
+    const auto part = sockets.first(std::min(sockets.size(), frame_descriptors_max));
+    sockets = sockets.subspan(part.size());
+    sockets_frame some{false, sockets.empty(), next_serial_, {}};
+    std::vector<int> numbers;
+    for (const auto& one : part) {
+      some.places.push_back(one.place);
+      numbers.push_back(one.socket);
+    }
+    socket_->send({0, std::move(some)}, numbers);
+  } while (!sockets.empty());
+  complete_ = true;
+}
+
+std::optional<held_place> holder_link::take_place() {
+  for (std::uint32_t slot = 0; slot < held_sockets_max; ++slot) {
+    if (used_[slot]) continue;
+    used_.set(slot);
+    return held_place{slot, next_serial_++};
+  }
+  return std::nullopt;
+}
+
+}  // namespace orcd::net

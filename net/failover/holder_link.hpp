@@ -1,0 +1,115 @@
+// An engine's side of the holder's socket. The holder accepts the clients' connections and keeps a duplicate
+// of each, so that none ends with the engine that serves it; the active engine gets them here. io thread
+// only. A holder that ends is no harm: the engine has its own sockets, the listening socket and the journal,
+// and gives all of them to the next holder.
+#pragma once
+
+#include <bitset>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "net/failover/file_descriptor.hpp"
+#include "net/failover/frame_socket.hpp"
+#include "net/failover/holder_frames.hpp"
+
+namespace orcd::net {
+
+/// A client's connection; whoever has it shuts it down before closing it, since the holder's duplicate would
+/// keep the client from seeing the end.
+struct held_socket {
+  std::uint32_t slot = 0;    ///< its place in the holder's table, below held_sockets_max
+  std::uint64_t serial = 0;  ///< of this connection only, ever; never 0
+  file_descriptor socket{};
+};
+
+/// The same without owning the socket.
+struct offered_socket {
+  held_place place{};
+  int socket = -1;
+};
+
+/// All on the io thread, none from within a call of the link.
+struct holder_events {
+  /// A client has connected; only after take_over() or offer().
+  std::function<void(held_socket)> accepted;
+  /// The holder is gone. It is looked for from now on.
+  std::function<void()> lost;
+  /// A holder is there again. Where is_complete() is false it has nothing: the active engine calls offer().
+  /// An active engine calls it in any case, because only it knows what has changed meanwhile.
+  std::function<void()> connected;
+};
+
+class holder_link {
+ public:
+  using held_handler = std::function<void(std::vector<held_socket>)>;
+
+  holder_link(boost::asio::io_context& io, std::string socket_path, std::uint32_t engine_id,
+              holder_events events);
+  ~holder_link();
+  holder_link(const holder_link&) = delete;
+  holder_link& operator=(const holder_link&) = delete;
+
+  /// Connects and waits for the holder's first answer, for 5 s at most; `connected` is not called for it.
+  /// Errors: not_ready, naming the path and the reason; nothing is tried again then.
+  [[nodiscard]] engine::result<void> open();
+
+  [[nodiscard]] bool is_connected() const noexcept { return welcomed_; }
+  /// Whether the holder has a journal and a listening socket of its own.
+  [[nodiscard]] bool is_complete() const noexcept { return complete_; }
+  /// The latest ones that a holder sent; they stay when it is gone. -1 before.
+  [[nodiscard]] int journal() const noexcept { return journal_.get(); }
+  [[nodiscard]] int listener() const noexcept { return listener_.get(); }
+
+  /// This engine is the active one. `done` gets all connections that the holder has, later and once;
+  /// `accepted` is called from then on. With no holder there it gets none. What a holder had sent when it was
+  /// lost comes too.
+  void take_over(held_handler done);
+  /// The engine has shut this connection down and closed it: the holder closes its duplicate.
+  void closed(std::uint32_t slot, std::uint64_t serial);
+  /// This engine is not the active one any more: another may take over.
+  void yield();
+  /// Gives a holder everything, instead of take_over(): what is not among `sockets` it closes. The engine
+  /// must have stopped accepting by itself.
+  void offer(int listener, int journal, std::span<const offered_socket> sockets);
+  /// A sign of life of the io thread; `progress` changes whenever the GPU thread has moved.
+  void ping(std::uint64_t progress);
+
+  /// A place for a connection that the engine has accepted itself while no holder was there; nullopt when
+  /// there are held_sockets_max. closed() gives the place back as for others.
+  [[nodiscard]] std::optional<held_place> take_place();
+
+ private:
+  engine::result<void> connect();
+  void on_frame(frame_socket::received got);
+  void on_welcome(const welcome_frame& what, std::vector<file_descriptor> descriptors);
+  void on_sockets(const sockets_frame& what, std::vector<file_descriptor> descriptors);
+  void on_end();
+  void look_again();
+  void finish_take_over();
+  void post(std::function<void()> what);
+
+  boost::asio::io_context& io_;
+  const std::string path_;
+  const std::uint32_t engine_;
+  const holder_events events_;
+  boost::asio::steady_timer look_;
+  std::shared_ptr<frame_socket> socket_;
+  file_descriptor journal_;
+  file_descriptor listener_;
+  bool opening_ = false;  ///< open() waits for the first answer
+  bool welcomed_ = false;
+  bool complete_ = false;
+  held_handler taking_over_;        ///< until all connections are here
+  std::vector<held_socket> taken_;  ///< those that are
+  std::bitset<held_sockets_max> used_;
+  std::uint64_t next_serial_ = 1;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  ///< what posted handlers look at
+};
+
+}  // namespace orcd::net

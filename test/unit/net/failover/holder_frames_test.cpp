@@ -1,0 +1,117 @@
+#include "net/failover/holder_frames.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <random>
+
+using namespace orcd::net;
+
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// One of each type, with every field set.
+std::vector<numbered_frame> one_of_each() {
+  return {{1, hello_frame{63}},
+          {2, welcome_frame{true}},
+          {3, take_over_frame{}},
+          {4, sockets_frame{true, true, 9, {{0, 7}, {held_sockets_max - 1, ~std::uint64_t{0}}}}},
+          {5, closed_frame{{17, 1ULL << 40U}}},
+          {6, yield_frame{}},
+          {7, ping_frame{~std::uint64_t{0} - 1}},
+          {8, offer_frame{}},
+          {9, probe_frame{}},
+          {~std::uint32_t{0}, report_frame{2, 1, 4'096, true}}};
+}
+
+bool is_taken(const std::string& packet, std::size_t descriptors) {
+  return decode_frame(bytes_of(packet), descriptors).has_value();
+}
+
+std::string changed(std::string packet, std::size_t at, char to) {
+  packet.at(at) = to;
+  return packet;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(holder_frames)
+
+BOOST_AUTO_TEST_CASE(what_is_encoded_is_decoded) {
+  for (const auto& one : one_of_each()) {
+    const auto packet = encode_frame(one);
+    BOOST_TEST(packet.size() >= frame_header_bytes);
+    const auto back = decode_frame(bytes_of(packet), descriptors_of(one.body));
+    BOOST_TEST_REQUIRE(back.has_value(), one.body.index());
+    BOOST_TEST((*back == one), one.body.index());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_frame_cut_anywhere_or_longer_is_refused) {
+  for (const auto& one : one_of_each()) {
+    const auto packet = encode_frame(one);
+    for (std::size_t cut = 0; cut < packet.size(); ++cut) {
+      BOOST_TEST(!is_taken(packet.substr(0, cut), descriptors_of(one.body)));
+    }
+    BOOST_TEST(!is_taken(packet + '\0', descriptors_of(one.body)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(descriptors_that_are_missing_or_too_many_are_refused) {
+  for (const auto& one : one_of_each()) {
+    const auto packet = encode_frame(one);
+    for (std::size_t count = 0; count <= frame_descriptors_max; ++count) {
+      BOOST_TEST(is_taken(packet, count) == (count == descriptors_of(one.body)));
+    }
+  }
+  BOOST_TEST(descriptors_of(welcome_frame{false}) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(heads_of_others_are_refused) {
+  const auto packet = encode_frame({0, ping_frame{5}});
+  BOOST_TEST(is_taken(packet, 0));
+  BOOST_TEST(!is_taken(changed(packet, 0, 'X'), 0));   // magic
+  BOOST_TEST(!is_taken(changed(packet, 4, 2), 0));     // version
+  BOOST_TEST(!is_taken(changed(packet, 6, 0), 0));     // type
+  BOOST_TEST(!is_taken(changed(packet, 6, 11), 0));    // type
+  BOOST_TEST(!is_taken(changed(packet, 12, 9), 0));    // length
+  BOOST_TEST(!is_taken(changed(packet, 15, 127), 0));  // length
+  const auto why = decode_frame(bytes_of(changed(packet, 6, 99)), 0).error().message;
+  BOOST_TEST(why == "frame: type 99 is none");
+}
+
+BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
+  BOOST_TEST(!is_taken(encode_frame({0, hello_frame{engine_ids}}), 1));
+  BOOST_TEST(!is_taken(encode_frame({0, closed_frame{{held_sockets_max, 1}}}), 0));
+  BOOST_TEST(!is_taken(encode_frame({0, closed_frame{{0, 0}}}), 0));
+  BOOST_TEST(!is_taken(encode_frame({0, sockets_frame{false, false, 0, {}}}), 0));
+  BOOST_TEST(!is_taken(encode_frame({0, sockets_frame{false, false, 1, {{held_sockets_max, 1}}}}), 1));
+  BOOST_TEST(!is_taken(changed(encode_frame({0, welcome_frame{}}), frame_header_bytes, 2), 0));
+  const auto sockets = encode_frame({0, sockets_frame{true, false, 1, {{3, 1}}}});
+  BOOST_TEST(!is_taken(changed(sockets, frame_header_bytes, 4), 1));       // flags
+  BOOST_TEST(!is_taken(changed(sockets, frame_header_bytes + 4, 65), 1));  // count
+  BOOST_TEST(!is_taken(changed(sockets, frame_header_bytes + 20, 1), 1));  // padding of a place
+}
+
+BOOST_AUTO_TEST_CASE(as_many_places_as_descriptors_can_travel) {
+  sockets_frame full;
+  for (std::uint32_t i = 0; i < frame_descriptors_max; ++i) full.places.push_back({i, i + 1});
+  BOOST_TEST(is_taken(encode_frame({0, full}), frame_descriptors_max));
+}
+
+BOOST_AUTO_TEST_CASE(spoilt_frames_are_refused_or_are_others) {
+  std::mt19937 random(11);
+  const auto all = one_of_each();
+  for (int i = 0; i < 20'000; ++i) {
+    auto packet = encode_frame(all[random() % all.size()]);
+    for (unsigned n = 1 + random() % 3; n > 0; --n) {
+      packet[random() % packet.size()] = static_cast<char>(random());
+    }
+    const std::size_t descriptors = random() % 4;
+    const auto got = decode_frame(bytes_of(packet), descriptors);
+    if (got) BOOST_TEST(encode_frame(*got) == packet);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -40,6 +40,13 @@ lint() {
   [ ${#changed[@]} -eq 0 ] || tools/clang_tidy.py build/release "${changed[@]}"
 }
 
+# What failed once more, at the end, where one looks first.
+say_failed() {
+  echo "== $1: failed:"
+  grep -hE '^(FAIL|FAILED|ERROR)[ :]|: error: in |SUMMARY: .*Sanitizer' \
+    "build/$1/Testing/Temporary/LastTest.log" | cut -c 1-400 | tail -n 40
+}
+
 for stage in "$@"; do
   started=$SECONDS
   if [ "$stage" = lint ]; then
@@ -62,6 +69,9 @@ for stage in "$@"; do
     echo "== $stage: the attack is left out here"
     selection+=(--exclude-regex '^attack$')
   fi
-  ctest --test-dir "build/$stage" --output-on-failure --no-tests=error "${selection[@]}"
+  ctest --test-dir "build/$stage" --output-on-failure --no-tests=error "${selection[@]}" || {
+    say_failed "$stage"
+    exit 8
+  }
   echo "== $stage: done in $((SECONDS - started)) s"
 done

@@ -1,6 +1,7 @@
 """The workers that are attacked: long-lived ones by name, whose state before and after is compared, and
 short-lived ones for what ends a worker."""
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -33,6 +34,7 @@ KEYS = {'alpha': 'alpha-key-of-the-first-tenant', 'beta': 'beta-key-of-the-secon
 # Resident memory after a flood may be this much above what it was: an allocator keeps what it may need.
 RSS_MARGIN = 48 * 2**20
 FRESH_MARGIN = 4 * 2**20
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS)
 STUCK = 3.0  # seconds without an answer to /live
 SETTLE = 15.0
 ALONE_SECONDS = 2.5
@@ -50,6 +52,7 @@ class Arena:
         self._workers: Dict[str, Worker] = {}
         self._before: Dict[str, dict] = {}
         self._alone: Dict[str, canary.Sight] = {}
+        self._started: List[Worker] = []  # by the probe that runs
         (folder / 'template.jinja').write_text(TEMPLATE)
         (folder / 'keys').write_text('\n'.join(KEYS.values()) + '\n')
         self.help = subprocess.run([str(worker_process.BINARY), '--help'], stdout=subprocess.PIPE,
@@ -97,7 +100,15 @@ class Arena:
         options.setdefault('backend', self.backend == 'host')
         if not options['backend']:
             arguments = ('--backend', self.backend, *arguments)
-        return Worker(*arguments, prefix=[*pins, *limits, *prefix], **options)
+        worker = Worker(*arguments, prefix=[*pins, *limits, *prefix], **options)
+        self._started.append(worker)
+        return worker
+
+    def crashes(self) -> List[int]:
+        """Codes of the workers that were started since the last call and ended by a signal of their own."""
+        codes = [worker.process.poll() for worker in self._started]
+        self._started.clear()
+        return [code for code in codes if code is not None and -code in CRASHES]
 
     # --- the long-lived ones ---------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--backend', choices=('host', 'cuda'), default='host')
     parser.add_argument('--strict', action='store_true',
                         help='judges the canary by the goals; else by stalls that a person notices')
-    parser.add_argument('--attempts', type=int, default=3, help='of what is judged by time alone')
+    parser.add_argument('--attempts', type=int, default=5, help='of a probe that fails, but where the worker ended, hung or sent other bytes')
     parser.add_argument('--table', type=Path, help='writes the table there as well')
     parser.add_argument('--rows', type=Path, help='writes the rows there, as JSON')
     parser.add_argument('--list', action='store_true', help='names the probes')
@@ -56,19 +56,23 @@ def try_probe(arena, one, attempt: int) -> Checks:
         where = traceback.extract_tb(failure.__traceback__)[-1]
         checks.expect(False, f'{type(failure).__name__}: {str(failure)[:160]} ({where.name}:{where.lineno})')
     for name, code in arena.dead().items():
-        checks.expect(False, f'the worker of {name} ended with {code}')
+        checks.never(True, f'the worker of {name} ended with {code}')
+    for code in arena.crashes():
+        checks.never(True, f'a worker ended by signal {-code}')
     for name in arena.stuck():
-        checks.expect(False, f'the worker of {name} answers no more')
+        checks.never(True, f'the worker of {name} answers no more')
     return checks
 
 
 def run_probe(arena, report: Report, one) -> None:
+    earlier = []
     for attempt in range(arena.attempts):
         checks = try_probe(arena, one, attempt)
-        if checks.failures or not checks.late:
+        if checks.held or checks.unforgivable:
             break
-    tries = f' (attempt {attempt + 1})' if attempt else ''
-    report.add(one.kind, one.name, checks.held, checks.text + tries)
+        earlier.append(f'attempt {attempt + 1}: {"; ".join(checks.wrong)}')
+    before = earlier if checks.held or checks.unforgivable else earlier[:-1]
+    report.add(one.kind, one.name, checks.held, ' | '.join([checks.text, *before]))
 
 
 def attack(options: argparse.Namespace) -> Report:

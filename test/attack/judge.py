@@ -14,10 +14,12 @@ class Row:
 
 @dataclass
 class Checks:
-    """Collects what one probe expects. All of it is looked at, so that one failure hides no other. What else
-    runs on a machine can only add to times: a probe of which nothing but times failed is tried again."""
+    """Collects what one probe expects. All of it is looked at, so that one failure hides no other. A busy
+    machine makes times longer, and clients of the probe's own give up: what failed is tried again and said,
+    but for what no load excuses (`never`)."""
     attempt: int = 0
     failures: List[str] = field(default_factory=list)
+    unforgivable: List[str] = field(default_factory=list)
     late: List[str] = field(default_factory=list)
     figures: List[str] = field(default_factory=list)
 
@@ -25,6 +27,12 @@ class Checks:
         if not condition:
             self.failures.append(text)
         return condition
+
+    def never(self, condition: bool, text: str) -> bool:
+        """What must not happen once: an end, a hang, other bytes."""
+        if condition:
+            self.unforgivable.append(text)
+        return not condition
 
     def in_time(self, took: float, limit: float, text: str = '') -> bool:
         """An expectation of time alone."""
@@ -37,11 +45,15 @@ class Checks:
 
     @property
     def held(self) -> bool:
-        return not self.failures and not self.late
+        return not self.wrong
+
+    @property
+    def wrong(self) -> List[str]:
+        return self.unforgivable + self.failures + self.late
 
     @property
     def text(self) -> str:
-        return '; '.join(self.failures + self.late + self.figures) or 'as it should'
+        return '; '.join(self.wrong + self.figures) or 'as it should'
 
 
 @dataclass

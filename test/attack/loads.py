@@ -56,34 +56,43 @@ def hammer(stop, port: int, raw: bytes) -> Dict[str, int]:
     return dict(counts)
 
 
+OPENED_AT_ONCE = 16  # a listener's queue is first come, first served: who opens all at once measures its length
+OPENED_EVERY = 0.010
+DRIP_PARTS = 20  # of a period: clients have clocks of their own, and do not all send at one moment
+
+
 def hold(stop, port: int, count: int, first: bytes, drip: bytes, every: float) -> Dict[str, int]:
     """`count` connections that send `first` and then, every so often, `drip`. One that the worker closes
     comes again at once, as an attacker would."""
     counts: Counter = Counter()
-    held: List[socket.socket] = []
-    next_drip = time.monotonic() + every
+    parts: List[List[socket.socket]] = [[] for _ in range(DRIP_PARTS)]
+    next_drip, turn = time.monotonic() + every / DRIP_PARTS, 0
     while not stop.is_set():
         opened = 0
-        while len(held) < count and opened < 200 and not stop.is_set():
+        while sum(map(len, parts)) < count and opened < OPENED_AT_ONCE and not stop.is_set():
             opened += 1
             try:
                 s = open_socket(port)
                 if first:
                     s.sendall(first)
                 s.setblocking(False)
-                held.append(s)
+                min(parts, key=len).append(s)
                 counts['opened'] += 1
             except OSError as failure:
                 counts[type(failure).__name__] += 1
                 break
+        if opened:
+            time.sleep(OPENED_EVERY)
         if drip and time.monotonic() >= next_drip:
-            next_drip = time.monotonic() + every
-            held = [s for s in held if _drip(s, drip, counts)]
+            next_drip = max(next_drip + every / DRIP_PARTS, time.monotonic())
+            turn = (turn + 1) % DRIP_PARTS
+            parts[turn] = [s for s in parts[turn] if _drip(s, drip, counts)]
         elif not opened:
-            held = [s for s in held if _still_open(s, counts)]
-            time.sleep(0.05)
-    counts['held at the end'] = len(held)
-    drop(held)
+            parts = [[s for s in part if _still_open(s, counts)] for part in parts]
+            time.sleep(every / DRIP_PARTS)
+    counts['held at the end'] = sum(map(len, parts))
+    for part in parts:
+        drop(part)
     return dict(counts)
 
 

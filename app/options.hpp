@@ -56,6 +56,9 @@ struct options {
 
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;  ///< 0 = any free port
+  bool host_given = false;    ///< by the operator; a passed socket must have it then
+  bool port_given = false;
+  int listener = -1;  ///< a socket that listens already at `host` and `port`; -1: none was passed
   std::string callback_url;
   std::string public_uri;  ///< empty: made from host and port
   std::uint32_t max_connections = 1'024;

@@ -258,6 +258,8 @@ result<void> assign_all(const settings& merged, options& out) {
       return usage_error(refusal(row, found->second, *must), row.name);
     }
   }
+  out.host_given = merged.contains("host");
+  out.port_given = merged.contains("port");
   if (out.model.empty()) return usage_error("--model is required: the GGUF file to serve", "model");
   if (out.worker_id.empty()) out.worker_id = boost::uuids::to_string(boost::uuids::random_generator()());
   if (const auto complete = complete_failover(merged, out); !complete) return complete.error();

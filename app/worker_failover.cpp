@@ -134,7 +134,7 @@ void worker::stand_by() {
 /// port that never comes free ends with the waking timeout.
 void worker::try_to_serve() {
   if (fsm_.ending() || failover_->expired) return;
-  const auto port = server_->bind();
+  const auto port = reserve_port();
   if (!port) {
     {
       const std::lock_guard held(failover_->mutex);

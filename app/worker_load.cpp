@@ -66,6 +66,7 @@ void worker::start_load() {
 
 /// On the GPU thread.
 void worker::narrate_gpu_wait(const gpu::wait_notice& notice) {
+  service_.waiting("Waiting for a GPU: " + notice.found);
   narrator_.narrate(severity::warning, "gpu_wait", "Waiting for a GPU: " + notice.found,
                     {{"waited_ms", static_cast<std::int64_t>(notice.waited.count())},
                      {"limit_ms", static_cast<std::int64_t>(notice.limit.count())},
@@ -79,7 +80,12 @@ result<engine::memory_plan> worker::load_on_gpu_thread() {
   if (opts_.verify) check.emplace(model_->file.tensors());
   auto plan = load_weights(check ? &*check : nullptr);
   if (!check || (!plan && !check->failed())) return plan;
-  while (!check->done_within(std::chrono::milliseconds(20))) {
+  constexpr std::chrono::seconds notice_interval{10};
+  for (auto noticed = clock::now() - notice_interval; !check->done_within(std::chrono::milliseconds(20));) {
+    if (clock::now() - noticed >= notice_interval) {
+      service_.waiting("Checking the weights of the loaded model");
+      noticed = clock::now();
+    }
     if (cancel_load_) return error{errc::cancelled, "the load was cancelled by a signal"};
   }
   if (const auto good = check->finish(); !good) return good.error();

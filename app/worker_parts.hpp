@@ -21,7 +21,7 @@
 #include "app/narration.hpp"
 #include "app/options.hpp"
 #include "app/process_guard.hpp"
-#include "app/service_manager.hpp"
+#include "app/service/service_manager.hpp"
 #include "app/shutdown.hpp"
 #include "engine/chat_format.hpp"
 #include "engine/schedule/admission.hpp"
@@ -65,6 +65,7 @@ class worker {
   [[nodiscard]] std::uint64_t spare_descriptors() const;
   engine::result<void> make_room_for_connections(std::uint64_t reserve);
   std::optional<start_failure> open();
+  void warn_of_open_key_file();
   engine::result<void> read_request_files();
   void make_server();
   void start_digest();
@@ -78,6 +79,7 @@ class worker {
   void announce();
   void become_ready();
   void fail_start(const start_failure& failure);
+  engine::result<std::uint16_t> reserve_port();
   void use_port(std::uint16_t port);
   // As one of several engines (worker_failover.cpp).
   std::optional<start_failure> start_failover();

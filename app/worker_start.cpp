@@ -1,3 +1,4 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,7 +67,8 @@ void worker::narrate_startup() {
                     {{"version", std::string_view(version())},
                      {"backend", std::string_view(to_string(opts_.backend))},
                      {"model", std::string_view(opts_.model)},
-                     {"pid", static_cast<std::int64_t>(getpid())}});
+                     {"pid", static_cast<std::int64_t>(getpid())},
+                     {"socket_passed", opts_.listener >= 0}});
   for (const auto& warning : opts_.warnings) narrator_.narrate(severity::warning, "option_ignored", warning);
 }
 
@@ -142,15 +144,30 @@ std::optional<start_failure> worker::open() {
   make_server();
   if (const auto started = background_.start(); !started) return start_failure{started.error(), {}, {}};
   if (failover_) return std::nullopt;  // another engine may serve there
-  auto port = server_->bind();
+  auto port = reserve_port();
   if (!port) return start_failure{port.error(), {}, {}};
   use_port(*port);
   return std::nullopt;
 }
 
+/// The address to serve at, not yet served.
+result<std::uint16_t> worker::reserve_port() {
+  return opts_.listener < 0 ? server_->bind() : server_->take_listener(opts_.listener);
+}
+
 void worker::use_port(std::uint16_t port) {
   port_ = port;
   uri_ = public_uri(opts_, port_, host_name());
+}
+
+/// Keys are for the worker alone. Said, not refused: orchestrators mount their secrets readable.
+void worker::warn_of_open_key_file() {
+  struct stat facts {};
+  if (::stat(opts_.api_key_file.c_str(), &facts) != 0 || (facts.st_mode & S_IROTH) == 0) return;
+  narrator_.narrate(severity::warning, "api_key_file_open",
+                    "Everybody on this machine can read the API key file '" + opts_.api_key_file +
+                        "'; chmod o-r takes that away",
+                    {{"path", std::string_view(opts_.api_key_file)}});
 }
 
 /// Reads the API keys and the chat template. A model without a usable chat template still serves everything
@@ -160,6 +177,7 @@ result<void> worker::read_request_files() {
     auto keys = read_keys(opts_.api_key_file);
     if (!keys) return keys.error();
     keys_ = std::move(*keys);
+    warn_of_open_key_file();
   }
   auto chat = read_chat_format(opts_, model_->file);
   if (chat) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "app/narration.hpp"
 #include "app/parse_options.hpp"
 #include "app/process_guard.hpp"
+#include "app/service/passed_listener.hpp"
 #include "app/standard_streams.hpp"
 #include "app/worker.hpp"
 
@@ -22,6 +24,21 @@ using namespace orcd;
 
 engine::result<app::command> read_options(const std::vector<std::string>& args) {
   return app::parse_options(args, app::current_environment(), app::read_config_file);
+}
+
+/// Puts the socket that a service manager passed, if one did, in place of the configured address.
+engine::result<void> use_passed_listener(app::options& opts) {
+  const auto listener = app::take_passed_listener();
+  if (!listener) return listener.error();
+  if (!*listener) return {};
+  const auto& [descriptor, address, port] = **listener;
+  const auto why = app::disagreement(**listener, opts.host_given ? std::optional(opts.host) : std::nullopt,
+                                     opts.port_given ? std::optional(opts.port) : std::nullopt);
+  if (why) return engine::error(engine::errc::invalid_request, *why, "port");
+  opts.listener = descriptor;
+  opts.host = address;
+  opts.port = port;
+  return {};
 }
 
 app::exit_code serve(const app::options& opts, app::process_guard& guard,
@@ -44,15 +61,17 @@ app::exit_code serve(const app::options& opts, app::process_guard& guard,
 }
 
 app::exit_code run(const std::vector<std::string>& args, app::process_guard& guard) {
-  const auto parsed = read_options(args);
-  if (!parsed) {
-    std::fprintf(stderr, "worker-orcd: %s\n", parsed.error().message.c_str());
+  const auto refuse = [](const engine::error& why) {
+    std::fprintf(stderr, "worker-orcd: %s\n", why.message.c_str());
     return app::exit_code::usage;
-  }
+  };
+  auto parsed = read_options(args);
+  if (!parsed) return refuse(parsed.error());
   if (parsed->what == app::command::kind::print) {
     std::fputs(parsed->text.c_str(), stdout);
     return std::fflush(stdout) == 0 ? app::exit_code::ok : app::exit_code::failure;
   }
+  if (const auto usable = use_passed_listener(parsed->opts); !usable) return refuse(usable.error());
   return serve(parsed->opts, guard, args);
 }
 

@@ -63,10 +63,12 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
   spare_descriptor spare;
   std::function<void()> stopped;
   std::size_t sessions = 0;  ///< session_guards that exist
+  bool listens = false;      ///< the socket did already when it was passed
   bool accepting = false;    ///< the accept loop runs
   bool closed = false;       ///< the server object is gone or stopping: accept no more
 
   result<std::uint16_t> bind();
+  result<std::uint16_t> take_listener(int descriptor);
   asio::awaitable<void> accept_loop(std::shared_ptr<impl> self);
   asio::awaitable<bool> after_failed_accept(error_code ec);
   void start_session(tcp::socket socket, connection_tier tier);
@@ -110,6 +112,16 @@ result<std::uint16_t> server::impl::bind() {
     return fail(ec.message());
   }
   return acceptor.local_endpoint().port();
+}
+
+result<std::uint16_t> server::impl::take_listener(int descriptor) {
+  error_code ec;
+  const auto address = asio::ip::make_address(shared->config.address, ec);
+  if (!ec) acceptor.assign(address.is_v6() ? tcp::v6() : tcp::v4(), descriptor, ec);
+  const auto at = ec ? tcp::endpoint() : acceptor.local_endpoint(ec);
+  if (ec) return error(errc::worker_start_failed, "cannot use the passed socket: " + ec.message());
+  listens = true;
+  return at.port();
 }
 
 /// Uses the spare descriptor to accept the first client in line and tell it why it is refused, so that it
@@ -259,9 +271,13 @@ result<std::uint16_t> server::bind() {
   return impl_->bind();
 }
 
+result<std::uint16_t> server::take_listener(int descriptor) {
+  return impl_->take_listener(descriptor);
+}
+
 result<void> server::listen() {
   error_code ec;
-  impl_->acceptor.listen(asio::socket_base::max_listen_connections, ec);
+  if (!impl_->listens) impl_->acceptor.listen(asio::socket_base::max_listen_connections, ec);
   if (ec) return error(errc::worker_start_failed, "cannot listen: " + ec.message());
   impl_->start_accepting();
   return {};

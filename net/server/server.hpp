@@ -31,6 +31,9 @@ class server {
   /// Reserves the address; fails with worker_start_failed naming address, port and reason.
   /// Returns the port. Nothing is accepted before listen().
   [[nodiscard]] engine::result<std::uint16_t> bind();
+  /// Instead of bind(): serves at a socket that listens already, and closes it at the end. Whoever passed it
+  /// may keep a duplicate, where connections then wait. Fails with worker_start_failed.
+  [[nodiscard]] engine::result<std::uint16_t> take_listener(int descriptor);
   [[nodiscard]] engine::result<void> listen();
 
   /// The server's own families of /metrics.

@@ -3,11 +3,11 @@ import os
 import re
 import signal
 import socket
-import threading
 import time
 
 import pytest
 
+from fake_systemd import FakeSystemd
 from http_client import Closed, Stream
 from worker_process import PATIENCE, STRETCH, Worker, wait_until
 
@@ -146,44 +146,6 @@ def test_not_ready_while_starting(slow_model, tmp_path):
             time.sleep(0.005)
         assert worker.get('/ready').status == 200
         assert seen <= {b'refused', b'503', b'200', b''}, seen
-
-
-class FakeSystemd:
-    """The receiving end of sd_notify."""
-
-    def __init__(self, path):
-        self.path = str(path)
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(self.path)
-        self.socket.settimeout(0.1)
-        self.messages = []
-        self.stop = threading.Event()
-        self.thread = threading.Thread(target=self._read, daemon=True)
-        self.thread.start()
-
-    def _read(self):
-        while not self.stop.is_set():
-            try:
-                self.messages.append((time.monotonic(), self.socket.recv(4096).decode()))
-            except socket.timeout:
-                continue
-            except OSError:
-                return
-
-    def read_all(self):
-        """Returns when everything that was sent before has been read."""
-        mark = f'MARK={len(self.messages)}.{time.monotonic()}'
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-            sender.sendto(mark.encode(), self.path)
-        wait_until(lambda: mark in self.lines(), PATIENCE, 'the messages are read')
-
-    def lines(self):
-        return [line for _, message in self.messages for line in message.split('\n') if line]
-
-    def close(self):
-        self.stop.set()
-        self.thread.join(2)
-        self.socket.close()
 
 
 def test_systemd_is_told(slow_model, tmp_path):

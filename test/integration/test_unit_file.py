@@ -1,4 +1,4 @@
-"""The systemd unit: valid, and with little left for an attacker."""
+"""The systemd units: valid, and with little left for an attacker. What they say is as the worker needs it."""
 import re
 import shutil
 import subprocess
@@ -7,37 +7,71 @@ import pytest
 
 from worker_process import BUILD
 
-UNIT = BUILD / 'etc' / 'worker-orcd.service'
+UNITS = [*sorted((BUILD / 'etc').glob('worker-orcd*.service')),
+         *sorted((BUILD / 'etc').glob('worker-orcd*.socket'))]
+WORKERS = [unit for unit in UNITS if unit.suffix == '.service' and 'holder' not in unit.name]
 TOOL = shutil.which('systemd-analyze')
-EXPOSURE_MAX = 1.5
-pytestmark = pytest.mark.skipif(TOOL is None, reason='systemd-analyze is not installed')
+EXPOSURE_MAX = 1.4
+needs_tool = pytest.mark.skipif(TOOL is None, reason='systemd-analyze is not installed')
+
+
+def name_of(unit) -> str:
+    return unit.name
 
 
 @pytest.fixture
-def unit(tmp_path):
-    """The unit as installed, but for the program, which need not be installed here."""
-    text = UNIT.read_text()
-    copy = tmp_path / 'worker-orcd.service'
-    copy.write_text(re.sub(r'^ExecStart=\S+', 'ExecStart=/bin/true', text, flags=re.M))
-    return copy
+def installed(tmp_path):
+    """A unit's file as installed, with an instance's name where it is a template, and beside the others; the
+    programs, which need not be installed here, are replaced."""
+    def write(unit):
+        for each in UNITS:
+            text = re.sub(r'^ExecStart=\S+', 'ExecStart=/bin/true', each.read_text(), flags=re.M)
+            (tmp_path / each.name).write_text(text)
+        return tmp_path / unit.name.replace('@.', '@main.')
+    return write
 
 
-def test_unit_is_valid(unit):
-    run = subprocess.run([TOOL, 'verify', '--man=no', '--recursive-errors=no', str(unit)],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
-    about_it = [line for line in run.stdout.decode().splitlines() if 'worker-orcd' in line]
-    assert not about_it and run.returncode == 0, run.stdout.decode()
+def run(*words):
+    done = subprocess.run([TOOL, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    return done.returncode, done.stdout.decode()
 
 
-def test_unit_is_confined(unit):
-    run = subprocess.run([TOOL, 'security', '--offline=yes', '--no-pager', str(unit)],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
-    found = re.search(r'Overall exposure level for worker-orcd.service: ([\d.]+)', run.stdout.decode())
-    assert found and float(found.group(1)) <= EXPOSURE_MAX, run.stdout.decode()[-600:]
+def test_every_kind_of_unit_is_there():
+    names = {unit.name for unit in UNITS}
+    assert {'worker-orcd.service', 'worker-orcd@.service', 'worker-orcd.socket', 'worker-orcd@.socket',
+            'worker-orcd-engine-0@.service', 'worker-orcd-engine-1@.service'} <= names
 
 
-def settings():
-    return dict(re.findall(r'^(\w+)=(.*)$', UNIT.read_text(), re.M))
+@needs_tool
+@pytest.mark.parametrize('unit', UNITS, ids=name_of)
+def test_unit_is_valid(unit, installed):
+    code, text = run('verify', '--man=no', '--recursive-errors=no', str(installed(unit)))
+    about_it = [line for line in text.splitlines() if 'worker-orcd' in line]
+    assert not about_it and code == 0, text
+
+
+@needs_tool
+@pytest.mark.parametrize('unit', [unit for unit in UNITS if unit.suffix == '.service'], ids=name_of)
+def test_unit_is_confined(unit, installed):
+    path = installed(unit)
+    if path.name != unit.name:
+        path.write_text((path.parent / unit.name).read_text())  # the tool wants the instance's own file
+    code, text = run('security', '--offline=yes', '--no-pager', str(path))
+    found = re.search(r'Overall exposure level for \S+: ([\d.]+)', text)
+    assert found and float(found.group(1)) <= EXPOSURE_MAX, text[-600:]
+
+
+@needs_tool
+def test_a_unit_with_a_wrong_path_is_found(installed):
+    """That the check above can fail."""
+    path = installed(BUILD / 'etc' / 'worker-orcd.service')
+    path.write_text(path.read_text().replace('ExecStart=/bin/true', 'ExecStart=/nowhere/worker-orcd'))
+    code, text = run('verify', '--man=no', '--recursive-errors=no', str(path))
+    assert code != 0 and '/nowhere/worker-orcd' in text, text
+
+
+def settings(unit):
+    return dict(re.findall(r'^(\w+)=(.*)$', unit.read_text(), re.M))
 
 
 def seconds(text: str) -> float:
@@ -45,15 +79,40 @@ def seconds(text: str) -> float:
     return sum(float(n) * units[u] for n, u in re.findall(r'([\d.]+)\s*(ms|s|min|h|)', text) if n)
 
 
-def test_unit_never_gives_up():
-    unit = settings()
+@pytest.mark.parametrize('path', WORKERS, ids=name_of)
+def test_unit_never_gives_up(path):
+    unit = settings(path)
     assert unit['StartLimitIntervalSec'] == '0', 'a host may be without its GPU for minutes'
     assert seconds(unit['RestartSec']) >= 1, 'and is not busy with starting meanwhile'
+    assert unit['RestartPreventExitStatus'].split() == ['2'], 'wrong usage stays wrong'
 
 
-def test_unit_has_room_for_every_option():
-    unit = settings()
+@pytest.mark.parametrize('path', WORKERS, ids=name_of)
+def test_unit_has_room_for_every_option(path):
+    unit = settings(path)
     threads_max = 1024  # --threads
     assert int(unit['TasksMax']) > threads_max + 50
     assert int(unit['LimitNOFILE']) > 65_536, 'the most that --max-connections takes'
     assert unit['MemoryMax'].endswith('%')
+    drain_default = 25
+    ends = 2 + 3  # for streams to end, and for the teardown
+    assert seconds(unit['TimeoutStopSec']) > drain_default + ends
+
+
+@pytest.mark.parametrize('path', WORKERS, ids=name_of)
+def test_unit_leaves_the_driver_its_devices(path):
+    text = path.read_text()
+    allowed = set(re.findall(r'^DeviceAllow=(\S+) rw$', text, re.M))
+    assert {'char-nvidia', 'char-nvidia-frontend', 'char-nvidiactl', 'char-nvidia-uvm'} <= allowed
+    assert 'PrivateDevices=' not in re.sub(r'^#.*$', '', text, flags=re.M), 'it would hide them all'
+
+
+def test_engines_share_a_folder_that_outlives_each():
+    for number in '01':
+        unit = settings(BUILD / 'etc' / f'worker-orcd-engine-{number}@.service')
+        assert unit['RuntimeDirectory'] == 'worker-orcd-%i' and unit['RuntimeDirectoryPreserve'] == 'yes'
+        assert '--failover-dir /run/worker-orcd-%i --engine-id %j' in unit['ExecStart']
+
+
+def test_an_instance_has_a_configuration_of_its_own():
+    assert settings(BUILD / 'etc' / 'worker-orcd@.service')['ExecStart'].endswith('/worker-orcd/%i.conf')

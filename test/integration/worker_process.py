@@ -62,7 +62,7 @@ class Worker:
 
     def __init__(self, *arguments: str, environment: Optional[Dict[str, str]] = None, backend: bool = True,
                  log_format: str = 'json', port: str = '0', directory: Optional[Path] = None,
-                 prefix: Sequence[str] = ()):
+                 prefix: Sequence[str] = (), keep_descriptors: bool = False):
         command = [*prefix, str(BINARY)]  # a prefix sets something for the process and becomes it: prlimit
         if backend:
             command += ['--backend', 'host']
@@ -75,7 +75,7 @@ class Worker:
                  if not k.startswith(('WORKER_', 'ORCD_', 'NOTIFY_', 'LISTEN_', 'WATCHDOG_'))}
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env={**clean, **(environment or {})},
-                                        cwd=directory)
+                                        cwd=directory, close_fds=not keep_descriptors)
         self.pid = self.process.pid
         self.lines: List[str] = []
         self.stdout = b''

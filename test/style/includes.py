@@ -62,7 +62,9 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'engine/schedule': ('engine/accelerator',),
     'engine': ('engine/schedule', 'engine/chat', 'engine/model'),
 
-    'app': (),
+    # What the process has to do with a service manager.
+    'app/service': (),
+    'app': ('app/service',),
     'app/inspect': (),
     'app/main': ('app', 'app/inspect'),
 }

@@ -1,5 +1,5 @@
 // What systemd is told, and when the watchdog may be fed.
-#include "app/service_manager.hpp"
+#include "app/service/service_manager.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <string>
@@ -24,14 +24,18 @@ BOOST_AUTO_TEST_SUITE(systemd)
 BOOST_AUTO_TEST_CASE(states_are_spelled_as_systemd_reads_them) {
   std::vector<std::string> sent;
   service_manager manager([&](const std::string& state) { sent.push_back(state); });
+  manager.waiting("a GPU\nREADY=1");
   manager.loading(25);
   manager.ready("Serving x at\nREADY=0");
   manager.stopping(30s);
   manager.failed("no\nluck");
   manager.feed_watchdog();
-  const std::vector<std::string> expected{
-      "STATUS=Loading the model: 25 %\nEXTEND_TIMEOUT_USEC=120000000", "READY=1\nSTATUS=Serving x at READY=0",
-      "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=40000000", "STATUS=Failed: no luck", "WATCHDOG=1"};
+  const std::vector<std::string> expected{"STATUS=a GPU READY=1\nEXTEND_TIMEOUT_USEC=120000000",
+                                          "STATUS=Loading the model: 25 %\nEXTEND_TIMEOUT_USEC=120000000",
+                                          "READY=1\nSTATUS=Serving x at READY=0",
+                                          "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=40000000",
+                                          "STATUS=Failed: no luck",
+                                          "WATCHDOG=1"};
   BOOST_TEST(sent == expected, boost::test_tools::per_element());
 }
 

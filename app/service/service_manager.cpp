@@ -1,4 +1,4 @@
-#include "app/service_manager.hpp"
+#include "app/service/service_manager.hpp"
 
 #include <systemd/sd-daemon.h>
 
@@ -23,10 +23,13 @@ std::string microseconds_text(std::chrono::microseconds value) {
 service_manager::service_manager() : send_([](const std::string& state) { sd_notify(0, state.c_str()); }) {}
 
 void service_manager::loading(unsigned percent) {
-  // A load that makes no progress for this long has failed; one that does may take as long as it needs.
+  waiting("Loading the model: " + std::to_string(percent) + " %");
+}
+
+void service_manager::waiting(std::string_view what) {
+  // A start that makes no progress for this long has failed; one that does may take as long as it needs.
   constexpr std::chrono::seconds patience{120};
-  send_("STATUS=Loading the model: " + std::to_string(percent) +
-        " %\nEXTEND_TIMEOUT_USEC=" + microseconds_text(patience));
+  send_("STATUS=" + one_line(what) + "\nEXTEND_TIMEOUT_USEC=" + microseconds_text(patience));
 }
 
 void service_manager::ready(std::string_view status) {

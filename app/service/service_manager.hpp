@@ -19,6 +19,8 @@ class service_manager {
 
   /// A share of the load is done: `systemctl status` shows it, and the start-up timeout begins anew.
   void loading(unsigned percent);
+  /// Something else that a start has to wait for: said, and the start-up timeout begins anew.
+  void waiting(std::string_view what);
   /// Ready for requests: `systemctl start` returns.
   void ready(std::string_view status);
   /// A drain may take `limit`; the stop timeout is extended by it.

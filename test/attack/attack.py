@@ -39,7 +39,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--backend', choices=('host', 'cuda'), default='host')
     parser.add_argument('--strict', action='store_true',
                         help='judges the canary by the goals; else by stalls that a person notices')
-    parser.add_argument('--attempts', type=int, default=5, help='of a probe that fails, but where the worker ended, hung or sent other bytes')
+    parser.add_argument('--attempts', type=int, default=5,
+                        help='of a probe that fails, but where the worker ended, hung or sent other bytes')
     parser.add_argument('--table', type=Path, help='writes the table there as well')
     parser.add_argument('--rows', type=Path, help='writes the rows there, as JSON')
     parser.add_argument('--list', action='store_true', help='names the probes')

@@ -56,7 +56,8 @@ def hammer(stop, port: int, raw: bytes) -> Dict[str, int]:
     return dict(counts)
 
 
-OPENED_AT_ONCE = 16  # a listener's queue is first come, first served: who opens all at once measures its length
+# A listener's queue is first come, first served: who opens all at once measures its length.
+OPENED_AT_ONCE = 16
 OPENED_EVERY = 0.010
 DRIP_PARTS = 20  # of a period: clients have clocks of their own, and do not all send at one moment
 

@@ -35,6 +35,7 @@ class WorkerOrcd(ConanFile):
         self.requires('openssl/[>=3.0 <4]')
         self.requires('utf8proc/[>=2.8 <3]')
         self.requires('libsystemd/[>=252]')
+        self.requires('yaml-cpp/[>=0.7 <1]')
 
     def validate(self):
         if self.settings.os != 'Linux':

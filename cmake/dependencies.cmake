@@ -16,6 +16,16 @@ target_include_directories(utf8proc INTERFACE ${UTF8PROC_INCLUDE_DIR})
 target_compile_definitions(utf8proc INTERFACE UTF8PROC_STATIC)
 target_link_libraries(utf8proc INTERFACE ${UTF8PROC_LIBRARY})
 
+# The generator of pods reads YAML.
+find_package(yaml-cpp 0.7 REQUIRED)
+find_library(YAML_CPP_LIBRARY NAMES libyaml-cpp.a yaml-cpp REQUIRED)
+add_library(orcd_yaml INTERFACE)
+if(YAML_CPP_LIBRARY MATCHES "\\.a$")
+  target_link_libraries(orcd_yaml INTERFACE ${YAML_CPP_LIBRARY})
+else()
+  target_link_libraries(orcd_yaml INTERFACE yaml-cpp)
+endif()
+
 # Asio and Beast are compiled once, here, and not again in every source that includes them.
 add_library(orcd_asio STATIC ${CMAKE_SOURCE_DIR}/cmake/asio_beast.cpp)
 target_compile_definitions(orcd_asio PUBLIC BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION

@@ -66,7 +66,8 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'app/service': (),
     'app': ('app/service',),
     'app/inspect': (),
-    'app/main': ('app', 'app/inspect'),
+    'app/pod': (),
+    'app/main': ('app', 'app/inspect', 'app/pod'),
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')

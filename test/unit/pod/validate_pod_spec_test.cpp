@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <string>
+#include <vector>
+
+#include "app/pod/pod_spec.hpp"
+
+using namespace orcd::app;
+
+namespace {
+
+pod_spec worker_with_failover() {
+  pod_spec spec;
+  spec.name = "w";
+  spec.image = "i";
+  spec.failover = true;
+  spec.gpus = 1;
+  return spec;
+}
+
+bool tells(const pod_spec& spec, const std::string& problem) {
+  const auto problems = validate_pod_spec(spec);
+  return std::find(problems.begin(), problems.end(), problem) != problems.end();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(validation_webhook)
+
+BOOST_AUTO_TEST_CASE(failover_is_accepted_on_a_worker_with_a_gpu) {
+  BOOST_TEST(validate_pod_spec(worker_with_failover()).empty());
+}
+
+BOOST_AUTO_TEST_CASE(failover_is_rejected_on_a_frontend) {
+  auto spec = worker_with_failover();
+  spec.component_type = "frontend";
+  BOOST_TEST(tells(spec, "failover is only valid on componentType worker"));
+}
+
+BOOST_AUTO_TEST_CASE(failover_is_rejected_with_multinode) {
+  auto spec = worker_with_failover();
+  spec.nodes = 1;
+  BOOST_TEST(tells(spec, "failover is not supported with multinode deployments"));
+}
+
+BOOST_AUTO_TEST_CASE(failover_is_rejected_without_a_gpu) {
+  auto spec = worker_with_failover();
+  spec.gpus = 0;
+  BOOST_TEST(tells(spec, "failover requires resources.limits.gpu >= 1"));
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_generated_is_rejected_without_failover_too) {
+  auto spec = worker_with_failover();
+  spec.failover = false;
+  spec.gpus = 0;
+  BOOST_TEST(validate_pod_spec(spec).empty());
+  spec.nodes = 2;
+  BOOST_TEST(tells(spec, "multinode: a worker is one process on one node"));
+  spec.component_type = "frontend";
+  BOOST_TEST(tells(spec, "componentType: only pods of workers are generated"));
+}
+
+BOOST_AUTO_TEST_CASE(what_the_generator_says_itself_is_not_said_twice) {
+  auto spec = worker_with_failover();
+  spec.args = {"--slots", "8", "--engine-id=3", "--system-port", "1"};
+  spec.environment = {{"A", ""}, {"ENGINE_ID", "2"}, {"A", "again"}};
+  const std::vector<std::string> told{
+      "args[2]: --engine-id is set by the generator", "args[3]: --system-port is set by the generator",
+      "env[1].name: ENGINE_ID is set by the generator", "env[2].name: A is given twice"};
+  BOOST_TEST(validate_pod_spec(spec) == told, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_command_of_its_own_needs_containers_of_their_own) {
+  auto spec = worker_with_failover();
+  spec.command = {"/bin/engine"};
+  BOOST_TEST(validate_pod_spec(spec).empty());
+  spec.dra = false;
+  BOOST_TEST(validate_pod_spec(spec).size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(the_serving_port_is_no_system_port) {
+  auto spec = worker_with_failover();
+  spec.port = 9'091;
+  BOOST_TEST(tells(spec, "port: 9090 and 9091 are the system ports of the engines"));
+  spec.failover = false;
+  BOOST_TEST(validate_pod_spec(spec).empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -16,8 +16,8 @@ case "${1:-}" in
   schemathesis) package=schemathesis==4.32.5 ;;
   playwright) package=playwright==1.65.2 ;;
   axe) package=axe-playwright-python==0.1.8 ;;
-  # The schemas of the Kubernetes API and an interpreter of its policies.
-  kubernetes) package=$'kubernetes-validate==1.37.0\ncel-python==0.5.0' ;;
+  # Schemas of the Kubernetes API and of its monitors, an interpreter of policies, a linter of recipes.
+  kubernetes) package=$(<tools/python_kubernetes.txt) ;;
   # Clients that tests run in processes of their own; the file pins all that they need as well.
   clients) package=$(<tools/python_clients.txt) options=(--no-deps) ;;
   *) sed -n '/^# Usage: /,/^set/{s/^# //p}' tools/python_packages.sh >&2; exit 2 ;;

@@ -1,12 +1,6 @@
-import os
-import sys
-
 import pytest
 
-# Behind everything else: it brings versions of its own of what others need too.
-KUBERNETES = os.environ.get('ORCD_KUBERNETES', '')
-if KUBERNETES:
-    sys.path.append(KUBERNETES)
+from policies import KUBERNETES
 
 
 @pytest.fixture(scope='session')

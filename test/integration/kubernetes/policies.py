@@ -1,6 +1,13 @@
 """What the API server does with a ValidatingAdmissionPolicy, as far as the policies here need it."""
+import os
+import sys
 from pathlib import Path
 from typing import List
+
+# Behind everything else: it brings versions of its own of what others need too.
+KUBERNETES = os.environ.get('ORCD_KUBERNETES', '')
+if KUBERNETES:
+    sys.path.append(KUBERNETES)
 
 
 def documents(path: Path) -> List[dict]:

@@ -50,8 +50,17 @@ void claim_gpu(json::object& container) {
   resources.get_object()["claims"] = json::array{json::object{{"name", gpu_claim}}};
 }
 
+std::string holder_dir() {
+  return in(shared_mount_path, holder_folder);
+}
+
+/// The holder's own options. Clients come from outside of the pod.
+json::array holder_options(const failover_plan& plan) {
+  return {"--failover-dir", holder_dir(), "--host", "0.0.0.0", "--port", std::to_string(plan.port)};
+}
+
 json::array holder_check(std::string_view kind) {
-  return {"worker-orcd-holder", "--failover-dir", shared_mount_path, "--check", kind};
+  return {"worker-orcd-holder", "--failover-dir", holder_dir(), "--check", kind};
 }
 
 json::object exec_handler(json::array command) {
@@ -67,13 +76,10 @@ json::object build_single_container(const json::object& main_container, const fa
   json::object out = main_container;
   out["name"] = "engines";
   out["command"] = json::array{"worker-orcd-holder"};
-  json::array args{"--failover-dir",
-                   shared_mount_path,
-                   "--port",
-                   std::to_string(plan.port),
-                   "--run",
-                   std::to_string(engine_count),
-                   "--"};
+  json::array args = holder_options(plan);
+  for (const auto& word : {std::string("--run"), std::to_string(engine_count), std::string("--")}) {
+    args.push_back(json::string(word));
+  }
   if (const auto* given = main_container.if_contains("args"); given != nullptr) {
     for (const auto& arg : given->as_array()) args.push_back(arg);
   }
@@ -106,32 +112,23 @@ json::object probe_of(json::object handler, const probe_times& times) {
   return handler;
 }
 
-json::array holder_ready_check(std::uint32_t gpus, std::string_view socket_dir) {
-  const auto socket = [&](std::uint32_t gpu) {
-    return in(socket_dir, "gms_" + std::to_string(gpu) + ".sock");
-  };
-  if (gpus <= 1) return {"test", "-S", socket(0)};
-  std::string script;
-  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
-    script += (gpu == 0 ? "test -S " : " && test -S ") + socket(gpu);
-  }
-  return {"sh", "-c", script};
+json::array holder_ready_check(std::string_view socket_dir) {
+  return {"test", "-S", in(socket_dir, "connections.sock")};
 }
 
 json::object build_holder_sidecar(const json::object& main_container, const failover_plan& plan) {
-  json::object out{
-      {"name", "holder"},
-      {"image", main_container.at("image")},
-      {"restartPolicy", "Always"},
-      {"command", json::array{"worker-orcd-holder"}},
-      {"args", json::array{"--failover-dir", shared_mount_path, "--port", std::to_string(plan.port)}},
-      {"ports", serving_port(plan.port)}};
+  json::object out{{"name", "holder"},
+                   {"image", main_container.at("image")},
+                   {"restartPolicy", "Always"},
+                   {"command", json::array{"worker-orcd-holder"}},
+                   {"args", holder_options(plan)},
+                   {"ports", serving_port(plan.port)}};
   if (const auto* context = main_container.if_contains("securityContext"); context != nullptr) {
     out["securityContext"] = *context;
   }
   mount_shared(out, shared_mount_path);
   const bool asks_holder = plan.probes.readiness_asks == readiness_of::holder;
-  auto started = asks_holder ? holder_check("startup") : holder_ready_check(plan.gpus, shared_mount_path);
+  auto started = asks_holder ? holder_check("startup") : holder_ready_check(holder_dir());
   out["startupProbe"] = probe_of(exec_handler(std::move(started)), plan.probes.holder_startup);
   if (asks_holder) {
     out["readinessProbe"] = probe_of(exec_handler(holder_check("ready")), plan.probes.readiness);
@@ -152,6 +149,7 @@ json::object build_engine_container(const json::object& base, std::uint32_t engi
   variables.push_back(variable("ENGINE_ID", id));
   add_shared_variables(variables, mount_path);
   variables.push_back(variable("DYN_SYSTEM_PORT", std::to_string(port)));
+  variables.push_back(variable("WORKER_ORCD_FAILOVER_DIR", in(mount_path, holder_folder)));
   mount_shared(out, mount_path);
   out["startupProbe"] = probe_of(http_handler("/live", port_name), probes.startup);
   auto alive = probe_of(http_handler("/live", port_name), probes.liveness);

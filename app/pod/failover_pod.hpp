@@ -12,13 +12,15 @@ namespace orcd::app {
 
 /// Where the engines' folder is mounted, the number of engines, and the system port of the first one.
 constexpr std::string_view shared_mount_path = "/shared";
+/// Folder of the holder's socket, below that one: an emptyDir belongs to root and is open to everybody, and
+/// the holder wants one of its own.
+constexpr std::string_view holder_folder = "holder";
 constexpr std::uint32_t engine_count = 2;
 constexpr std::uint32_t system_port_base = 9'090;
 
 /// What the generator needs beside the container that it transforms.
 struct failover_plan {
   std::uint32_t port = 8'080;  ///< of the serving socket, which the holder has
-  std::uint32_t gpus = 1;
   bool dra = true;
   std::string_view claim_template;  ///< name of the ResourceClaimTemplate, with `dra`
   probe_plan probes;
@@ -40,8 +42,8 @@ struct failover_plan {
                                                          std::uint32_t engine_id, std::string_view mount_path,
                                                          const probe_plan& probes);
 
-/// A command that succeeds when the holder has a socket for each GPU.
-[[nodiscard]] boost::json::array holder_ready_check(std::uint32_t gpus, std::string_view socket_dir);
+/// A command that succeeds when the holder's socket is there.
+[[nodiscard]] boost::json::array holder_ready_check(std::string_view socket_dir);
 
 /// A probe of the Kubernetes API: `handler` says how it asks.
 [[nodiscard]] boost::json::object probe_of(boost::json::object handler, const probe_times& times);

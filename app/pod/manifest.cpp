@@ -113,7 +113,7 @@ json::object pod(const pod_spec& spec) {
   auto out = base_pod(spec, container);
   if (!spec.failover) return out;
   const std::string claim_template = template_name(spec);
-  return build_failover_pod(out, container, {spec.port, spec.gpus, spec.dra, claim_template, spec.probes});
+  return build_failover_pod(out, container, {spec.port, spec.dra, claim_template, spec.probes});
 }
 
 /// New pods come when old ones have given their GPUs back.

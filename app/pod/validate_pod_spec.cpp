@@ -13,9 +13,15 @@ constexpr std::array<text_view, 9> own_options{"--failover-dir",    "--failover-
                                                "--system-port",     "--system-enabled",     "--port",
                                                "--starting-health", "--drain-timeout",      "--host"};
 
-constexpr std::array<text_view, 8> own_variables{
-    "ENGINE_ID",          "GMS_SOCKET_DIR",  "FAILOVER_LOCK_PATH", "DYN_SYSTEM_STARTING_HEALTH_STATUS",
-    "DYN_SYSTEM_ENABLED", "DYN_SYSTEM_PORT", "WORKER_ORCD_PORT",   "WORKER_ORCD_DRAIN_TIMEOUT"};
+constexpr std::array<text_view, 9> own_variables{"ENGINE_ID",
+                                                 "GMS_SOCKET_DIR",
+                                                 "FAILOVER_LOCK_PATH",
+                                                 "DYN_SYSTEM_STARTING_HEALTH_STATUS",
+                                                 "DYN_SYSTEM_ENABLED",
+                                                 "DYN_SYSTEM_PORT",
+                                                 "WORKER_ORCD_PORT",
+                                                 "WORKER_ORCD_DRAIN_TIMEOUT",
+                                                 "WORKER_ORCD_FAILOVER_DIR"};
 
 void check_failover(const pod_spec& spec, std::vector<std::string>& problems) {
   if (spec.component_type != "worker")

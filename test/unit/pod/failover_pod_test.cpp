@@ -41,6 +41,11 @@ std::string text(const json::value& value) {
   return json::serialize(value);
 }
 
+/// The holder's own.
+std::string shared_folder() {
+  return std::string(shared_mount_path) + "/" + std::string(holder_folder);
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(build_failover_pod_tests)
@@ -78,6 +83,7 @@ BOOST_AUTO_TEST_CASE(build_engine_container_sets_the_plans_variables) {
     BOOST_TEST(value_of(engine, "FAILOVER_LOCK_PATH") == "/pod/failover.lock");
     BOOST_TEST(value_of(engine, "DYN_SYSTEM_STARTING_HEALTH_STATUS") == "notready");
     BOOST_TEST(value_of(engine, "DYN_SYSTEM_ENABLED") == "true");
+    BOOST_TEST(value_of(engine, "WORKER_ORCD_FAILOVER_DIR") == "/pod/holder");
     BOOST_TEST(value_of(engine, "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS") == "(none)");
     BOOST_TEST(value_of(engine, "MINE") == "kept");
     BOOST_TEST(text(engine.at("ports")) == R"([{"name":"system-)" + number + R"(","containerPort":909)" +
@@ -121,7 +127,7 @@ BOOST_AUTO_TEST_CASE(probes_of_the_plan) {
   const auto& holder = made.at("initContainers").at(0).as_object();
   BOOST_TEST(!holder.contains("readinessProbe"));
   BOOST_TEST(text(holder.at("startupProbe").at("exec")) ==
-             text(json::object{{"command", holder_ready_check(1, shared_mount_path)}}));
+             text(json::object{{"command", holder_ready_check(shared_folder())}}));
   BOOST_TEST(holder.at("startupProbe").at("periodSeconds").to_number<int>() == 2);
   BOOST_TEST(holder.at("startupProbe").at("failureThreshold").to_number<int>() == 150);
 }
@@ -130,10 +136,11 @@ BOOST_AUTO_TEST_CASE(by_default_the_holder_says_who_is_ready) {
   const json::value made = pod(planned());
   const auto& holder = made.at("initContainers").at(0);
   BOOST_TEST(holder.at("restartPolicy").as_string() == "Always");
-  BOOST_TEST(text(holder.at("startupProbe").at("exec").at("command")) ==
-             R"(["worker-orcd-holder","--failover-dir","/shared","--check","startup"])");
+  BOOST_TEST(
+      text(holder.at("startupProbe").at("exec").at("command")) ==
+      text(json::array{"worker-orcd-holder", "--failover-dir", shared_folder(), "--check", "startup"}));
   BOOST_TEST(text(holder.at("readinessProbe").at("exec").at("command")) ==
-             R"(["worker-orcd-holder","--failover-dir","/shared","--check","ready"])");
+             text(json::array{"worker-orcd-holder", "--failover-dir", shared_folder(), "--check", "ready"}));
   for (const auto& engine : made.at("containers").as_array()) {
     BOOST_TEST(!engine.as_object().contains("readinessProbe"));
     BOOST_TEST(engine.at("livenessProbe").at("failureThreshold").to_number<int>() == 3);
@@ -145,14 +152,13 @@ BOOST_AUTO_TEST_CASE(build_holder_sidecar_has_the_serving_port) {
   auto plan = planned();
   plan.port = 8'000;
   const json::value holder = build_holder_sidecar(container(), plan);
-  BOOST_TEST(text(holder.at("args")) == R"(["--failover-dir","/shared","--port","8000"])");
+  BOOST_TEST(text(holder.at("args")) ==
+             text(json::array{"--failover-dir", shared_folder(), "--host", "0.0.0.0", "--port", "8000"}));
   BOOST_TEST(holder.at("ports").at(0).at("containerPort").to_number<int>() == 8'000);
 }
 
-BOOST_AUTO_TEST_CASE(holder_ready_check_asks_for_every_socket) {
-  BOOST_TEST(text(holder_ready_check(1, "/s")) == R"(["test","-S","/s/gms_0.sock"])");
-  BOOST_TEST(text(holder_ready_check(2, "/s")) ==
-             R"(["sh","-c","test -S /s/gms_0.sock && test -S /s/gms_1.sock"])");
+BOOST_AUTO_TEST_CASE(holder_ready_check_asks_for_the_socket) {
+  BOOST_TEST(text(holder_ready_check("/s")) == R"(["test","-S","/s/connections.sock"])");
 }
 
 BOOST_AUTO_TEST_CASE(without_dra_one_container_has_the_gpu) {
@@ -165,7 +171,8 @@ BOOST_AUTO_TEST_CASE(without_dra_one_container_has_the_gpu) {
   const auto& only = made.at("containers").at(0);
   BOOST_TEST(text(only.at("command")) == R"(["worker-orcd-holder"])");
   BOOST_TEST(text(only.at("args")) ==
-             R"(["--failover-dir","/shared","--port","8080","--run","2","--","--model","/m.gguf"])");
+             text(json::array{"--failover-dir", shared_folder(), "--host", "0.0.0.0", "--port", "8080",
+                              "--run", "2", "--", "--model", "/m.gguf"}));
   BOOST_TEST(text(only.at("resources")) == R"({"limits":{"nvidia.com/gpu":"1","cpu":"2"}})");
   BOOST_TEST(value_of(only, "FAILOVER_LOCK_PATH") == std::string(shared_mount_path) + "/failover.lock");
   BOOST_TEST(value_of(only, "ENGINE_ID") == "(none)");

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Puts promtool at build/tools/promtool and prints the path. Only this one program is taken out of
-# Debian's package: installing the package would start a Prometheus server on this machine.
+# Puts promtool, and beside it a prometheus that tests start themselves, at build/tools/ and prints promtool's
+# path. Only these two programs are taken out of Debian's package: installing the package would start a
+# Prometheus server on this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=build/tools/promtool
-if [ ! -x "$target" ]; then
+target=build/tools
+if [ ! -x "$target/promtool" ] || [ ! -x "$target/prometheus" ]; then
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  mkdir -p build/tools
+  mkdir -p "$target"
   (cd "$work" && chmod 755 . && apt-get download -qq prometheus 2>/dev/null && dpkg-deb -x prometheus_*.deb .)
-  mv "$work/usr/bin/promtool" "$target"
+  mv "$work/usr/bin/promtool" "$work/usr/bin/prometheus" "$target/"
 fi
-echo "$target"
+echo "$target/promtool"

@@ -1,6 +1,7 @@
 // A job: one accepted request on its way through the scheduler, and the events it causes.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -67,6 +68,11 @@ struct job_request {
   /// For embeddings and ranking: each input is pooled and nothing is generated. Then `prompt` is empty, and
   /// of the other members only job_id, deadline and received_at count.
   std::vector<pooled_input> inputs = {};
+  /// Output that the job has already, made by another process: check_produced() says what it may be. It
+  /// counts as output in everything, except that no event tells of it. What follows is what would have
+  /// followed there, bit for bit.
+  std::vector<token_id> produced = {};
+  std::optional<steady_time> first_token_at = {};  ///< when the first of them was made, if that is known
 
   /// Tokens of the prompt, or of all inputs together.
   [[nodiscard]] std::uint32_t tokens_in() const noexcept {
@@ -77,9 +83,13 @@ struct job_request {
   /// Token events that the job can have at most.
   [[nodiscard]] std::size_t events_max() const noexcept {
     const std::size_t scored = score_from == 0 ? 0 : prompt.size() - score_from;
-    return scored + max_tokens + (tell_end ? 1 : 0);
+    return scored + (max_tokens - std::min<std::size_t>(max_tokens, produced.size())) + (tell_end ? 1 : 0);
   }
 };
+
+/// Whether the job can go on behind `produced`: at most max_tokens, ids below `vocab`, no pooled job and none
+/// that is told its prompt's tokens (`score_from`). Errors: internal, because no client chooses these tokens.
+[[nodiscard]] result<void> check_produced(const job_request& job, std::uint32_t vocab);
 
 enum class finish_reason { stop, length };
 

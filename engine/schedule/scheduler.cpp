@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -10,14 +11,6 @@
 #include "engine/schedule/sequence.hpp"
 
 namespace orcd::engine {
-namespace {
-
-/// The message is short enough for std::string to hold it without an allocation.
-error out_of_memory() {
-  return {errc::internal, "out of memory"};
-}
-
-}  // namespace
 
 scheduler::scheduler(accelerator& target, scheduler_config config)
     : accelerator_(target),
@@ -37,8 +30,13 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
   ORCD_ENSURE(waiting_.size() + pooled_.size() + running_ < jobs_max);
   chunk_tokens_ = accelerator_.chunk_tokens();
   const bool pooled = !request.inputs.empty();
-  if (pooled && failure_) {
-    std::make_shared<pooled_job>(std::move(request), std::move(sink))->end(*failure_, 0.0);
+  const auto produced = check_produced(request, std::numeric_limits<std::uint32_t>::max());
+  if (!produced) request.produced.clear();
+  const std::optional<error> refusal = failure_   ? failure_
+                                       : produced ? std::nullopt
+                                                  : std::optional(produced.error());
+  if (pooled && refusal) {
+    std::make_shared<pooled_job>(std::move(request), std::move(sink))->end(*refusal, 0.0);
     return;
   }
   if (const kv_geometry pages = accelerator_.kv_pages(); !cache_ && pages.pages > 0) {
@@ -50,8 +48,8 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
     return;
   }
   auto job = std::make_unique<sequence>(std::move(request), std::move(sink));
-  if (failure_) {
-    job->finish(job_outcome::of(*failure_), config_.now());
+  if (refusal) {
+    job->finish(job_outcome::of(*refusal), config_.now());
     return;
   }
   waiting_.push_back(std::move(job));
@@ -110,7 +108,8 @@ bool scheduler::run_step() {
   const steady_time now = config_.now();
   expire(now);
   if (!attempt([&] { admit(now); })) return !idle();
-  if (running_ == 0 && launched_.empty()) return false;
+  // A job that ended when it got its slot has left it to one that waits.
+  if (running_ == 0 && launched_.empty()) return !idle();
   struct publish {
     scheduler& self;
     ~publish() {

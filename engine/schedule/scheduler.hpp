@@ -125,6 +125,7 @@ class scheduler {
   bool attempt(Work&& work);
   void expire(steady_time now);
   void admit(steady_time now);
+  void end_if_over(sequence& job, steady_time now);
   void feed_pooled();
   void end_pooled(const std::function<bool(const pooled_job&)>& which, cancel_reason reason, steady_time now);
   void plan_prefill();

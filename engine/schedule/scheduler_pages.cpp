@@ -1,6 +1,8 @@
 // How the scheduler uses the KV cache: a job's pages before its first step, pages shared while it runs, and
 // their return.
 #include <algorithm>
+#include <new>
+#include <optional>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
@@ -23,10 +25,21 @@ void scheduler::admit(steady_time now) {
     ++running_;
     slots_[slot]->start(slot, ++admissions_, now);
     begin(*slots_[slot]);
-    if (slots_[slot]->ends_with_prompt(slots_[slot]->position)) {
-      finish(slot, job_outcome::of(finish_reason::length), now);
-    }
+    end_if_over(*slots_[slot], now);
   }
+}
+
+/// Ends a job that needs no step: its prompt is known and all that it asks for, or the output that it came
+/// with was all of it.
+void scheduler::end_if_over(sequence& job, steady_time now) {
+  std::optional<job_outcome> end;
+  try {
+    end = job.replay_produced();
+  } catch (const std::bad_alloc&) {
+    end = job_outcome::of(out_of_memory());
+  }
+  if (job.ends_with_prompt(job.position)) end = job_outcome::of(finish_reason::length);
+  if (end) finish(job.slot, *end, now);
 }
 
 // Callers have checked the length against the context, and a job of that length fits an empty cache: no

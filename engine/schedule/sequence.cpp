@@ -39,18 +39,38 @@ job_outcome job_outcome::of(cancel_reason reason, double elapsed_ms) {
   return of(error(errc::internal, "unknown cancel reason"));
 }
 
+result<void> check_produced(const job_request& job, std::uint32_t vocab) {
+  if (job.produced.empty()) return {};
+  const auto refuse = [](const std::string& why) {
+    return error(errc::internal, "the job cannot go on behind its output: " + why);
+  };
+  if (!job.inputs.empty() || job.score_from > 0) return refuse("it has none, or tells its prompt too");
+  if (job.produced.size() > job.max_tokens) {
+    return refuse(std::to_string(job.produced.size()) + " tokens, at most " + std::to_string(job.max_tokens));
+  }
+  for (const token_id token : job.produced) {
+    if (token >= 0 && static_cast<std::uint32_t>(token) < vocab) continue;
+    return refuse("token " + std::to_string(token) + ", the vocabulary has " + std::to_string(vocab));
+  }
+  return {};
+}
+
 sequence::sequence(job_request r, std::shared_ptr<event_sink> s)
     : request(std::move(r)),
       sink(std::move(s)),
       key(job_key(request.job_id)),
       prompt_tokens(static_cast<std::uint32_t>(request.prompt.size())),
+      produced(static_cast<std::uint32_t>(request.produced.size())),
       tokens(std::move(request.prompt)),
       told(request.score_from == 0 ? prompt_tokens : request.score_from),
       draws(request.seed) {
   ORCD_ENSURE(sink != nullptr);
   ORCD_ENSURE(prompt_tokens > 0 && told <= prompt_tokens);
   ORCD_ENSURE(told == prompt_tokens || request.logprobs);
-  tokens.reserve(tokens.size() + std::min(request.max_tokens, output_reserve_max));
+  tokens.reserve(tokens.size() + std::max(produced, std::min(request.max_tokens, output_reserve_max)));
+  tokens.insert(tokens.end(), request.produced.begin(), request.produced.end());
+  request.produced = {};
+  draws.discard(produced);
 }
 
 void sequence::start(std::uint32_t in_slot, std::uint64_t admission_number, steady_time now) {
@@ -98,8 +118,25 @@ error sequence::no_token() const {
           "no token could be chosen: every logit is NaN, -infinity, banned or against the grammar"};
 }
 
+// As scheduler::accept_token judges each token, except for those that end a job without being part of its
+// output: the job gets them again.
+std::optional<job_outcome> sequence::replay_produced() {
+  if (produced == 0) return std::nullopt;
+  for (std::uint32_t i = 0; i < produced && request.constraint; ++i) {
+    token_constraint& constraint = *request.constraint;
+    if (constraint.complete() || !constraint.accept(tokens[prompt_tokens + i])) {
+      return job_outcome::of(error(errc::internal, "the grammar does not allow the output made so far"));
+    }
+    if (i + 1 == produced && constraint.complete()) return job_outcome::of(finish_reason::stop);
+    if (constraint.spent()) request.constraint.reset();
+  }
+  if (stops_at(tokens.back())) return job_outcome::of(finish_reason::stop);
+  if (produced == request.max_tokens) return job_outcome::of(finish_reason::length);
+  return std::nullopt;
+}
+
 void sequence::append(const sampled_token& chosen, steady_time now) {
-  if (tokens_out() == 0) first_token_at = now;
+  if (tokens_out() == produced) first_token_at = now;
   last_token_at = now;
   const std::uint32_t index = tokens_out();
   tokens.push_back(chosen.token);
@@ -150,13 +187,13 @@ job_stats sequence::stats(steady_time now) const noexcept {
   out.tokens_cached = cached;
   out.queue_ms = ms_between(request.received_at, started ? slot_at : now);
   if (!started) return out;
-  if (out.tokens_out == 0) {
-    out.prefill_ms = ms_between(slot_at, now);
-    return out;
-  }
-  out.prefill_ms = ms_between(slot_at, first_token_at);
-  out.first_token_ms = ms_between(request.received_at, first_token_at);
-  out.decode_ms = ms_between(first_token_at, last_token_at);
+  // The prefill is this process's own; the output may have begun in another one.
+  const bool made = out.tokens_out > produced;
+  out.prefill_ms = ms_between(slot_at, made ? first_token_at : now);
+  if (!made && !request.first_token_at) return out;
+  const steady_time first = request.first_token_at.value_or(first_token_at);
+  out.first_token_ms = ms_between(request.received_at, first);
+  if (made) out.decode_ms = ms_between(first, last_token_at);
   return out;
 }
 

@@ -22,6 +22,11 @@ namespace orcd::engine {
 /// time, not correctness.
 [[nodiscard]] std::uint64_t job_key(std::string_view job_id) noexcept;
 
+/// Its message is short enough for std::string to hold it without an allocation.
+[[nodiscard]] inline error out_of_memory() {
+  return {errc::internal, "out of memory"};
+}
+
 /// How a job ended: normally, or by an error.
 struct job_outcome {
   std::variant<finish_reason, error> value;
@@ -102,6 +107,8 @@ struct sequence {
   [[nodiscard]] const sample_request* ask_score();
   /// The error of a job for which nothing could be chosen.
   [[nodiscard]] error no_token() const;
+  /// Tells the constraint of the output that the job came with; how the job ends if that output ends it.
+  [[nodiscard]] std::optional<job_outcome> replay_produced();
   void append(const sampled_token& chosen, steady_time now);
   /// Sends how much of the prompt is computed once the step that ended at `end` is, if that is wanted. A step
   /// that was lost and repeated tells nothing new.
@@ -114,10 +121,11 @@ struct sequence {
   void finish(const job_outcome& how, steady_time now);
   [[nodiscard]] job_stats stats(steady_time now) const noexcept;
 
-  job_request request;  ///< its prompt was moved into `tokens`
+  job_request request;  ///< its prompt and its output so far were moved into `tokens`
   std::shared_ptr<event_sink> sink;
   std::uint64_t key;
   std::uint32_t prompt_tokens;
+  std::uint32_t produced;        ///< tokens of the output that the job came with
   std::vector<token_id> tokens;  ///< prompt, then output
   std::uint32_t position = 0;
   std::uint32_t pending = 0;   ///< tokens asked for and not collected

@@ -12,6 +12,9 @@ namespace orcd::test {
 
 class recording_sink final : public engine::event_sink {
  public:
+  /// `produced`: tokens of the output that the job came with.
+  explicit recording_sink(std::uint32_t produced = 0) : produced_(produced) {}
+
   void offer(const engine::job_event& event) noexcept override {
     if (ended()) fault_ = "an event after the terminal one";
     if (const auto* started = std::get_if<engine::started_event>(&event)) {
@@ -28,7 +31,7 @@ class recording_sink final : public engine::event_sink {
       if (!started_) fault_ = "a token before started";
       if (ending_) fault_ = "a token after the end-of-generation token";
       if (token->part == engine::token_part::prompt) return keep_prompt(*token);
-      if (token->index != tokens_.size()) fault_ = "token index out of order";
+      if (token->index != produced_ + tokens_.size()) fault_ = "token index out of order";
       if (token->part == engine::token_part::end) {
         ending_ = token->token;
         return;
@@ -71,6 +74,7 @@ class recording_sink final : public engine::event_sink {
     if (token.logprobs != nullptr) prompt_logprobs_.push_back(*token.logprobs);
   }
 
+  std::uint32_t produced_;
   bool started_ = false;
   std::uint32_t cached_ = 0;
   std::vector<engine::progress_event> progress_;

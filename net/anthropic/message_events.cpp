@@ -52,7 +52,7 @@ json_object begin_message(std::string& out, const message_identity& identity) {
 
 class event_writer final : public message_writer {
  public:
-  explicit event_writer(message_identity identity) : identity_(std::move(identity)) {}
+  explicit event_writer(message_identity identity) : identity_(std::move(identity)), ids_(identity_.id) {}
 
   void started(std::string& out) override {
     std::string data = R"({"type":"message_start","message":)";
@@ -130,7 +130,7 @@ class event_writer final : public message_writer {
     std::string block;
     json_object call(block);
     call.text("type", "tool_use")
-        .text("id", make_call_id(call_prefix, identity_.calls))
+        .text("id", make_call_id(call_prefix, identity_.calls, ids_))
         .text("name", part.name)
         .raw("input", "{}");
     call.close();
@@ -159,6 +159,7 @@ class event_writer final : public message_writer {
   }
 
   message_identity identity_;
+  id_series ids_;
   bool open_ = false;                                      ///< a block
   output_delta::kind what_ = output_delta::kind::content;  ///< of the open block
   std::uint32_t index_ = 0;                                ///< of the open or the next block
@@ -190,7 +191,9 @@ std::unique_ptr<message_writer> make_event_writer(message_identity identity) {
 std::unique_ptr<message_writer> make_block_collector(const message_identity& identity,
                                                      whole_message& message) {
   return std::make_unique<message_collector>(
-      message, [calls = identity.calls] { return make_call_id(call_prefix, calls); });
+      message, [calls = identity.calls, ids = id_series(identity.id)]() mutable {
+        return make_call_id(call_prefix, calls, ids);
+      });
 }
 
 std::string render_message(const message_identity& identity, const whole_message& message) {

@@ -17,6 +17,7 @@ namespace {
 job_batch make_batch(const service& s, prepared_job prepared) {
   job_batch batch;
   auto config = job_execution_config_of(s, prepared.job, prepared.facts);
+  if (prepared.last_event_id) config.resume = resume_point::after_event(*prepared.last_event_id);
   batch.id = prepared.job.job_id;
   auto output = make_execute_output(config, prepared.metrics);
   batch.executions.emplace_back(std::move(config), engine::token_stream(s.context.tokenizer, prepared.stop),

@@ -36,9 +36,12 @@ struct http_request {
   std::string method;
   std::string target;
   request_body body;
-  std::string request_id;               ///< the client's, when usable, or ours
-  std::optional<std::string> deadline;  ///< X-Deadline as received
-  std::optional<std::string> imc_id;    ///< KRONK_IMC_ID as received
+  std::string request_id;                    ///< the client's, when usable, or ours
+  std::optional<std::string> deadline;       ///< X-Deadline as received
+  std::optional<std::string> imc_id;         ///< KRONK_IMC_ID as received
+  std::optional<std::string> last_event_id;  ///< Last-Event-ID as received
+  /// 32 random digits, from which the ids of the answer follow, and a seed that the request does not name.
+  std::string nonce;
   key_owner owner;                      ///< whose API key was shown
   std::string if_none_match;            ///< as received
   std::string allowed_origin;           ///< Access-Control-Allow-Origin of the answer; empty: none

@@ -18,6 +18,34 @@ error cancelled_without_event(cancel_reason reason) {
   }
 }
 
+namespace {
+
+/// Throws away what was appended to the output since it was made, if the client was told of it before.
+class hidden_if {
+ public:
+  hidden_if(std::string& output, bool told) : output_(output), size_(output.size()), told_(told) {}
+  ~hidden_if() {
+    if (told_) output_.resize(size_);
+  }
+  hidden_if(const hidden_if&) = delete;
+  hidden_if& operator=(const hidden_if&) = delete;
+
+ private:
+  std::string& output_;
+  std::size_t size_;
+  bool told_;
+};
+
+}  // namespace
+
+// `started` has no id and comes before all events that have one.
+resume_point resume_point::after_event(std::uint32_t id) noexcept {
+  resume_point out;
+  out.started = true;
+  out.tokens = out.tail = id + (id < std::numeric_limits<std::uint32_t>::max() ? 1U : 0U);
+  return out;
+}
+
 job_execution::job_execution(job_execution_config config, engine::token_stream text,
                              std::unique_ptr<job_output> writer)
     : config_(std::move(config)),
@@ -28,21 +56,35 @@ job_execution::job_execution(job_execution_config config, engine::token_stream t
 }
 
 void job_execution::started(double queue_ms, std::chrono::system_clock::time_point wall) {
-  started_ = true;
   stats_.queue_ms = queue_ms;
-  if (stream_over_) return;
+  if (std::exchange(started_, true) || stream_over_) return;
+  told_.started = true;
+  const hidden_if hidden(output_, config_.resume.started);
   writer_->started(output_, queue_ms, wall);
 }
 
+// How a prompt is cut may differ from process to process: a client is told what is more than it knows.
 void job_execution::progress(const prompt_progress& progress) {
   if (stopped_ || stream_over_ || gone_) return;
+  // To restored output it comes too late: a writer may take what it keeps for the next token with it.
+  if (told_.tokens > 0 || told_.beside > 0) return;
+  const auto& before = config_.resume;
+  told_.cached = progress.cached;
+  told_.processed = std::max(told_.processed, progress.processed);
+  const bool begun = before.tokens > 0 || before.beside > 0;
+  const hidden_if hidden(output_, begun || (before.started && progress.processed <= before.processed));
   writer_->progress(output_, progress);
+}
+
+void job_execution::restore(std::span<const engine::token_id> tokens) {
+  for (const engine::token_id id : tokens) token(id);
 }
 
 void job_execution::token(engine::token_id id, std::span<const engine::token_logprob> logprobs) {
   // Tokens that were sampled before the cancel of a stop string took effect are not part of the output.
   if (stopped_ || stream_over_) return;
-  ++tokens_;
+  told_.tokens = ++tokens_;
+  const hidden_if hidden(output_, tokens_ <= config_.resume.tokens);
   auto piece = text_.push(id);
   // No token follows the last one that could complete a held-back character or stop string: all held-back
   // text goes with it.
@@ -61,6 +103,7 @@ void job_execution::token(engine::token_id id, std::span<const engine::token_log
 void job_execution::beside_output(engine::token_part part, engine::token_id id,
                                   std::span<const engine::token_logprob> logprobs) {
   if (stopped_ || stream_over_ || gone_) return;
+  const hidden_if hidden(output_, ++told_.beside <= config_.resume.beside);
   writer_->beside_output(output_, part, id, logprobs);
 }
 
@@ -80,14 +123,23 @@ void job_execution::ended(const terminal_event& event, steady_time now) {
   const auto* failed = std::get_if<engine::error_event>(&event);
   if (failed != nullptr) return fail(failed->failure);
   finished_ = stopped_ ? engine::finish_reason::stop : std::get<engine::end_event>(event).reason;
-  if (stream_over_) return;
+  if (!stream_over_) finish(event);
+}
+
+void job_execution::finish(const terminal_event& event) {
+  const auto& before = config_.resume;
+  const hidden_if all_hidden(output_, before.ended);
   // The event of the last token, if it had one, was sent already. Text that the end sets free gets the index
   // after it, so that no two events have the same.
   const std::string tail = !stopped_ && tokens_ > 0 ? text_.finish() : std::string();
-  if (!tail.empty()) writer_->tail(output_, tail, std::max(tokens_ - 1, next_index_));
+  const std::uint32_t index = tokens_ > 0 ? std::max(tokens_ - 1, next_index_) : 0;
+  if (!tail.empty()) {
+    const hidden_if hidden(output_, index < before.tail);
+    writer_->tail(output_, tail, index);
+  }
   if (const auto* end = std::get_if<engine::end_event>(&event)) writer_->pooled(end->pooled);
   writer_->ended(output_, *finished_, stats_);
-  stream_over_ = true;
+  told_.ended = stream_over_ = true;
 }
 
 void job_execution::client_gone(steady_time now) {

@@ -19,6 +19,21 @@
 
 namespace orcd::net {
 
+/// How much of a job's output a client has been told, in terms of what happened to the job. Frames do not
+/// depend on when they are written, so that this says which of them a client has.
+struct resume_point {
+  bool started = false;
+  std::uint32_t cached = 0;     ///< as prompt_progress has it
+  std::uint32_t processed = 0;  ///< tokens of the prompt in the last progress, if the client is told of these
+  std::uint32_t beside = 0;     ///< tokens of the prompt, and the end-of-generation token
+  std::uint32_t tokens = 0;     ///< of the output
+  std::uint32_t tail = 0;       ///< a tail whose index is less was told; see job_output::tail()
+  bool ended = false;           ///< the normal end, and a tail
+
+  /// The client has seen the event of /execute with this id.
+  [[nodiscard]] static resume_point after_event(std::uint32_t id) noexcept;
+};
+
 struct job_execution_config {
   std::string job_id;
   std::string model;
@@ -32,6 +47,7 @@ struct job_execution_config {
   /// A job that was cancelled and sends no terminal event for this long has its stream ended all the same
   /// (WORK-3044).
   std::chrono::milliseconds cancel_confirm{5'000};
+  resume_point resume{};  ///< what is not to be told again
 };
 
 /// The error of a job that was cancelled and has no event that says so.
@@ -41,6 +57,19 @@ class job_execution {
  public:
   /// `writer` turns the job's output into the bytes that the client gets.
   job_execution(job_execution_config config, engine::token_stream text, std::unique_ptr<job_output> writer);
+
+  // A job that began in another process. Before any other call, as often as is handy:
+  /// Goes on behind what the client was told: up to there, what is made is thrown away.
+  void resume(const resume_point& told) noexcept { config_.resume = told; }
+  /// Then started() and progress(), as they were there, and the output that the other process made
+  /// (job_request::produced), in order and in pieces of any size: a token takes about a microsecond. Both may
+  /// come again when the job has its slot.
+  ///
+  /// For jobs without log probabilities. Those with them are computed again from their first token, because
+  /// an answer may still have to show those of tokens that came before.
+  void restore(std::span<const engine::token_id> tokens);
+  /// What a client has been told once it has got all that take_output() has given.
+  [[nodiscard]] const resume_point& told() const noexcept { return told_; }
 
   // Input: what has happened.
   void started(double queue_ms, std::chrono::system_clock::time_point wall);
@@ -88,6 +117,7 @@ class job_execution {
 
  private:
   void fail(const engine::error& failure);
+  void finish(const terminal_event& event);
 
   job_execution_config config_;
   engine::token_stream text_;
@@ -97,6 +127,7 @@ class job_execution {
   engine::job_stats stats_;
   engine::steady_time last_output_;
   engine::steady_time cancelled_at_{};
+  resume_point told_;
   std::uint32_t tokens_ = 0;
   std::uint32_t next_index_ = 0;  ///< greater than the index of every token event so far
   bool started_ = false;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "engine/sha256.hpp"
 #include "net/json/text.hpp"
 
 namespace orcd::net {
@@ -137,6 +138,29 @@ std::string make_request_id() {
   std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(random_bits()),
                 static_cast<unsigned long long>(random_bits()));
   return text.data();
+}
+
+std::string id_series::next() {
+  engine::sha256 hash;
+  hash.update(root_);
+  hash.update("/" + std::to_string(count_++));
+  return hash.finish().substr(0, 32);
+}
+
+std::uint64_t id_series::next_bits() {
+  const std::string id = next();
+  std::uint64_t bits = 0;
+  std::from_chars(id.data(), id.data() + 16, bits, 16);
+  return bits;
+}
+
+result<std::uint32_t> parse_last_event_id(std::string_view text) {
+  std::uint32_t id = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, failed] = std::from_chars(text.data(), end, id);
+  if (failed == std::errc{} && stop == end) return id;
+  return error(errc::invalid_request, "Last-Event-ID must be the id of an event, 0 to 4294967295",
+               "Last-Event-ID");
 }
 
 }  // namespace orcd::net

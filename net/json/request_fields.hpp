@@ -1,10 +1,11 @@
-// Header fields with a meaning of our own: X-Deadline and X-Request-Id. Pure, except for the random numbers.
+// Header fields with a meaning of our own, and ids. Pure, except for the random numbers.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "engine/base/error.hpp"
 
@@ -20,7 +21,24 @@ namespace orcd::net {
 /// 64 bits from the kernel's random device.
 [[nodiscard]] std::uint64_t random_bits();
 
-/// 32 hexadecimal digits, for requests that bring no usable id.
+/// 32 random hexadecimal digits.
 [[nodiscard]] std::string make_request_id();
+
+/// The ids of one answer, 32 hexadecimal digits each. They follow from the root and from how many came
+/// before, so that an answer that is made again, by whichever process, has the same ones.
+class id_series {
+ public:
+  explicit id_series(std::string root) : root_(std::move(root)) {}
+  [[nodiscard]] std::string next();
+  /// The next id as a number.
+  [[nodiscard]] std::uint64_t next_bits();
+
+ private:
+  std::string root_;
+  std::uint64_t count_ = 0;
+};
+
+/// The header Last-Event-ID: an event's id as decimal digits. Error: invalid_request.
+[[nodiscard]] engine::result<std::uint32_t> parse_last_event_id(std::string_view text);
 
 }  // namespace orcd::net

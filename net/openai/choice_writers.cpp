@@ -23,12 +23,15 @@ struct choice_place {
 
   [[nodiscard]] const completion_identity& identity() const noexcept { return answer->identity(); }
   [[nodiscard]] completion_answer::choice& choice() const { return answer->at(index); }
+  [[nodiscard]] id_series ids() const { return id_series(identity().id + "-" + std::to_string(index)); }
 };
 
 class chunk_writer final : public message_writer {
  public:
   explicit chunk_writer(choice_place place)
-      : place_(std::move(place)), timing_(place_.identity().now, place_.choice().prompt_tokens) {}
+      : place_(std::move(place)),
+        ids_(place_.ids()),
+        timing_(place_.identity().now, place_.choice().prompt_tokens) {}
 
   void started(std::string& out) override {
     timing_.started();
@@ -109,7 +112,7 @@ class chunk_writer final : public message_writer {
     std::string body = R"("delta":{"tool_calls":[)";
     json_object call(body);
     call.integer("index", part.index)
-        .text("id", make_call_id("call_", place_.format))
+        .text("id", make_call_id("call_", place_.format, ids_))
         .text("type", "function");
     json_object function = call.object("function");
     function.text("name", part.name).text("arguments", "");
@@ -161,6 +164,7 @@ class chunk_writer final : public message_writer {
   }
 
   choice_place place_;
+  id_series ids_;
   running_timing timing_;
   bool prompt_shown_ = false;
 };
@@ -169,7 +173,9 @@ class choice_collector final : public message_collector {
  public:
   explicit choice_collector(choice_place place)
       : message_collector(place.choice().message,
-                          [format = place.format] { return make_call_id("call_", format); }),
+                          [format = place.format, ids = place.ids()]() mutable {
+                            return make_call_id("call_", format, ids);
+                          }),
         place_(std::move(place)) {}
 
   void part(std::string& out, const output_delta& part, message_progress& progress) override {

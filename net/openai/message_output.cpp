@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "net/json/request_fields.hpp"
 #include "net/json/text.hpp"
 
 namespace orcd::net {
@@ -149,8 +148,8 @@ std::unique_ptr<job_output> make_message_output(std::unique_ptr<message_writer> 
   return std::make_unique<message_output>(std::move(writer), vocabulary, reader, std::move(echo));
 }
 
-std::string make_call_id(std::string_view prefix, engine::call_format format) {
-  const std::string digits = make_request_id();
+std::string make_call_id(std::string_view prefix, engine::call_format format, id_series& ids) {
+  const std::string digits = ids.next();
   if (format == engine::call_format::mistral) return digits.substr(0, 9);
   return std::string(prefix) + digits.substr(0, 24);
 }

@@ -14,6 +14,7 @@
 #include "engine/schedule/job.hpp"
 #include "engine/text/tokenizer.hpp"
 #include "net/jobs/job_output.hpp"
+#include "net/json/request_fields.hpp"
 #include "net/openai/logprob_text.hpp"
 #include "net/openai/message_reader.hpp"
 
@@ -65,9 +66,9 @@ struct prompt_echo {
                                                               const reader_options& reader,
                                                               std::shared_ptr<const prompt_echo> echo = {});
 
-/// An id for a tool call: the API's prefix and 24 characters. Mistral's templates take ids of nine letters
-/// and digits only, so that its calls have such ones in every API.
-[[nodiscard]] std::string make_call_id(std::string_view prefix, engine::call_format format);
+/// An id for a tool call: the API's prefix and 24 characters of the series' next id. Mistral's templates take
+/// ids of nine letters and digits only, so that its calls have such ones in every API.
+[[nodiscard]] std::string make_call_id(std::string_view prefix, engine::call_format format, id_series& ids);
 
 /// A whole message. What comes in pieces of one kind, one after the other, is one part.
 struct whole_message {

@@ -308,8 +308,8 @@ result<std::uint32_t> room_for(const completion_request& asked, std::size_t prom
 result<std::vector<engine::job_request>> make_jobs(const completion_request& asked,
                                                    std::vector<encoded_prompt>& prompts,
                                                    const request_form& form, const request_limits& lengths,
-                                                   engine::job_request job) {
-  const std::uint64_t seed = asked.seed ? *asked.seed : random_bits();
+                                                   engine::job_request job, std::uint64_t any_seed) {
+  const std::uint64_t seed = asked.seed.value_or(any_seed);
   std::vector<engine::job_request> jobs;
   for (encoded_prompt& prompt : prompts) {
     const std::uint32_t wanted = asked.max_tokens.value_or(1);
@@ -386,7 +386,8 @@ result<std::optional<prepared_completion>> prepare(const http_request& request, 
   job.deadline = limit->at;
   job.received_at = request.received_at;
   if (job.cache.session.empty()) job.cache.session = *session;
-  auto jobs = make_jobs(*asked, prompts, form, lengths, std::move(job));
+  id_series ids(request.nonce);
+  auto jobs = make_jobs(*asked, prompts, form, lengths, std::move(job), ids.next_bits());
   if (!jobs) return jobs.error();
 
   std::optional<prepared_completion> out(std::in_place);
@@ -395,7 +396,7 @@ result<std::optional<prepared_completion>> prepare(const http_request& request, 
     out->grammar = grammar_source{std::move(asked->constraints), frame, context.tokens};
     out->grammar_key = key_of(*out->grammar);
   }
-  out->id = std::string(form.id_prefix) + make_request_id();
+  out->id = std::string(form.id_prefix) + ids.next();
   out->jobs = std::move(*jobs);
   name_jobs(out->jobs, out->id);
   for (auto& prompt : prompts) out->echoes.push_back(std::move(prompt.echo));

@@ -34,7 +34,7 @@ result<begun<Request>> begin(const http_request& request, std::string_view id_pr
   const auto limit = fix_time_limit(request, asked->timeout, *deadline_left, context.limits.lengths);
   if (!limit) return limit.error();
   prepared_pooled work;
-  work.job.job_id = std::string(id_prefix) + make_request_id();
+  work.job.job_id = std::string(id_prefix) + id_series(request.nonce).next();
   work.job.deadline = limit->at;
   work.job.received_at = request.received_at;
   work.facts.deadline_left = *deadline_left;

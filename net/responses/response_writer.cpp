@@ -14,7 +14,7 @@ using engine::output_delta;
 class response_writer final : public message_writer {
  public:
   explicit response_writer(std::shared_ptr<response_answer> answer)
-      : answer_(std::move(answer)), streams_(answer_->identity().stream) {}
+      : answer_(std::move(answer)), ids_(answer_->identity().id), streams_(answer_->identity().stream) {}
 
   void started(std::string& out) override {
     started_ = true;
@@ -101,7 +101,7 @@ class response_writer final : public message_writer {
     close(out, item_status::completed);
     response_item made;
     made.kind = kind;
-    made.id = std::string(prefix) + make_request_id();
+    made.id = std::string(prefix) + ids_.next();
     answer_->items().push_back(std::move(made));
     return item();
   }
@@ -143,7 +143,7 @@ class response_writer final : public message_writer {
         called.custom ? begin(out, item_kind::custom_call, "ctc_") : begin(out, item_kind::call, "fc_");
     made.name = called.name;
     made.space = called.space;
-    made.call_id = make_call_id("call_", answer_->identity().calls);
+    made.call_id = make_call_id("call_", answer_->identity().calls, ids_);
     whole_item(out, "response.output_item.added");
   }
 
@@ -190,6 +190,7 @@ class response_writer final : public message_writer {
   }
 
   std::shared_ptr<response_answer> answer_;
+  id_series ids_;
   const bool streams_;
   bool started_ = false;
   std::uint64_t sequence_ = 0;

@@ -143,6 +143,9 @@ http_request take_head(const service& s, const request_parser& parser, engine::s
   if (deadline != message.end()) request.deadline = std::string(deadline->value());
   const auto imc_id = message.find("KRONK_IMC_ID");
   if (imc_id != message.end()) request.imc_id = std::string(imc_id->value());
+  const auto last_event_id = message.find("Last-Event-ID");
+  if (last_event_id != message.end()) request.last_event_id = std::string(last_event_id->value());
+  request.nonce = make_request_id();
   request.if_none_match = message[http::field::if_none_match];
   request.allowed_origin = allowed_origin(s.config.cors_origins, message[http::field::origin]);
   return request;

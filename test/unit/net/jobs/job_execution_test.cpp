@@ -317,7 +317,31 @@ BOOST_FIXTURE_TEST_CASE(a_job_is_complete, prepare_fixture) {
   BOOST_TEST(p->job.max_tokens == 98U);
   BOOST_TEST((p->job.deadline == begin + 60s));
   BOOST_TEST(p->facts.prompt_digest.starts_with("sha256:"));
+  BOOST_TEST(run()->job.seed == p->job.seed);
+  request.nonce = "another request";
   BOOST_TEST(run()->job.seed != p->job.seed);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_stream_goes_on_behind_an_event, prepare_fixture) {
+  BOOST_TEST(!run()->last_event_id.has_value());
+  request.body = R"({"job_id":"j","prompt":"abc","seed":1})";
+  for (const auto& [text, id] : {std::pair("0", 0U), std::pair("17", 17U), std::pair("4294967295", ~0U)}) {
+    request.last_event_id = text;
+    BOOST_TEST((run()->last_event_id == id));
+  }
+  for (const auto* text : {"", " 1", "1 ", "-1", "+1", "1.0", "0x1", "4294967296", "one"}) {
+    request.last_event_id = text;
+    BOOST_TEST_REQUIRE(!run().has_value());
+    BOOST_TEST((run().error().code == errc::invalid_request));
+    BOOST_TEST(run().error().param == "Last-Event-ID");
+  }
+  // Without a seed it would be another output, unless nothing is drawn.
+  request.last_event_id = "3";
+  request.body = R"({"job_id":"j","prompt":"abc"})";
+  BOOST_TEST_REQUIRE(!run().has_value());
+  BOOST_TEST(run().error().param == "seed");
+  request.body = R"({"job_id":"j","prompt":"abc","temperature":0})";
+  BOOST_TEST((run()->last_event_id == 3U));
 }
 
 BOOST_FIXTURE_TEST_CASE(the_earliest_limit_counts, prepare_fixture) {

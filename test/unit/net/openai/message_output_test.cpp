@@ -125,10 +125,16 @@ BOOST_AUTO_TEST_CASE(a_collector_joins_pieces_and_keeps_the_order) {
 }
 
 BOOST_AUTO_TEST_CASE(ids_of_calls) {
-  const auto id = make_call_id("toolu_", engine::call_format::hermes);
+  id_series ids("answer");
+  const auto id = make_call_id("toolu_", engine::call_format::hermes, ids);
   BOOST_TEST(id.starts_with("toolu_"));
   BOOST_TEST(id.size() == 30U);
-  BOOST_TEST(make_call_id("toolu_", engine::call_format::mistral).size() == 9U);
+  BOOST_TEST(make_call_id("toolu_", engine::call_format::hermes, ids) != id);
+  BOOST_TEST(make_call_id("toolu_", engine::call_format::mistral, ids).size() == 9U);
+  id_series again("answer");
+  BOOST_TEST(make_call_id("toolu_", engine::call_format::hermes, again) == id);
+  id_series other("another");
+  BOOST_TEST(make_call_id("toolu_", engine::call_format::hermes, other) != id);
 }
 
 /// The entries' own tokens, each with its offset; '?' where there is no log probability.

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Builds and runs every test. Usage: tools/test.sh [STAGE...], stages: lint release asan tsan fuzz (all)
+# Builds and runs every test. Usage: tools/test.sh [STAGE...]; all stages: lint release package asan tsan fuzz
 #   lint     clang-format on everything; clang-tidy on what the last commits changed, up to 40 sources
 #   release  unit, golden, style and integration tests of the shipped build, on a tiny and on the demo model,
 #            published clients, a browser, and the attack
+#   package  the Debian package, from its build to its removal in a chroot
 #   asan     unit and integration tests and the attack under the address and undefined-behaviour sanitizers
 #   tsan     the same under the thread sanitizer, but for unit tests without threads of their own (named)
 #   fuzz     every libFuzzer target for 30 s from its kept corpus
 # ORCD_LEFT_OUT="STAGE:attack" leaves the attack out of a stage.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- lint release asan tsan fuzz
+[ $# -gt 0 ] || set -- lint release package asan tsan fuzz
 
 tools/packages.sh test
 tools/promtool.sh >/dev/null
@@ -54,6 +55,13 @@ for stage in "$@"; do
     echo "== lint"
     lint
     echo "== lint: done in $((SECONDS - started)) s"
+    continue
+  fi
+  if [ "$stage" = package ]; then
+    echo "== package"
+    tools/build.sh release write_tiny_model
+    tools/package_check.sh "$(tools/package.sh)" build/release
+    echo "== package: done in $((SECONDS - started)) s"
     continue
   fi
   echo "== $stage: build"

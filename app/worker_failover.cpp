@@ -1,11 +1,9 @@
 // The worker as one of several engines of which one serves. Every engine goes the same way: it loads, checks
 // everything, and only then asks for the lock. Source: the shadow flow of the failover plan.
-#include <sys/resource.h>
-
-#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "app/process_limits.hpp"
 #include "app/worker_parts.hpp"
 #include "engine/narration.hpp"
 
@@ -28,15 +26,6 @@ constexpr milliseconds beat_interval{500};
 constexpr milliseconds port_interval{2};
 /// For the last words of an engine whose wake takes too long.
 constexpr milliseconds last_words{1'000};
-
-/// A core dump holds the dead engine's lock until it is written. 1 stops dumps to programs as well, which 0
-/// does not (core(5)).
-void forbid_core_dumps() noexcept {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_CORE, &limit) != 0) return;
-  limit.rlim_cur = std::min<rlim_t>(1, limit.rlim_max);
-  ::setrlimit(RLIMIT_CORE, &limit);
-}
 
 }  // namespace
 

@@ -16,23 +16,10 @@
 
 #include "net/failover/file_descriptor.hpp"
 #include "net/failover/frame_socket.hpp"
+#include "net/failover/held_socket.hpp"
 #include "net/failover/holder_frames.hpp"
 
 namespace orcd::net {
-
-/// A client's connection; whoever has it shuts it down before closing it, since the holder's duplicate would
-/// keep the client from seeing the end.
-struct held_socket {
-  std::uint32_t slot = 0;    ///< its place in the holder's table, below held_sockets_max
-  std::uint64_t serial = 0;  ///< of this connection only, ever; never 0
-  file_descriptor socket{};
-};
-
-/// The same without owning the socket.
-struct offered_socket {
-  held_place place{};
-  int socket = -1;
-};
 
 /// All on the io thread, none from within a call of the link.
 struct holder_events {

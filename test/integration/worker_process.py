@@ -62,8 +62,9 @@ class Worker:
 
     def __init__(self, *arguments: str, environment: Optional[Dict[str, str]] = None, backend: bool = True,
                  log_format: str = 'json', port: str = '0', directory: Optional[Path] = None,
-                 prefix: Sequence[str] = (), keep_descriptors: bool = False):
-        command = [*prefix, str(BINARY)]  # a prefix sets something for the process and becomes it: prlimit
+                 prefix: Sequence[str] = (), keep_descriptors: bool = False,
+                 binary: Path = BINARY):
+        command = [*prefix, str(binary)]  # a prefix sets something for the process and becomes it: prlimit
         if backend:
             command += ['--backend', 'host']
         if port:

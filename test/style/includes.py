@@ -67,7 +67,8 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'app': ('app/service',),
     'app/inspect': (),
     'app/pod': (),
-    'app/main': ('app', 'app/inspect', 'app/pod'),
+    'app/holder': ('app',),
+    'app/main': ('app', 'app/inspect', 'app/holder', 'app/pod'),
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')

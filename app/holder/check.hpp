@@ -1,0 +1,14 @@
+// Asks a running holder how it is, for probes that run a command.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "net/failover/holder_frames.hpp"
+
+namespace orcd::app {
+
+/// Nullopt where no holder answers at the socket within 2 s.
+[[nodiscard]] std::optional<net::report_frame> ask_holder(const std::string& socket_path);
+
+}  // namespace orcd::app

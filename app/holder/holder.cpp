@@ -1,0 +1,360 @@
+#include "app/holder/holder.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "app/holder/shared_files.hpp"
+
+namespace orcd::app {
+
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using engine::error;
+using engine::result;
+using engine::severity;
+using net::file_descriptor;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// Frames that may wait for an engine to read: all connections, 64 a frame, and some more.
+constexpr std::size_t queue_max = 256;
+constexpr milliseconds port_interval{500};
+constexpr milliseconds door_pause_length{20};
+
+/// A process that a pidfd is of has ended.
+bool has_ended(int pidfd) noexcept {
+  pollfd one{pidfd, POLLIN, 0};
+  return ::poll(&one, 1, 0) > 0;
+}
+
+}  // namespace
+
+holder::holder(asio::io_context& io, const holder_options& opts, engine::narrator& narrator,
+               socket_place place, std::uint32_t sockets_max)
+    : io_(io),
+      opts_(opts),
+      narrator_(narrator),
+      place_(std::move(place)),
+      door_(io, ::fcntl(place_.listener(), F_DUPFD_CLOEXEC, 0)),
+      door_pause_(io),
+      port_timer_(io),
+      heart_timer_(io),
+      port_(
+          io, [this] { return wants_connection(); },
+          [this](file_descriptor socket) { hand_over_new(std::move(socket)); }),
+      table_(sockets_max) {}
+
+holder::~holder() {
+  for (auto& one : clients_) one.socket->close();
+}
+
+result<void> holder::open() {
+  const auto listens = port_.listen(opts_.host, opts_.port);
+  if (!listens) return listens.error();
+  if (*listens) {
+    auto journal = make_journal(opts_.journal_mib);
+    if (!journal) return journal.error();
+    journal_ = std::move(*journal);
+    set_complete();
+  } else {
+    narrator_.narrate(severity::warning, "port_in_use",
+                      "The port is in use: waits for the engine that has it from the holder before",
+                      {{"port", std::uint64_t{opts_.port}}});
+    try_port();
+  }
+  await_clients();
+  look_at_hearts();
+  return {};
+}
+
+/// The engines that had the port may be gone, too.
+void holder::try_port() {
+  port_timer_.expires_after(port_interval);
+  port_timer_.async_wait([this](error_code failed) {
+    if (failed || complete_) return;
+    const auto listens = port_.listen(opts_.host, opts_.port);
+    auto journal = make_journal(opts_.journal_mib);
+    if (!listens || !*listens || !journal) {
+      port_.close();
+      return try_port();
+    }
+    journal_ = std::move(*journal);
+    set_complete();
+  });
+}
+
+void holder::on_complete(std::function<void()> told) {
+  told_complete_ = std::move(told);
+  if (complete_) std::exchange(told_complete_, nullptr)();
+}
+
+void holder::set_complete() {
+  complete_ = true;
+  for (auto& one : clients_) {
+    if (one.engine && &one != active_) welcome(one);
+  }
+  if (const auto told = std::exchange(told_complete_, nullptr)) told();
+}
+
+void holder::await_clients() {
+  door_.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code failed) {
+    if (failed) return;
+    file_descriptor socket(::accept4(door_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const bool passing = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED;
+    if (socket) {
+      add_client(std::move(socket));
+    } else if (!passing) {
+      // Out of descriptors, most likely.
+      door_pause_.expires_after(door_pause_length);
+      door_pause_.async_wait([this](error_code ended) {
+        if (!ended) await_clients();
+      });
+      return;
+    }
+    await_clients();
+  });
+}
+
+/// With one too many, the oldest that has not said who it is goes first.
+void holder::add_client(file_descriptor socket) {
+  if (!net::is_allowed(socket.get(), place_.rule())) {
+    narrator_.narrate(severity::warning, "stranger_refused", "Another user's process was refused");
+    return;
+  }
+  if (clients_.size() >= holder_clients_max) {
+    const auto silent =
+        std::find_if(clients_.begin(), clients_.end(), [](const client& c) { return !c.engine; });
+    if (silent == clients_.end()) return;
+    remove(*silent);
+  }
+  auto& one = clients_.emplace_back();
+  one.socket = std::make_shared<net::frame_socket>(io_, std::move(socket), queue_max);
+  net::frame_socket::handlers told;
+  told.on_frame = [this, &one](net::frame_socket::received got) {
+    if (!handle(one, std::move(got))) drop(one, "it broke a rule");
+  };
+  told.on_end = [this, &one](const error& why) { drop(one, why.message.c_str()); };
+  told.on_drained = [this] { port_.start(); };
+  one.socket->start(std::move(told));
+}
+
+void holder::drop(client& one, const char* why) {
+  if (one.engine) {
+    narrator_.narrate(severity::info, "engine_gone", "An engine's connection has ended",
+                      {{"engine_id", std::uint64_t{*one.engine}},
+                       {"active", &one == active_},
+                       {"reason", std::string_view(why)}});
+  } else {
+    narrator_.narrate(severity::debug, "client_gone", "A connection of the holder's socket has ended",
+                      {{"reason", std::string_view(why)}});
+  }
+  remove(one);
+}
+
+/// May be called while one of its frames is handled: the handler goes with the socket, which is kept.
+void holder::remove(client& one) {
+  one.socket->close();
+  if (&one == active_) deactivate();
+  asio::post(io_, [kept = one.socket] {});
+  clients_.remove_if([&](const client& c) { return &c == &one; });
+}
+
+bool holder::handle(client& from, net::frame_socket::received got) {
+  auto& body = got.what.body;
+  if (std::holds_alternative<net::probe_frame>(body)) {
+    from.socket->send({got.what.request, report()});
+    return true;
+  }
+  if (const auto* const hello = std::get_if<net::hello_frame>(&body)) {
+    return on_hello(from, *hello, std::move(got.descriptors[0]));
+  }
+  if (!from.engine) return false;
+  if (std::holds_alternative<net::take_over_frame>(body)) return on_take_over(from);
+  if (const auto* const sockets = std::get_if<net::sockets_frame>(&body)) {
+    return on_sockets(from, *sockets, std::move(got.descriptors));
+  }
+  if (const auto* const closed = std::get_if<net::closed_frame>(&body)) {
+    const bool was_full = table_.is_full();
+    table_.close(closed->which);
+    if (was_full) port_.start();
+    return true;
+  }
+  if (const auto* const ping = std::get_if<net::ping_frame>(&body)) {
+    if (from.heart) from.heart->beat(steady_clock::now(), ping->progress);
+    return true;
+  }
+  if (std::holds_alternative<net::yield_frame>(body)) {
+    if (&from == active_) deactivate();
+    return true;
+  }
+  if (std::holds_alternative<net::offer_frame>(body)) return on_offer(from, std::move(got.descriptors));
+  return false;
+}
+
+/// Two engines of one number would be a mistake; one that was killed may not have been seen to be gone.
+bool holder::on_hello(client& from, const net::hello_frame& what, file_descriptor process) {
+  if (from.engine) return false;
+  const auto same = std::find_if(clients_.begin(), clients_.end(),
+                                 [&](const client& c) { return c.engine == what.engine; });
+  if (same != clients_.end()) {
+    if (!has_ended(same->process.get())) {
+      narrator_.narrate(severity::warning, "engine_refused", "An engine of this number is connected already",
+                        {{"engine_id", std::uint64_t{what.engine}}});
+      return false;
+    }
+    same->socket->read_now();
+    // Reading may have found its end, after which it is gone.
+    const auto still = std::find_if(clients_.begin(), clients_.end(),
+                                    [&](const client& c) { return c.engine == what.engine; });
+    if (still != clients_.end()) drop(*still, "its process has ended");
+  }
+  from.engine = what.engine;
+  from.process = std::move(process);
+  narrator_.narrate(severity::info, "engine_linked", "An engine has connected",
+                    {{"engine_id", std::uint64_t{what.engine}}});
+  welcome(from);
+  return true;
+}
+
+void holder::welcome(client& one) {
+  if (!complete_) return one.socket->send({0, net::welcome_frame{false}});
+  const std::array<int, 2> beside{journal_.get(), port_.descriptor()};
+  one.socket->send({0, net::welcome_frame{true}}, beside);
+}
+
+/// The lock has decided who is active. What the one before has still said comes first.
+bool holder::on_take_over(client& from) {
+  if (active_ != nullptr && active_ != &from) active_->socket->read_now();
+  activate(from);
+  hand_over_all(from);
+  port_.start();
+  return true;
+}
+
+void holder::activate(client& one) {
+  deactivate();
+  active_ = &one;
+  one.heart.emplace(milliseconds(opts_.hang_timeout_sec * 1'000), steady_clock::now());
+  narrator_.narrate(
+      severity::info, "engine_active", "An engine serves",
+      {{"engine_id", std::uint64_t{*one.engine}}, {"connections", std::uint64_t{table_.size()}}});
+}
+
+void holder::deactivate() {
+  if (active_ != nullptr) active_->heart.reset();
+  active_ = nullptr;
+}
+
+void holder::hand_over_all(client& to) {
+  const auto all = table_.all();
+  std::size_t begin = 0;
+  do {
+    const auto end = std::min(begin + net::frame_descriptors_max, all.size());
+    net::sockets_frame some{false, end == all.size(), table_.next_serial(), {}};
+    std::vector<int> sockets;
+    for (; begin < end; ++begin) {
+      some.places.push_back(all[begin].place);
+      sockets.push_back(all[begin].socket);
+    }
+    to.socket->send({0, std::move(some)}, sockets);
+  } while (begin < all.size());
+}
+
+bool holder::wants_connection() {
+  if (active_ == nullptr || !complete_ || active_->socket->has_queue()) return false;
+  return !table_.is_full() || table_.close_ended() > 0;
+}
+
+void holder::hand_over_new(file_descriptor socket) {
+  const std::array<int, 1> beside{socket.get()};
+  const auto place = table_.add(std::move(socket));
+  if (!place) return;
+  active_->socket->send({0, net::sockets_frame{true, false, table_.next_serial(), {*place}}}, beside);
+}
+
+bool holder::on_offer(client& from, std::vector<file_descriptor> shared) {
+  if (!is_journal(shared[0].get()) || !is_listening(shared[1].get())) return false;
+  from.offered = offer{std::move(shared[0]), std::move(shared[1])};
+  return true;
+}
+
+bool holder::on_sockets(client& from, const net::sockets_frame& what, std::vector<file_descriptor> sockets) {
+  if (!from.offered || what.fresh) return false;
+  auto& offered = *from.offered;
+  offered.next_serial = std::max(offered.next_serial, what.next_serial);
+  for (std::size_t i = 0; i < what.places.size(); ++i) {
+    if (!is_connection(sockets[i].get())) return false;
+    offered.sockets.emplace_back(what.places[i], std::move(sockets[i]));
+  }
+  if (offered.sockets.size() > net::held_sockets_max) return false;
+  return !what.last || adopt(from);
+}
+
+/// The engine knows all connections that are alive: what it did not offer is over.
+bool holder::adopt(client& from) {
+  offer offered = std::move(*from.offered);
+  from.offered.reset();
+  if (active_ != nullptr && active_ != &from) active_->socket->read_now();
+  activate(from);
+  for (const auto& one : table_.all()) {
+    const bool kept = std::any_of(offered.sockets.begin(), offered.sockets.end(),
+                                  [&](const auto& other) { return other.first == one.place; });
+    if (!kept) ::shutdown(one.socket, SHUT_RDWR);
+  }
+  table_.clear();
+  table_.skip_serials(offered.next_serial);
+  bool right = true;
+  for (auto& [place, socket] : offered.sockets) right = table_.put(place, std::move(socket)) && right;
+  journal_ = std::move(offered.journal);
+  port_.adopt(std::move(offered.listener));
+  narrator_.narrate(
+      severity::info, "adopted", "Took connections over from an engine",
+      {{"engine_id", std::uint64_t{*from.engine}}, {"connections", std::uint64_t{table_.size()}}});
+  set_complete();
+  port_.start();
+  return right;
+}
+
+int holder::process_of(std::uint32_t engine) const noexcept {
+  const auto found =
+      std::find_if(clients_.begin(), clients_.end(), [&](const client& c) { return c.engine == engine; });
+  return found == clients_.end() ? -1 : found->process.get();
+}
+
+net::report_frame holder::report() const {
+  net::report_frame out;
+  for (const auto& one : clients_) out.engines += one.engine ? 1U : 0U;
+  if (active_ != nullptr) out.active = *active_->engine;
+  out.sockets = table_.size();
+  out.complete = complete_;
+  return out;
+}
+
+/// An engine that does not move keeps its lock: only its end lets another one serve.
+void holder::look_at_hearts() {
+  if (active_ != nullptr && active_->heart->hangs(steady_clock::now())) {
+    narrator_.narrate(severity::error, "engine_hangs", "The active engine gave no sign of life and is killed",
+                      {{"engine_id", std::uint64_t{*active_->engine}},
+                       {"hang_timeout_s", std::uint64_t{opts_.hang_timeout_sec}}});
+    ::syscall(SYS_pidfd_send_signal, active_->process.get(), SIGKILL, nullptr, 0);
+    active_->heart.emplace(milliseconds(opts_.hang_timeout_sec * 1'000), steady_clock::now());
+  }
+  heart_timer_.expires_after(heart_watch::look_interval);
+  heart_timer_.async_wait([this](error_code failed) {
+    if (!failed) look_at_hearts();
+  });
+}
+
+}  // namespace orcd::app

@@ -1,0 +1,104 @@
+// Keeps what must outlive an engine: the listening socket, a duplicate of every client's socket, and the
+// journal. Accepts for the engine that is active and passes each connection on to it; when that engine ends,
+// the next one gets them all. Everything on the thread of one io_context; nothing here waits.
+// Source: the holder of the failover plan.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "app/holder/client_port.hpp"
+#include "app/holder/heart_watch.hpp"
+#include "app/holder/held_table.hpp"
+#include "app/holder/holder_options.hpp"
+#include "app/holder/socket_place.hpp"
+#include "engine/narration.hpp"
+#include "net/failover/frame_socket.hpp"
+
+namespace orcd::app {
+
+/// Engines and probes at the holder's socket at a time.
+inline constexpr std::size_t holder_clients_max = 64;
+
+class holder {
+ public:
+  /// `sockets_max`: clients' connections that there are descriptors for.
+  holder(boost::asio::io_context& io, const holder_options& opts, engine::narrator& narrator,
+         socket_place place, std::uint32_t sockets_max);
+  ~holder();
+  holder(const holder&) = delete;
+  holder& operator=(const holder&) = delete;
+
+  /// Listens for clients, or waits for an engine that has the port from a holder before. Errors:
+  /// worker_start_failed.
+  [[nodiscard]] engine::result<void> open();
+  /// Whether it has journal and port; `told` is called once, when it has.
+  void on_complete(std::function<void()> told);
+  /// The pidfd of an engine that is connected; -1 where it is not.
+  [[nodiscard]] int process_of(std::uint32_t engine) const noexcept;
+  [[nodiscard]] bool is_complete() const noexcept { return complete_; }
+
+ private:
+  using time = std::chrono::steady_clock::time_point;
+  /// What an engine has offered so far.
+  struct offer {
+    net::file_descriptor journal;
+    net::file_descriptor listener;
+    std::vector<std::pair<net::held_place, net::file_descriptor>> sockets{};
+    std::uint64_t next_serial = 1;
+  };
+  struct client {
+    std::shared_ptr<net::frame_socket> socket;
+    std::optional<std::uint32_t> engine{};  ///< once it has said who it is
+    net::file_descriptor process{};
+    std::optional<heart_watch> heart{};  ///< of the active one
+    std::optional<offer> offered{};
+  };
+
+  void await_clients();
+  void add_client(net::file_descriptor socket);
+  void drop(client& one, const char* why);
+  void remove(client& one);
+  bool handle(client& from, net::frame_socket::received got);
+  bool on_hello(client& from, const net::hello_frame& what, net::file_descriptor process);
+  bool on_take_over(client& from);
+  bool on_sockets(client& from, const net::sockets_frame& what, std::vector<net::file_descriptor> sockets);
+  bool on_offer(client& from, std::vector<net::file_descriptor> shared);
+  bool adopt(client& from);
+  void welcome(client& one);
+  void activate(client& one);
+  void deactivate();
+  void hand_over_all(client& to);
+  void hand_over_new(net::file_descriptor socket);
+  [[nodiscard]] bool wants_connection();
+  void set_complete();
+  void try_port();
+  void look_at_hearts();
+  [[nodiscard]] net::report_frame report() const;
+
+  boost::asio::io_context& io_;
+  const holder_options& opts_;
+  engine::narrator& narrator_;
+  const socket_place place_;
+  boost::asio::posix::stream_descriptor door_;  ///< a duplicate of the place's socket
+  boost::asio::steady_timer door_pause_;
+  boost::asio::steady_timer port_timer_;
+  boost::asio::steady_timer heart_timer_;
+  client_port port_;
+  held_table table_;
+  net::file_descriptor journal_;
+  std::list<client> clients_;
+  client* active_ = nullptr;
+  bool complete_ = false;
+  std::function<void()> told_complete_;
+};
+
+}  // namespace orcd::app

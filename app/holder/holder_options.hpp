@@ -1,0 +1,36 @@
+// The command line of worker-orcd-holder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/options.hpp"
+
+namespace orcd::app {
+
+struct holder_options {
+  enum class task { hold, print, check_startup, check_ready };
+  task what = task::hold;
+  std::string text;  ///< of `print`
+
+  std::string dir;
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8080;
+  std::uint32_t journal_mib = 256;
+  std::uint32_t hang_timeout_sec = 10;  ///< 0: no engine is ended for hanging
+  std::string group;                    ///< name or number; empty: processes of this user alone
+  std::uint32_t engines = 0;            ///< to run; 0: others start them
+  std::vector<std::string> engine_options;
+  log_format format = log_format::json;
+  engine::severity log_level = engine::severity::info;
+
+  /// Where engines connect.
+  [[nodiscard]] std::string socket_path() const { return dir + "/connections.sock"; }
+};
+
+/// Errors (invalid_request) are one sentence for a person, naming the option, what it must be and its value.
+[[nodiscard]] engine::result<holder_options> parse_holder_options(const std::vector<std::string>& args);
+
+}  // namespace orcd::app

@@ -1,0 +1,126 @@
+#include "app/holder/run_holder.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <utility>
+
+#include "app/holder/check.hpp"
+#include "app/holder/engine_runner.hpp"
+#include "app/holder/holder.hpp"
+#include "app/holder/shared_files.hpp"
+#include "app/holder/socket_place.hpp"
+#include "app/process_limits.hpp"
+#include "app/service/service_manager.hpp"
+
+namespace orcd::app {
+
+namespace {
+
+using boost::system::error_code;
+using engine::severity;
+
+/// Descriptors that a holder needs beside those of clients: engines with their pidfds, what they offer and
+/// the log.
+constexpr std::uint64_t own_descriptors = 2 * holder_clients_max + 32;
+
+exit_code refuse(engine::narrator& narrator, const engine::error& why) {
+  narrator.narrate(severity::critical, "error", "The holder cannot start: " + why.message,
+                   {{"code", engine::code_name(why.code)}, {"param", std::string_view(why.param)}});
+  return exit_code::usage;
+}
+
+std::uint32_t find_room(engine::narrator& narrator) {
+  const auto limit = raise_descriptor_limit();
+  if (limit >= net::held_sockets_max + own_descriptors) return net::held_sockets_max;
+  const auto room = limit > 2 * own_descriptors ? limit - own_descriptors : own_descriptors;
+  narrator.narrate(severity::warning, "connections_limited",
+                   "Fewer connections than are possible fit into the limit of file descriptors",
+                   {{"connections", std::uint64_t{room}}, {"descriptors", std::uint64_t{limit}}});
+  return static_cast<std::uint32_t>(room);
+}
+
+constexpr std::chrono::milliseconds engines_look_for{1'500};
+
+/// Ends the io loop, by a signal or because there is nothing to run any more.
+class ending {
+ public:
+  ending(boost::asio::io_context& io, engine::narrator& narrator)
+      : io_(io), narrator_(narrator), signals_(io, SIGTERM, SIGINT) {}
+
+  /// Calls it for each SIGTERM and SIGINT.
+  void on_signal(std::function<void()> told) {
+    told_ = std::move(told);
+    await();
+  }
+  void finish(exit_code code) {
+    code_ = code;
+    io_.stop();
+  }
+  [[nodiscard]] exit_code code() const noexcept { return code_; }
+
+ private:
+  void await() {
+    signals_.async_wait([this](error_code failed, int) {
+      if (failed) return;
+      narrator_.narrate(severity::info, "shutdown", "The holder was asked to end");
+      told_();
+      await();
+    });
+  }
+
+  boost::asio::io_context& io_;
+  engine::narrator& narrator_;
+  boost::asio::signal_set signals_;
+  std::function<void()> told_;
+  exit_code code_ = exit_code::ok;
+};
+
+}  // namespace
+
+exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
+  std::signal(SIGPIPE, SIG_IGN);
+  forbid_core_dumps();
+  auto place = socket_place::take(opts.dir, opts.group);
+  if (!place) return refuse(narrator, place.error());
+  boost::asio::io_context io{1};
+  holder held(io, opts, narrator, std::move(*place), find_room(narrator));
+  if (const auto opened = held.open(); !opened) return refuse(narrator, opened.error());
+  ending end(io, narrator);
+  service_manager service;
+  held.on_complete([&] {
+    narrator.narrate(severity::info, "ready", "The holder listens for clients and engines",
+                     {{"port", std::uint64_t{opts.port}}, {"failover_dir", std::string_view(opts.dir)}});
+    service.ready("Holds the connections of port " + std::to_string(opts.port));
+  });
+  engine_runner runner(io, opts, narrator,
+                       {[&](std::uint32_t engine) { return held.process_of(engine); },
+                        [&](exit_code code) { end.finish(code); }});
+  if (opts.engines > 0) {
+    // Where the port is in use, engines of the holder before are there and look for this one.
+    runner.start(held.is_complete() ? std::chrono::milliseconds(0) : engines_look_for);
+    end.on_signal([&] { runner.stop(); });
+  } else {
+    end.on_signal([&] { end.finish(exit_code::ok); });
+  }
+  io.run();
+  return end.code();
+}
+
+exit_code run_check(const holder_options& opts) {
+  const auto report = ask_holder(opts.socket_path());
+  if (!report) {
+    std::printf("no holder answers at %s\n", opts.socket_path().c_str());
+    return exit_code::failure;
+  }
+  const bool serves = report->active != net::no_engine;
+  std::printf("holder %s, engines %u, active %s, connections %u\n", report->complete ? "ready" : "incomplete",
+              report->engines, serves ? std::to_string(report->active).c_str() : "none", report->sockets);
+  const bool good = report->complete && (opts.what == holder_options::task::check_startup || serves);
+  return good ? exit_code::ok : exit_code::failure;
+}
+
+}  // namespace orcd::app

@@ -1,0 +1,65 @@
+#include "app/holder/shared_files.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string>
+
+namespace orcd::app {
+namespace {
+
+constexpr int journal_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+std::optional<int> option_of(int socket, int name) noexcept {
+  int value = 0;
+  socklen_t bytes = sizeof value;
+  if (::getsockopt(socket, SOL_SOCKET, name, &value, &bytes) != 0) return std::nullopt;
+  return value;
+}
+
+bool is_tcp(int descriptor) noexcept {
+  return option_of(descriptor, SO_TYPE) == SOCK_STREAM && option_of(descriptor, SO_PROTOCOL) == IPPROTO_TCP;
+}
+
+}  // namespace
+
+engine::result<net::file_descriptor> make_journal(std::uint32_t mib) {
+  net::file_descriptor journal(::memfd_create("worker-orcd-journal", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const auto bytes = static_cast<off_t>(mib) << 20U;
+  if (journal && ::ftruncate(journal.get(), bytes) == 0 &&
+      ::fcntl(journal.get(), F_ADD_SEALS, journal_seals) == 0) {
+    return journal;
+  }
+  return engine::error(engine::errc::worker_start_failed,
+                       "no journal of " + std::to_string(mib) + " MiB: " + std::strerror(errno),
+                       "journal-mib");
+}
+
+bool is_journal(int descriptor) noexcept {
+  const int seals = ::fcntl(descriptor, F_GET_SEALS);
+  return seals >= 0 && (seals & journal_seals) == journal_seals;
+}
+
+bool is_listening(int descriptor) noexcept {
+  return is_tcp(descriptor) && option_of(descriptor, SO_ACCEPTCONN) == 1;
+}
+
+bool is_connection(int descriptor) noexcept {
+  return is_tcp(descriptor) && option_of(descriptor, SO_ACCEPTCONN) == 0;
+}
+
+std::uint64_t raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1'024;
+  const auto before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : before;
+}
+
+}  // namespace orcd::app

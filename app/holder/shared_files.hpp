@@ -1,0 +1,24 @@
+// What a holder makes for the engines, and what it takes from one that has it from the holder before: the
+// journal, and checks of descriptors that come from elsewhere.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/error.hpp"
+#include "net/failover/file_descriptor.hpp"
+
+namespace orcd::app {
+
+/// Memory of this many MiB, without a name in any file system, that nobody can make shorter or longer.
+/// Errors: worker_start_failed.
+[[nodiscard]] engine::result<net::file_descriptor> make_journal(std::uint32_t mib);
+/// Whether it is such memory.
+[[nodiscard]] bool is_journal(int descriptor) noexcept;
+/// Whether it is a TCP socket that listens, or one that does not.
+[[nodiscard]] bool is_listening(int descriptor) noexcept;
+[[nodiscard]] bool is_connection(int descriptor) noexcept;
+
+/// Raises the limit of open files as far as it goes. Returns it.
+std::uint64_t raise_descriptor_limit() noexcept;
+
+}  // namespace orcd::app

@@ -1,0 +1,36 @@
+// The folder and the file of the holder's socket: who may reach it, and that there is one holder only.
+#pragma once
+
+#include <string>
+
+#include "engine/base/error.hpp"
+#include "net/failover/file_descriptor.hpp"
+#include "net/failover/frame_socket.hpp"
+
+namespace orcd::app {
+
+class socket_place {
+ public:
+  /// Makes the folder if it is not there, sees that others may not write to it, and listens at
+  /// `dir`/connections.sock. `group`: a group's name or number, or empty. Errors (worker_start_failed) are
+  /// one sentence that names the path: another holder lives there, a file is in the way, the path is too
+  /// long.
+  [[nodiscard]] static engine::result<socket_place> take(const std::string& dir, const std::string& group);
+  ~socket_place();
+  socket_place(socket_place&&) noexcept = default;
+  socket_place& operator=(socket_place&&) = delete;
+
+  [[nodiscard]] int listener() const noexcept { return listener_.get(); }
+  /// Who may connect.
+  [[nodiscard]] const net::peer_rule& rule() const noexcept { return rule_; }
+
+ private:
+  socket_place() = default;
+
+  std::string path_;
+  net::peer_rule rule_;
+  net::file_descriptor lock_;  ///< of the one holder; the kernel frees it with the process
+  net::file_descriptor listener_;
+};
+
+}  // namespace orcd::app

@@ -1,0 +1,138 @@
+"""A holder and its engines, as processes; and a client of the holder's socket that may break every rule."""
+import array
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+from pathlib import Path
+from typing import List, Optional, Sequence, Tuple
+
+from engines import Engine, Engines, ask
+from http_client import Connection, Response
+from worker_process import BUILD, PATIENCE, Worker
+
+HOLDER = BUILD / 'worker-orcd-holder'
+HELLO, WELCOME, TAKE_OVER, SOCKETS, CLOSED, YIELD, PING, OFFER, PROBE, REPORT = range(1, 11)
+
+
+class Holder(Worker):
+    def __init__(self, folder: Path, port: int, *options: str, **more):
+        super().__init__('--failover-dir', str(folder), *options, backend=False, port=str(port),
+                         binary=HOLDER, **more)
+
+    def events(self, name: Optional[str] = None, **fields) -> List[dict]:
+        """Its engines write to the same place, and not all of it is JSON."""
+        told = [json.loads(line) for line in list(self.lines) if line.startswith('{')]
+        return [e for e in told if (name is None or e.get('event') == name)
+                and all(e.get(k) == v for k, v in fields.items())]
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+
+def check(folder: Path, what: str) -> int:
+    return subprocess.run([str(HOLDER), '--failover-dir', str(folder), '--check', what],
+                          stdout=subprocess.DEVNULL, timeout=PATIENCE, check=False).returncode
+
+
+def descriptors(process: Worker) -> int:
+    return len(os.listdir(f'/proc/{process.pid}/fd'))
+
+
+class Held(Engines):
+    """Engines with a holder."""
+
+    def __init__(self, model: Path, folder: Path):
+        # A socket's path is short.
+        self.base = folder / 'h'
+        super().__init__(model, self.base)
+        self.holders: List[Holder] = []
+
+    def start_holder(self, *options: str, ready: bool = True) -> Holder:
+        holder = Holder(self.folder, self.port, *options)
+        self.holders.append(holder)
+        if ready:
+            holder.wait_event('ready')
+        return holder
+
+    @property
+    def holder(self) -> Holder:
+        return self.holders[-1]
+
+    def __exit__(self, *problem: object) -> None:
+        try:
+            super().__exit__(*problem)
+        finally:
+            for holder in self.holders:
+                holder.end()
+
+    def follow(self, gone: Engine) -> Engine:
+        """Starts an engine that ended again."""
+        return self.start(gone.number, state='STANDBY')
+
+
+def get(connection: Connection, path: str = '/health') -> Response:
+    connection.request('GET', path)
+    return connection.read_response()
+
+
+def settle(port: int) -> None:
+    """Until the engine knows that its answers before this one were written: it does one thing after the
+    other, and a client has an answer a moment before that."""
+    assert ask(port, '/health').status == 200
+
+
+class Client:
+    """One end of the holder's socket."""
+
+    def __init__(self, folder: Path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(str(folder / 'connections.sock'))
+
+    def __enter__(self) -> 'Client':
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, kind: int, body: bytes = b'', descriptors: Sequence[int] = (), version: int = 1,
+             length: Optional[int] = None) -> None:
+        head = struct.pack('=IHHII', 0x4843524F, version, kind, 7, len(body) if length is None else length)
+        self.send_raw(head + body, descriptors)
+
+    def send_raw(self, packet: bytes, descriptors: Sequence[int] = ()) -> None:
+        beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', descriptors))]
+        self.socket.sendmsg([packet], beside if descriptors else [])
+
+    def receive(self) -> Tuple[int, bytes, List[int]]:
+        """Type, body and descriptors; type 0 when the holder has closed."""
+        packet, beside, _, _ = self.socket.recvmsg(1 << 20, socket.CMSG_SPACE(4 * 64))
+        descriptors: List[int] = []
+        for _, _, data in beside:
+            descriptors += array.array('i', data[:len(data) // 4 * 4]).tolist()
+        if not packet:
+            return 0, b'', descriptors
+        return struct.unpack('=IHHII', packet[:16])[2], packet[16:], descriptors
+
+    def hello(self, engine: int) -> None:
+        process = os.pidfd_open(os.getpid())
+        self.send(HELLO, struct.pack('=I', engine), [process])
+        os.close(process)
+
+    def is_dropped(self) -> bool:
+        """Reads to the holder's end of it."""
+        try:
+            while True:
+                kind, _, descriptors = self.receive()
+                for one in descriptors:
+                    os.close(one)
+                if kind == 0:
+                    return True
+        except ConnectionResetError:
+            return True
+        except socket.timeout:
+            return False

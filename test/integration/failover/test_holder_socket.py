@@ -1,0 +1,162 @@
+"""The holder's own socket: where it can be, and what strangers and broken engines do to it."""
+import os
+import socket
+import struct
+import time
+from subprocess import PIPE, run
+
+import pytest
+
+from holders import (CLOSED, HELLO, HOLDER, OFFER, PING, PROBE, REPORT, SOCKETS, TAKE_OVER, Client, Holder,
+                     check, descriptors)
+from worker_process import PATIENCE, wait_until
+
+
+# --- what is wrong at the start ------------------------------------------------------------------
+
+def start_in(folder, port: int, *options: str) -> Holder:
+    return Holder(folder, port, *options)
+
+
+@pytest.mark.parametrize('place', ['a file in the way', 'another holder', 'open to others', 'no parent',
+                                   'a path too long', 'a file for a folder'])
+def test_a_place_that_cannot_be_is_one_line_and_2(held, tmp_path, place):
+    folder, why = tmp_path / 'p', ''
+    if place == 'a file in the way':
+        folder.mkdir(mode=0o700)
+        (folder / 'connections.sock').write_text('mine')
+        why = 'no socket'
+    elif place == 'another holder':
+        folder, why = held.folder, 'another holder'
+    elif place == 'open to others':
+        folder.mkdir()
+        folder.chmod(0o777)
+        why = 'others may write'
+    elif place == 'no parent':
+        folder, why = tmp_path / 'no' / 'p', 'No such file'
+    elif place == 'a path too long':
+        folder, why = tmp_path / ('x' * 120), 'the limit of a socket'
+    else:
+        folder.write_text('')
+        why = 'no folder'
+    holder = start_in(folder, held.port)
+    assert holder.wait_exit(30) == 2
+    (error,) = holder.events('error')
+    assert why in error['message'] and str(folder) in error['message']
+    holder.end()
+
+
+def test_a_live_socket_of_something_else_is_left_alone(tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
+        stranger.bind(str(tmp_path / 'connections.sock'))
+        stranger.listen()
+        tmp_path.chmod(0o700)
+        holder = start_in(tmp_path, 18_080)
+        assert holder.wait_exit(30) == 2
+        assert 'another process listens there' in holder.events('error')[0]['message']
+        holder.end()
+        stranger.settimeout(0)
+
+
+def test_the_socket_of_a_dead_holder_is_replaced(held):
+    held.holder.kill()
+    assert (held.folder / 'connections.sock').exists()
+    held.start_holder()
+    assert os.stat(held.folder).st_mode & 0o777 == 0o700
+
+
+# --- its socket and strangers ---------------------------------------------------------------------
+
+PLACE = struct.pack('=IIQ', 1, 0, 1)
+
+
+@pytest.mark.parametrize('breach', ['text', 'empty', 'version', 'length', 'type', 'no descriptor', 'too many',
+                                    'no hello', 'twice hello', 'engine 64', 'offer of others', 'sockets',
+                                    'a long one'])
+def test_whoever_breaks_a_rule_is_dropped_alone(held, breach):
+    pipe = os.pipe()
+    with Client(held.folder) as good, Client(held.folder) as bad:
+        good.hello(3)
+        assert good.receive()[0] == 2
+        if breach in ('version', 'length', 'type', 'twice hello', 'offer of others', 'sockets'):
+            bad.hello(4)
+        if breach == 'text':
+            bad.send_raw(b'GET / HTTP/1.1\r\n\r\n')
+        elif breach == 'empty':
+            bad.send_raw(b'')
+        elif breach == 'version':
+            bad.send(PING, struct.pack('=Q', 1), version=2)
+        elif breach == 'length':
+            bad.send(PING, struct.pack('=Q', 1), length=9)
+        elif breach == 'type':
+            bad.send(99)
+        elif breach == 'no descriptor':
+            bad.send(HELLO, struct.pack('=I', 4))
+        elif breach == 'too many':
+            bad.send(HELLO, struct.pack('=I', 4), [pipe[0]] * 100)
+        elif breach == 'no hello':
+            bad.send(TAKE_OVER)
+        elif breach == 'twice hello':
+            bad.hello(5)
+        elif breach == 'engine 64':
+            bad.hello(64)
+        elif breach == 'offer of others':
+            bad.send(OFFER, b'', pipe)
+        elif breach == 'sockets':
+            bad.send(SOCKETS, struct.pack('=IIQ', 2, 1, 5) + PLACE, [pipe[0]])
+        else:
+            bad.send_raw(b'\0' * 150_000)
+        assert bad.is_dropped()
+        good.send(TAKE_OVER)
+        assert good.receive()[0] == SOCKETS
+    assert check(held.folder, 'startup') == 0
+    for end in pipe:
+        os.close(end)
+
+
+def test_an_engine_of_the_same_number_is_refused_while_the_first_lives(held):
+    with Client(held.folder) as first, Client(held.folder) as second:
+        first.hello(0)
+        assert first.receive()[0] == 2
+        second.hello(0)
+        assert second.is_dropped()
+        first.send(CLOSED, PLACE)  # of a connection that is not there: no harm
+        first.send(TAKE_OVER)
+        assert first.receive()[0] == SOCKETS
+
+
+def test_a_thousand_connects_and_a_client_that_never_reads_do_no_harm(held):
+    crowd = []
+    try:
+        for _ in range(1_000):
+            try:
+                crowd.append(Client(held.folder))
+            except OSError:
+                time.sleep(0.001)
+        for one in crowd:
+            one.socket.setblocking(False)
+            try:
+                for _ in range(300):
+                    one.send(PROBE)  # asks, and reads no answer
+            except OSError:
+                pass
+        with Client(held.folder) as client:
+            client.send(PROBE)
+            assert client.receive()[0] == REPORT
+        wait_until(lambda: descriptors(held.holder) < 120, PATIENCE, 'the crowd is bounded')
+    finally:
+        for one in crowd:
+            one.socket.close()
+    wait_until(lambda: descriptors(held.holder) < 40, PATIENCE, 'the crowd is forgotten')
+    assert check(held.folder, 'startup') == 0
+
+
+@pytest.mark.parametrize('options, word', [
+    ([], 'failover-dir'), (['--port', '0'], '--port'), (['--port', '80'], '--port'),
+    (['--address', 'y'], '--address'), (['--journal-mib', '15'], '--journal-mib'),
+    (['--nonsense', '1'], '--nonsense'), (['--run', '2'], '--run'), (['--', '--slots', '1'], '--run'),
+    (['--group'], 'value'), (['--check', 'y'], '--check')])
+def test_wrong_usage(options, word):
+    place = ['--failover-dir', 'x'] if options else []
+    ended = run([str(HOLDER), *place, *options], stdout=PIPE, stderr=PIPE, timeout=PATIENCE, check=False)
+    assert ended.returncode == 2 and word in ended.stderr.decode() and ended.stderr.count(b'\n') == 1

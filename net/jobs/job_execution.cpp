@@ -18,6 +18,13 @@ error cancelled_without_event(cancel_reason reason) {
   }
 }
 
+terminal_event end_of_unsubmitted(cancel_reason reason, std::uint32_t tokens_in) {
+  engine::job_stats stats;
+  stats.tokens_in = tokens_in;
+  if (reason == cancel_reason::stop_string) return engine::end_event{engine::finish_reason::stop, stats};
+  return engine::error_event{cancelled_without_event(reason), stats};
+}
+
 namespace {
 
 /// Throws away what was appended to the output since it was made, if the client was told of it before.

@@ -53,6 +53,9 @@ struct job_execution_config {
 /// The error of a job that was cancelled and has no event that says so.
 [[nodiscard]] engine::error cancelled_without_event(engine::cancel_reason reason);
 
+/// The end of a job that was not submitted. A stop string in output that another process made ends it well.
+[[nodiscard]] terminal_event end_of_unsubmitted(engine::cancel_reason reason, std::uint32_t tokens_in);
+
 class job_execution {
  public:
   /// `writer` turns the job's output into the bytes that the client gets.
@@ -62,8 +65,8 @@ class job_execution {
   /// Goes on behind what the client was told: up to there, what is made is thrown away.
   void resume(const resume_point& told) noexcept { config_.resume = told; }
   /// Then started() and progress(), as they were there, and the output that the other process made
-  /// (job_request::produced), in order and in pieces of any size: a token takes about a microsecond. Both may
-  /// come again when the job has its slot.
+  /// (job_request::produced), in order and in pieces of any size: a token takes less than a microsecond. Both
+  /// may come again when the job has its slot.
   ///
   /// For jobs without log probabilities. Those with them are computed again from their first token, because
   /// an answer may still have to show those of tokens that came before.

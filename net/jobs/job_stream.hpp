@@ -102,14 +102,8 @@ struct job_stream final : open_stream {
     hold->submit(std::exchange(job, {}), events[next]);
   }
   void end_unsubmitted(std::size_t job, engine::cancel_reason reason) {
-    auto& execution = group.executions()[job];
-    engine::job_stats stats;
-    stats.tokens_in = requests[job].tokens_in();
-    // Output that another process made may hold the stop string that ends it.
-    const bool well = reason == engine::cancel_reason::stop_string;
-    terminal_event end = engine::error_event{cancelled_without_event(reason), stats};
-    if (well) end = engine::end_event{engine::finish_reason::stop, stats};
-    execution.ended(end, std::chrono::steady_clock::now());
+    const auto end = end_of_unsubmitted(reason, requests[job].tokens_in());
+    group.executions()[job].ended(end, std::chrono::steady_clock::now());
   }
 };
 

@@ -366,6 +366,13 @@ BOOST_AUTO_TEST_CASE(a_stop_string_in_restored_output_ends_the_job) {
   job.restore(tokens);
   BOOST_TEST((job.take_cancel() == engine::cancel_reason::stop_string));
   BOOST_TEST(job.told().tokens == stopped.find("STOP") + 4);
+  // More jobs than slots: this one need not wait for one.
+  job.ended(end_of_unsubmitted(engine::cancel_reason::stop_string, 3), now);
+  BOOST_TEST(group.take_output(now).find("\"finish_reason\":\"stop\",\"tokens_in\":3,") != std::string::npos);
+  BOOST_TEST(group.completed());
+  const auto other = end_of_unsubmitted(engine::cancel_reason::client_cancel, 3);
+  BOOST_TEST_REQUIRE(std::holds_alternative<engine::error_event>(other));
+  BOOST_TEST(std::get<engine::error_event>(other).stats.tokens_in == 3U);
 }
 
 BOOST_AUTO_TEST_CASE(failures_and_keep_alive_are_told_behind_the_cut) {

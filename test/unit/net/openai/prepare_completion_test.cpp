@@ -333,6 +333,18 @@ BOOST_AUTO_TEST_CASE(prompts_of_tokens_are_taken_as_they_are) {
              boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(ids_and_seeds_follow_from_the_nonce) {
+  request.nonce = "one";
+  const auto first = chat();
+  const auto again = chat();
+  request.nonce = "two";
+  const auto other = chat();
+  BOOST_TEST(again->id == first->id);
+  BOOST_TEST(again->jobs[0].seed == first->jobs[0].seed);
+  BOOST_TEST(other->id != first->id);
+  BOOST_TEST(other->jobs[0].seed != first->jobs[0].seed);
+}
+
 BOOST_AUTO_TEST_CASE(deadlines_hold_here_too) {
   request.deadline = "2025-10-03T20:00:10Z";
   BOOST_TEST((chat()->jobs[0].deadline == begin + 10s));

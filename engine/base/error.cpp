@@ -22,6 +22,8 @@ std::string_view code_name(errc code) noexcept {
     case errc::inference_timeout: return "INFERENCE_TIMEOUT";
     case errc::cancelled: return "CANCELLED";
     case errc::worker_start_failed: return "WORKER_START_FAILED";
+    case errc::engine_lost: return "ENGINE_LOST";
+    case errc::engine_changed: return "ENGINE_CHANGED";
     case errc::internal: return "INTERNAL";
   }
   return "INTERNAL";
@@ -35,6 +37,7 @@ bool is_retriable(errc code) noexcept {
     case errc::vram_oom:
     case errc::cuda_error:
     case errc::inference_timeout:
+    case errc::engine_changed:
     case errc::internal: return true;
     default: return false;
   }

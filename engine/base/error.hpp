@@ -35,6 +35,8 @@ enum class errc {
   inference_timeout,
   cancelled,
   worker_start_failed,
+  engine_lost,     ///< the engine died with this request too often for it to be tried once more
+  engine_changed,  ///< the engine died, and the one that took over would answer differently
   internal,
 };
 

@@ -55,7 +55,7 @@ asio::awaitable<bool> handle_messages(service& s, connection& c, const http_requ
 }
 
 asio::awaitable<bool> handle_count_tokens(service& s, connection& c, const http_request& request) {
-  const auto now = std::chrono::system_clock::now();
+  const auto now = request.received_wall;
   const auto prepared = co_await prepare_request(s, c, request, count_form, now);
   reply answer;
   if (prepared) {

@@ -29,7 +29,7 @@ job_batch make_batch(const service& s, prepared_job prepared) {
 
 asio::awaitable<engine::result<prepared_job>> prepare_request(service& s, connection& c,
                                                               const http_request& request) {
-  const auto now = std::chrono::system_clock::now();
+  const auto now = request.received_wall;
   std::function<engine::result<prepared_job>()> prepare = [request, &vocabulary = s.context.tokenizer,
                                                            limits = s.config.execute, now] {
     return prepare_job(request, vocabulary, limits, now);

@@ -47,9 +47,13 @@ std::string network_of(const asio::ip::address& address) {
   return asio::ip::address_v6(bytes).to_string() + "/64";
 }
 
-connection::connection(tcp::socket socket, const connection_limits& limits, connection_tier given)
+connection::connection(tcp::socket socket, const connection_limits& limits, connection_tier given,
+                       journalled kept)
     : stream(std::move(socket)),
       input(input_bytes_max),
+      record(std::move(kept.record)),
+      recovered(std::move(kept.recovered)),
+      refusal(std::move(kept.refusal)),
       since(steady_clock::now()),
       tier(given),
       peer(peer_of(stream.socket())),

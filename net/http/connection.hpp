@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -11,6 +13,7 @@
 #include "engine/schedule/job.hpp"
 #include "net/http/asio.hpp"
 #include "net/http/eviction.hpp"
+#include "net/journal/recovery.hpp"
 #include "net/limits.hpp"
 
 namespace orcd::net {
@@ -22,8 +25,17 @@ enum class connection_tier {
   none       ///< neither: refused, or closed to make room for another
 };
 
+/// What the journal has of a connection; both are empty where there is no journal.
+struct journalled {
+  std::unique_ptr<journal_record> record;
+  std::optional<recovered_connection> recovered;  ///< of one that a dead engine left
+  std::optional<engine::error> refusal;  ///< why the request that was being answered is not gone on with
+  std::function<void()> closed{};        ///< called when this end is shut down and closed
+};
+
 struct connection {
-  connection(tcp::socket socket, const connection_limits& limits, connection_tier given);
+  connection(tcp::socket socket, const connection_limits& limits, connection_tier given,
+             journalled kept = {});
 
   /// Sets the phase and the time at which it began; evict() chooses by both.
   void enter(connection_phase next);
@@ -31,7 +43,12 @@ struct connection {
   void note_body_bytes(std::size_t bytes);
 
   beast::tcp_stream stream;
-  beast::flat_buffer input;  ///< received and not yet parsed; bounded
+  beast::flat_buffer input;                ///< received and not yet parsed; bounded
+  std::unique_ptr<journal_record> record;  ///< null: nothing is kept of it
+  /// What a dead engine left of the request that is served now; empty from its end on.
+  std::optional<recovered_connection> recovered;
+  std::size_t replayed = 0;              ///< of recovered->input: the bytes that have been read again
+  std::optional<engine::error> refusal;  ///< why that request is not gone on with
   connection_phase phase = connection_phase::head;
   engine::steady_time since{};   ///< when the phase began; of a body: when more of it is due
   bool served = false;           ///< it has served a request, and another may follow

@@ -2,6 +2,7 @@
 // net/.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <memory>
 #include <optional>
@@ -49,7 +50,9 @@ struct http_request {
   api_words words = api_words::worker;  ///< in which a refusal is told
   bool http_1_0 = false;
   bool keep_alive = true;
-  engine::steady_time received_at{};
+  engine::steady_time
+      received_at{};  ///< when its head was whole; the same for an engine that goes on with it
+  std::chrono::system_clock::time_point received_wall{};
 };
 
 /// The head and body of a response; HEAD gets the head alone.

@@ -112,6 +112,8 @@ unsigned http_status(errc code) noexcept {
     case errc::model_load_failed:
     case errc::vram_oom:
     case errc::cuda_error:
+    case errc::engine_lost:
+    case errc::engine_changed:
     case errc::internal: return 500;
   }
   return 500;

@@ -53,6 +53,17 @@ resume_point resume_point::after_event(std::uint32_t id) noexcept {
   return out;
 }
 
+resume_point further_of(const resume_point& a, const resume_point& b) noexcept {
+  resume_point out;
+  out.started = a.started || b.started;
+  out.processed = std::max(a.processed, b.processed);
+  out.beside = std::max(a.beside, b.beside);
+  out.tokens = std::max(a.tokens, b.tokens);
+  out.tail = std::max(a.tail, b.tail);
+  out.ended = a.ended || b.ended;
+  return out;
+}
+
 job_execution::job_execution(job_execution_config config, engine::token_stream text,
                              std::unique_ptr<job_output> writer)
     : config_(std::move(config)),

@@ -56,14 +56,18 @@ struct job_execution_config {
 /// The end of a job that was not submitted. A stop string in output that another process made ends it well.
 [[nodiscard]] terminal_event end_of_unsubmitted(engine::cancel_reason reason, std::uint32_t tokens_in);
 
+/// What is told by either.
+[[nodiscard]] resume_point further_of(const resume_point& a, const resume_point& b) noexcept;
+
 class job_execution {
  public:
   /// `writer` turns the job's output into the bytes that the client gets.
   job_execution(job_execution_config config, engine::token_stream text, std::unique_ptr<job_output> writer);
 
   // A job that began in another process. Before any other call, as often as is handy:
-  /// Goes on behind what the client was told: up to there, what is made is thrown away.
-  void resume(const resume_point& told) noexcept { config_.resume = told; }
+  /// Goes on behind what the client was told, where that is further than what it asked for: up to there, what
+  /// is made is thrown away.
+  void resume(const resume_point& told) noexcept { config_.resume = further_of(config_.resume, told); }
   /// Then started() and progress(), as they were there, and the output that the other process made
   /// (job_request::produced), in order and in pieces of any size: a token takes less than a microsecond. Both
   /// may come again when the job has its slot.

@@ -35,6 +35,7 @@ struct job_stream final : open_stream {
   std::size_t next = 0;                       ///< the first job that was not submitted
   std::shared_ptr<signal> wake;
   std::vector<std::shared_ptr<event_channel>> events;  ///< one for each job that was submitted
+  std::vector<resume_point> known;    ///< what the client had been told of each job by another engine
   std::vector<std::uint32_t> cached;  ///< tokens of each job's prompt that were there when it began
   std::vector<std::optional<engine::steady_time>> last_token;  ///< when it came, for each job
   bool chunked = true;       ///< HTTP/1.1; HTTP/1.0 ends the body by closing

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "net/http/keep_alive.hpp"
+#include "net/http/read_input.hpp"
 #include "net/jobs/admission_hold.hpp"
 #include "net/jobs/job_narration.hpp"
 #include "net/jobs/job_stream.hpp"
+#include "net/jobs/resumption.hpp"
 #include "net/jobs/run_in_background.hpp"
 #include "net/jobs/write.hpp"
 #include "net/jobs/write_order.hpp"
@@ -41,8 +43,8 @@ asio::awaitable<void> watch_disconnect(job_stream& stream) {
   auto& input = stream.link.input;
   auto& socket = stream.link.stream.socket();
   while (stream.watching && !stream.half_closed) {
-    const auto [ec, n] = co_await socket.async_read_some(input.prepare(4'096), as_tuple_token);
-    if (!ec) input.commit(n);
+    const auto got = co_await watch_input(stream.link, 4'096);
+    const error_code ec = got.failed;
     if (!stream.watching) co_return;
     const write_state state = write_state_of(stream);
     const auto client = judge_read(state, ec == asio::error::eof, ec.failed(), input.size());
@@ -63,17 +65,28 @@ void stop_watching(job_stream& stream) {
   stream.link.stream.socket().cancel(ignored);
 }
 
+/// Does something with a job's execution that may tell the client more, and notes in the journal what it did.
+template <class Action>
+void tell(job_stream& stream, std::size_t job, engine::token_id token, const Action& action) {
+  auto& execution = stream.group.executions()[job];
+  const resume_point before = execution.told();
+  action(execution);
+  if (!stream.link.record || !stream.group.streams()) return;
+  const auto event = event_between(job, before, execution.told(), stream.known[job], token);
+  if (event) stream.link.record->event(*event);
+}
+
 /// Tells the job's beginning and how far its prompt is, before the token or the end that came after it.
 void take_progress(job_stream& stream, std::size_t job) {
   auto& events = *stream.events[job];
-  auto& execution = stream.group.executions()[job];
   if (const auto started = events.read_started()) {
-    execution.started(started->queue_ms, system_clock::now());
+    tell(stream, job, -1, [&](auto& to) { to.started(started->queue_ms, system_clock::now()); });
     stream.cached[job] = started->cached;
-    execution.progress({started->cached, started->cached, 0});
+    tell(stream, job, -1, [&](auto& to) { to.progress({started->cached, started->cached, 0}); });
   }
   if (const auto progress = events.read_progress()) {
-    execution.progress({stream.cached[job], progress->processed, progress->elapsed_ms});
+    const prompt_progress made{stream.cached[job], progress->processed, progress->elapsed_ms};
+    tell(stream, job, -1, [&](auto& to) { to.progress(made); });
   }
 }
 
@@ -89,14 +102,15 @@ bool take_events(job_stream& stream, std::size_t job) {
   while (const auto token = events.read_token()) {
     take_progress(stream, job);
     if (token->part != engine::token_part::output) {
-      execution.beside_output(token->part, token->id, token->logprobs);
+      tell(stream, job, token->id,
+           [&](auto& to) { to.beside_output(token->part, token->id, token->logprobs); });
       if (execution.output_bytes() >= batch_bytes) return true;
       continue;
     }
     if (last_token)
       metrics.inter_token_seconds.observe(std::chrono::duration<double>(token->at - *last_token).count());
     last_token = token->at;
-    execution.token(token->id, token->logprobs);
+    tell(stream, job, token->id, [&](auto& to) { to.token(token->id, token->logprobs); });
     if (execution.output_bytes() >= batch_bytes) return true;
   }
   if (const auto event = events.read_terminal()) {
@@ -144,7 +158,9 @@ asio::awaitable<void> flush(job_stream& stream, const http_request& request) {
   if (next.final_reply) next.bytes = co_await render_answer(stream, request);
   bool written = true;
   if (!next.bytes.empty()) {
-    written = co_await write_bytes(stream.owner, stream.link, std::move(next.bytes));
+    const std::uint32_t end = journal_answered | (stream.keep_alive ? journal_keep_alive : 0U);
+    const std::uint32_t flags = state.over ? end : 0U;
+    written = co_await write_bytes(stream.owner, stream.link, std::move(next.bytes), flags);
   }
   if (!written) stream.client_gone();
   // Nothing follows the terminal event.
@@ -169,6 +185,32 @@ asio::awaitable<void> pump(job_stream& stream, const http_request& request) {
     co_await stream.wake->wait_until(wake_at);
   }
   stop_watching(stream);
+}
+
+/// Goes on with what a dead engine told of these jobs: it is not told again. Whether that is possible.
+bool go_on_with(const recovered_connection& before, job_batch& batch, std::vector<resume_point>& known) {
+  auto told = told_jobs(before.told, batch.jobs.size());
+  if (!told) return false;
+  for (std::size_t job = 0; job < batch.jobs.size(); ++job) {
+    told_job& one = (*told)[job];
+    known[job] = one.point;
+    auto& execution = batch.executions[job];
+    execution.resume(one.point);
+    if (!one.point.started || !takes_tokens(batch.jobs[job])) continue;
+    execution.started(0, system_clock::now());
+    execution.restore(one.tokens);
+    batch.jobs[job].produced = std::move(one.tokens);
+  }
+  return true;
+}
+
+/// Ends all jobs of the request with one error, before any was submitted.
+void end_all(job_batch& batch, const error& why) {
+  for (std::size_t job = 0; job < batch.jobs.size(); ++job) {
+    engine::error_event end{why, {}};
+    end.stats.tokens_in = batch.jobs[job].tokens_in();
+    batch.executions[job].ended(terminal_event(std::move(end)), steady_clock::now());
+  }
 }
 
 }  // namespace
@@ -212,10 +254,16 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
   if (const auto entered = hold->enter(); !entered) {
     co_return co_await refuse_jobs(s, c, request, entered.error());
   }
+  std::vector<resume_point> known(batch.jobs.size());
+  if (c.recovered && !go_on_with(*c.recovered, batch, known)) {
+    c.refusal = error(errc::internal, "the journal of this request cannot be read");
+  }
+  if (c.refusal) end_all(batch, *std::exchange(c.refusal, std::nullopt));
   job_group group(batch.id, std::move(batch.executions), batch.answer);
   narrate_start(s, request, batch);
   job_stream stream(s, c, std::move(group), std::move(batch.jobs), hold);
   stream.chunked = !request.http_1_0;
+  stream.known = std::move(known);
   hold->show(stream);
   stream.submit();
 
@@ -223,8 +271,9 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
   stream.keep_alive = may_keep_alive(begin);
   if (stream.group.streams()) {
     s.count_response(200);
-    std::string head = render_stream_head(request, stream.keep_alive);
-    stream.writable = co_await write_bytes(s, c, std::move(head));
+    const bool told = c.recovered && (c.recovered->flags & journal_head) != 0;
+    std::string head = told ? std::string() : render_stream_head(request, stream.keep_alive);
+    stream.writable = told || co_await write_bytes(s, c, std::move(head), journal_head);
     if (!stream.writable) stream.client_gone();
   }
   co_await (pump(stream, request) && watch_disconnect(stream));

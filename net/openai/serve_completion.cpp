@@ -112,7 +112,7 @@ asio::awaitable<result<prepared_completion>> prepare_request(service& s, connect
 
 asio::awaitable<bool> serve_completion(service& s, connection& c, const http_request& request,
                                        completion_api api) {
-  const auto now = std::chrono::system_clock::now();
+  const auto now = request.received_wall;
   http_request answered = request;
   auto prepared = co_await prepare_request(s, c, request, api.form, now);
   if (!prepared) {

@@ -68,7 +68,7 @@ asio::awaitable<engine::result<Prepared>> prepare_request(
     service& s, connection& c, const http_request& request, endpoint target,
     engine::result<Prepared> (*prepare)(const http_request&, const pooled_context&,
                                         std::chrono::system_clock::time_point)) {
-  const auto now = std::chrono::system_clock::now();
+  const auto now = request.received_wall;
   const auto context = pooled_context_of(s);
   if (is_read_at_once(target, request.body.size())) co_return prepare(request, context, now);
   std::function<engine::result<Prepared>()> work = [prepare, request, context, now] {

@@ -1,6 +1,7 @@
 #include "net/server/server.hpp"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <exception>
@@ -41,6 +42,13 @@ class spare_descriptor {
   int held_ = -1;
 };
 
+tcp protocol_of(int socket) {
+  sockaddr_storage own{};
+  socklen_t bytes = sizeof own;
+  const bool known = ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &bytes) == 0;
+  return known && own.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
+}
+
 bool is_shortage(error_code ec) {
   return ec == asio::error::no_descriptors || ec == boost::system::errc::too_many_files_open_in_system;
 }
@@ -61,18 +69,22 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
   asio::steady_timer pause;  ///< after an accept that failed
   asio::steady_timer grace_timer;
   spare_descriptor spare;
+  std::unique_ptr<takeover> held;  ///< null: the server accepts its connections itself
   std::function<void()> stopped;
   std::size_t sessions = 0;  ///< session_guards that exist
   bool listens = false;      ///< the socket did already when it was passed
   bool accepting = false;    ///< the accept loop runs
+  bool deserted = false;     ///< the server object is gone: nobody is told anything
   bool closed = false;       ///< the server object is gone or stopping: accept no more
 
   result<std::uint16_t> bind();
   result<std::uint16_t> take_listener(int descriptor);
   asio::awaitable<void> accept_loop(std::shared_ptr<impl> self);
   asio::awaitable<bool> after_failed_accept(error_code ec);
-  void start_session(tcp::socket socket, connection_tier tier);
-  void refuse(tcp::socket socket, const error& why);
+  void start_session(tcp::socket socket, connection_tier tier, journalled kept = {});
+  void adopt(held_socket one, bool dead_engine);
+  void close_held(tcp::socket socket, std::uint32_t slot, std::uint64_t serial);
+  void refuse(tcp::socket& socket, const error& why);
   void refuse_one();
   void admit(tcp::socket socket);
   void session_ended() noexcept;
@@ -132,7 +144,7 @@ void server::impl::refuse_one() {
   acceptor.non_blocking(true, ec);
   tcp::socket socket(io);
   if (!ec) acceptor.accept(socket, ec);
-  if (!ec) refuse(std::move(socket), error(errc::not_ready, "the worker has no file descriptors left"));
+  if (!ec) refuse(socket, error(errc::not_ready, "the worker has no file descriptors left"));
   spare.take();
 }
 
@@ -171,22 +183,53 @@ void server::impl::admit(tcp::socket socket) {
   const auto& limits = shared->config.connections;
   const connection_tier tier = shared->connections.tier_for(peer.address());
   if (tier == connection_tier::none) {
-    refuse(std::move(socket), too_many_connections(limits.connections_max));
+    refuse(socket, too_many_connections(limits.connections_max));
   } else {
     start_session(std::move(socket), tier);
   }
 }
 
-void server::impl::start_session(tcp::socket socket, connection_tier tier) {
+void server::impl::start_session(tcp::socket socket, connection_tier tier, journalled kept) {
   auto guard = std::make_shared<session_guard>(shared_from_this());
-  auto session = run_session(shared, std::move(socket), tier);
+  auto session = run_session(shared, std::move(socket), tier, std::move(kept));
   asio::co_spawn(io, std::move(session), [guard = std::move(guard)](const std::exception_ptr& failure) {
     guard->owner->report(failure, "session");
   });
 }
 
+/// The client sees the end only once the holder's duplicate is closed, too.
+void server::impl::close_held(tcp::socket socket, std::uint32_t slot, std::uint64_t serial) {
+  error_code ignored;
+  socket.shutdown(tcp::socket::shutdown_both, ignored);
+  socket.close(ignored);
+  held->closed(slot, serial);
+}
+
+void server::impl::adopt(held_socket one, bool dead_engine) {
+  const auto slot = one.slot;
+  const auto serial = one.serial;
+  auto kept = held->judge(one, dead_engine);
+  tcp::socket socket(io);
+  error_code ec;
+  socket.assign(protocol_of(one.socket.get()), one.socket.get(), ec);
+  if (ec) return held->closed(slot, serial);
+  static_cast<void>(one.socket.release());
+  const auto peer = socket.remote_endpoint(ec);
+  if (ec || !kept) return close_held(std::move(socket), slot, serial);
+  const connection_tier tier = shared->connections.tier_for(peer.address());
+  if (tier == connection_tier::none) {
+    refuse(socket, too_many_connections(shared->config.connections.connections_max));
+    kept.reset();
+    return close_held(std::move(socket), slot, serial);
+  }
+  kept->closed = [self = shared_from_this(), slot, serial] {
+    if (!self->deserted) self->held->closed(slot, serial);
+  };
+  start_session(std::move(socket), tier, std::move(*kept));
+}
+
 /// Tells the client why, without waiting: bytes that do not fit into the socket's buffer are not sent.
-void server::impl::refuse(tcp::socket socket, const error& why) {
+void server::impl::refuse(tcp::socket& socket, const error& why) {
   ++shared->metrics.connections_refused;
   shared->count_response(503);
   http_request nothing;
@@ -261,6 +304,7 @@ server::server(asio::io_context& io, server_config config, server_context contex
     : impl_(std::make_shared<impl>(io, std::move(config), std::move(context))) {}
 
 server::~server() {
+  impl_->deserted = true;
   impl_->closed = true;
   error_code ignored;
   impl_->acceptor.close(ignored);
@@ -281,6 +325,21 @@ result<void> server::listen() {
   if (ec) return error(errc::worker_start_failed, "cannot listen: " + ec.message());
   impl_->start_accepting();
   return {};
+}
+
+result<takeover_counts> server::serve_held(int journal, held_config config,
+                                           std::vector<held_socket> sockets) {
+  auto made = takeover::make(journal, std::move(config));
+  if (!made) return made.error();
+  impl_->held = std::move(*made);
+  impl_->held->begin(sockets);
+  for (held_socket& one : sockets) impl_->adopt(std::move(one), true);
+  return impl_->held->counts();
+}
+
+void server::adopt(held_socket held) {
+  ++impl_->shared->metrics.connections_total;
+  impl_->adopt(std::move(held), false);
 }
 
 std::string server::scrape() const {

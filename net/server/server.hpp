@@ -8,10 +8,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/base/error.hpp"
 #include "net/http/api_keys.hpp"
 #include "net/jobs/server_config.hpp"
+#include "net/server/takeover.hpp"
 
 namespace boost::asio {
 class io_context;
@@ -35,6 +37,14 @@ class server {
   /// may keep a duplicate, where connections then wait. Fails with worker_start_failed.
   [[nodiscard]] engine::result<std::uint16_t> take_listener(int descriptor);
   [[nodiscard]] engine::result<void> listen();
+
+  /// Serves connections that a holder accepted, instead of accepting by itself: `sockets` are those that a
+  /// dead engine left, or none. Each goes on where the journal and the kernel say that it stopped. Errors: as
+  /// takeover::make().
+  [[nodiscard]] engine::result<takeover_counts> serve_held(int journal, held_config config,
+                                                           std::vector<held_socket> sockets);
+  /// One more that the holder has accepted; after serve_held().
+  void adopt(held_socket held);
 
   /// The server's own families of /metrics.
   [[nodiscard]] std::string scrape() const;

@@ -1,8 +1,9 @@
 #include "net/server/session.hpp"
 
+#include <array>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <cstdio>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -10,6 +11,7 @@
 #include "net/anthropic/messages.hpp"
 #include "net/execute/execute.hpp"
 #include "net/http/cors.hpp"
+#include "net/http/read_input.hpp"
 #include "net/http/read_limit.hpp"
 #include "net/http/request_head.hpp"
 #include "net/http/routes.hpp"
@@ -65,12 +67,11 @@ asio::awaitable<read_result> read_head(service& s, connection& c, head_scanner& 
       problem = scanner.problem();
       co_return read_result::invalid;
     }
-    const auto [ec, n] = co_await c.stream.async_read_some(c.input.prepare(4'096), as_tuple_token);
-    const head_read read{ec.failed(), time.passed(), c.stream.socket().is_open(), c.input.size()};
+    const auto got = co_await read_input(c, 4'096);
+    const head_read read{got.failed.failed(), time.passed(), c.stream.socket().is_open(), c.input.size()};
     const auto judged = judge_head_read(read);
     if (judged == read_result::too_slow) problem = too_slow("the request head", limits.header_timeout);
     if (judged != read_result::ok) co_return judged;
-    c.input.commit(n);
     if (!begun) time.start(limits.header_timeout);
     begun = true;
   }
@@ -90,20 +91,36 @@ bool is_parse_error(error_code ec) {
          ec != http::error::end_of_stream && ec != http::error::partial_message;
 }
 
+/// Reads more of a body, behind what is in the buffer.
+asio::awaitable<error_code> read_part(service& s, connection& c, request_parser& parser) {
+  constexpr std::size_t part_bytes = 64 * 1024;
+  const std::size_t room = std::min(part_bytes, c.input.max_size() - c.input.size());
+  if (room == 0) co_return http::make_error_code(http::error::buffer_overflow);
+  if (!has_replay(c)) {
+    const auto [ended] = co_await c.stream.socket().async_wait(tcp::socket::wait_read, as_tuple_token);
+    if (ended) co_return ended;
+    co_await s.body_limiter->pass(c.stream.get_executor());
+  }
+  const auto got = co_await read_input(c, room);
+  error_code ec = got.failed;
+  if (ec == asio::error::eof) parser.put_eof(ec = {});
+  co_return ec;
+}
+
 /// Reads the rest of the body and notes how much came: a body that comes too slowly may be closed for another
 /// connection.
 asio::awaitable<error_code> read_parts(service& s, connection& c, request_parser& parser) {
   error_code ec;
+  bool more = c.input.size() == 0;  // bytes that came with the head are in the buffer already
   while (!parser.is_done()) {
-    // Bytes that came with the head are in the buffer already.
-    if (c.input.size() == 0) {
-      const auto [ended] = co_await c.stream.socket().async_wait(tcp::socket::wait_read, as_tuple_token);
-      if (ended) co_return ended;
-      co_await s.body_limiter->pass(c.stream.get_executor());
-    }
-    const auto [failed, n] = co_await http::async_read_some(c.stream, c.input, parser, as_tuple_token);
+    if (more) ec = co_await read_part(s, c, parser);
+    if (ec || parser.is_done()) break;
+    const std::size_t n = parser.put(c.input.data(), ec);
+    c.input.consume(n);
     c.note_body_bytes(n);
-    if (failed) co_return failed;
+    more = ec == http::error::need_more || c.input.size() == 0;
+    if (ec == http::error::need_more) ec = {};
+    if (ec) break;
   }
   co_return ec;
 }
@@ -112,9 +129,10 @@ asio::awaitable<error_code> read_parts(service& s, connection& c, request_parser
 asio::awaitable<read_result> read_body(service& s, connection& c, request_parser& parser,
                                        bool expects_continue, head_problem& problem) {
   if (parser.is_done()) co_return read_result::ok;
-  if (expects_continue && c.input.size() == 0) {
+  const bool told = c.recovered && (c.recovered->flags & journal_interim) != 0;
+  if (expects_continue && c.input.size() == 0 && !told) {
     std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (!co_await write_bytes(s, c, std::move(go_on))) co_return read_result::closed;
+    if (!co_await write_bytes(s, c, std::move(go_on), journal_interim)) co_return read_result::closed;
   }
   read_limit time(c.stream);
   time.start(s.config.connections.body_timeout);
@@ -127,25 +145,46 @@ asio::awaitable<read_result> read_body(service& s, connection& c, request_parser
   co_return judged;
 }
 
+/// The origin of a request whose head is whole: a new one, or that of the engine that began with it.
+request_origin origin_of(const connection& c) {
+  if (c.recovered && c.recovered->origin.received_steady_ns != 0) return c.recovered->origin;
+  const auto ns = [](auto time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+  };
+  return {{random_bits(), random_bits()}, ns(std::chrono::system_clock::now()), ns(steady_clock::now())};
+}
+
+std::string digits_of(const std::array<std::uint64_t, 2>& bits) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(bits[0]),
+                static_cast<unsigned long long>(bits[1]));
+  return text.data();
+}
+
 /// The request without its body.
-http_request take_head(const service& s, const request_parser& parser, engine::steady_time received_at) {
+http_request take_head(const service& s, connection& c, const request_parser& parser) {
   const auto& message = parser.get();
   http_request request;
+  const request_origin origin = origin_of(c);
+  if (c.record) c.record->set_origin(origin);
+  request.nonce = digits_of(origin.entropy);
+  request.received_at = engine::steady_time(std::chrono::nanoseconds(origin.received_steady_ns));
+  request.received_wall =
+      std::chrono::system_clock::time_point(std::chrono::duration_cast<std::chrono::system_clock::duration>(
+          std::chrono::nanoseconds(origin.received_wall_ns)));
   request.method = message.method_string();
   request.target = message.target();
   request.words = words_of(request.target);
   request.http_1_0 = message.version() < 11;
   request.keep_alive = message.keep_alive();
-  request.received_at = received_at;
   const std::string_view id = message["X-Request-Id"];
-  request.request_id = is_request_id(id) ? std::string(id) : make_request_id();
+  request.request_id = is_request_id(id) ? std::string(id) : id_series(request.nonce + "-request").next();
   const auto deadline = message.find("X-Deadline");
   if (deadline != message.end()) request.deadline = std::string(deadline->value());
   const auto imc_id = message.find("KRONK_IMC_ID");
   if (imc_id != message.end()) request.imc_id = std::string(imc_id->value());
   const auto last_event_id = message.find("Last-Event-ID");
   if (last_event_id != message.end()) request.last_event_id = std::string(last_event_id->value());
-  request.nonce = make_request_id();
   request.if_none_match = message[http::field::if_none_match];
   request.allowed_origin = allowed_origin(s.config.cors_origins, message[http::field::origin]);
   return request;
@@ -228,6 +267,13 @@ std::variant<endpoint, reply> judge_head(service& s, connection& c, const reques
   return route;
 }
 
+/// What is in the buffer, or will be read again, belongs to the next request.
+void note_end_of_request(connection& c) {
+  if (!c.record) return;
+  const std::size_t unread = has_replay(c) ? c.recovered->input.size() - c.replayed : 0;
+  c.record->end_of_request(c.input.size() + unread);
+}
+
 /// Answers a request whose body is not wanted. Another request may follow unless part of that body is still
 /// to come.
 asio::awaitable<bool> refuse_at_head(service& s, connection& c, const request_parser& parser,
@@ -237,6 +283,7 @@ asio::awaitable<bool> refuse_at_head(service& s, connection& c, const request_pa
   const auto body = judge_unwanted_body(length, c.input.size(), parser.is_done());
   if (body == unwanted_body::skip) c.input.consume(static_cast<std::size_t>(*length));
   if (body == unwanted_body::close) refusal.close = true;
+  note_end_of_request(c);
   co_return co_await write_reply(s, c, request, std::move(refusal));
 }
 
@@ -276,6 +323,7 @@ error_code parse_head(const service& s, connection& c, request_parser& parser) {
 /// Serves one request; returns whether another may follow on this connection.
 asio::awaitable<bool> serve_request(service& s, connection& c, bool first_request) {
   c.enter(connection_phase::head);
+  if (c.record && !c.recovered) c.record->begin_request(received(c));
   head_scanner scanner(limits_of(s.config.connections));
   head_problem problem;
   auto outcome = co_await read_head(s, c, scanner, first_request, problem);
@@ -283,7 +331,6 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
   if (is_refusal(outcome)) co_await write_refusal(s, c, problem, words);
   if (outcome != read_result::ok) co_return false;
 
-  const auto received_at = steady_clock::now();
   c.input.consume(scanner.skipped());
   request_parser parser;
   error_code ec = parse_head(s, c, parser);
@@ -292,7 +339,7 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
     co_await write_refusal(s, c, problem, words);
     co_return false;
   }
-  http_request request = take_head(s, parser, received_at);
+  http_request request = take_head(s, c, parser);
   auto judged = judge_head(s, c, parser, request);
   if (auto* const refusal = std::get_if<reply>(&judged)) {
     c.enter(connection_phase::request);
@@ -303,6 +350,7 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
   c.enter(connection_phase::request);
   if (is_refusal(outcome)) co_await write_refusal(s, c, problem, words);
   if (outcome != read_result::ok) co_return false;
+  note_end_of_request(c);
   request.body = std::move(parser.get().body());
   co_return co_await handle_request(s, c, request, std::get<endpoint>(judged));
 }
@@ -337,12 +385,77 @@ class registration {
   connection& connection_;
 };
 
+/// Called when everything that was made after it is gone.
+struct closing_call {
+  std::function<void()> closed;
+  ~closing_call() {
+    if (closed) closed();
+  }
+};
+
+/// A close alone sends no FIN while another process has the socket, too: it is shut down first, however the
+/// session ends.
+class closed_in_order {
+ public:
+  explicit closed_in_order(connection& c) : connection_(c) {}
+  ~closed_in_order() {
+    if (!connection_.record || !connection_.stream.socket().is_open()) return;
+    error_code ignored;
+    connection_.stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+    connection_.stream.close();
+  }
+  closed_in_order(const closed_in_order&) = delete;
+  closed_in_order& operator=(const closed_in_order&) = delete;
+
+ private:
+  connection& connection_;
+};
+
+/// The request that a dead engine began with is over. What it had received behind it is the next one's; false
+/// where that is more than a client may send ahead.
+bool leave_recovered(connection& c) {
+  if (!c.recovered) return true;
+  const std::size_t rest = c.recovered->input.size() - c.replayed;
+  if (rest > c.input.max_size() - c.input.size()) return false;
+  c.input.commit(asio::buffer_copy(c.input.prepare(rest), asio::buffer(c.recovered->input) + c.replayed));
+  c.recovered.reset();
+  return true;
+}
+
+/// Sends what a dead engine had made and the socket had not taken. Whether the connection goes on.
+asio::awaitable<bool> finish_write(service& s, connection& c) {
+  if (!c.recovered->unsent.empty() && !co_await write_recovered(s, c)) co_return false;
+  const auto flags = c.recovered->flags;
+  if ((flags & journal_answered) == 0) {
+    // Nothing of a request has come: it is as good as any that waits for one.
+    if (c.recovered->input.empty()) c.recovered.reset();
+    co_return true;
+  }
+  const std::string& received = c.recovered->input;
+  const std::size_t next = received.size() - c.recovered->request_bytes;
+  const bool goes_on = (flags & journal_keep_alive) != 0 && c.recovered->request_bytes > 0;
+  if (!goes_on || next > c.input.max_size()) co_return false;
+  c.input.commit(
+      asio::buffer_copy(c.input.prepare(next), asio::buffer(received) + c.recovered->request_bytes));
+  c.recovered.reset();
+  c.served = true;
+  co_return true;
+}
+
 }  // namespace
 
-asio::awaitable<void> run_session(std::shared_ptr<service> s, tcp::socket socket, connection_tier tier) {
-  connection c(std::move(socket), s->config.connections, tier);
+asio::awaitable<void> run_session(std::shared_ptr<service> s, tcp::socket socket, connection_tier tier,
+                                  journalled kept) {
+  const closing_call told{std::move(kept.closed)};
+  connection c(std::move(socket), s->config.connections, tier, std::move(kept));
+  const closed_in_order in_order(c);
   const registration registered(s, c);
-  while (c.stream.socket().is_open() && co_await serve_request(*s, c, !c.served)) c.served = true;
+  bool more = !c.recovered || co_await finish_write(*s, c);
+  while (more && c.stream.socket().is_open()) {
+    more = co_await serve_request(*s, c, !c.served);
+    c.served = c.served || more;
+    more = more && leave_recovered(c);
+  }
   if (c.stream.socket().is_open()) co_await close_gently(c);
 }
 

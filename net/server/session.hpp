@@ -9,6 +9,7 @@
 namespace orcd::net {
 
 /// Serves the connection to its end; every wait in it is bounded by connection_limits.
-asio::awaitable<void> run_session(std::shared_ptr<service> s, tcp::socket socket, connection_tier tier);
+asio::awaitable<void> run_session(std::shared_ptr<service> s, tcp::socket socket, connection_tier tier,
+                                  journalled kept = {});
 
 }  // namespace orcd::net

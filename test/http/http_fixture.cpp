@@ -69,8 +69,10 @@ http_fixture::http_fixture(http_options options)
       server_(io_, make_config(options), context_) {
   ORCD_ENSURE(background_.start().has_value());
   state_.set(engine::lifecycle::ready);
-  port_ = server_.bind().value();
-  ORCD_ENSURE(server_.listen().has_value());
+  if (options.listens) {
+    port_ = server_.bind().value();
+    ORCD_ENSURE(server_.listen().has_value());
+  }
   thread_ = std::thread([this] { io_.run(); });
 }
 

@@ -36,6 +36,7 @@ struct http_options {
   std::uint32_t max_queue = 8;
   std::uint32_t context_tokens = 4'096;
   std::chrono::microseconds step_delay{100};
+  bool listens = true;        ///< false: it gets its connections by server().adopt()
   bool cheap_tokens = false;  ///< the next token depends on the length alone: for very long outputs
   std::vector<fake_fault> faults{};
   std::uint32_t submit_without_memory = 0;  ///< the n-th job finds no memory to be handed over; 1-based
@@ -81,6 +82,7 @@ class http_fixture {
   /// Runs a task on the io thread and waits for it.
   void on_io(const std::function<void()>& task);
   [[nodiscard]] net::server& server() noexcept { return server_; }
+  [[nodiscard]] boost::asio::io_context& io() noexcept { return io_; }
   [[nodiscard]] fake_accelerator& device() noexcept { return device_; }
   [[nodiscard]] engine::worker_state& state() noexcept { return state_; }
   /// Stops with this grace and waits; the destructor does nothing more then.

@@ -17,7 +17,8 @@ import rules
 ROOMS: Dict[str, Tuple[str, ...]] = {
     'net/limits': (),
     'net/json': ('net/limits',),
-    'net/http': ('net/json',),
+    'net/journal': (),
+    'net/http': ('net/json', 'net/journal'),
     'net/status': ('net/http',),
     'net/failover': ('net/status',),
     # What one server's requests share holds it.
@@ -29,7 +30,8 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'net/llama': ('net/openai',),
     'net/responses': ('net/openai',),
     'net/pooled': ('net/openai',),
-    'net/server': ('net/execute', 'net/anthropic', 'net/llama', 'net/pooled', 'net/responses'),
+    'net/server': ('net/failover', 'net/execute', 'net/anthropic', 'net/llama', 'net/pooled',
+                   'net/responses'),
 
     'gpu': (),
     'gpu/include': (),

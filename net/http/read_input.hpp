@@ -1,0 +1,25 @@
+// Reads from a connection into its input buffer: first what a dead engine had received of the request, then
+// the socket, and then by way of the journal where there is one. Private to net/.
+#pragma once
+
+#include <cstddef>
+
+#include "net/http/connection.hpp"
+
+namespace orcd::net {
+
+struct input_read {
+  error_code failed{};
+  std::size_t bytes = 0;
+};
+
+/// Whether there are bytes that need no reading from the socket.
+[[nodiscard]] bool has_replay(const connection& c) noexcept;
+
+/// Up to `most` bytes, at least one where nothing failed; `c.input` has room for them. The stream's time
+/// limit applies.
+[[nodiscard]] asio::awaitable<input_read> read_input(connection& c, std::size_t most);
+/// The same without the stream's time limit, as for a watch beside a write.
+[[nodiscard]] asio::awaitable<input_read> watch_input(connection& c, std::size_t most);
+
+}  // namespace orcd::net

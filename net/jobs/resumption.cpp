@@ -1,0 +1,45 @@
+#include "net/jobs/resumption.hpp"
+
+#include <algorithm>
+
+namespace orcd::net {
+
+std::optional<std::vector<told_job>> told_jobs(std::span<const journal_event> events, std::size_t jobs) {
+  std::vector<told_job> out(jobs);
+  for (const journal_event& event : events) {
+    if (event.job >= jobs) return std::nullopt;
+    told_job& job = out[event.job];
+    switch (event.what) {
+      case journal_event::kind::started: job.point.started = true; break;
+      case journal_event::kind::progress:
+        job.point.processed = std::max(job.point.processed, static_cast<std::uint32_t>(event.token));
+        break;
+      case journal_event::kind::beside: ++job.point.beside; break;
+      case journal_event::kind::token:
+        ++job.point.tokens;
+        job.tokens.push_back(event.token);
+        break;
+    }
+  }
+  return out;
+}
+
+bool takes_tokens(const engine::job_request& job) noexcept {
+  return !job.logprobs && job.score_from == 0 && job.inputs.empty();
+}
+
+std::optional<journal_event> event_between(std::size_t job, const resume_point& before,
+                                           const resume_point& after, const resume_point& known,
+                                           engine::token_id token) noexcept {
+  using kind = journal_event::kind;
+  const auto index = static_cast<std::uint16_t>(job);
+  if (after.tokens > std::max(before.tokens, known.tokens)) return journal_event{index, kind::token, token};
+  if (after.beside > std::max(before.beside, known.beside)) return journal_event{index, kind::beside, -1};
+  if (after.processed > std::max(before.processed, known.processed)) {
+    return journal_event{index, kind::progress, static_cast<std::int32_t>(after.processed)};
+  }
+  if (after.started && !before.started && !known.started) return journal_event{index, kind::started, -1};
+  return std::nullopt;
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,37 @@
+// How the jobs of a request that a dead engine began are gone on with: from its events in the journal to what
+// each client was told and which tokens need not be computed again. Pure. Private to net/.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/schedule/job.hpp"
+#include "net/jobs/job_execution.hpp"
+#include "net/journal/journal_record.hpp"
+
+namespace orcd::net {
+
+/// What the client has been told of one job.
+struct told_job {
+  resume_point point{};
+  std::vector<engine::token_id> tokens;  ///< of the output; as many as `point` says
+};
+
+/// One for each of `jobs` jobs; nullopt where the events are of another request.
+[[nodiscard]] std::optional<std::vector<told_job>> told_jobs(std::span<const journal_event> events,
+                                                             std::size_t jobs);
+
+/// Whether the tokens that were told are taken as they are. Else the job is computed again from its first
+/// token, and what was told is not sent: for answers that still have to show log probabilities of tokens that
+/// came before.
+[[nodiscard]] bool takes_tokens(const engine::job_request& job) noexcept;
+
+/// The event of the journal, if the client is told more by what was just done: from `before` to `after` of
+/// what it has been told, and beyond what a dead engine had told it.
+[[nodiscard]] std::optional<journal_event> event_between(std::size_t job, const resume_point& before,
+                                                         const resume_point& after, const resume_point& known,
+                                                         engine::token_id token) noexcept;
+
+}  // namespace orcd::net

@@ -1,0 +1,192 @@
+#include "net/journal/journal.hpp"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace orcd::net {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+namespace layout = journal_layout;
+
+namespace {
+
+constexpr std::size_t page_bytes = 4'096;
+constexpr std::size_t records_at = page_bytes;
+constexpr std::size_t links_at =
+    (records_at + journal_records * sizeof(layout::record) + page_bytes - 1) / page_bytes * page_bytes;
+
+/// Blocks that fit into this much memory beside their links; they begin at a page.
+std::uint32_t blocks_in(std::size_t bytes) noexcept {
+  if (bytes <= links_at + page_bytes) return 0;
+  return static_cast<std::uint32_t>((bytes - links_at - page_bytes) /
+                                    (layout::block_bytes + sizeof(std::uint32_t)));
+}
+
+std::size_t blocks_at(std::uint32_t blocks) noexcept {
+  return (links_at + blocks * sizeof(std::uint32_t) + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+error no_journal(const char* why) {
+  return {errc::worker_start_failed, std::string("the journal of connections cannot be used: ") + why};
+}
+
+}  // namespace
+
+std::size_t journal::bytes_of(std::uint32_t mebibytes) noexcept {
+  return std::size_t{mebibytes} << 20U;
+}
+
+void journal::format(std::span<std::byte> memory) {
+  layout::header head{};
+  head.magic = layout::magic;
+  head.records = journal_records;
+  head.blocks = blocks_in(memory.size());
+  std::memcpy(memory.data(), &head, sizeof head);
+}
+
+journal::journal(std::span<std::byte> memory, bool mapped) : memory_(memory), mapped_(mapped) {}
+
+journal::journal(journal&& other) noexcept
+    : memory_(std::exchange(other.memory_, {})),
+      mapped_(std::exchange(other.mapped_, false)),
+      blocks_(other.blocks_),
+      free_(std::move(other.free_)) {}
+
+journal::~journal() {
+  if (mapped_) ::munmap(memory_.data(), memory_.size());
+}
+
+result<journal> journal::map(int descriptor) {
+  struct stat found {};
+  if (::fstat(descriptor, &found) != 0 || found.st_size <= 0) return no_journal("it has no size");
+  const auto bytes = static_cast<std::size_t>(found.st_size);
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (at == MAP_FAILED) return no_journal("there is no address space for it");
+  ::madvise(at, bytes, MADV_DONTDUMP);  // it holds prompts
+  journal made({static_cast<std::byte*>(at), bytes}, true);
+  const layout::header& head = made.head();
+  if (bytes < links_at || head.magic != layout::magic || head.records != journal_records ||
+      head.blocks != blocks_in(bytes) || head.blocks == 0) {
+    return no_journal("it is one of another layout");
+  }
+  made.blocks_ = head.blocks;
+  made.find_free_blocks();
+  return made;
+}
+
+result<journal> journal::over(std::span<std::byte> memory) {
+  journal made(memory, false);
+  if (memory.size() < links_at) return no_journal("it is too small");
+  const layout::header& head = made.head();
+  if (head.magic != layout::magic || head.records != journal_records ||
+      head.blocks != blocks_in(memory.size()) || head.blocks == 0) {
+    return no_journal("it is one of another layout");
+  }
+  made.blocks_ = head.blocks;
+  made.find_free_blocks();
+  return made;
+}
+
+layout::header& journal::head() const noexcept {
+  return *reinterpret_cast<layout::header*>(memory_.data());
+}
+
+journal::record& journal::at(std::uint32_t slot) const noexcept {
+  return reinterpret_cast<record*>(memory_.data() + records_at)[slot];
+}
+
+std::uint32_t& journal::next_of(std::uint32_t block) const noexcept {
+  return reinterpret_cast<std::uint32_t*>(memory_.data() + links_at)[block];
+}
+
+std::span<std::byte> journal::block(std::uint32_t index) const noexcept {
+  return memory_.subspan(blocks_at(blocks_) + std::size_t{index} * layout::block_bytes, layout::block_bytes);
+}
+
+std::string_view journal::maker() const noexcept {
+  const auto& text = head().maker;
+  return {text.data(), static_cast<std::size_t>(std::find(text.begin(), text.end(), '\0') - text.begin())};
+}
+
+void journal::set_maker(std::string_view maker) noexcept {
+  auto& text = head().maker;
+  text.fill('\0');
+  std::copy_n(maker.begin(), std::min(maker.size(), text.size() - 1), text.begin());
+}
+
+bool journal::claim_chain(std::uint32_t first, std::uint64_t bytes, std::vector<bool>& used) const {
+  std::uint64_t room = 0;
+  std::uint32_t steps = 0;
+  for (std::uint32_t block = first; block != layout::no_block; block = next_of(block)) {
+    if (block >= blocks_ || used[block] || ++steps > blocks_) return false;
+    used[block] = true;
+    room += layout::block_bytes;
+  }
+  return room >= bytes;
+}
+
+bool journal::claim(const record& r, std::vector<bool>& used) const {
+  const auto which = r.current.load(std::memory_order_acquire);
+  if (which > 1) return false;
+  const layout::state& s = r.states[which];
+  return claim_chain(s.log_head, s.request_bytes, used) && claim_chain(s.out_head, s.out_bytes, used) &&
+         s.events_told <= std::uint64_t{blocks_} * layout::block_bytes / sizeof(layout::stored_event) &&
+         claim_chain(s.events_head, s.events_told * sizeof(layout::stored_event), used);
+}
+
+void journal::find_free_blocks() {
+  std::vector<bool> used(blocks_, false);
+  for (std::uint32_t slot = 0; slot < journal_records; ++slot) {
+    record& r = at(slot);
+    if (r.serial.load() == 0 || r.status.load() != layout::kept) continue;
+    std::vector<bool> with = used;
+    if (claim(r, with)) {
+      used = std::move(with);
+    } else {
+      r.status.store(layout::abandoned);
+    }
+  }
+  free_.clear();
+  for (std::uint32_t block = blocks_; block-- > 0;) {
+    if (!used[block]) free_.push_back(block);
+  }
+}
+
+void journal::forget(std::uint32_t slot) {
+  record& r = at(slot);
+  if (r.serial.exchange(0) == 0 || r.status.load() != layout::kept) return;
+  const layout::state& s = r.states[r.current.load() & 1U];
+  for (const std::uint32_t first : {s.log_head, s.out_head, s.events_head}) free_chain(first);
+}
+
+void journal::keep_only(const std::vector<bool>& slots) {
+  for (std::uint32_t slot = 0; slot < journal_records; ++slot) {
+    if (slot >= slots.size() || !slots[slot]) forget(slot);
+  }
+}
+
+std::uint32_t journal::take_block() {
+  if (free_.empty()) return layout::no_block;
+  const std::uint32_t taken = free_.back();
+  free_.pop_back();
+  next_of(taken) = layout::no_block;
+  return taken;
+}
+
+void journal::free_chain(std::uint32_t first) noexcept {
+  while (first != layout::no_block) {
+    const std::uint32_t next = next_of(first);
+    const auto bytes = block(first);
+    std::memset(bytes.data(), 0, bytes.size());  // it held a prompt or an answer
+    free_.push_back(first);                      // never more than it began with: no allocation
+    first = next;
+  }
+}
+
+}  // namespace orcd::net

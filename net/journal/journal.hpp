@@ -1,0 +1,88 @@
+// The journal of client connections: what a successor needs to go on with them where a dead engine stopped.
+// It lies in shared memory that outlives the engine; it never touches a disk.
+//
+// Three rules make it exact. Bytes and facts come first, one store that makes them hold second, the socket
+// third. Bytes from the client are received straight into it, so that what has left the kernel is here, even
+// if its number is not. And nothing says "written": the kernel's own counters of the socket do
+// (socket_counters.hpp).
+//
+// One engine writes at a time, on its io thread. Every length and index that is read from it is checked,
+// because an engine that died by a fault of its own may have left anything: a spoilt record ends its
+// connection.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/error.hpp"
+#include "net/journal/layout.hpp"
+
+namespace orcd::net {
+
+/// Places for connections; the holder's table has as many.
+inline constexpr std::uint32_t journal_records = 4'096;
+
+class journal {
+ public:
+  /// Bytes of a journal of this many MiB, header and records included.
+  [[nodiscard]] static std::size_t bytes_of(std::uint32_t mebibytes) noexcept;
+  /// Makes a new journal in memory that is all zero. The holder does, once.
+  static void format(std::span<std::byte> memory);
+
+  /// Maps the journal behind a descriptor, which stays the caller's. Errors: worker_start_failed, where it is
+  /// no journal or one of another layout.
+  [[nodiscard]] static engine::result<journal> map(int descriptor);
+  /// Uses memory that outlives it, as tests do. Errors: as map().
+  [[nodiscard]] static engine::result<journal> over(std::span<std::byte> memory);
+  ~journal();
+  journal(journal&& other) noexcept;
+  journal& operator=(journal&&) = delete;
+  journal(const journal&) = delete;
+  journal& operator=(const journal&) = delete;
+
+  /// Who wrote it last: the model and everything else that decides which tokens follow. At most 63 bytes
+  /// count.
+  [[nodiscard]] std::string_view maker() const noexcept;
+  void set_maker(std::string_view maker) noexcept;
+
+  /// Frees the record of a connection that is gone, whatever is in it.
+  void forget(std::uint32_t slot);
+  /// Frees all records but those of these places.
+  void keep_only(const std::vector<bool>& slots);
+
+  [[nodiscard]] std::uint32_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] std::uint32_t blocks_free() const noexcept {
+    return static_cast<std::uint32_t>(free_.size());
+  }
+
+ private:
+  friend class journal_record;
+  friend class chain_reader;
+  using record = journal_layout::record;
+
+  journal(std::span<std::byte> memory, bool mapped);
+  /// Finds the blocks that no record uses. A block that two chains share, or a chain that is broken, spoils
+  /// the records: they are abandoned.
+  void find_free_blocks();
+  bool claim(const record& r, std::vector<bool>& used) const;
+  bool claim_chain(std::uint32_t head, std::uint64_t bytes, std::vector<bool>& used) const;
+
+  [[nodiscard]] journal_layout::header& head() const noexcept;
+  [[nodiscard]] record& at(std::uint32_t slot) const noexcept;
+  [[nodiscard]] std::uint32_t& next_of(std::uint32_t block) const noexcept;
+  [[nodiscard]] std::span<std::byte> block(std::uint32_t index) const noexcept;
+  /// A free block that ends a chain, or no_block.
+  [[nodiscard]] std::uint32_t take_block();
+  /// Gives back a whole chain of the writer's own.
+  void free_chain(std::uint32_t head) noexcept;
+
+  std::span<std::byte> memory_;
+  bool mapped_;
+  std::uint32_t blocks_ = 0;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace orcd::net

@@ -1,0 +1,204 @@
+#include "net/journal/journal_record.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace orcd::net {
+
+namespace layout = journal_layout;
+
+namespace {
+
+/// An answer of more blocks gives the rest back with the next write.
+constexpr std::uint32_t out_blocks_kept = 8;
+
+}  // namespace
+
+journal_record::journal_record(journal& owner, std::uint32_t slot, std::uint64_t serial)
+    : journal_(owner), slot_(slot), serial_(serial) {
+  auto& r = here();
+  r.serial.store(0, std::memory_order_release);
+  state none{};
+  none.log_head = none.out_head = none.events_head = layout::no_block;
+  r.states = {none, none};
+  r.current.store(0, std::memory_order_relaxed);
+  r.status.store(layout::kept, std::memory_order_relaxed);
+  r.serial.store(serial, std::memory_order_release);
+}
+
+journal_record::journal_record(taken_over, journal& owner, std::uint32_t slot, std::uint64_t received)
+    : journal_(owner), slot_(slot), serial_(here().serial.load()), received_(received) {
+  const auto which = here().current.load() & 1U;
+  const state& s = here().states[which];
+  log_ = measure(s.log_head);
+  events_chain_ = measure(s.events_head);
+  events_ = s.events_told;
+  out_[which] = measure(s.out_head);
+}
+
+journal_record::~journal_record() {
+  here().serial.store(0, std::memory_order_release);
+  release(log_);
+  release(events_chain_);
+  release(out_[0]);
+  release(out_[1]);
+}
+
+const journal_record::state& journal_record::now() const noexcept {
+  return here().states[here().current.load(std::memory_order_relaxed) & 1U];
+}
+
+void journal_record::commit(const state& next) noexcept {
+  auto& r = here();
+  const std::uint32_t other = (r.current.load(std::memory_order_relaxed) & 1U) ^ 1U;
+  r.states[other] = next;
+  r.current.store(other, std::memory_order_release);
+}
+
+void journal_record::abandon() noexcept {
+  here().status.store(layout::abandoned, std::memory_order_release);
+  abandoned_ = true;
+  // A read into the log may be under way: its blocks are nobody else's before the connection's end.
+  release(events_chain_);
+  release(out_[0]);
+  release(out_[1]);
+}
+
+journal_record::chain journal_record::measure(std::uint32_t first) const noexcept {
+  chain out;
+  out.first = first;
+  for (std::uint32_t block = first; block != layout::no_block; block = journal_.next_of(block)) {
+    out.last = block;
+    ++out.blocks;
+  }
+  return out;
+}
+
+bool journal_record::extend(chain& c) {
+  if (abandoned_) return false;
+  const std::uint32_t block = journal_.take_block();
+  if (block == layout::no_block) {
+    abandon();
+    return false;
+  }
+  if (c.last == layout::no_block) {
+    c.first = block;
+  } else {
+    journal_.next_of(c.last) = block;
+  }
+  c.last = block;
+  ++c.blocks;
+  return true;
+}
+
+bool journal_record::reserve(chain& c, std::uint64_t bytes) {
+  while (!abandoned_ && std::uint64_t{c.blocks} * layout::block_bytes < bytes) extend(c);
+  return !abandoned_;
+}
+
+void journal_record::put(const chain& c, std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
+  std::uint32_t block = c.first;
+  for (; offset >= layout::block_bytes; offset -= layout::block_bytes) block = journal_.next_of(block);
+  while (!bytes.empty()) {
+    const std::size_t n = std::min<std::size_t>(bytes.size(), layout::block_bytes - offset);
+    std::memcpy(journal_.block(block).data() + offset, bytes.data(), n);
+    bytes = bytes.subspan(n);
+    offset = 0;
+    if (!bytes.empty()) block = journal_.next_of(block);
+  }
+}
+
+void journal_record::release(chain& c) noexcept {
+  journal_.free_chain(std::exchange(c, {}).first);
+}
+
+/// What is in the chain is told by the counters of the socket: received bytes less those before the log.
+std::span<std::byte> journal_record::input_space() {
+  if (abandoned_) return {};
+  const std::uint64_t used = received_ - now().log_begin;
+  if (used >= std::uint64_t{log_.blocks} * layout::block_bytes) {
+    const bool first = log_.blocks == 0;
+    if (!extend(log_)) return {};
+    if (first) {
+      state next = now();
+      next.log_head = log_.first;
+      commit(next);
+    }
+  }
+  return journal_.block(log_.last).subspan(used % layout::block_bytes);
+}
+
+void journal_record::begin_request(std::string_view input) {
+  if (abandoned_) return;
+  chain log;
+  if (!input.empty()) {
+    if (!reserve(log, input.size())) return release(log);
+    put(log, 0, std::as_bytes(std::span(input)));
+  }
+  const state& before = now();
+  state next{};
+  next.log_begin = received_ - input.size();
+  next.sent_before = before.sent_before + before.out_bytes;
+  next.log_head = log.first;
+  next.out_head = next.events_head = layout::no_block;
+  commit(next);
+  std::swap(log, log_);
+  release(log);
+  release(events_chain_);
+  events_ = 0;
+  for (chain& out : out_) {
+    if (out.blocks > out_blocks_kept) release(out);
+  }
+}
+
+void journal_record::set_origin(const request_origin& origin) noexcept {
+  if (abandoned_) return;
+  state next = now();
+  next.entropy = origin.entropy;
+  next.received_wall_ns = origin.received_wall_ns;
+  next.received_steady_ns = origin.received_steady_ns;
+  commit(next);
+}
+
+void journal_record::end_of_request(std::uint64_t left_over) noexcept {
+  if (abandoned_) return;
+  state next = now();
+  next.request_bytes = received_ - next.log_begin - left_over;
+  commit(next);
+}
+
+void journal_record::count_resumed() noexcept {
+  if (abandoned_) return;
+  state next = now();
+  ++next.resumed;
+  commit(next);
+}
+
+void journal_record::event(const journal_event& event) {
+  if (abandoned_) return;
+  const layout::stored_event stored{event.job, static_cast<std::uint8_t>(event.what), 0, event.token};
+  const std::uint64_t at = events_ * sizeof stored;
+  if (!reserve(events_chain_, at + sizeof stored)) return;
+  std::memcpy(journal_.block(events_chain_.last).data() + at % layout::block_bytes, &stored, sizeof stored);
+  ++events_;
+}
+
+/// The chain of the state that does not hold is free to be written: its write is over.
+void journal_record::output(std::string_view bytes, std::uint32_t flags) {
+  if (abandoned_) return;
+  const std::uint32_t other = (here().current.load(std::memory_order_relaxed) & 1U) ^ 1U;
+  chain& out = out_[other];
+  if (!reserve(out, bytes.size())) return;
+  put(out, 0, std::as_bytes(std::span(bytes)));
+  state next = now();
+  next.sent_before += next.out_bytes;
+  next.out_bytes = bytes.size();
+  next.out_head = out.first;
+  next.events_head = events_chain_.first;
+  next.events_told = events_;
+  next.flags |= flags;
+  commit(next);
+}
+
+}  // namespace orcd::net

@@ -1,0 +1,75 @@
+#include "net/server/takeover.hpp"
+
+#include <utility>
+
+#include "net/journal/socket_counters.hpp"
+
+namespace orcd::net {
+
+using engine::errc;
+using engine::error;
+using engine::result;
+
+takeover::takeover(journal opened, held_config config)
+    : journal_(std::move(opened)), config_(std::move(config)) {}
+
+result<std::unique_ptr<takeover>> takeover::make(int journal_descriptor, held_config config) {
+  auto opened = journal::map(journal_descriptor);
+  if (!opened) return opened.error();
+  return std::make_unique<takeover>(std::move(*opened), std::move(config));
+}
+
+void takeover::begin(const std::vector<held_socket>& sockets) {
+  std::vector<bool> slots(journal_records, false);
+  for (const held_socket& held : sockets) slots[held.slot] = true;
+  journal_.keep_only(slots);
+  same_maker_ = journal_.maker().empty() || journal_.maker() == config_.maker;
+  journal_.set_maker(config_.maker);
+}
+
+std::optional<journalled> takeover::give_up(std::uint32_t slot, bool conflict) {
+  ++counts_.lost;
+  if (conflict) ++counts_.conflicts;
+  journal_.forget(slot);
+  return std::nullopt;
+}
+
+std::optional<error> takeover::refusal_of(const recovered_connection& c) const {
+  if (!in_request(c)) return std::nullopt;
+  if (!same_maker_) {
+    return error{errc::engine_changed,
+                 "the engine died, and the one that took over would answer differently"};
+  }
+  if (c.resumed < config_.replays) return std::nullopt;
+  return error{errc::engine_lost,
+               "the engine died with this request " + std::to_string(c.resumed + 1) + " times"};
+}
+
+void takeover::count(const recovered_connection& c) {
+  ++(in_request(c) ? counts_.resumed : counts_.idle);
+  counts_.bytes += c.unsent.size();
+}
+
+std::optional<journalled> takeover::judge(const held_socket& held, bool dead_engine) {
+  if (held.slot >= journal_records) return std::nullopt;
+  const auto counters = read_counters(held.socket.get());
+  if (!counters) return give_up(held.slot, false);
+  auto found = recover(journal_, held.slot, held.serial, *counters);
+  if (found.kind == recovery_kind::lost) return give_up(held.slot, found.conflict);
+  journalled out;
+  if (found.kind == recovery_kind::fresh) {
+    if (dead_engine) ++counts_.fresh;
+    journal_.forget(held.slot);
+    out.record = std::make_unique<journal_record>(journal_, held.slot, held.serial);
+    return out;
+  }
+  out.refusal = refusal_of(found.connection);
+  out.record =
+      std::make_unique<journal_record>(journal_record::taken_over{}, journal_, held.slot, counters->received);
+  if (in_request(found.connection)) out.record->count_resumed();
+  count(found.connection);
+  out.recovered = std::move(found.connection);
+  return out;
+}
+
+}  // namespace orcd::net

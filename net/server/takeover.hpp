@@ -1,0 +1,62 @@
+// Connections that another process accepted, and the journal that tells how far a dead engine had come with
+// them. io thread only. Private to net/.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/error.hpp"
+#include "net/failover/holder_link.hpp"
+#include "net/http/connection.hpp"
+
+namespace orcd::net {
+
+/// How one server uses what the holder keeps; see server::serve_held().
+struct held_config {
+  std::string maker;  ///< what decides which tokens follow: the model, its options, the build
+  std::uint32_t replays =
+      2;  ///< engines that may die with a request before it is given up; 0: none is gone on with
+  /// The server has closed a connection, and the holder is to do so.
+  std::function<void(std::uint32_t slot, std::uint64_t serial)> closed{};
+};
+
+/// What became of the connections of a dead engine.
+struct takeover_counts {
+  std::uint64_t resumed = 0;    ///< in the middle of a request
+  std::uint64_t idle = 0;       ///< between two
+  std::uint64_t fresh = 0;      ///< nobody had read from them
+  std::uint64_t lost = 0;       ///< closed; with conflicts among them
+  std::uint64_t conflicts = 0;  ///< where the journal and the kernel contradicted one another
+  std::uint64_t bytes = 0;      ///< that were given out, and not yet to the kernel
+};
+
+class takeover {
+ public:
+  /// Maps the journal. Errors: as journal::map().
+  [[nodiscard]] static engine::result<std::unique_ptr<takeover>> make(int journal, held_config config);
+  takeover(journal opened, held_config config);
+
+  /// What is known of a connection; nullopt: it cannot go on and is closed. Counted where `dead_engine`.
+  [[nodiscard]] std::optional<journalled> judge(const held_socket& held, bool dead_engine);
+  /// From here on records are this engine's. `sockets` are all that the holder has: other records are freed.
+  void begin(const std::vector<held_socket>& sockets);
+  void closed(std::uint32_t slot, std::uint64_t serial) const { config_.closed(slot, serial); }
+
+  [[nodiscard]] const takeover_counts& counts() const noexcept { return counts_; }
+  [[nodiscard]] const journal& kept() const noexcept { return journal_; }
+
+ private:
+  std::optional<journalled> give_up(std::uint32_t slot, bool conflict);
+  [[nodiscard]] std::optional<engine::error> refusal_of(const recovered_connection& c) const;
+  void count(const recovered_connection& c);
+
+  journal journal_;
+  held_config config_;
+  bool same_maker_ = true;
+  takeover_counts counts_;
+};
+
+}  // namespace orcd::net

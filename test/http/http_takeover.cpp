@@ -1,0 +1,315 @@
+// A client's connection goes from one server to the next: byte for byte what it would have got from one
+// alone. The first server stops between two of its handlers and never moves again; what is in the middle of a
+// system call is tried with real processes elsewhere.
+#include <arpa/inet.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <future>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/http/http_client.hpp"
+#include "test/http/http_fixture.hpp"
+
+namespace orcd::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// What the holder does, in this process: it has the listening socket, a duplicate of every connection, and
+/// the journal.
+class fake_holder {
+ public:
+  fake_holder()
+      : journal_(::memfd_create("journal", MFD_CLOEXEC)), listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    const std::size_t bytes = net::journal::bytes_of(16);
+    BOOST_REQUIRE(::ftruncate(journal_.get(), static_cast<off_t>(bytes)) == 0);
+    void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, journal_.get(), 0);
+    BOOST_REQUIRE(at != MAP_FAILED);
+    net::journal::format({static_cast<std::byte*>(at), bytes});
+    ::munmap(at, bytes);
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    BOOST_REQUIRE(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&here), sizeof here) == 0);
+    BOOST_REQUIRE(::listen(listener_.get(), 64) == 0);
+    socklen_t size = sizeof here;
+    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&here), &size);
+    port_ = ntohs(here.sin_port);
+  }
+
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] int journal() const noexcept { return journal_.get(); }
+  /// Takes the next client, and gives the duplicate for the server.
+  net::held_socket accept() {
+    const std::uint64_t serial = ++serials_;
+    const auto slot = static_cast<std::uint32_t>(serial);
+    held_[slot] = {slot, serial, net::file_descriptor(::accept(listener_.get(), nullptr, nullptr))};
+    return duplicate(held_[slot]);
+  }
+  std::vector<net::held_socket> all() {
+    std::vector<net::held_socket> out;
+    for (const auto& [slot, held] : held_) out.push_back(duplicate(held));
+    return out;
+  }
+  void close_all() {
+    for (const auto& [slot, held] : held_) ::shutdown(held.socket.get(), SHUT_RDWR);
+    held_.clear();
+  }
+  /// On a server's io thread.
+  void closed(std::uint32_t slot, std::uint64_t serial) {
+    const auto found = held_.find(slot);
+    if (found == held_.end() || found->second.serial != serial) return;
+    ::shutdown(found->second.socket.get(), SHUT_RDWR);
+    held_.erase(found);
+  }
+
+ private:
+  static net::held_socket duplicate(const net::held_socket& held) {
+    return {held.slot, held.serial, net::file_descriptor(::dup(held.socket.get()))};
+  }
+
+  net::file_descriptor journal_, listener_;
+  std::uint16_t port_ = 0;
+  std::uint64_t serials_ = 0;
+  std::map<std::uint32_t, net::held_socket> held_;
+};
+
+/// A server of the pair. stop_for_ever() is what a SIGKILL leaves of it, as far as others see.
+class engine_of_a_pair {
+ public:
+  explicit engine_of_a_pair(fake_holder& holder, std::string maker = "same")
+      : holder_(holder), server_(options()) {
+    net::held_config config;
+    config.maker = std::move(maker);
+    config.closed = [this](auto slot, auto serial) { holder_.closed(slot, serial); };
+    server_.on_io([&] {
+      auto counts = server_.server().serve_held(holder_.journal(), std::move(config), holder_.all());
+      BOOST_REQUIRE(counts.has_value());
+      counts_ = *counts;
+    });
+  }
+  ~engine_of_a_pair() {
+    if (stopped_) go_on_.set_value();
+  }
+
+  [[nodiscard]] const net::takeover_counts& counts() const noexcept { return counts_; }
+  [[nodiscard]] http_fixture& server() noexcept { return server_; }
+  /// Serves one more client.
+  void take(http_client&) {
+    server_.on_io([&] { server_.server().adopt(holder_.accept()); });
+  }
+  void stop_for_ever() {
+    stopped_ = true;
+    auto reached = std::make_shared<std::promise<void>>();
+    auto waiting = reached->get_future();
+    boost::asio::post(server_.io(), [reached, released = go_on_.get_future().share()] {
+      reached->set_value();
+      released.wait();
+    });
+    waiting.wait();
+  }
+
+ private:
+  static http_options options() {
+    http_options out;
+    out.listens = false;
+    out.step_delay = std::chrono::microseconds(200);
+    return out;
+  }
+
+  fake_holder& holder_;
+  net::takeover_counts counts_;
+  std::promise<void> go_on_;
+  bool stopped_ = false;
+  http_fixture server_;
+};
+
+std::string execute(std::string_view job, std::uint32_t tokens, std::string_view more = {}) {
+  return make_post("/execute", R"({"job_id":")" + std::string(job) +
+                                   R"(","prompt":"abc","seed":7,"max_tokens":)" + std::to_string(tokens) +
+                                   std::string(more) + "}");
+}
+
+/// Events by name and data, without what tells of time.
+std::vector<std::string> told(std::string_view response) {
+  std::vector<std::string> out;
+  for (const auto& event : events_of(response)) {
+    const bool has_times = event.name == "started" || event.name == "end" || event.name == "metrics";
+    out.push_back(event.name + " " + event.id + " " + (has_times ? "" : event.data));
+  }
+  return out;
+}
+
+/// What a server alone answers.
+std::vector<std::string> undisturbed(const std::string& request) {
+  http_fixture alone;
+  http_client client(alone.port());
+  client.send(request);
+  std::string all;
+  client.read_until("0\r\n\r\n", all);
+  return told(all);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(takeover)
+
+BOOST_AUTO_TEST_CASE(a_stream_goes_on_on_the_same_connection) {
+  const std::string request = execute("j1", 300, R"(,"temperature":0.8)");
+  const auto whole = undisturbed(request);
+  BOOST_REQUIRE(whole.size() > 300U);
+  for (const std::size_t until : {0U, 1U, 500U, 5'000U, 12'000U}) {
+    fake_holder holder;
+    engine_of_a_pair first(holder);
+    http_client client(holder.port());
+    first.take(client);
+    client.send(request);
+    std::string all;
+    while (all.size() < until) all += client.receive(patience_ms);
+    first.stop_for_ever();
+    {
+      engine_of_a_pair second(holder);
+      BOOST_TEST(second.counts().conflicts == 0U);
+      BOOST_TEST(second.counts().lost == 0U);
+      client.read_until("0\r\n\r\n", all);
+      BOOST_TEST(told(all) == whole, boost::test_tools::per_element());
+      // And the connection serves another request.
+      client.send(execute("j2", 5));
+      std::string next;
+      BOOST_TEST(client.read_until("0\r\n\r\n", next));
+      BOOST_TEST(status_of(next) == 200);
+    }
+    holder.close_all();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(engines_may_die_again_and_again) {
+  const std::string request = execute("j1", 400);
+  const auto whole = undisturbed(request);
+  fake_holder holder;
+  std::vector<std::unique_ptr<engine_of_a_pair>> engines;
+  engines.push_back(std::make_unique<engine_of_a_pair>(holder));
+  http_client client(holder.port());
+  engines.back()->take(client);
+  client.send(request);
+  std::string all;
+  for (int deaths = 0; deaths < 2; ++deaths) {
+    const std::size_t enough = all.size() + 4'000;
+    while (all.size() < enough) all += client.receive(patience_ms);
+    engines.back()->stop_for_ever();
+    engines.push_back(std::make_unique<engine_of_a_pair>(holder));
+    BOOST_TEST(engines.back()->counts().resumed == 1U);
+  }
+  client.read_until("0\r\n\r\n", all);
+  BOOST_TEST(told(all) == whole, boost::test_tools::per_element());
+  engines.back().reset();
+  holder.close_all();
+}
+
+BOOST_AUTO_TEST_CASE(a_request_that_outlives_too_many_engines_is_given_up) {
+  fake_holder holder;
+  std::vector<std::unique_ptr<engine_of_a_pair>> engines;
+  engines.push_back(std::make_unique<engine_of_a_pair>(holder));
+  http_client client(holder.port());
+  engines.back()->take(client);
+  client.send(execute("poison", 2'000));
+  std::string all;
+  client.read_until("event: token", all);
+  for (int deaths = 0; deaths < 3; ++deaths) {
+    engines.back()->stop_for_ever();
+    engines.push_back(std::make_unique<engine_of_a_pair>(holder));
+  }
+  BOOST_TEST(client.read_until("ENGINE_LOST", all));
+  engines.back().reset();
+  holder.close_all();
+}
+
+BOOST_AUTO_TEST_CASE(another_model_does_not_go_on) {
+  fake_holder holder;
+  engine_of_a_pair first(holder);
+  http_client client(holder.port());
+  first.take(client);
+  client.send(execute("j1", 2'000));
+  std::string all;
+  client.read_until("event: token", all);
+  first.stop_for_ever();
+  {
+    engine_of_a_pair second(holder, "another");
+    BOOST_TEST(client.read_until("ENGINE_CHANGED", all));
+  }
+  holder.close_all();
+}
+
+BOOST_AUTO_TEST_CASE(requests_in_every_state_are_answered) {
+  fake_holder holder;
+  engine_of_a_pair first(holder);
+  std::vector<std::unique_ptr<http_client>> clients;
+  const auto connect = [&] {
+    clients.push_back(std::make_unique<http_client>(holder.port()));
+    first.take(*clients.back());
+    return clients.back().get();
+  };
+  auto* const idle = connect();
+  auto* const half_head = connect();
+  half_head->send("GET /health HT");
+  auto* const half_body = connect();
+  const std::string request = execute("half", 4);
+  half_body->send(request.substr(0, request.size() - 9));
+  auto* const served = connect();
+  served->send("GET /live HTTP/1.1\r\nHost: w\r\n\r\n");
+  std::string answer;
+  served->read_until("}", answer);
+  auto* const waits_for_body = connect();
+  waits_for_body->send(
+      "POST /execute HTTP/1.1\r\nHost: w\r\nExpect: 100-continue\r\nContent-Type: "
+      "application/json\r\nContent-Length: " +
+      std::to_string(request.size() - request.find("\r\n\r\n") - 4) + "\r\n\r\n");
+  std::string interim;
+  BOOST_REQUIRE(waits_for_body->read_until("100 Continue\r\n\r\n", interim));
+  first.stop_for_ever();
+  http_client between(holder.port());  // waits in the listener's queue
+  between.send("GET /live HTTP/1.1\r\nHost: w\r\n\r\n");
+  {
+    engine_of_a_pair second(holder);
+    BOOST_TEST(second.counts().lost == 0U);
+    second.take(between);
+    const auto expect = [](http_client& client, std::string_view rest, std::string_view end) {
+      client.send(rest);
+      std::string all;
+      BOOST_TEST(client.read_until(end, all));
+      BOOST_TEST(status_of(all) == 200);
+    };
+    expect(between, "", "}");
+    expect(*idle, "GET /live HTTP/1.1\r\nHost: w\r\n\r\n", "}");
+    expect(*served, "GET /live HTTP/1.1\r\nHost: w\r\n\r\n", "}");
+    expect(*half_head, "TP/1.1\r\nHost: w\r\n\r\n", "}");
+    expect(*half_body, request.substr(request.size() - 9), "0\r\n\r\n");
+    expect(*waits_for_body, request.substr(request.find("\r\n\r\n") + 4), "0\r\n\r\n");
+  }
+  holder.close_all();
+}
+
+BOOST_AUTO_TEST_CASE(a_connection_that_its_server_closes_is_closed_for_the_client) {
+  fake_holder holder;
+  engine_of_a_pair only(holder);
+  http_client client(holder.port());
+  only.take(client);
+  client.send("GET /live HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n");
+  const std::string all = client.drain();  // to the end, or for half a minute
+  BOOST_TEST(all.find("200 OK") != std::string::npos);
+  BOOST_TEST(client.closed_within());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace orcd::test

@@ -21,7 +21,8 @@ if(ORCD_DOCUMENT_PYTHON AND documented AND NOT WORKER_SANITIZE AND NOT WORKER_FU
     COMMAND ${CMAKE_COMMAND} -E touch ${package_dir}/documents.stamp
     DEPENDS ${writer} ${documented} VERBATIM COMMENT "Manual pages and completions out of --help")
   add_custom_target(documents ALL DEPENDS ${package_dir}/documents.stamp)
-  install(DIRECTORY ${package_dir}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1.gz")
+  install(DIRECTORY ${package_dir}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL
+          FILES_MATCHING PATTERN "*.1.gz")
   foreach(program ${documented})
     install(FILES ${package_dir}/${program}.bash DESTINATION share/bash-completion/completions
             RENAME ${program} OPTIONAL)

@@ -89,9 +89,10 @@ inside id worker-orcd
 [ "$(stat -c '%a %U' "$root/etc/worker-orcd")" = "750 root" ] || fail "/etc/worker-orcd is open"
 
 step "without a driver"
-inside worker-orcd --version
-inside worker-orcd-inspect --version
-inside ldd /usr/bin/worker-orcd >"$work/ldd"
+for program in "$root"/usr/bin/worker-orcd*; do
+  inside "$(basename "$program")" --version
+  inside ldd "/usr/bin/$(basename "$program")" >>"$work/ldd"
+done
 grep -E 'libcuda|not found' "$work/ldd" && fail "it needs what is not there"
 
 step "a streamed answer"

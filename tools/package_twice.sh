@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Debian package once more, in another folder, under another umask, time zone and language, and
-# compares the bytes. That compiles everything again, so that it takes minutes and is not part of CI.
+# compares the bytes. That compiles everything again, so that it takes minutes and is not part of CI. ccache
+# takes part both times, because it shortens the paths that the compiler sees.
 # Usage: tools/package_twice.sh DEB [PRESET]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,7 +9,7 @@ deb=$(realpath "${1:?usage: tools/package_twice.sh DEB [PRESET]}")
 preset=${2:-package}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export CCACHE_DISABLE=1
+export CCACHE_RECACHE=1
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 again=$work/a-folder-of-another-length

@@ -3,7 +3,7 @@
 #   lint     clang-format on everything; clang-tidy on what the last commits changed, up to 40 sources
 #   release  unit, golden, style and integration tests of the shipped build, on a tiny and on the demo model,
 #            published clients, a browser, and the attack
-#   package  the Debian package, from its build to its removal in a chroot
+#   package  the Debian package, from its build to its removal in a chroot; the demo
 #   asan     unit and integration tests and the attack under the address and undefined-behaviour sanitizers
 #   tsan     the same under the thread sanitizer, but for unit tests without threads of their own (named)
 #   fuzz     every libFuzzer target for 30 s from its kept corpus
@@ -61,6 +61,7 @@ for stage in "$@"; do
     echo "== package"
     tools/build.sh release write_tiny_model
     tools/package_check.sh "$(tools/package.sh)" build/release
+    tools/demo.sh
     echo "== package: done in $((SECONDS - started)) s"
     continue
   fi

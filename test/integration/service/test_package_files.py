@@ -116,3 +116,33 @@ def test_the_same_parts_give_the_same_document_and_others_another():
     first, again = parts.document('1.0', [boost]), parts.document('1.0', [boost])
     newer = parts.document('1.0', [boost._replace(version='1.81.0-6')])
     assert first == again and first['documentNamespace'] != newer['documentNamespace']
+
+
+def installed_by(build, folder):
+    subprocess.run(['cmake', '--install', build, '--prefix', folder], check=True, stdout=subprocess.DEVNULL,
+                   timeout=120)
+    return {str(path.relative_to(folder)) for path in folder.rglob('*') if path.is_file()}
+
+
+@pytest.mark.skipif(SANITIZED, reason='the shipped build is installed')
+def test_an_installation_has_what_was_built(tmp_path):
+    files = installed_by(BUILD, tmp_path)
+    assert {'bin/worker-orcd', 'bin/worker-orcd-inspect', 'lib/systemd/system/worker-orcd@.service',
+            'lib/sysusers.d/worker-orcd.conf', 'etc/worker-orcd/worker-orcd.conf',
+            'share/doc/worker-orcd/docs/operations.md'} <= files
+    programs = {name for name in files if name.startswith('bin/')}
+    assert all(name.startswith('bin/worker-orcd') for name in programs), programs
+    assert not any(name.endswith('.a') for name in files), files
+
+
+@pytest.mark.skipif(SANITIZED, reason='about CMake: once is enough')
+def test_an_installation_without_a_build_leaves_out_what_is_not_there(tmp_path):
+    build = tmp_path / 'build'
+    subprocess.run(['cmake', '-S', PROJECT, '-B', build, '-G', 'Ninja', '-DWORKER_CUDA=OFF',
+                    '-DWORKER_TESTS=OFF', '-DWORKER_UNIT_PREFIX=/opt/orcd'], check=True,
+                   stdout=subprocess.DEVNULL, timeout=300)
+    files = installed_by(build, tmp_path / 'root')
+    assert 'lib/systemd/system/worker-orcd.service' in files and 'bin/worker-orcd' not in files
+    unit = (tmp_path / 'root' / 'lib/systemd/system/worker-orcd.service').read_text()
+    assert 'ExecStart=/opt/orcd/bin/worker-orcd --config /opt/orcd/etc/worker-orcd/' in unit
+    assert str(tmp_path) not in unit, 'a unit names a folder of the build'

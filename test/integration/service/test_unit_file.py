@@ -39,7 +39,8 @@ def run(*words):
 def test_every_kind_of_unit_is_there():
     names = {unit.name for unit in UNITS}
     assert {'worker-orcd.service', 'worker-orcd@.service', 'worker-orcd.socket', 'worker-orcd@.socket',
-            'worker-orcd-engine-0@.service', 'worker-orcd-engine-1@.service'} <= names
+            'worker-orcd-engine-0@.service', 'worker-orcd-engine-1@.service',
+            'worker-orcd-holder@.service'} <= names
 
 
 @needs_tool
@@ -112,6 +113,23 @@ def test_engines_share_a_folder_that_outlives_each():
         unit = settings(BUILD / 'etc' / f'worker-orcd-engine-{number}@.service')
         assert unit['RuntimeDirectory'] == 'worker-orcd-%i' and unit['RuntimeDirectoryPreserve'] == 'yes'
         assert '--failover-dir /run/worker-orcd-%i --engine-id %j' in unit['ExecStart']
+
+
+def test_the_holder_and_its_engines_share_a_folder():
+    unit = settings(BUILD / 'etc' / 'worker-orcd-holder@.service')
+    assert unit['RuntimeDirectory'] == 'worker-orcd-%i' and unit['RuntimeDirectoryPreserve'] == 'yes'
+    options = subprocess.run([BUILD / 'worker-orcd-holder', '--help'], stdout=subprocess.PIPE, check=True,
+                             timeout=60).stdout.decode()
+    for word in re.findall(r' (--[\w-]+)', unit['ExecStart']):
+        assert f'  {word} ' in options, f'{word} is no option of the holder'
+
+
+@pytest.mark.parametrize('path', WORKERS, ids=name_of)
+def test_every_option_of_a_unit_is_one(path):
+    options = subprocess.run([BUILD / 'worker-orcd', '--help'], stdout=subprocess.PIPE, check=True,
+                             timeout=60).stdout.decode()
+    for word in re.findall(r' (--[\w-]+)', settings(path)['ExecStart']):
+        assert f'  {word} ' in options, f'{word} is no option'
 
 
 def test_an_instance_has_a_configuration_of_its_own():

@@ -1,0 +1,156 @@
+"""Every command of README.md and docs/operations.md, run as it is written there; only paths, ports and models
+are replaced by this test's. What is answered is compared in shape. A command that is not known here fails."""
+import json
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from worker_process import BUILD, PROJECT, SANITIZED, Worker
+
+VERSION = (PROJECT / 'VERSION').read_text().strip()
+DOCUMENTS = ('README.md', 'docs/operations.md')
+
+
+def blocks(name):
+    """The blocks of a document: their language, and their text."""
+    return re.findall(r'^```(\w*)\n(.*?)^```$', (PROJECT / name).read_text(), re.M | re.S)
+
+
+def commands(name):
+    """The lines of blocks without a language; of a transcript, what is behind its first prompt."""
+    for language, text in blocks(name):
+        if language:
+            continue
+        if text.startswith('$ '):
+            yield text[2:text.index('\nevent: ')]
+            continue
+        for line in text.splitlines():
+            command = re.sub(r'\s+# .*$', '', line).strip()
+            if command:
+                yield command
+
+
+def run(command, folder=None, expected=0):
+    path = f'{BUILD}:{os.environ["PATH"]}'
+    done = subprocess.run(['bash', '-c', command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=300, cwd=folder, env={**os.environ, 'PATH': path})
+    assert done.returncode == expected, (command, done.stdout.decode()[-800:], done.stderr.decode()[-800:])
+    return done.stdout.decode()
+
+
+class Runner:
+    """Knows each form of command, and what its answer looks like."""
+
+    def __init__(self, worker, model, folder):
+        self.worker, self.model, self.folder = worker, model, folder
+        files = [text for language, text in blocks('docs/operations.md') if language == 'json']
+        (folder / 'chat.json').write_text(files[0])
+        (folder / 'tools.json').write_text(files[1])
+
+    def script(self, command):
+        """Run by CI as stages of tools/test.sh; here only that they are there and whole."""
+        path = PROJECT / command.split()[0]
+        assert os.access(path, os.X_OK)
+        subprocess.run(['bash', '-n', path], check=True, timeout=60)
+
+    def package(self, command):
+        """tools/package_check.sh installs it."""
+        assert command.split()[-1] == f'./worker-orcd_{VERSION}_amd64.deb'
+
+    def configuration(self, command):
+        line, path = re.fullmatch(r"echo '(.+)' >>(\S+)", command).groups()
+        conffiles = (PROJECT / 'etc' / 'package' / 'conffiles').read_text().split()
+        assert path in conffiles
+        (self.folder / 'written.conf').write_text(line.replace(line.split(' = ')[1], str(self.model)) + '\n')
+        with Worker('--config', self.folder / 'written.conf') as worker:
+            worker.wait_event('ready')
+
+    def unit(self, command):
+        """No service manager runs here: that the units exist, and that the words are ones it knows."""
+        words = shlex.split(command)
+        assert words[0] in ('systemctl', 'journalctl')
+        units = [word for word in words if re.search(r'\.(service|socket)$', word)]
+        assert units
+        for unit in units:
+            assert (BUILD / 'etc' / re.sub(r'@\w+\.', '@.', unit)).exists(), unit
+        assert words[0] == 'journalctl' or words[1] in ('enable', 'restart', 'status', 'start', 'stop')
+
+    def version(self, command):
+        assert run(command).startswith(f'worker-orcd {VERSION}\nbackends: ')
+
+    def serve(self, command):
+        words = shlex.split(command)
+        assert words[0].endswith('/worker-orcd') and words[words.index('--model') + 1].endswith('.gguf')
+        words[words.index('--model') + 1] = str(self.model)
+        words = [word for word in words[1:] if word not in ('--backend', 'host')]
+        with Worker(*words) as worker:
+            worker.wait_event('ready')
+
+    def inspect(self, command):
+        text = run(re.sub(r'\bFILE\b', str(self.model), command), self.folder)
+        shapes = {'info': r'architecture +\w+', 'tokenize': r'^\d+( \d+)*$', 'detokenize': r'^.*$',
+                  'chat': r'weather', 'plan': r'(?s)weights +[\d,]+ bytes.*kv .*total '}
+        assert re.search(shapes[command.split()[1]], text, re.M), text
+
+    def ask(self, command):
+        text = run(command.replace(':8080/', f':{self.worker.port}/'))
+        if '/health' in command:
+            assert json.loads(text)['status'] == 'healthy'
+        elif '/ready' in command:
+            assert json.loads(text), text
+        elif '/metrics' in command:
+            assert re.search(r'^worker_health\{', text, re.M)
+        else:
+            assert '/execute' in command
+            self.same_events(text)
+
+    def same_events(self, text):
+        """The README's stream has the events and fields of a real one."""
+        def keys_of(stream):
+            found = {}
+            for event, data in re.findall(r'^event: (\w+)\n(?:id: \d+\n)?data: (\{.*\})$', stream, re.M):
+                found.setdefault(event, set(json.loads(data)))
+            return found
+        transcript = next(block for _, block in blocks('README.md') if block.startswith('$ '))
+        documented = keys_of(transcript)
+        assert set(documented) == {'started', 'token', 'end'} and keys_of(text) == documented
+
+    def stop(self, command):
+        text = run(command.replace(':8080/', f':{self.worker.port}/'))
+        assert self.worker.wait_exit(30) == 0, text
+
+
+FORMS = (('tools/', 'script'), ('apt-get install', 'package'), ("echo '", 'configuration'),
+         ('systemctl ', 'unit'), ('journalctl ', 'unit'), ('worker-orcd --version', 'version'),
+         ('build/release/worker-orcd ', 'serve'), ('worker-orcd-inspect ', 'inspect'),
+         ('curl -s -X POST http://127.0.0.1:8080/shutdown', 'stop'), ('curl ', 'ask'))
+
+
+@pytest.mark.skipif(SANITIZED, reason='about documents: once is enough')
+@pytest.mark.parametrize('document', DOCUMENTS)
+def test_every_command_does_what_is_said(document, models, tmp_path):
+    model = models('tiny', '--context', '1024')
+    with Worker('--model', model) as worker:
+        worker.wait_event('ready')
+        runner = Runner(worker, model, tmp_path)
+        done = []
+        # What stops the worker comes last.
+        for command in sorted(commands(document), key=lambda command: '/shutdown' in command):
+            method = next((method for start, method in FORMS if command.startswith(start)), None)
+            assert method, f'{document} has a command that this test does not know: {command}'
+            getattr(runner, method)(command)
+            done.append(command)
+        assert len(done) >= 3
+
+
+@pytest.mark.skipif(SANITIZED, reason='about documents: once is enough')
+def test_every_exit_code_and_error_code_is_in_the_tables():
+    text = (PROJECT / 'docs' / 'operations.md').read_text()
+    codes = re.findall(r'^  \w+ = (\d+),', (PROJECT / 'app' / 'exit_code.hpp').read_text(), re.M)
+    rows = ' '.join(row.split('|')[1] for row in text.splitlines() if re.match(r'\| [\dA-Z]', row))
+    assert len(codes) >= 8 and all(re.search(rf'\b{code}\b', rows) for code in codes), rows
+    names = set(re.findall(r'return "([A-Z_]+)";', (PROJECT / 'engine' / 'base' / 'error.cpp').read_text()))
+    assert len(names) >= 19 and all(re.search(rf'\b{name}\b', rows) for name in names), rows

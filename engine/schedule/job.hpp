@@ -113,6 +113,7 @@ struct job_stats {
   double prefill_ms = 0;            ///< slot to first token
   double first_token_ms = 0;        ///< received to first token
   double decode_ms = 0;             ///< first token to last
+  std::uint32_t resumed = 0;        ///< engines that died while they worked at it
 };
 
 struct started_event {

@@ -22,6 +22,7 @@ void append_stats(json_object& json, const engine::job_stats& stats) {
   // The first token belongs to the prefill: n tokens are n-1 decode steps.
   const bool measured = stats.decode_ms > 0 && stats.tokens_out > 1;
   json.number("tokens_per_second", measured ? (stats.tokens_out - 1) * 1000.0 / stats.decode_ms : 0.0);
+  if (stats.resumed > 0) json.integer("resumed", stats.resumed);
 }
 
 }  // namespace

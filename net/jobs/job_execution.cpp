@@ -137,6 +137,7 @@ void job_execution::ended(const terminal_event& event, steady_time now) {
   job_over_ = true;
   if (cancel_ && *cancel_ != cancel_reason::stop_string) cancel_time_ = now - cancelled_at_;
   stats_ = std::visit([](const auto& e) { return e.stats; }, event);
+  stats_.resumed = engines_;
   if (stopped_) stats_.tokens_out = tokens_;
   const auto* failed = std::get_if<engine::error_event>(&event);
   if (failed != nullptr) return fail(failed->failure);

@@ -67,7 +67,10 @@ class job_execution {
   // A job that began in another process. Before any other call, as often as is handy:
   /// Goes on behind what the client was told, where that is further than what it asked for: up to there, what
   /// is made is thrown away.
-  void resume(const resume_point& told) noexcept { config_.resume = further_of(config_.resume, told); }
+  void resume(const resume_point& told, std::uint32_t engines = 0) noexcept {
+    config_.resume = further_of(config_.resume, told);
+    engines_ = engines;
+  }
   /// Then started() and progress(), as they were there, and the output that the other process made
   /// (job_request::produced), in order and in pieces of any size: a token takes less than a microsecond. Both
   /// may come again when the job has its slot.
@@ -135,6 +138,7 @@ class job_execution {
   engine::steady_time last_output_;
   engine::steady_time cancelled_at_{};
   resume_point told_;
+  std::uint32_t engines_ = 0;  ///< that have died with the job
   std::uint32_t tokens_ = 0;
   std::uint32_t next_index_ = 0;  ///< greater than the index of every token event so far
   bool started_ = false;

@@ -15,6 +15,7 @@ std::optional<std::vector<told_job>> told_jobs(std::span<const journal_event> ev
         job.point.processed = std::max(job.point.processed, static_cast<std::uint32_t>(event.token));
         break;
       case journal_event::kind::beside: ++job.point.beside; break;
+      case journal_event::kind::first_token: job.first_token = std::chrono::milliseconds(event.token); break;
       case journal_event::kind::token:
         ++job.point.tokens;
         job.tokens.push_back(event.token);

@@ -2,6 +2,7 @@
 // each client was told and which tokens need not be computed again. Pure. Private to net/.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -16,7 +17,8 @@ namespace orcd::net {
 /// What the client has been told of one job.
 struct told_job {
   resume_point point{};
-  std::vector<engine::token_id> tokens;  ///< of the output; as many as `point` says
+  std::vector<engine::token_id> tokens;                  ///< of the output; as many as `point` says
+  std::optional<std::chrono::milliseconds> first_token;  ///< after the request came
 };
 
 /// One for each of `jobs` jobs; nullopt where the events are of another request.

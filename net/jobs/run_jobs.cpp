@@ -73,7 +73,12 @@ void tell(job_stream& stream, std::size_t job, engine::token_id token, const Act
   action(execution);
   if (!stream.link.record || !stream.group.streams()) return;
   const auto event = event_between(job, before, execution.told(), stream.known[job], token);
-  if (event) stream.link.record->event(*event);
+  if (!event) return;
+  stream.link.record->event(*event);
+  if (event->what != journal_event::kind::token || execution.told().tokens != 1) return;
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(steady_clock::now() - execution.received_at());
+  stream.link.record->event(
+      {event->job, journal_event::kind::first_token, static_cast<std::int32_t>(ms.count())});
 }
 
 /// Tells the job's beginning and how far its prompt is, before the token or the end that came after it.
@@ -195,11 +200,12 @@ bool go_on_with(const recovered_connection& before, job_batch& batch, std::vecto
     told_job& one = (*told)[job];
     known[job] = one.point;
     auto& execution = batch.executions[job];
-    execution.resume(one.point);
+    execution.resume(one.point, before.resumed + 1);
     if (!one.point.started || !takes_tokens(batch.jobs[job])) continue;
     execution.started(0, system_clock::now());
     execution.restore(one.tokens);
     batch.jobs[job].produced = std::move(one.tokens);
+    if (one.first_token) batch.jobs[job].first_token_at = execution.received_at() + *one.first_token;
   }
   return true;
 }

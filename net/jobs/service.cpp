@@ -107,7 +107,9 @@ metrics_snapshot service::snapshot() const {
 }
 
 std::string service::scrape(bool milliseconds) const {
-  return render_metrics(metrics, snapshot(), {milliseconds, config.compat == metrics_compat::vllm});
+  auto text = render_metrics(metrics, snapshot(), {milliseconds, config.compat == metrics_compat::vllm});
+  if (more_families) text += more_families();
+  return text;
 }
 
 void service::cancel(const std::string& job_id, engine::cancel_reason reason) {

@@ -41,8 +41,9 @@ class service {
   /// Parts of bodies that are read in one round of the io thread: this many take a millisecond at most.
   std::shared_ptr<round_limiter> body_limiter = std::make_shared<round_limiter>(8);
   grammar_cache grammars;
-  std::shared_ptr<response_store> responses;  ///< null: none are kept
-  bool stopping = false;                      ///< the server is being stopped: no keep-alive, no new jobs
+  std::shared_ptr<response_store> responses;     ///< null: none are kept
+  std::function<std::string()> more_families{};  ///< of /metrics, where connections come from a holder
+  bool stopping = false;                         ///< the server is being stopped: no keep-alive, no new jobs
 
   /// Open streams by job id, so that a cancel or the end of the server reaches them.
   std::unordered_map<std::string, open_stream*> streams;

@@ -54,6 +54,8 @@ class journal {
   void keep_only(const std::vector<bool>& slots);
 
   [[nodiscard]] std::uint32_t blocks() const noexcept { return blocks_; }
+  /// Connections that were given up because it was full, since it was opened.
+  [[nodiscard]] std::uint64_t given_up() const noexcept { return given_up_; }
   [[nodiscard]] std::uint32_t blocks_free() const noexcept {
     return static_cast<std::uint32_t>(free_.size());
   }
@@ -83,6 +85,7 @@ class journal {
   bool mapped_;
   std::uint32_t blocks_ = 0;
   std::vector<std::uint32_t> free_;
+  std::uint64_t given_up_ = 0;
 };
 
 }  // namespace orcd::net

@@ -34,6 +34,8 @@ journal_record::journal_record(taken_over, journal& owner, std::uint32_t slot, s
   log_ = measure(s.log_head);
   events_chain_ = measure(s.events_head);
   events_ = s.events_told;
+  // The dead engine may have noted more than it told.
+  shorten(events_chain_, events_ * sizeof(layout::stored_event));
   out_[which] = measure(s.out_head);
 }
 
@@ -59,6 +61,7 @@ void journal_record::commit(const state& next) noexcept {
 void journal_record::abandon() noexcept {
   here().status.store(layout::abandoned, std::memory_order_release);
   abandoned_ = true;
+  ++journal_.given_up_;
   // A read into the log may be under way: its blocks are nobody else's before the connection's end.
   release(events_chain_);
   release(out_[0]);
@@ -107,6 +110,20 @@ void journal_record::put(const chain& c, std::uint64_t offset, std::span<const s
     offset = 0;
     if (!bytes.empty()) block = journal_.next_of(block);
   }
+}
+
+void journal_record::shorten(chain& c, std::uint64_t bytes) noexcept {
+  std::uint32_t block = c.first;
+  std::uint32_t blocks = 1;
+  while (block != layout::no_block && std::uint64_t{blocks} * layout::block_bytes < bytes) {
+    block = journal_.next_of(block);
+    ++blocks;
+  }
+  if (block == layout::no_block || block == c.last) return;
+  const std::uint32_t rest = std::exchange(journal_.next_of(block), layout::no_block);
+  c.last = block;
+  c.blocks = blocks;
+  journal_.free_chain(rest);
 }
 
 void journal_record::release(chain& c) noexcept {

@@ -24,10 +24,11 @@ enum journal_flags : std::uint32_t {
 
 /// One event of a job that went into the output, as far as a successor must know it.
 struct journal_event {
-  enum class kind : std::uint8_t { started, progress, token, beside };
+  enum class kind : std::uint8_t { started, progress, token, beside, first_token };
   std::uint16_t job = 0;  ///< its index in the request
   kind what = kind::token;
-  std::int32_t token = -1;  ///< of the output; of progress: how much of the prompt was computed
+  std::int32_t token = -1;  ///< of the output; of progress: how much of the prompt was
+                            ///< computed; of first_token: milliseconds since the request came
 
   friend bool operator==(const journal_event&, const journal_event&) = default;
 };
@@ -90,6 +91,8 @@ class journal_record {
   bool reserve(chain& c, std::uint64_t bytes);
   /// Copies into the chain at an offset; there is room.
   void put(const chain& c, std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
+  /// Gives back the blocks behind the one that holds the last of so many bytes, or of none.
+  void shorten(chain& c, std::uint64_t bytes) noexcept;
   void release(chain& c) noexcept;
   [[nodiscard]] chain measure(std::uint32_t first) const noexcept;
   void abandon() noexcept;

@@ -60,7 +60,7 @@ std::optional<std::vector<journal_event>> events_of(const journal& from, const l
   for (std::uint64_t i = 0; i < s.events_told; ++i) {
     layout::stored_event stored{};
     std::memcpy(&stored, bytes->data() + i * sizeof stored, sizeof stored);
-    if (stored.kind > static_cast<std::uint8_t>(journal_event::kind::beside)) return std::nullopt;
+    if (stored.kind > static_cast<std::uint8_t>(journal_event::kind::first_token)) return std::nullopt;
     out.push_back({stored.job, static_cast<journal_event::kind>(stored.kind), stored.token});
   }
   return out;

@@ -333,6 +333,7 @@ result<takeover_counts> server::serve_held(int journal, held_config config,
   if (!made) return made.error();
   impl_->held = std::move(*made);
   impl_->held->begin(sockets);
+  impl_->shared->more_families = [taken = impl_->held.get()] { return taken->render_metrics(); };
   for (held_socket& one : sockets) impl_->adopt(std::move(one), true);
   return impl_->held->counts();
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "net/journal/socket_counters.hpp"
+#include "net/status/metrics_text.hpp"
 
 namespace orcd::net {
 
@@ -48,6 +49,33 @@ std::optional<error> takeover::refusal_of(const recovered_connection& c) const {
 void takeover::count(const recovered_connection& c) {
   ++(in_request(c) ? counts_.resumed : counts_.idle);
   counts_.bytes += c.unsent.size();
+}
+
+std::string takeover::render_metrics() const {
+  const auto number = [](std::uint64_t count) { return static_cast<double>(count); };
+  metrics_text out;
+  out.family("orcd_failover_connections_total", "counter",
+             "Connections of engines before, by what became of them.")
+      .sample(number(counts_.resumed), {{"became", "resumed"}})
+      .sample(number(counts_.idle), {{"became", "idle"}})
+      .sample(number(counts_.fresh), {{"became", "fresh"}})
+      .sample(number(counts_.lost), {{"became", "lost"}});
+  out.family("orcd_failover_streams_resumed_total", "counter", "Requests that were gone on with.")
+      .sample(number(counts_.resumed));
+  out.family("orcd_failover_conflicts_total", "counter",
+             "Connections of which the journal and the kernel say different things.")
+      .sample(number(counts_.conflicts));
+  out.family("orcd_failover_unsent_bytes_total", "counter",
+             "Output of engines before that their sockets had not taken.")
+      .sample(number(counts_.bytes));
+  out.family("orcd_failover_journal_bytes", "gauge", "Room for connections in the journal.")
+      .sample(number(std::uint64_t{journal_.blocks()} * journal_layout::block_bytes));
+  out.family("orcd_failover_journal_free_bytes", "gauge", "Of it, what is free.")
+      .sample(number(std::uint64_t{journal_.blocks_free()} * journal_layout::block_bytes));
+  out.family("orcd_failover_journal_full_total", "counter",
+             "Connections that end with their engine, because the journal was full.")
+      .sample(number(journal_.given_up()));
+  return std::move(out).take();
 }
 
 std::optional<journalled> takeover::judge(const held_socket& held, bool dead_engine) {

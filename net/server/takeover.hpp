@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,7 +47,8 @@ class takeover {
   void closed(std::uint32_t slot, std::uint64_t serial) const { config_.closed(slot, serial); }
 
   [[nodiscard]] const takeover_counts& counts() const noexcept { return counts_; }
-  [[nodiscard]] const journal& kept() const noexcept { return journal_; }
+  /// Families of /metrics.
+  [[nodiscard]] std::string render_metrics() const;
 
  private:
   std::optional<journalled> give_up(std::uint32_t slot, bool conflict);

@@ -227,6 +227,31 @@ BOOST_AUTO_TEST_CASE(a_successor_goes_on_with_the_record_and_dies_too) {
   BOOST_TEST(found.connection.told.size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(events_that_were_noted_and_not_told_leave_no_trace) {
+  constexpr std::int32_t in_a_block = journal_layout::block_bytes / sizeof(journal_layout::stored_event);
+  shared_memory before(16);
+  auto first = before.open();
+  connection_model left(first, 1, 9);
+  left.begin({});
+  const auto note = [](auto& record, std::int32_t token) {
+    record.event({0, journal_event::kind::token, token});
+  };
+  for (std::int32_t n = 0; n < in_a_block - 1; ++n) note(left, n);
+  left.write("told");
+  for (std::int32_t n = 0; n < 2 * in_a_block; ++n) note(left, -1);
+
+  shared_memory memory = before;
+  auto second = memory.open();
+  journal_record record(journal_record::taken_over{}, second, 1, 0);
+  for (std::int32_t n = in_a_block - 1; n < 2 * in_a_block; ++n) note(record, n);
+  record.output("more", 0);
+  const auto found = recover(memory.open(), 1, 9, {0, 8});
+  BOOST_REQUIRE((found.kind == recovery_kind::resumed));
+  BOOST_TEST(found.connection.told.size() == static_cast<std::size_t>(2 * in_a_block));
+  for (std::int32_t n = 0; n < 2 * in_a_block; ++n)
+    BOOST_TEST(found.connection.told[static_cast<std::size_t>(n)].token == n);
+}
+
 BOOST_AUTO_TEST_CASE(a_full_journal_gives_a_connection_up_and_no_other) {
   shared_memory memory(4);
   auto engine = memory.open();

@@ -4,16 +4,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "app/options.hpp"
 #include "net/failover/engine_cycle.hpp"
 #include "net/failover/flock_lock.hpp"
+#include "net/failover/holder_link.hpp"
 #include "net/failover/system_port.hpp"
 
 namespace orcd::app {
@@ -23,6 +26,10 @@ class heartbeats {
  public:
   void of_io() noexcept { io_ = now(); }
   void of_gpu() noexcept { gpu_ = now(); }
+  /// Another number when the GPU thread has moved since.
+  [[nodiscard]] std::uint64_t gpu_progress() const noexcept {
+    return static_cast<std::uint64_t>(gpu_.load());
+  }
   /// Whether both have moved within `limit`.
   [[nodiscard]] bool are_younger_than(std::chrono::milliseconds limit) const noexcept {
     return now() - std::min(io_.load(), gpu_.load()) < limit.count();
@@ -43,7 +50,8 @@ struct engine_failover {
         lock(io, {opts.lock_path, "engine-" + std::to_string(opts.engine_id),
                   std::chrono::milliseconds(opts.lock_poll_ms)}),
         beat_timer(io),
-        wake_timer(io) {}
+        wake_timer(io),
+        pause(io) {}
 
   net::failover_status status;
   net::engine_cycle cycle{status};
@@ -51,6 +59,11 @@ struct engine_failover {
   boost::asio::steady_timer beat_timer;
   boost::asio::steady_timer wake_timer;  ///< between tries for the serving port
   std::shared_ptr<heartbeats> beats = std::make_shared<heartbeats>();
+  std::shared_ptr<net::holder_link> link{};  ///< null: the engine has a port of its own
+  /// Accepts itself while the holder is away.
+  std::optional<boost::asio::ip::tcp::acceptor> substitute{};
+  boost::asio::steady_timer pause;   ///< after an accept that failed
+  bool takes_connections = false;    ///< it is the active one, and not ending
   std::atomic<bool> expired{false};  ///< the time to come to serve is over
   std::mutex mutex;                  ///< of what follows
   std::string wake_problem;          ///< why the serving port could not be had, at the last try

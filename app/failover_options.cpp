@@ -50,6 +50,13 @@ requirement assign_starting_health(text_view value, options& out) {
   return std::nullopt;
 }
 
+requirement assign_holder(text_view value, options& out) {
+  using use = holder_use;
+  if (value != "auto" && value != "off" && value != "require") return "must be auto, off or require";
+  out.failover.holder = value == "auto" ? use::automatic : value == "off" ? use::off : use::require;
+  return std::nullopt;
+}
+
 /// The names of endpoints as a JSON list; there is one endpoint here, whatever it is called.
 requirement assign_endpoint_health(text_view value, options& out) {
   constexpr std::size_t bytes_max = 1'024;
@@ -73,6 +80,13 @@ std::vector<option_row> failover_rows() {
       number("engine-id", &f::engine_id, 0, 63, "Which of the engines this is"),
       number("failover-lock-poll-ms", &f::lock_poll_ms, 0, 10'000,
              "Try for the lock this often instead of waiting in the kernel; 0 = wait"),
+      {"", "holder", "auto|off|require",
+       "Whether connections come from worker-orcd-holder: if its socket is in the folder at the start, "
+       "never, or "
+       "always (default auto)",
+       assign_holder},
+      number("failover-replays", &f::replays, 0, 16,
+             "Engines that may end with a request before it is given up; 0 = none goes on"),
       {"", "system-port", "PORT",
        "Port of an engine's own /live, /health, /ready and /metrics (0 = none, 1024 to 65535, default 9090 + "
        "engine-id)",

@@ -24,6 +24,13 @@ struct gpu_selector {
   std::string uuid;
 };
 
+/// Whether an engine has its connections from a holder.
+enum class holder_use {
+  automatic,  ///< if the holder's socket is there when the engine starts
+  off,        ///< never: it has a port of its own
+  require,    ///< always
+};
+
 /// Of an engine that shares its serving port and a lock with others; used where `dir` is set.
 struct failover_options {
   std::string dir;        ///< the folder of the lock; empty: the worker is alone
@@ -34,6 +41,8 @@ struct failover_options {
   std::uint32_t waking_timeout_ms = 10'000;
   bool starts_healthy = false;   ///< /health of the system port while the model loads
   bool endpoint_health = false;  ///< /health of the system port follows the serving endpoint alone
+  holder_use holder = holder_use::automatic;
+  std::uint32_t replays = 2;  ///< engines that may end with a request before it is given up; 0: none goes on
 };
 
 struct options {

@@ -260,6 +260,7 @@ void worker::stop_server() {
   const bool forced = fsm_.code() != exit_code::ok;
   const auto grace = forced ? grace_when_forced : farewell_limit;
   guard_.arm(grace + teardown_limit, fsm_.code());
+  if (failover_ && failover_->link) leave_connections();
   if (!listening_) return post_event(shutdown_event::stopped, "");
   server_->stop(grace, [this] { post_event(shutdown_event::stopped, ""); });
 }

@@ -64,7 +64,7 @@ std::optional<start_failure> worker::start_failover() {
   auto port = net::system_port::start(std::move(config), std::move(context));
   if (!port) return start_failure{port.error(), {}, {}};
   failover_->port = std::move(*port);
-  return std::nullopt;
+  return link_holder();
 }
 
 /// On the system port's thread: whatever keeps the io thread, it does not keep this one.
@@ -123,28 +123,31 @@ void worker::stand_by() {
 /// port that never comes free ends with the waking timeout.
 void worker::try_to_serve() {
   if (fsm_.ending() || failover_->expired) return;
+  if (failover_->link) return take_connections();
   const auto port = reserve_port();
-  if (!port) {
-    {
-      const std::lock_guard held(failover_->mutex);
-      failover_->wake_problem = port.error().message;
-    }
-    failover_->wake_timer.expires_after(port_interval);
-    failover_->wake_timer.async_wait([this](const boost::system::error_code& failed) {
-      if (!failed) try_to_serve();
-    });
-    return;
-  }
+  if (!port) return try_later(port.error().message);
   use_port(*port);
   if (auto listened = server_->listen(); !listened) return fail_start({listened.error(), {}, {}});
   listening_ = true;
   step_cycle(cycle_event::serving);
 }
 
+void worker::try_later(const std::string& problem) {
+  {
+    const std::lock_guard held(failover_->mutex);
+    failover_->wake_problem = problem;
+  }
+  failover_->wake_timer.expires_after(port_interval);
+  failover_->wake_timer.async_wait([this](const boost::system::error_code& failed) {
+    if (!failed) try_to_serve();
+  });
+}
+
 /// A sign of life of the io thread, and one asked of the GPU thread.
 void worker::beat() {
   failover_->beats->of_io();
   gpu_thread_->post([beats = failover_->beats] { beats->of_gpu(); });
+  if (failover_->link) failover_->link->ping(failover_->beats->gpu_progress());
   failover_->beat_timer.expires_after(beat_interval);
   failover_->beat_timer.async_wait([this](const boost::system::error_code& failed) {
     if (!failed) beat();

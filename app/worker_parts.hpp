@@ -1,6 +1,7 @@
 // The worker's parts and their order. Private to app/: worker_start.cpp builds, worker_load.cpp loads the
-// model, worker_failover.cpp waits for another engine's end, worker_signals.cpp takes the signals, worker.cpp
-// runs and ends. Everything here is on the io thread unless a function says otherwise.
+// model, worker_failover.cpp waits for another engine's end, worker_holder.cpp has connections from a holder,
+// worker_signals.cpp takes the signals, worker.cpp runs and ends. Everything here is on the io thread unless
+// a function says otherwise.
 #pragma once
 
 #include <atomic>
@@ -88,6 +89,16 @@ class worker {
   void step_cycle(net::cycle_event event);
   void stand_by();
   void try_to_serve();
+  void try_later(const std::string& problem);
+  // With a holder (worker_holder.cpp).
+  std::optional<start_failure> link_holder();
+  void take_connections();
+  void on_taken_over(std::vector<net::held_socket> held);
+  void narrate_takeover(std::uint64_t all, const net::takeover_counts& counts);
+  void on_holder_lost();
+  void on_holder_connected();
+  void accept_itself();
+  void leave_connections();
   void beat();
   // Running and ending.
   void listen_to_signals();

@@ -11,6 +11,8 @@
 #include <optional>
 #include <string>
 
+#include "net/journal/journal.hpp"
+
 namespace orcd::app {
 namespace {
 
@@ -31,10 +33,15 @@ bool is_tcp(int descriptor) noexcept {
 
 engine::result<net::file_descriptor> make_journal(std::uint32_t mib) {
   net::file_descriptor journal(::memfd_create("worker-orcd-journal", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  const auto bytes = static_cast<off_t>(mib) << 20U;
-  if (journal && ::ftruncate(journal.get(), bytes) == 0 &&
+  const auto bytes = net::journal::bytes_of(mib);
+  if (journal && ::ftruncate(journal.get(), static_cast<off_t>(bytes)) == 0 &&
       ::fcntl(journal.get(), F_ADD_SEALS, journal_seals) == 0) {
-    return journal;
+    void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, journal.get(), 0);
+    if (at != MAP_FAILED) {
+      net::journal::format({static_cast<std::byte*>(at), bytes});
+      ::munmap(at, bytes);
+      return journal;
+    }
   }
   return engine::error(engine::errc::worker_start_failed,
                        "no journal of " + std::to_string(mib) + " MiB: " + std::strerror(errno),

@@ -9,8 +9,8 @@
 
 namespace orcd::app {
 
-/// Memory of this many MiB, without a name in any file system, that nobody can make shorter or longer.
-/// Errors: worker_start_failed.
+/// A new journal: memory of this many MiB, without a name in any file system, that nobody can make shorter or
+/// longer. Errors: worker_start_failed.
 [[nodiscard]] engine::result<net::file_descriptor> make_journal(std::uint32_t mib);
 /// Whether it is such memory.
 [[nodiscard]] bool is_journal(int descriptor) noexcept;

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "net/failover/file_descriptor.hpp"
-#include "net/failover/holder_frames.hpp"
 
 namespace orcd::net {
 
@@ -14,12 +13,6 @@ struct held_socket {
   std::uint32_t slot = 0;    ///< its place in the holder's table, below held_sockets_max
   std::uint64_t serial = 0;  ///< of this connection only, ever; never 0
   file_descriptor socket{};
-};
-
-/// The same without owning the socket.
-struct offered_socket {
-  held_place place{};
-  int socket = -1;
 };
 
 }  // namespace orcd::net

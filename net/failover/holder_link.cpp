@@ -1,5 +1,6 @@
 #include "net/failover/holder_link.hpp"
 
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,6 +31,13 @@ constexpr std::size_t queue_max = 2 * std::size_t{held_sockets_max};
 
 file_descriptor own_pidfd() {
   return file_descriptor(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+}
+
+/// A number that the kernel gives to one socket only; 0 for what is none.
+std::uint64_t cookie_of(int socket) noexcept {
+  std::uint64_t cookie = 0;
+  socklen_t bytes = sizeof cookie;
+  return ::getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) == 0 ? cookie : 0;
 }
 
 }  // namespace
@@ -98,7 +106,7 @@ void holder_link::on_welcome(const welcome_frame& what, std::vector<file_descrip
 void holder_link::on_sockets(const sockets_frame& what, std::vector<file_descriptor> descriptors) {
   for (std::size_t i = 0; i < what.places.size(); ++i) {
     const auto place = what.places[i];
-    used_.set(place.slot);
+    note(place, descriptors[i].get());
     held_socket one{place.slot, place.serial, std::move(descriptors[i])};
     if (!what.fresh) {
       taken_.push_back(std::move(one));
@@ -140,13 +148,13 @@ void holder_link::take_over(held_handler done) {
   taking_over_ = std::move(done);
   taken_.clear();
   if (!welcomed_) return finish_take_over();
-  used_.reset();
+  std::fill(known_.begin(), known_.end(), known_socket{});
   socket_->send({0, take_over_frame{}});
 }
 
 void holder_link::closed(std::uint32_t slot, std::uint64_t serial) {
-  if (slot >= held_sockets_max) return;
-  used_.reset(slot);
+  if (slot >= held_sockets_max || known_[slot].serial != serial) return;
+  known_[slot] = {};
   if (welcomed_) socket_->send({0, closed_frame{{slot, serial}}});
 }
 
@@ -159,29 +167,38 @@ void holder_link::ping(std::uint64_t progress) {
   if (welcomed_ && !socket_->has_queue()) socket_->send({0, ping_frame{progress}});
 }
 
-void holder_link::offer(int listener, int journal, std::span<const offered_socket> sockets) {
-  if (!welcomed_) return;
-  const std::array<int, 2> beside{journal, listener};
+void holder_link::note(held_place place, int socket) {
+  known_[place.slot] = {place.serial, socket, cookie_of(socket)};
+}
+
+void holder_link::offer() {
+  if (!welcomed_ || !journal_ || !listener_) return;
+  const std::array<int, 2> beside{journal_.get(), listener_.get()};
   socket_->send({0, offer_frame{}}, beside);
-  do {
-    const auto part = sockets.first(std::min(sockets.size(), frame_descriptors_max));
-    sockets = sockets.subspan(part.size());
-    sockets_frame some{false, sockets.empty(), next_serial_, {}};
-    std::vector<int> numbers;
-    for (const auto& one : part) {
-      some.places.push_back(one.place);
-      numbers.push_back(one.socket);
-    }
-    socket_->send({0, std::move(some)}, numbers);
-  } while (!sockets.empty());
+  sockets_frame some{false, false, next_serial_, {}};
+  std::vector<int> sockets;
+  for (std::uint32_t slot = 0; slot < held_sockets_max; ++slot) {
+    const auto& one = known_[slot];
+    // A connection whose socket is closed here is over, even if that was not said yet.
+    if (one.serial == 0 || cookie_of(one.socket) != one.cookie) continue;
+    some.places.push_back({slot, one.serial});
+    sockets.push_back(one.socket);
+    if (sockets.size() < frame_descriptors_max) continue;
+    socket_->send({0, some}, sockets);
+    some.places.clear();
+    sockets.clear();
+  }
+  some.last = true;
+  socket_->send({0, std::move(some)}, sockets);
   complete_ = true;
 }
 
-std::optional<held_place> holder_link::take_place() {
+std::optional<held_socket> holder_link::keep(file_descriptor socket) {
   for (std::uint32_t slot = 0; slot < held_sockets_max; ++slot) {
-    if (used_[slot]) continue;
-    used_.set(slot);
-    return held_place{slot, next_serial_++};
+    if (known_[slot].serial != 0) continue;
+    const held_place place{slot, next_serial_++};
+    note(place, socket.get());
+    return held_socket{place.slot, place.serial, std::move(socket)};
   }
   return std::nullopt;
 }

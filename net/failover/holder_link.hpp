@@ -4,13 +4,11 @@
 // and gives all of them to the next holder.
 #pragma once
 
-#include <bitset>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -27,8 +25,8 @@ struct holder_events {
   std::function<void(held_socket)> accepted;
   /// The holder is gone. It is looked for from now on.
   std::function<void()> lost;
-  /// A holder is there again. Where is_complete() is false it has nothing: the active engine calls offer().
-  /// An active engine calls it in any case, because only it knows what has changed meanwhile.
+  /// A holder is there again. An active engine calls offer(): the holder may have nothing, and cannot know
+  /// what has changed meanwhile.
   std::function<void()> connected;
 };
 
@@ -61,15 +59,15 @@ class holder_link {
   void closed(std::uint32_t slot, std::uint64_t serial);
   /// This engine is not the active one any more: another may take over.
   void yield();
-  /// Gives a holder everything, instead of take_over(): what is not among `sockets` it closes. The engine
-  /// must have stopped accepting by itself.
-  void offer(int listener, int journal, std::span<const offered_socket> sockets);
+  /// Gives the holder journal, listening socket and all connections that are open here, instead of
+  /// take_over(); others that it has it ends. The engine must have stopped accepting by itself.
+  void offer();
   /// A sign of life of the io thread; `progress` changes whenever the GPU thread has moved.
   void ping(std::uint64_t progress);
 
-  /// A place for a connection that the engine has accepted itself while no holder was there; nullopt when
-  /// there are held_sockets_max. closed() gives the place back as for others.
-  [[nodiscard]] std::optional<held_place> take_place();
+  /// A connection that the engine has accepted itself while no holder was there gets a place as if it had
+  /// come from one; nullopt when there are held_sockets_max.
+  [[nodiscard]] std::optional<held_socket> keep(file_descriptor socket);
 
  private:
   engine::result<void> connect();
@@ -94,7 +92,15 @@ class holder_link {
   bool complete_ = false;
   held_handler taking_over_;        ///< until all connections are here
   std::vector<held_socket> taken_;  ///< those that are
-  std::bitset<held_sockets_max> used_;
+  /// A connection that this engine has, without owning its socket: the number may be another file's by now,
+  /// which the cookie tells.
+  struct known_socket {
+    std::uint64_t serial = 0;  ///< 0: the slot is free
+    int socket = -1;
+    std::uint64_t cookie = 0;  ///< the kernel's, of this socket only
+  };
+  void note(held_place place, int socket);
+  std::vector<known_socket> known_ = std::vector<known_socket>(held_sockets_max);
   std::uint64_t next_serial_ = 1;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  ///< what posted handlers look at
 };

@@ -15,7 +15,6 @@
 
 using namespace orcd;
 using net::file_descriptor;
-using net::held_place;
 using std::chrono::milliseconds;
 
 namespace {
@@ -168,8 +167,10 @@ BOOST_AUTO_TEST_CASE(an_engine_takes_over_and_gets_new_connections) {
   l.link.yield();
   l.run_until([&] { return l.other->count<net::yield_frame>() == 1; });
   // Its own connections have places that nobody else has.
-  BOOST_TEST((l.link.take_place() == held_place{0, 4}));
-  BOOST_TEST((l.link.take_place() == held_place{3, 5}));
+  const auto fifth = l.link.keep(file_descriptor(::dup(ends[0].get())));
+  BOOST_TEST_REQUIRE(fifth.has_value());
+  BOOST_TEST((fifth->slot == 0 && fifth->serial == 4));
+  BOOST_TEST(l.link.keep(file_descriptor(::dup(ends[0].get())))->slot == 3U);
 }
 
 BOOST_AUTO_TEST_CASE(what_a_holder_sent_before_it_ended_is_not_lost) {
@@ -203,13 +204,19 @@ BOOST_AUTO_TEST_CASE(the_next_holder_is_given_everything) {
   l.run_until([&] { return l.connected == 1; });
   BOOST_TEST(!l.link.is_complete());
   const auto ends = socket_pair();
-  std::vector<net::offered_socket> sockets;
-  for (int i = 0; i < 100; ++i) sockets.push_back({*l.link.take_place(), ends[0].get()});
-  l.link.offer(l.link.listener(), l.link.journal(), sockets);
+  std::vector<net::held_socket> sockets;
+  for (int i = 0; i < 102; ++i) {
+    const std::array<file_descriptor, 2> more = socket_pair();
+    sockets.push_back(std::move(*l.link.keep(file_descriptor(::dup(more[0].get())))));
+  }
+  // Of these two the link knows by itself that one is over, and is told of the other.
+  sockets[7].socket.reset(::dup(ends[0].get()));
+  l.link.closed(sockets[8].slot, sockets[8].serial);
+  l.link.offer();
   l.run_until([&] { return l.other->count<net::sockets_frame>() == 2; });
   BOOST_TEST(l.other->count<net::offer_frame>() == 1U);
   const auto& last = std::get<net::sockets_frame>(l.other->got.back().what.body);
-  BOOST_TEST((last.last && last.places.size() == 36U && last.next_serial == 101U));
+  BOOST_TEST((last.last && last.places.size() == 36U && last.next_serial == 103U));
   BOOST_TEST(l.link.is_complete());
 }
 

@@ -1,0 +1,138 @@
+// The worker's connections where a holder accepts them, so that they outlive the engine that serves them.
+// While no holder is there the engine accepts by itself, and gives everything to the next one.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "app/worker_parts.hpp"
+#include "engine/narration.hpp"
+
+namespace orcd::app {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using engine::severity;
+using tcp = asio::ip::tcp;
+
+namespace {
+
+constexpr std::chrono::milliseconds pause_length{20};
+
+bool is_socket(const std::string& path) noexcept {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode);
+}
+
+tcp protocol_of(int socket) noexcept {
+  sockaddr_storage own{};
+  socklen_t bytes = sizeof own;
+  const bool known = ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &bytes) == 0;
+  return known && own.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
+}
+
+}  // namespace
+
+std::optional<start_failure> worker::link_holder() {
+  const auto use = opts_.failover.holder;
+  const auto path = opts_.failover.dir + "/connections.sock";
+  if (use == holder_use::off || (use == holder_use::automatic && !is_socket(path))) return std::nullopt;
+  net::holder_events events;
+  events.accepted = [this](net::held_socket one) {
+    // Without the role it stays with the holder, for the engine that has it.
+    if (failover_->takes_connections) server_->adopt(std::move(one));
+  };
+  events.lost = [this] { on_holder_lost(); };
+  events.connected = [this] { on_holder_connected(); };
+  failover_->link =
+      std::make_shared<net::holder_link>(io_, path, opts_.failover.engine_id, std::move(events));
+  if (const auto opened = failover_->link->open(); !opened) return start_failure{opened.error(), {}, {}};
+  return std::nullopt;
+}
+
+/// Instead of the serving port. The lock is held already, so that whoever had these connections is gone.
+void worker::take_connections() {
+  auto& link = *failover_->link;
+  if (link.listener() < 0) return try_later("the holder does not have the serving port");
+  use_port(opts_.port);
+  link.take_over([this](std::vector<net::held_socket> held) { on_taken_over(std::move(held)); });
+}
+
+void worker::on_taken_over(std::vector<net::held_socket> held) {
+  if (fsm_.ending() || failover_->expired) return;
+  listening_ = true;
+  step_cycle(net::cycle_event::serving);
+  if (fsm_.ending()) return;
+  // What was under way goes on at once, whatever a callback will say of new jobs.
+  if (!held.empty()) state_.set(engine::lifecycle::ready);
+  net::held_config config;
+  config.maker = identity_.system_fingerprint;
+  config.replays = opts_.failover.replays;
+  // Sessions may outlive the link.
+  config.closed = [to = std::weak_ptr<net::holder_link>(failover_->link)](std::uint32_t slot,
+                                                                          std::uint64_t serial) {
+    if (const auto there = to.lock()) there->closed(slot, serial);
+  };
+  const std::uint64_t all = held.size();
+  const auto counts = server_->serve_held(failover_->link->journal(), std::move(config), std::move(held));
+  if (!counts) return on_fatal(counts.error());
+  failover_->takes_connections = true;
+  if (all > 0) narrate_takeover(all, *counts);
+  if (!failover_->link->is_connected()) on_holder_lost();
+  if (failover_->link->is_connected() && !failover_->link->is_complete()) failover_->link->offer();
+}
+
+void worker::narrate_takeover(std::uint64_t all, const net::takeover_counts& counts) {
+  narrator_.narrate(severity::info, "connections_taken_over", "Goes on with connections of the engine before",
+                    {{"connections", all},
+                     {"resumed", counts.resumed},
+                     {"idle", counts.idle},
+                     {"fresh", counts.fresh},
+                     {"lost", counts.lost},
+                     {"conflicts", counts.conflicts}});
+}
+
+void worker::on_holder_lost() {
+  narrator_.narrate(severity::warning, "holder_lost", "The holder is gone and is looked for");
+  if (!failover_->takes_connections || failover_->substitute) return;
+  const int duplicate = ::fcntl(failover_->link->listener(), F_DUPFD_CLOEXEC, 0);
+  // Without a descriptor connects wait for the next holder.
+  if (duplicate < 0) return;
+  failover_->substitute.emplace(io_, protocol_of(duplicate), duplicate);
+  accept_itself();
+}
+
+/// Takes a connection out of the kernel's queue only while it can be served: what a holder has been offered
+/// must be all that there is.
+void worker::accept_itself() {
+  failover_->substitute->async_wait(tcp::acceptor::wait_read, [this](error_code failed) {
+    if (failed || !failover_->substitute) return;
+    net::file_descriptor client(
+        ::accept4(failover_->substitute->native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (client) {
+      auto kept = failover_->link->keep(std::move(client));
+      if (kept) server_->adopt(std::move(*kept));
+      return accept_itself();
+    }
+    failover_->pause.expires_after(pause_length);
+    failover_->pause.async_wait([this](error_code ended) {
+      if (!ended && failover_->substitute) accept_itself();
+    });
+  });
+}
+
+void worker::on_holder_connected() {
+  narrator_.narrate(severity::info, "holder_connected", "A holder is there again");
+  failover_->substitute.reset();
+  if (failover_->takes_connections) failover_->link->offer();
+}
+
+/// What connects from now on is the next engine's.
+void worker::leave_connections() {
+  failover_->takes_connections = false;
+  failover_->substitute.reset();
+  failover_->link->yield();
+}
+
+}  // namespace orcd::app

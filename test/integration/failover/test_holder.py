@@ -1,0 +1,222 @@
+"""Clients' connections that outlive the engine that serves them, because a holder has them, too."""
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from engines import ask
+from holders import check, descriptors, get, settle
+from http_client import Closed, Connection
+from test_takeover import story
+from worker_process import PATIENCE, STRETCH, wait_until
+
+
+def serving_engine(connection: Connection) -> int:
+    answer = get(connection)
+    assert answer.status == 200
+    return answer.json()['engine_id']
+
+
+def test_a_connection_between_two_requests_outlives_its_engine(held):
+    active, standby = held.pair('--holder', 'require')
+    told = story(active)
+    idle = [Connection(held.port) for _ in range(20)]
+    assert {serving_engine(one) for one in idle} == {0}
+    silent = Connection(held.port)  # it has sent nothing yet
+    early = Connection(held.port)
+    assert serving_engine(early) == 0
+    settle(held.port)
+    active.process.send_signal(signal.SIGSTOP)
+    wait_until(active.stopped, PATIENCE, 'it is stopped')
+    early.request('GET', '/health')  # while nobody reads
+    active.kill()
+    assert early.read_response().json()['engine_id'] == 1
+    assert [serving_engine(one) for one in (*idle, silent)] == [1] * 21
+    assert story(standby) == told
+    taken = standby.wait_event('connections_taken_over')
+    assert taken['idle'] + taken['fresh'] >= 22 and taken['lost'] == taken['conflicts'] == 0
+    for one in (*idle, silent, early):
+        one.close()
+
+
+def text_of(events) -> str:
+    return ''.join(e.data['t'] for e in events if e.name == 'token')
+
+
+def test_what_was_under_way_goes_on(held, slow_model):
+    held.model = slow_model
+    active, standby = held.pair()
+    half = Connection(held.port)
+    assert serving_engine(half) == 0
+    half.send(b'GET /health HTTP/1.1\r\nHos')
+    stream = active.open(prompt='Once', max_tokens=600, seed=5)
+    events = iter(stream)
+    told = [next(events)]
+    settle(held.port)
+    active.kill()
+    half.send(b't: localhost\r\n\r\n')
+    assert half.read_response().json()['engine_id'] == 1
+    told += list(events)
+    assert [e.name for e in told][-1] == 'end'
+    again = standby.execute(prompt='Once', max_tokens=600, seed=5)
+    assert text_of(told) == text_of(again)
+    assert standby.events('connections_taken_over')[0]['resumed'] >= 1
+    half.close()
+
+
+def test_many_kills_with_the_same_connection_and_no_connect_refused(held):
+    active, standby = held.pair()
+    refused, connects, stop = [], [0], threading.Event()
+
+    def connect() -> None:
+        while not stop.is_set():
+            try:
+                socket.create_connection(('127.0.0.1', held.port), timeout=PATIENCE).close()
+                connects[0] += 1
+            except OSError as failure:
+                refused.append(failure)
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=connect)
+    thread.start()
+    try:
+        with Connection(held.port) as kept:
+            for _ in range(20):
+                assert serving_engine(kept) == active.number
+                settle(held.port)
+                active.kill()
+                assert serving_engine(kept) == standby.number
+                active, standby = standby, held.follow(active)
+    finally:
+        stop.set()
+        thread.join(PATIENCE)
+    assert not refused and connects[0] > 100
+    wait_until(lambda: descriptors(held.holder) < 40, PATIENCE, 'the holder lets go of what was closed')
+
+
+def test_connections_that_end_leave_nothing_in_the_holder(held):
+    active = held.start(0, state='ACTIVE')
+    before = descriptors(held.holder)
+    kinds = [Connection(held.port) for _ in range(30)]
+    for number, one in enumerate(kinds):
+        if number % 3 == 0:
+            get(one)
+    wait_until(lambda: descriptors(held.holder) == before + 30, PATIENCE, 'all are held')
+    for number, one in enumerate(kinds):
+        one.reset() if number % 2 else one.close()
+    wait_until(lambda: descriptors(held.holder) == before, PATIENCE, 'none is held')
+    # One that the engine itself ends: the client sees the end, although a duplicate was there.
+    with Connection(held.port) as refused:
+        refused.send(b'GET / HTTP/1.1\r\nbroken\r\n\r\n')
+        assert refused.read_response().status == 400
+        refused.socket.settimeout(PATIENCE)
+        assert refused.socket.recv(100) == b''
+    assert active.alive()
+
+
+def test_the_death_of_a_holder_is_no_harm(held):
+    active, standby = held.pair()
+    kept = Connection(held.port)
+    assert serving_engine(kept) == 0
+    held.holder.kill()
+    assert serving_engine(kept) == 0
+    active.wait_event('holder_lost')
+    alone = Connection(held.port)  # accepted by the engine itself
+    assert serving_engine(alone) == 0
+    held.start_holder(ready=False).wait_event('adopted')
+    wait_until(lambda: check(held.folder, 'ready') == 0, PATIENCE, 'the new holder knows who serves')
+    later = Connection(held.port)
+    assert serving_engine(later) == 0
+    settle(held.port)
+    active.kill()
+    assert [serving_engine(one) for one in (kept, alone, later)] == [1, 1, 1]
+    assert standby.events('connections_taken_over')[0]['lost'] == 0
+    for one in (kept, alone, later):
+        one.close()
+
+
+def test_holder_and_active_die_together(held):
+    active, standby = held.pair()
+    kept = Connection(held.port)
+    assert serving_engine(kept) == 0
+    held.holder.kill()
+    active.kill()
+    standby.wait_event('ready')
+    with pytest.raises((Closed, OSError)):
+        get(kept)
+    with Connection(held.port) as later:
+        assert serving_engine(later) == 1
+        settle(held.port)
+        held.start_holder(ready=False).wait_event('adopted')
+        held.start(0, state='STANDBY')
+        standby.kill()
+        assert serving_engine(later) == 0
+    kept.close()
+
+
+def test_the_death_of_a_standby_is_no_harm(held):
+    active, standby = held.pair()
+    with Connection(held.port) as kept:
+        assert serving_engine(kept) == 0
+        standby.kill()
+        assert serving_engine(kept) == 0
+        held.start(1, state='STANDBY')
+        active.kill()
+        assert serving_engine(kept) == 1
+
+
+def test_an_engine_that_drains_hands_new_connections_over(held):
+    active, standby = held.pair()
+    active.terminate()
+    assert active.wait_exit(30) == 0
+    with Connection(held.port) as later:
+        assert serving_engine(later) == 1
+    assert len(story(standby)) > 10
+
+
+def test_connects_wait_while_no_engine_serves(held):
+    with Connection(held.port) as early:
+        early.request('GET', '/health')
+        assert check(held.folder, 'startup') == 0 and check(held.folder, 'ready') == 1
+        held.start(0, state='ACTIVE')
+        assert early.read_response().json()['engine_id'] == 0
+    assert check(held.folder, 'ready') == 0
+
+
+def test_the_holder_ends_in_order_and_takes_its_socket_away(held):
+    held.holder.terminate()
+    assert held.holder.wait_exit(10) == 0
+    assert not (held.folder / 'connections.sock').exists()
+    assert check(held.folder, 'startup') == 1
+
+
+def test_an_engine_that_needs_a_holder_does_not_start_without_one(engines):
+    engine = engines.start(0, '--holder', 'require')
+    assert engine.wait_exit(30) == 1
+    assert 'connections.sock' in engine.events('error')[0]['message']
+
+
+def test_an_engine_without_a_holder_listens_itself(held):
+    held.holder.terminate()
+    assert held.holder.wait_exit(10) == 0
+    alone = held.start(0, state='ACTIVE')
+    assert alone.get('/health').status == 200
+    off = held.start(1, '--holder', 'off', state='STANDBY')
+    alone.kill()
+    off.wait_event('ready')
+
+
+def test_the_holder_stays_small(held):
+    held.start(0, state='ACTIVE')
+    crowd = [Connection(held.port) for _ in range(500)]
+    wait_until(lambda: descriptors(held.holder) > 500, PATIENCE, 'they are held')
+    status = (line.split() for line in open(f'/proc/{held.holder.pid}/status'))
+    resident = next(int(words[1]) for words in status if words[0] == 'VmRSS:')
+    assert resident < 16 * 1024 or STRETCH > 1
+    limits = open(f'/proc/{held.holder.pid}/limits').read()
+    assert [line.split()[4] for line in limits.splitlines() if line.startswith('Max core')] <= ['1']
+    assert ask(held.port, '/health').status == 200
+    for one in crowd:
+        one.close()

@@ -26,6 +26,10 @@ if(WORKER_CUDA)
   # CMake 3.25 does not know that nvcc 12 and later have C++20; orcd_device_code() gives the flag.
   unset(CMAKE_CUDA_STANDARD)
   find_package(CUDAToolkit 13.0 REQUIRED)
+endif()
+option(WORKER_LIBRARY "Build the C library, libworker_cuda.so; without CUDA it computes on the CPU only"
+       ${WORKER_CUDA})
+if(WORKER_CUDA OR WORKER_LIBRARY)
   # The libraries go into the shared library of the C API as well; hidden, so that calls between them
   # stay as direct as in an executable.
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)

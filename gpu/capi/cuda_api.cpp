@@ -4,16 +4,22 @@
 #include <future>
 #include <memory>
 #include <new>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "gpu/capi/api_error.hpp"
 #include "gpu/capi/embedded_model.hpp"
-#include "gpu/cuda/cuda_backend.hpp"
+#include "gpu/host/host_backend.hpp"
 #include "gpu/plan/allocation_counter.hpp"
+#include "gpu/plan/device_choice.hpp"
+#ifdef ORCD_HAS_CUDA
+#include "gpu/cuda/cuda_backend.hpp"
+#endif
 
 struct CudaContext {
-  orcd::gpu::gpu_info gpu;
+  std::optional<orcd::gpu::gpu_info> gpu;  ///< nullopt: the host
 };
 struct CudaModel {
   std::shared_ptr<orcd::gpu::embedded_model> model;
@@ -64,6 +70,8 @@ error missing(const char* argument) {
   return {errc::invalid_request, std::string(argument) + " is NULL", argument};
 }
 
+#ifdef ORCD_HAS_CUDA
+
 /// Does not wait for a GPU, and leaves the primary context to the process.
 gpu::cuda_backend_options options_for(std::uint32_t index) {
   gpu::cuda_backend_options options;
@@ -89,18 +97,44 @@ result<gpu::gpu_info> try_gpu(int index) {
       .get();
 }
 
+std::unique_ptr<orcd::engine::accelerator> make_gpu(std::uint32_t index) {
+  return gpu::make_cuda_backend(options_for(index));
+}
+
+int count_gpus() {
+  const auto gpus = gpu::list_gpus(false);
+  return gpus ? static_cast<int>(gpus->size()) : 0;
+}
+
+#else
+
+result<gpu::gpu_info> try_gpu(int /*index*/) {
+  return error(errc::worker_start_failed,
+               "this library was built without CUDA; WORKER_CUDA_HOST_DEVICE computes on the CPU",
+               "gpu_device");
+}
+
+/// Not reached: no context names a GPU.
+std::unique_ptr<orcd::engine::accelerator> make_gpu(std::uint32_t /*index*/) {
+  throw std::runtime_error("this library was built without CUDA");
+}
+
+int count_gpus() {
+  return 0;
+}
+
+#endif
+
 }  // namespace
 
 int cuda_get_device_count(void) {
-  return guarded<int>(nullptr, WORKER_CUDA_ERROR_DEVICE_NOT_FOUND, []() -> result<int> {
-    const auto gpus = gpu::list_gpus(false);
-    if (!gpus) return 0;
-    return static_cast<int>(gpus->size());
-  });
+  return guarded<int>(nullptr, WORKER_CUDA_ERROR_DEVICE_NOT_FOUND,
+                      []() -> result<int> { return count_gpus(); });
 }
 
 CudaContext* cuda_init(int gpu_device, int* error_code) {
   return guarded<CudaContext*>(error_code, WORKER_CUDA_ERROR_DEVICE_NOT_FOUND, [&]() -> result<CudaContext*> {
+    if (gpu_device == WORKER_CUDA_HOST_DEVICE) return new CudaContext{};
     auto found = try_gpu(gpu_device);
     if (!found) return found.error();
     return new CudaContext{std::move(*found)};
@@ -121,7 +155,7 @@ CudaModel* cuda_load_model(CudaContext* ctx, const char* model_path, uint64_t* v
     if (length == 0 || length > path_bytes_max) {
       return error(errc::invalid_request, "model_path must have 1 to 4096 bytes", "model_path");
     }
-    auto device = gpu::make_cuda_backend(options_for(static_cast<std::uint32_t>(ctx->gpu.index)));
+    auto device = ctx->gpu ? make_gpu(static_cast<std::uint32_t>(ctx->gpu->index)) : gpu::make_host_backend();
     auto loaded =
         gpu::embedded_model::load({model_path, length}, std::move(device), WORKER_CUDA_CONTEXT_TOKENS_MAX);
     if (!loaded) return loaded.error();

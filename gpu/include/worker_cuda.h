@@ -47,6 +47,10 @@ enum worker_cuda_error {
 };
 
 enum {
+  /* For cuda_init(): the CPU in place of a GPU, for development and tests; never chosen by itself. What is
+   * said of VRAM below is then said of the host's memory. Libraries that were built without CUDA have this
+   * alone. */
+  WORKER_CUDA_HOST_DEVICE = 1024,
   /* Bytes that `token_out` of cuda_inference_next_token() must have room for. */
   WORKER_CUDA_TOKEN_BYTES = 256,
   /* Positions (prompt and output) that a model is loaded for, unless it was trained for fewer. */
@@ -62,7 +66,8 @@ typedef struct InferenceResult InferenceResult;
 /* How many GPUs CUDA shows this process; 0 without a driver. */
 WORKER_CUDA_API int cuda_get_device_count(void);
 
-/* Takes GPU `gpu_device` (CUDA's index, from 0; compute capability 9.0). Does not wait for one. */
+/* Takes GPU `gpu_device` (CUDA's index, from 0; compute capability 9.0), or WORKER_CUDA_HOST_DEVICE. Does not
+ * wait for one. */
 WORKER_CUDA_API CudaContext* cuda_init(int gpu_device, int* error_code);
 /* NULL is allowed here and in the two other functions that destroy. */
 WORKER_CUDA_API void cuda_destroy(CudaContext* ctx);

@@ -72,6 +72,16 @@ BOOST_AUTO_TEST_CASE(the_names_of_the_pods) {
   BOOST_TEST(!taken({"--endpoint-health", "[]"}, pod).endpoint_health);
 }
 
+BOOST_AUTO_TEST_CASE(the_use_of_a_holder) {
+  using app::holder_use;
+  const std::vector<std::string> on{"--failover-dir", "/run/orcd"};
+  BOOST_TEST((taken(on).holder == holder_use::automatic));
+  BOOST_TEST((taken({"--failover-dir", "/run/orcd", "--holder", "off"}).holder == holder_use::off));
+  BOOST_TEST((taken({"--failover-dir", "/run/orcd", "--holder", "require"}).holder == holder_use::require));
+  BOOST_TEST(taken(on).replays == 2U);
+  BOOST_TEST(taken({"--failover-dir", "/run/orcd", "--failover-replays", "0"}).replays == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(without_it_the_names_of_the_pods_mean_nothing) {
   const app::environment other{{"ENGINE_ID", "not a number"}, {"DYN_SYSTEM_PORT", "-1"}};
   BOOST_TEST(taken({}, other).dir.empty());
@@ -92,6 +102,8 @@ BOOST_AUTO_TEST_CASE(values_that_are_none) {
                                                     {"--endpoint-health", "yes"},
                                                     {"--system-enabled", "on"},
                                                     {"--failover-lock-path", ""},
+                                                    {"--holder", "yes"},
+                                                    {"--failover-replays", "17"},
                                                     {"--port", "0"}};
   for (const auto& one : cases) {
     auto args = on;

@@ -92,7 +92,7 @@ def test_engines_are_started_and_those_that_end_again(running):
 
 
 def test_a_stopped_engine_is_killed_and_followed(running):
-    holder = running.start('--hang-timeout', '2')
+    holder = running.start('--hang-timeout', '5')
     first = serving(running)
     wait_standby(holder, 1 - first)
     with Connection(running.held.port) as kept:

@@ -34,6 +34,8 @@ result<bool> client_port::listen(const std::string& host, std::uint16_t port) {
   if (!ec) acceptor.open(endpoint.protocol(), ec);
   if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
   if (!ec) acceptor.bind(endpoint, ec);
+  // Bytes beside the stream would count as received and never be read: connections inherit this.
+  if (!ec) acceptor.set_option(asio::socket_base::out_of_band_inline(true), ec);
   if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
   if (ec == asio::error::address_in_use) return false;
   if (ec) {

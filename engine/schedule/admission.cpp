@@ -26,6 +26,11 @@ result<void> admission::enter(const std::string& job_id, const std::string& owne
   if (last && !owner.empty() && of_owners_.contains(owner)) {
     return error(errc::queue_full, "the worker is full but for one place, which is for another API key");
   }
+  return enter_again(job_id, owner);
+}
+
+result<void> admission::enter_again(const std::string& job_id, const std::string& owner) {
+  if (const auto unused = check_unused(job_id); !unused) return unused;
   ++of_owners_[owner];
   jobs_.emplace(job_id, owner);
   return {};

@@ -30,6 +30,9 @@ class admission {
   /// is left to an owner that has no job, so that one key cannot take all of them. Errors, checked in this
   /// order: draining, duplicate_job, queue_full.
   [[nodiscard]] result<void> enter(const std::string& job_id, const std::string& owner = {});
+  /// For a job that another engine had taken: it has its place, whatever the limits say now. Errors:
+  /// duplicate_job.
+  [[nodiscard]] result<void> enter_again(const std::string& job_id, const std::string& owner);
   /// Takes a name that no job may then use: the id under which /cancel knows the several jobs of one request,
   /// or that of a job which waits for another's place. It takes no place. Errors: duplicate_job.
   [[nodiscard]] result<void> reserve(const std::string& name);

@@ -43,7 +43,7 @@ asio::awaitable<engine::result<prepared_job>> prepare_request(service& s, connec
 }  // namespace
 
 asio::awaitable<bool> handle_execute(service& s, connection& c, const http_request& request) {
-  if (const auto open = check_open(s); !open) co_return co_await refuse_jobs(s, c, request, open.error());
+  if (const auto open = check_open(s, c); !open) co_return co_await refuse_jobs(s, c, request, open.error());
   if (const auto served = check_model_task(s.context.identity, model_task::generate); !served) {
     co_return co_await refuse_jobs(s, c, request, served.error());
   }

@@ -54,6 +54,7 @@ connection::connection(tcp::socket socket, const connection_limits& limits, conn
       record(std::move(kept.record)),
       recovered(std::move(kept.recovered)),
       refusal(std::move(kept.refusal)),
+      maker(kept.maker),
       since(steady_clock::now()),
       tier(given),
       peer(peer_of(stream.socket())),
@@ -72,6 +73,12 @@ void connection::enter(connection_phase next) {
   phase = next;
   since = steady_clock::now();
   if (phase == connection_phase::body) since += eviction_grace;
+}
+
+void connection::close() {
+  error_code ignored;
+  if (record && stream.socket().is_open()) stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+  stream.close();
 }
 
 void connection::note_body_bytes(std::size_t bytes) {
@@ -139,7 +146,7 @@ std::size_t connection_set::close_some(const std::function<bool(const connection
   for (const std::size_t index : chosen) {
     // Its coroutine frame, and it in the set, stay until its session has noticed.
     set_tier(*them[index], connection_tier::none);
-    them[index]->stream.close();
+    them[index]->close();
   }
   return chosen.size();
 }
@@ -174,18 +181,18 @@ void connection_set::mark_unread(connection& c) {
 
 void connection_set::close_idle() {
   for (connection* c : all_) {
-    if (c->phase == connection_phase::head) c->stream.close();
+    if (c->phase == connection_phase::head) c->close();
   }
 }
 
 void connection_set::close_served() {
   for (connection* c : all_) {
-    if (c->phase == connection_phase::head && c->served) c->stream.close();
+    if (c->phase == connection_phase::head && c->served) c->close();
   }
 }
 
 void connection_set::close_all() {
-  for (connection* c : all_) c->stream.close();
+  for (connection* c : all_) c->close();
 }
 
 }  // namespace orcd::net

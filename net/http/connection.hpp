@@ -30,6 +30,7 @@ struct journalled {
   std::unique_ptr<journal_record> record;
   std::optional<recovered_connection> recovered;  ///< of one that a dead engine left
   std::optional<engine::error> refusal;  ///< why the request that was being answered is not gone on with
+  std::uint64_t maker = 0;               ///< this engine's, for requests that it begins
   std::function<void()> closed{};        ///< called when this end is shut down and closed
 };
 
@@ -39,6 +40,8 @@ struct connection {
 
   /// Sets the phase and the time at which it began; evict() chooses by both.
   void enter(connection_phase next);
+  /// Ends it at once. A close alone sends no FIN while another process has the socket, too.
+  void close();
   /// Notes that this much of the request's body has come.
   void note_body_bytes(std::size_t bytes);
 
@@ -49,6 +52,7 @@ struct connection {
   std::optional<recovered_connection> recovered;
   std::size_t replayed = 0;              ///< of recovered->input: the bytes that have been read again
   std::optional<engine::error> refusal;  ///< why that request is not gone on with
+  std::uint64_t maker = 0;               ///< see journalled
   connection_phase phase = connection_phase::head;
   engine::steady_time since{};   ///< when the phase began; of a body: when more of it is due
   bool served = false;           ///< it has served a request, and another may follow

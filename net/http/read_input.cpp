@@ -39,6 +39,7 @@ asio::awaitable<input_read> read_from(connection& c, Stream& stream, std::size_t
   const auto buffer = kept ? asio::buffer(space.data(), space.size()) : asio::buffer(c.input.prepare(most));
   const auto [ec, n] = co_await stream.async_read_some(buffer, as_tuple_token);
   if (kept && n > 0) take(c, space.first(n));
+  if (!kept && n > 0 && c.record) c.record->input_received(n);
   if (!ec) c.input.commit(n);
   out.failed = ec;
   out.bytes = n;

@@ -31,8 +31,8 @@ admission_hold::~admission_hold() {
   if (std::uncaught_exceptions() > 0) give_up();
 }
 
-result<void> admission_hold::enter() {
-  auto entered = enter_all();
+result<void> admission_hold::enter(bool again) {
+  auto entered = enter_all(again);
   // The refusal names the id that the client gave, not the scoped one.
   if (!entered && entered.error().code == engine::errc::duplicate_job)
     return engine::duplicate_job(shown_id_);
@@ -43,7 +43,7 @@ result<void> admission_hold::enter() {
   return entered;
 }
 
-result<void> admission_hold::enter_all() {
+result<void> admission_hold::enter_all(bool again) {
   auto& admission = service_.context.admission;
   const std::size_t places = std::min<std::size_t>(jobs_.size(), service_.context.identity.slots);
   const auto reserve = [&](const std::string& name) -> result<void> {
@@ -55,7 +55,11 @@ result<void> admission_hold::enter_all() {
   result<void> in;
   if (jobs_.size() > 1) in = reserve(id_);
   for (std::size_t job = 0; in && job < jobs_.size(); ++job) {
-    in = job < places ? admission.enter(jobs_[job], owner_.key_id) : reserve(jobs_[job]);
+    const auto take = [&] {
+      return again ? admission.enter_again(jobs_[job], owner_.key_id)
+                   : admission.enter(jobs_[job], owner_.key_id);
+    };
+    in = job < places ? take() : reserve(jobs_[job]);
     if (in && job < places) inside_.push_back(job);
   }
   entered_ = inside_.size();

@@ -34,8 +34,8 @@ class admission_hold {
   /// What the worker calls the jobs (scoped_job_id).
   [[nodiscard]] const std::vector<std::string>& ids() const noexcept { return jobs_; }
 
-  /// Takes the request's places, or none. Errors: as admission::enter.
-  [[nodiscard]] engine::result<void> enter();
+  /// Takes the request's places, or none. Errors: as admission::enter; `again`: as enter_again.
+  [[nodiscard]] engine::result<void> enter(bool again = false);
   /// From now on /cancel and the end of the server reach the stream.
   void show(open_stream& stream);
   /// Whether there is a place for the next job.
@@ -51,7 +51,7 @@ class admission_hold {
   void finish();
 
  private:
-  [[nodiscard]] engine::result<void> enter_all();
+  [[nodiscard]] engine::result<void> enter_all(bool again);
   void count_end();
   void leave();
   void hide();

@@ -30,6 +30,10 @@ struct told_job {
 /// came before.
 [[nodiscard]] bool takes_tokens(const engine::job_request& job) noexcept;
 
+/// Whether these can be a job's output: the journal's word alone does not count.
+[[nodiscard]] bool are_tokens_of(const engine::job_request& job, std::span<const engine::token_id> tokens,
+                                 std::uint32_t vocab) noexcept;
+
 /// The event of the journal, if the client is told more by what was just done: from `before` to `after` of
 /// what it has been told, and beyond what a dead engine had told it.
 [[nodiscard]] std::optional<journal_event> event_between(std::size_t job, const resume_point& before,

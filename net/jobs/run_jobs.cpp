@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/text/tokenizer.hpp"
 #include "net/http/keep_alive.hpp"
 #include "net/http/read_input.hpp"
 #include "net/jobs/admission_hold.hpp"
@@ -120,7 +121,7 @@ bool take_events(job_stream& stream, std::size_t job) {
   }
   if (const auto event = events.read_terminal()) {
     take_progress(stream, job);
-    execution.ended(*event, steady_clock::now());
+    tell(stream, job, -1, [&](auto& to) { to.ended(*event, steady_clock::now()); });
   }
   return false;
 }
@@ -163,7 +164,8 @@ asio::awaitable<void> flush(job_stream& stream, const http_request& request) {
   if (next.final_reply) next.bytes = co_await render_answer(stream, request);
   bool written = true;
   if (!next.bytes.empty()) {
-    const std::uint32_t end = journal_answered | (stream.keep_alive ? journal_keep_alive : 0U);
+    const bool goes_on = stream.keep_alive && stream.group.completed();
+    const std::uint32_t end = journal_answered | (goes_on ? journal_keep_alive : 0U);
     const std::uint32_t flags = state.over ? end : 0U;
     written = co_await write_bytes(stream.owner, stream.link, std::move(next.bytes), flags);
   }
@@ -182,7 +184,7 @@ asio::awaitable<void> pump(job_stream& stream, const http_request& request) {
     stream.submit();
     co_await flush(stream, request);
     if (stream.group.job_over()) break;
-    if (stream.group.gave_up()) stream.link.stream.close();
+    if (stream.group.gave_up()) stream.link.close();
     if (more) continue;
     // At least a millisecond, so that a time limit that has passed does not make this a busy loop.
     const auto wake_at =
@@ -193,9 +195,13 @@ asio::awaitable<void> pump(job_stream& stream, const http_request& request) {
 }
 
 /// Goes on with what a dead engine told of these jobs: it is not told again. Whether that is possible.
-bool go_on_with(const recovered_connection& before, job_batch& batch, std::vector<resume_point>& known) {
+bool go_on_with(const recovered_connection& before, job_batch& batch, std::uint32_t vocab,
+                std::vector<resume_point>& known) {
   auto told = told_jobs(before.told, batch.jobs.size());
   if (!told) return false;
+  for (std::size_t job = 0; job < batch.jobs.size(); ++job) {
+    if (!are_tokens_of(batch.jobs[job], (*told)[job].tokens, vocab)) return false;
+  }
   for (std::size_t job = 0; job < batch.jobs.size(); ++job) {
     told_job& one = (*told)[job];
     known[job] = one.point;
@@ -221,10 +227,12 @@ void end_all(job_batch& batch, const error& why) {
 
 }  // namespace
 
-result<void> check_open(const service& s) {
+result<void> check_open(const service& s, const connection& c) {
   const auto state = s.context.state.get();
   if (s.draining()) return error(errc::draining, "the worker is draining and takes no new jobs");
-  if (engine::is_before_ready(state)) return error(errc::not_ready, "the worker is still starting");
+  // A request that another engine took is gone on with before new ones are taken.
+  const bool taken = c.recovered && state == engine::lifecycle::waking;
+  if (engine::is_before_ready(state) && !taken) return error(errc::not_ready, "the worker is still starting");
   if (state == engine::lifecycle::failed)
     return error(errc::not_ready, "the worker has failed and takes no jobs");
   return {};
@@ -257,11 +265,11 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
   narrate_deadline(s, request, batch);
   const auto hold = std::make_shared<admission_hold>(s, batch.id, batch.jobs, request.owner,
                                                      [&s, &c] { s.connections.mark_unread(c); });
-  if (const auto entered = hold->enter(); !entered) {
+  if (const auto entered = hold->enter(c.recovered.has_value()); !entered) {
     co_return co_await refuse_jobs(s, c, request, entered.error());
   }
   std::vector<resume_point> known(batch.jobs.size());
-  if (c.recovered && !go_on_with(*c.recovered, batch, known)) {
+  if (c.recovered && !go_on_with(*c.recovered, batch, s.context.tokenizer.vocab_size(), known)) {
     c.refusal = error(errc::internal, "the journal of this request cannot be read");
   }
   if (c.refusal) end_all(batch, *std::exchange(c.refusal, std::nullopt));

@@ -11,7 +11,7 @@
 namespace orcd::net {
 
 /// Whether the worker takes jobs at all. Errors: draining, not_ready.
-[[nodiscard]] engine::result<void> check_open(const service& s);
+[[nodiscard]] engine::result<void> check_open(const service& s, const connection& c);
 
 /// The configuration of one job's execution.
 [[nodiscard]] job_execution_config job_execution_config_of(const service& s, const engine::job_request& job,

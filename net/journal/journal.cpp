@@ -109,52 +109,55 @@ std::span<std::byte> journal::block(std::uint32_t index) const noexcept {
   return memory_.subspan(blocks_at(blocks_) + std::size_t{index} * layout::block_bytes, layout::block_bytes);
 }
 
-std::string_view journal::maker() const noexcept {
-  const auto& text = head().maker;
-  return {text.data(), static_cast<std::size_t>(std::find(text.begin(), text.end(), '\0') - text.begin())};
-}
-
-void journal::set_maker(std::string_view maker) noexcept {
-  auto& text = head().maker;
-  text.fill('\0');
-  std::copy_n(maker.begin(), std::min(maker.size(), text.size() - 1), text.begin());
-}
-
-bool journal::claim_chain(std::uint32_t first, std::uint64_t bytes, std::vector<bool>& used) const {
+bool journal::count_chain(std::uint32_t first, std::uint64_t bytes, std::vector<std::uint8_t>& owners) const {
   std::uint64_t room = 0;
   std::uint32_t steps = 0;
   for (std::uint32_t block = first; block != layout::no_block; block = next_of(block)) {
-    if (block >= blocks_ || used[block] || ++steps > blocks_) return false;
-    used[block] = true;
+    if (block >= blocks_ || ++steps > blocks_) return false;
+    if (owners[block] < 2) ++owners[block];
     room += layout::block_bytes;
   }
   return room >= bytes;
 }
 
-bool journal::claim(const record& r, std::vector<bool>& used) const {
+bool journal::count_blocks(const record& r, std::vector<std::uint8_t>& owners) const {
   const auto which = r.current.load(std::memory_order_acquire);
   if (which > 1) return false;
   const layout::state& s = r.states[which];
-  return claim_chain(s.log_head, s.request_bytes, used) && claim_chain(s.out_head, s.out_bytes, used) &&
+  return count_chain(s.log_head, s.request_bytes, owners) && count_chain(s.out_head, s.out_bytes, owners) &&
          s.events_told <= std::uint64_t{blocks_} * layout::block_bytes / sizeof(layout::stored_event) &&
-         claim_chain(s.events_head, s.events_told * sizeof(layout::stored_event), used);
+         count_chain(s.events_head, s.events_told * sizeof(layout::stored_event), owners);
+}
+
+bool journal::shares_blocks(const record& r, const std::vector<std::uint8_t>& owners) const {
+  const layout::state& s = r.states[r.current.load() & 1U];
+  for (std::uint32_t block : {s.log_head, s.out_head, s.events_head}) {
+    for (; block != layout::no_block; block = next_of(block)) {
+      if (owners[block] > 1) return true;
+    }
+  }
+  return false;
 }
 
 void journal::find_free_blocks() {
-  std::vector<bool> used(blocks_, false);
-  for (std::uint32_t slot = 0; slot < journal_records; ++slot) {
-    record& r = at(slot);
-    if (r.serial.load() == 0 || r.status.load() != layout::kept) continue;
-    std::vector<bool> with = used;
-    if (claim(r, with)) {
-      used = std::move(with);
-    } else {
-      r.status.store(layout::abandoned);
+  std::vector<std::uint8_t> owners(blocks_, 0);
+  const auto each_kept = [this](const auto& action) {
+    for (std::uint32_t slot = 0; slot < journal_records; ++slot) {
+      record& r = at(slot);
+      if (r.serial.load() != 0 && r.status.load() == layout::kept) action(r);
     }
-  }
+  };
+  each_kept([&](record& r) {
+    if (!count_blocks(r, owners)) r.status.store(layout::abandoned);
+  });
+  each_kept([&](record& r) {
+    if (shares_blocks(r, owners)) r.status.store(layout::abandoned);
+  });
+  std::vector<std::uint8_t> used(blocks_, 0);
+  each_kept([&](record& r) { static_cast<void>(count_blocks(r, used)); });
   free_.clear();
   for (std::uint32_t block = blocks_; block-- > 0;) {
-    if (!used[block]) free_.push_back(block);
+    if (used[block] == 0) free_.push_back(block);
   }
 }
 
@@ -176,6 +179,8 @@ std::uint32_t journal::take_block() {
   const std::uint32_t taken = free_.back();
   free_.pop_back();
   next_of(taken) = layout::no_block;
+  // An engine that died may have left it as it was.
+  std::memset(block(taken).data(), 0, layout::block_bytes);
   return taken;
 }
 

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "engine/base/error.hpp"
@@ -43,11 +42,6 @@ class journal {
   journal(const journal&) = delete;
   journal& operator=(const journal&) = delete;
 
-  /// Who wrote it last: the model and everything else that decides which tokens follow. At most 63 bytes
-  /// count.
-  [[nodiscard]] std::string_view maker() const noexcept;
-  void set_maker(std::string_view maker) noexcept;
-
   /// Frees the record of a connection that is gone, whatever is in it.
   void forget(std::uint32_t slot);
   /// Frees all records but those of these places.
@@ -69,8 +63,10 @@ class journal {
   /// Finds the blocks that no record uses. A block that two chains share, or a chain that is broken, spoils
   /// the records: they are abandoned.
   void find_free_blocks();
-  bool claim(const record& r, std::vector<bool>& used) const;
-  bool claim_chain(std::uint32_t head, std::uint64_t bytes, std::vector<bool>& used) const;
+  /// Counts the owners of each block, up to two; false where a chain is broken or too short.
+  bool count_blocks(const record& r, std::vector<std::uint8_t>& owners) const;
+  bool count_chain(std::uint32_t first, std::uint64_t bytes, std::vector<std::uint8_t>& owners) const;
+  [[nodiscard]] bool shares_blocks(const record& r, const std::vector<std::uint8_t>& owners) const;
 
   [[nodiscard]] journal_layout::header& head() const noexcept;
   [[nodiscard]] record& at(std::uint32_t slot) const noexcept;

@@ -1,6 +1,7 @@
 #include "net/journal/journal_record.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -10,8 +11,8 @@ namespace layout = journal_layout;
 
 namespace {
 
-/// An answer of more blocks gives the rest back with the next write.
-constexpr std::uint32_t out_blocks_kept = 8;
+/// Between two requests a connection keeps no more than this for its output.
+constexpr std::uint32_t out_blocks_kept = 1;
 
 }  // namespace
 
@@ -37,6 +38,8 @@ journal_record::journal_record(taken_over, journal& owner, std::uint32_t slot, s
   // The dead engine may have noted more than it told.
   shorten(events_chain_, events_ * sizeof(layout::stored_event));
   out_[which] = measure(s.out_head);
+  sent_before_ = s.sent_before;
+  sending_ = s.out_bytes;
 }
 
 journal_record::~journal_record() {
@@ -55,7 +58,10 @@ void journal_record::commit(const state& next) noexcept {
   auto& r = here();
   const std::uint32_t other = (r.current.load(std::memory_order_relaxed) & 1U) ^ 1U;
   r.states[other] = next;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   r.current.store(other, std::memory_order_release);
+  // What follows, such as wiping what the state before told of, must not come before it.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
 void journal_record::abandon() noexcept {
@@ -147,19 +153,20 @@ std::span<std::byte> journal_record::input_space() {
 }
 
 void journal_record::begin_request(std::string_view input) {
-  if (abandoned_) return;
+  if (abandoned_) release(log_);
+  const bool again = std::exchange(abandoned_, false);
   chain log;
   if (!input.empty()) {
     if (!reserve(log, input.size())) return release(log);
     put(log, 0, std::as_bytes(std::span(input)));
   }
-  const state& before = now();
   state next{};
   next.log_begin = received_ - input.size();
-  next.sent_before = before.sent_before + before.out_bytes;
+  next.sent_before = sent_before_ + sending_;
   next.log_head = log.first;
   next.out_head = next.events_head = layout::no_block;
   commit(next);
+  if (again) here().status.store(layout::kept, std::memory_order_release);
   std::swap(log, log_);
   release(log);
   release(events_chain_);
@@ -175,6 +182,7 @@ void journal_record::set_origin(const request_origin& origin) noexcept {
   next.entropy = origin.entropy;
   next.received_wall_ns = origin.received_wall_ns;
   next.received_steady_ns = origin.received_steady_ns;
+  next.maker = origin.maker;
   commit(next);
 }
 
@@ -182,6 +190,13 @@ void journal_record::end_of_request(std::uint64_t left_over) noexcept {
   if (abandoned_) return;
   state next = now();
   next.request_bytes = received_ - next.log_begin - left_over;
+  commit(next);
+}
+
+void journal_record::closing() noexcept {
+  if (abandoned_) return;
+  state next = now();
+  next.flags |= journal_closing;
   commit(next);
 }
 
@@ -203,13 +218,14 @@ void journal_record::event(const journal_event& event) {
 
 /// The chain of the state that does not hold is free to be written: its write is over.
 void journal_record::output(std::string_view bytes, std::uint32_t flags) {
+  sent_before_ += std::exchange(sending_, bytes.size());
   if (abandoned_) return;
   const std::uint32_t other = (here().current.load(std::memory_order_relaxed) & 1U) ^ 1U;
   chain& out = out_[other];
   if (!reserve(out, bytes.size())) return;
   put(out, 0, std::as_bytes(std::span(bytes)));
   state next = now();
-  next.sent_before += next.out_bytes;
+  next.sent_before = sent_before_;
   next.out_bytes = bytes.size();
   next.out_head = out.first;
   next.events_head = events_chain_.first;

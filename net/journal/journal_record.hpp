@@ -20,11 +20,12 @@ enum journal_flags : std::uint32_t {
   journal_head = 2,        ///< the head of the request's stream was
   journal_answered = 4,    ///< nothing of the answer follows
   journal_keep_alive = 8,  ///< with journal_answered: another request may follow
+  journal_closing = 16,    ///< nothing more is sent, and what comes is dropped
 };
 
 /// One event of a job that went into the output, as far as a successor must know it.
 struct journal_event {
-  enum class kind : std::uint8_t { started, progress, token, beside, first_token };
+  enum class kind : std::uint8_t { started, progress, token, beside, first_token, ended };
   std::uint16_t job = 0;  ///< its index in the request
   kind what = kind::token;
   std::int32_t token = -1;  ///< of the output; of progress: how much of the prompt was
@@ -38,6 +39,7 @@ struct request_origin {
   std::array<std::uint64_t, 2> entropy{};
   std::int64_t received_wall_ns = 0;    ///< since 1970
   std::int64_t received_steady_ns = 0;  ///< by the monotonic clock, which all processes of a host share
+  std::uint64_t maker = 0;              ///< of the engine: what decides which tokens follow
 };
 
 class journal_record {
@@ -58,14 +60,18 @@ class journal_record {
 
   /// Where the next bytes from the client are to be received; empty once the record is abandoned.
   [[nodiscard]] std::span<std::byte> input_space();
+  /// So many bytes were received there, or elsewhere where there was no room.
   void input_received(std::size_t bytes) noexcept { received_ += bytes; }
 
-  /// A new request begins, of which `input` has been received already: the last bytes that were.
+  /// A new request begins, of which `input` has been received already: the last bytes that were. A record
+  /// that was abandoned is kept again, if there is room now.
   void begin_request(std::string_view input);
   /// Its head is whole. A request that is gone on with keeps the origin that it has.
   void set_origin(const request_origin& origin) noexcept;
   /// It is whole; the last `left_over` bytes that were received belong to the next.
   void end_of_request(std::uint64_t left_over) noexcept;
+  /// The sending side is about to be shut down, and what comes from then on is not kept.
+  void closing() noexcept;
   /// One more engine has died with it.
   void count_resumed() noexcept;
 
@@ -101,8 +107,10 @@ class journal_record {
   const std::uint32_t slot_;
   std::uint64_t serial_;
   bool abandoned_ = false;
-  std::uint64_t received_ = 0;  ///< bytes of input in all
-  std::uint64_t events_ = 0;    ///< of this request, told or not
+  std::uint64_t received_ = 0;     ///< bytes of input in all
+  std::uint64_t sent_before_ = 0;  ///< bytes of output in all, but for the write in hand
+  std::uint64_t sending_ = 0;      ///< those of it
+  std::uint64_t events_ = 0;       ///< of this request, told or not
   chain log_, events_chain_;
   std::array<chain, 2> out_;  ///< of either state; the one that does not hold is written next
 };

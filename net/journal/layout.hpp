@@ -34,6 +34,7 @@ struct state {
   std::array<std::uint64_t, 2> entropy;  ///< what the request's ids and seeds are made from
   std::int64_t received_wall_ns;         ///< when the request's head was whole, since 1970
   std::int64_t received_steady_ns;       ///< the same by the monotonic clock
+  std::uint64_t maker;                   ///< what must be equal for the request to be gone on with
   std::uint32_t log_head;                ///< first block of the kept bytes
   std::uint32_t out_head;
   std::uint32_t events_head;
@@ -58,7 +59,6 @@ struct header {
   std::uint64_t magic;
   std::uint32_t records;
   std::uint32_t blocks;
-  std::array<char, 64> maker;  ///< what must be equal for a job to be gone on with; ends with a NUL
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&

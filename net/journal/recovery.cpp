@@ -60,34 +60,35 @@ std::optional<std::vector<journal_event>> events_of(const journal& from, const l
   for (std::uint64_t i = 0; i < s.events_told; ++i) {
     layout::stored_event stored{};
     std::memcpy(&stored, bytes->data() + i * sizeof stored, sizeof stored);
-    if (stored.kind > static_cast<std::uint8_t>(journal_event::kind::first_token)) return std::nullopt;
+    if (stored.kind > static_cast<std::uint8_t>(journal_event::kind::ended)) return std::nullopt;
     out.push_back({stored.job, static_cast<journal_event::kind>(stored.kind), stored.token});
   }
   return out;
 }
 
 recovery go_on(const journal& from, const layout::state& s, const socket_counters& counters) {
-  if (counters.received < s.log_begin || s.sent_before > counters.sent ||
-      counters.sent - s.sent_before > s.out_bytes) {
+  const bool closing = (s.flags & journal_closing) != 0;
+  if (s.sent_before > counters.sent || counters.sent - s.sent_before > s.out_bytes ||
+      (!closing && counters.received < s.log_begin)) {
     return lost("the journal and the socket's counters contradict one another", true);
   }
   recovery out;
   auto& c = out.connection;
   const std::uint64_t taken = counters.sent - s.sent_before;
   auto unsent = chain_reader(from, s.out_head).read(taken, s.out_bytes - taken);
-  auto input = chain_reader(from, s.log_head).read(0, counters.received - s.log_begin);
+  auto input = chain_reader(from, s.log_head).read(0, closing ? 0 : counters.received - s.log_begin);
   auto told = events_of(from, s);
-  if (!unsent || !input || !told || s.request_bytes > input->size()) {
+  if (!unsent || !input || !told || (!closing && s.request_bytes > input->size())) {
     return lost("its record in the journal is spoilt", true);
   }
   out.kind = recovery_kind::resumed;
   c.unsent = std::move(*unsent);
   c.input = std::move(*input);
   c.told = std::move(*told);
-  c.request_bytes = s.request_bytes;
+  c.request_bytes = closing ? 0 : s.request_bytes;
   c.flags = s.flags;
   c.resumed = s.resumed;
-  c.origin = {s.entropy, s.received_wall_ns, s.received_steady_ns};
+  c.origin = {s.entropy, s.received_wall_ns, s.received_steady_ns, s.maker};
   return out;
 }
 

@@ -31,7 +31,7 @@ enum class recovery_kind {
 
 /// Whether a request is being answered, or read.
 [[nodiscard]] inline bool in_request(const recovered_connection& c) noexcept {
-  return (c.flags & journal_answered) == 0 && c.request_bytes > 0;
+  return (c.flags & (journal_answered | journal_closing)) == 0 && !c.input.empty();
 }
 
 struct recovery {

@@ -30,6 +30,11 @@ bool has_fin(int state) noexcept {
   return state == TCP_CLOSE_WAIT || state == TCP_LAST_ACK || state == TCP_CLOSING || state == TCP_TIME_WAIT;
 }
 
+bool has_own_fin(int state) noexcept {
+  return state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING || state == TCP_LAST_ACK ||
+         state == TCP_TIME_WAIT;
+}
+
 error failed(const char* what) {
   return {errc::internal,
           std::string("a socket's counters cannot be read: ") + what + ": " + std::strerror(errno)};
@@ -58,6 +63,7 @@ result<bool> read_once(int socket, raw_counters& raw) {
   raw.unsent = static_cast<std::uint64_t>(unsent);
   raw.unread = static_cast<std::uint64_t>(unread);
   raw.fin_received = has_fin(after->known.tcpi_state);
+  raw.fin_sent = has_own_fin(after->known.tcpi_state);
   return before->bytes_acked == after->bytes_acked && before->bytes_received == after->bytes_received &&
          before->known.tcpi_state == after->known.tcpi_state;
 }
@@ -69,7 +75,10 @@ result<socket_counters> counters_of(const raw_counters& raw) {
   if (raw.bytes_received < raw.unread + fin) {
     return error{errc::internal, "a socket has more unread bytes than it received"};
   }
-  return socket_counters{raw.bytes_received - raw.unread - fin, raw.bytes_acked + raw.unsent};
+  const std::uint64_t own_fin = raw.fin_sent ? 1 : 0;
+  if (raw.bytes_acked + raw.unsent < own_fin)
+    return error{errc::internal, "a socket's end was sent before it"};
+  return socket_counters{raw.bytes_received - raw.unread - fin, raw.bytes_acked + raw.unsent - own_fin};
 }
 
 result<socket_counters> read_counters(int socket) {

@@ -22,6 +22,7 @@ struct raw_counters {
   std::uint64_t unsent = 0;          ///< SIOCOUTQ: in the send queue, not acknowledged
   std::uint64_t unread = 0;          ///< SIOCINQ
   bool fin_received = false;
+  bool fin_sent = false;  ///< the sending side was shut down: it counts as one byte more
 };
 
 /// Errors: internal, where the numbers contradict one another.

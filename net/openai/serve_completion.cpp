@@ -88,7 +88,7 @@ bool has_many_logprobs(const prepared_completion& prepared) {
 asio::awaitable<result<prepared_completion>> prepare_request(service& s, connection& c,
                                                              const http_request& request, request_form form,
                                                              std::chrono::system_clock::time_point now) {
-  if (const auto open = check_open(s); !open) co_return open.error();
+  if (const auto open = check_open(s, c); !open) co_return open.error();
   if (const auto served = check_model_task(s.context.identity, model_task::generate); !served) {
     co_return served.error();
   }

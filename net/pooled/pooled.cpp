@@ -83,7 +83,7 @@ asio::awaitable<engine::result<Prepared>> prepare_request(
 
 asio::awaitable<bool> handle_pooled(service& s, connection& c, const http_request& request,
                                     model_task wanted) {
-  if (const auto open = check_open(s); !open) co_return co_await refuse_jobs(s, c, request, open.error());
+  if (const auto open = check_open(s, c); !open) co_return co_await refuse_jobs(s, c, request, open.error());
   if (const auto served = check_model_task(s.context.identity, wanted); !served) {
     co_return co_await refuse_jobs(s, c, request, served.error());
   }

@@ -216,7 +216,9 @@ void server::impl::adopt(held_socket one, bool dead_engine) {
   static_cast<void>(one.socket.release());
   const auto peer = socket.remote_endpoint(ec);
   if (ec || !kept) return close_held(std::move(socket), slot, serial);
-  const connection_tier tier = shared->connections.tier_for(peer.address());
+  // What another engine served has its place.
+  const connection_tier tier =
+      kept->recovered ? connection_tier::regular : shared->connections.tier_for(peer.address());
   if (tier == connection_tier::none) {
     refuse(socket, too_many_connections(shared->config.connections.connections_max));
     kept.reset();
@@ -329,6 +331,7 @@ result<void> server::listen() {
 
 result<takeover_counts> server::serve_held(int journal, held_config config,
                                            std::vector<held_socket> sockets) {
+  if (impl_->held) return error(errc::internal, "connections of a holder are served already");
   auto made = takeover::make(journal, std::move(config));
   if (!made) return made.error();
   impl_->held = std::move(*made);
@@ -340,7 +343,11 @@ result<takeover_counts> server::serve_held(int journal, held_config config,
 
 void server::adopt(held_socket held) {
   ++impl_->shared->metrics.connections_total;
-  impl_->adopt(std::move(held), false);
+  try {
+    impl_->adopt(std::move(held), false);
+  } catch (const std::bad_alloc&) {
+    ++impl_->shared->metrics.connections_refused;
+  }
 }
 
 std::string server::scrape() const {

@@ -93,8 +93,10 @@ bool is_parse_error(error_code ec) {
 
 /// Reads more of a body, behind what is in the buffer.
 asio::awaitable<error_code> read_part(service& s, connection& c, request_parser& parser) {
-  constexpr std::size_t part_bytes = 64 * 1024;
-  const std::size_t room = std::min(part_bytes, c.input.max_size() - c.input.size());
+  // What the buffer has room for: it grows no more than it must, because a connection keeps it.
+  constexpr std::size_t part_min = 512;
+  const std::size_t spare = std::max(part_min, c.input.capacity() - c.input.size());
+  const std::size_t room = std::min(spare, c.input.max_size() - c.input.size());
   if (room == 0) co_return http::make_error_code(http::error::buffer_overflow);
   if (!has_replay(c)) {
     const auto [ended] = co_await c.stream.socket().async_wait(tcp::socket::wait_read, as_tuple_token);
@@ -125,12 +127,17 @@ asio::awaitable<error_code> read_parts(service& s, connection& c, request_parser
   co_return ec;
 }
 
+/// Of a request that a dead engine began: it had asked for the body, or some of it had come.
+bool has_body_begun(const connection& c) {
+  if (!c.recovered) return false;
+  return (c.recovered->flags & journal_interim) != 0 || c.recovered->request_bytes > 0 || has_replay(c);
+}
+
 /// Reads the body; the head must have been parsed.
 asio::awaitable<read_result> read_body(service& s, connection& c, request_parser& parser,
                                        bool expects_continue, head_problem& problem) {
   if (parser.is_done()) co_return read_result::ok;
-  const bool told = c.recovered && (c.recovered->flags & journal_interim) != 0;
-  if (expects_continue && c.input.size() == 0 && !told) {
+  if (expects_continue && c.input.size() == 0 && !has_body_begun(c)) {
     std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     if (!co_await write_bytes(s, c, std::move(go_on), journal_interim)) co_return read_result::closed;
   }
@@ -151,7 +158,8 @@ request_origin origin_of(const connection& c) {
   const auto ns = [](auto time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
   };
-  return {{random_bits(), random_bits()}, ns(std::chrono::system_clock::now()), ns(steady_clock::now())};
+  return {
+      {random_bits(), random_bits()}, ns(std::chrono::system_clock::now()), ns(steady_clock::now()), c.maker};
 }
 
 std::string digits_of(const std::array<std::uint64_t, 2>& bits) {
@@ -351,6 +359,12 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
   if (is_refusal(outcome)) co_await write_refusal(s, c, problem, words);
   if (outcome != read_result::ok) co_return false;
   note_end_of_request(c);
+  // Whatever it is in this request that ends engines, it is not tried once more.
+  if (c.refusal && (c.recovered->flags & journal_head) == 0) {
+    reply refusal = make_error_reply(*c.refusal);
+    refusal.close = true;
+    co_return co_await write_reply(s, c, request, std::move(refusal));
+  }
   request.body = std::move(parser.get().body());
   co_return co_await handle_request(s, c, request, std::get<endpoint>(judged));
 }
@@ -358,6 +372,7 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
 /// Closes so that the client gets what was written: closing a socket with unread input would send a reset.
 asio::awaitable<void> close_gently(connection& c) {
   c.enter(connection_phase::closing);
+  if (c.record) c.record->closing();
   error_code ignored;
   c.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
   c.stream.expires_after(std::chrono::seconds(1));
@@ -399,10 +414,7 @@ class closed_in_order {
  public:
   explicit closed_in_order(connection& c) : connection_(c) {}
   ~closed_in_order() {
-    if (!connection_.record || !connection_.stream.socket().is_open()) return;
-    error_code ignored;
-    connection_.stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
-    connection_.stream.close();
+    if (connection_.record) connection_.close();
   }
   closed_in_order(const closed_in_order&) = delete;
   closed_in_order& operator=(const closed_in_order&) = delete;
@@ -414,6 +426,7 @@ class closed_in_order {
 /// The request that a dead engine began with is over. What it had received behind it is the next one's; false
 /// where that is more than a client may send ahead.
 bool leave_recovered(connection& c) {
+  c.refusal.reset();
   if (!c.recovered) return true;
   const std::size_t rest = c.recovered->input.size() - c.replayed;
   if (rest > c.input.max_size() - c.input.size()) return false;
@@ -424,8 +437,11 @@ bool leave_recovered(connection& c) {
 
 /// Sends what a dead engine had made and the socket had not taken. Whether the connection goes on.
 asio::awaitable<bool> finish_write(service& s, connection& c) {
+  const bool answered = (c.recovered->flags & journal_answered) != 0;
+  c.enter(answered ? connection_phase::unread : connection_phase::request);
   if (!c.recovered->unsent.empty() && !co_await write_recovered(s, c)) co_return false;
   const auto flags = c.recovered->flags;
+  if ((flags & journal_closing) != 0) co_return false;
   if ((flags & journal_answered) == 0) {
     // Nothing of a request has come: it is as good as any that waits for one.
     if (c.recovered->input.empty()) c.recovered.reset();

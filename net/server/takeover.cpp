@@ -11,8 +11,19 @@ using engine::errc;
 using engine::error;
 using engine::result;
 
+namespace {
+
+/// FNV-1a of 64 bits, which is the same in every build. Source: Fowler, Noll, Vo, IETF draft-eastlake-fnv.
+std::uint64_t hash_of(std::string_view text) noexcept {
+  std::uint64_t hash = 0xCBF2'9CE4'8422'2325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x0000'0100'0000'01B3ULL;
+  return hash;
+}
+
+}  // namespace
+
 takeover::takeover(journal opened, held_config config)
-    : journal_(std::move(opened)), config_(std::move(config)) {}
+    : journal_(std::move(opened)), config_(std::move(config)), maker_(hash_of(config_.maker)) {}
 
 result<std::unique_ptr<takeover>> takeover::make(int journal_descriptor, held_config config) {
   auto opened = journal::map(journal_descriptor);
@@ -24,8 +35,6 @@ void takeover::begin(const std::vector<held_socket>& sockets) {
   std::vector<bool> slots(journal_records, false);
   for (const held_socket& held : sockets) slots[held.slot] = true;
   journal_.keep_only(slots);
-  same_maker_ = journal_.maker().empty() || journal_.maker() == config_.maker;
-  journal_.set_maker(config_.maker);
 }
 
 std::optional<journalled> takeover::give_up(std::uint32_t slot, bool conflict) {
@@ -37,7 +46,7 @@ std::optional<journalled> takeover::give_up(std::uint32_t slot, bool conflict) {
 
 std::optional<error> takeover::refusal_of(const recovered_connection& c) const {
   if (!in_request(c)) return std::nullopt;
-  if (!same_maker_) {
+  if (c.request_bytes > 0 && c.origin.maker != maker_) {
     return error{errc::engine_changed,
                  "the engine died, and the one that took over would answer differently"};
   }
@@ -85,6 +94,7 @@ std::optional<journalled> takeover::judge(const held_socket& held, bool dead_eng
   auto found = recover(journal_, held.slot, held.serial, *counters);
   if (found.kind == recovery_kind::lost) return give_up(held.slot, found.conflict);
   journalled out;
+  out.maker = maker_;
   if (found.kind == recovery_kind::fresh) {
     if (dead_engine) ++counts_.fresh;
     journal_.forget(held.slot);

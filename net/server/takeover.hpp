@@ -57,7 +57,7 @@ class takeover {
 
   journal journal_;
   held_config config_;
-  bool same_maker_ = true;
+  const std::uint64_t maker_;
   takeover_counts counts_;
 };
 

@@ -107,6 +107,10 @@ bool http_client::closed_within(int ms) {
   return false;
 }
 
+void http_client::send_urgent(char byte) {
+  ::send(fd_, &byte, 1, MSG_OOB | MSG_NOSIGNAL);
+}
+
 void http_client::half_close() {
   ::shutdown(fd_, SHUT_WR);
 }

@@ -23,6 +23,8 @@ class http_client {
 
   /// False when the other side has closed.
   bool send(std::string_view bytes);
+  /// One byte beside the stream (MSG_OOB).
+  void send_urgent(char byte);
   /// What arrives within `ms`, at least one byte; nothing at a close, a reset or the end of the wait.
   std::string receive(int ms);
   /// Everything up to the close, a reset, or the end of the wait for the next byte.

@@ -41,6 +41,9 @@ class fake_holder {
     here.sin_family = AF_INET;
     here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     BOOST_REQUIRE(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&here), sizeof here) == 0);
+    const int inline_too = 1;  // as the holder does it
+    BOOST_REQUIRE(::setsockopt(listener_.get(), SOL_SOCKET, SO_OOBINLINE, &inline_too, sizeof inline_too) ==
+                  0);
     BOOST_REQUIRE(::listen(listener_.get(), 64) == 0);
     socklen_t size = sizeof here;
     ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&here), &size);
@@ -87,8 +90,8 @@ class fake_holder {
 /// A server of the pair. stop_for_ever() is what a SIGKILL leaves of it, as far as others see.
 class engine_of_a_pair {
  public:
-  explicit engine_of_a_pair(fake_holder& holder, std::string maker = "same")
-      : holder_(holder), server_(options()) {
+  explicit engine_of_a_pair(fake_holder& holder, std::string maker = "same", http_options options = {})
+      : holder_(holder), server_(of_a_pair(std::move(options))) {
     net::held_config config;
     config.maker = std::move(maker);
     config.closed = [this](auto slot, auto serial) { holder_.closed(slot, serial); };
@@ -120,11 +123,10 @@ class engine_of_a_pair {
   }
 
  private:
-  static http_options options() {
-    http_options out;
-    out.listens = false;
-    out.step_delay = std::chrono::microseconds(200);
-    return out;
+  static http_options of_a_pair(http_options options) {
+    options.listens = false;
+    options.step_delay = std::chrono::microseconds(200);
+    return options;
   }
 
   fake_holder& holder_;
@@ -138,6 +140,12 @@ std::string execute(std::string_view job, std::uint32_t tokens, std::string_view
   return make_post("/execute", R"({"job_id":")" + std::string(job) +
                                    R"(","prompt":"abc","seed":7,"max_tokens":)" + std::to_string(tokens) +
                                    std::string(more) + "}");
+}
+
+std::size_t times(std::string_view what, std::string_view in) {
+  std::size_t count = 0;
+  for (auto at = in.find(what); at != std::string_view::npos; at = in.find(what, at + 1)) ++count;
+  return count;
 }
 
 /// Events by name and data, without what tells of time.
@@ -295,6 +303,122 @@ BOOST_AUTO_TEST_CASE(requests_in_every_state_are_answered) {
     expect(*half_head, "TP/1.1\r\nHost: w\r\n\r\n", "}");
     expect(*half_body, request.substr(request.size() - 9), "0\r\n\r\n");
     expect(*waits_for_body, request.substr(request.find("\r\n\r\n") + 4), "0\r\n\r\n");
+  }
+  holder.close_all();
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_a_choice_is_told_once) {
+  http_options one_at_a_time;
+  one_at_a_time.slots = 1;
+  fake_holder holder;
+  engine_of_a_pair first(holder, "same", one_at_a_time);
+  http_client client(holder.port());
+  first.take(client);
+  client.send(make_post("/v1/completions",
+                        R"({"prompt":"x","n":2,"max_tokens":300,"ignore_eos":true,"stream":true})"));
+  std::string all;
+  BOOST_REQUIRE(client.read_until(R"("finish_reason":"length")", all));
+  BOOST_REQUIRE(client.read_until(R"("index":1)", all));
+  first.stop_for_ever();
+  {
+    engine_of_a_pair second(holder, "same", one_at_a_time);
+    BOOST_TEST(client.read_until("0\r\n\r\n", all));
+    BOOST_TEST(times(R"("finish_reason":"length")", all) == 2U);
+    BOOST_TEST(times("[DONE]", all) == 1U);
+  }
+  holder.close_all();
+}
+
+BOOST_AUTO_TEST_CASE(a_body_that_has_come_is_not_asked_for_again) {
+  const std::string body = R"({"job_id":"j1","prompt":"abc","seed":7,"max_tokens":900})";
+  std::string head =
+      "POST /execute HTTP/1.1\r\nHost: w\r\nExpect: 100-continue\r\nContent-Type: application/json\r\n"
+      "Content-Length: " +
+      std::to_string(body.size()) + "\r\nX-Pad: ";
+  head += std::string(4'096 - head.size() - 4, 'a') + "\r\n\r\n";  // as much as is read at once
+  fake_holder holder;
+  engine_of_a_pair first(holder);
+  http_client client(holder.port());
+  client.send(head + body);
+  first.take(client);
+  std::string all;
+  BOOST_REQUIRE(client.read_until("event: token", all));
+  const auto asked = times("100 Continue", all);
+  first.stop_for_ever();
+  {
+    engine_of_a_pair second(holder);
+    BOOST_TEST(client.read_until("0\r\n\r\n", all));
+    BOOST_TEST(times("100 Continue", all) == asked);
+  }
+  holder.close_all();
+}
+
+BOOST_AUTO_TEST_CASE(a_connection_that_was_being_closed_is_no_conflict) {
+  fake_holder holder;
+  engine_of_a_pair first(holder);
+  http_client client(holder.port());
+  first.take(client);
+  client.send("GET /live HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n");
+  std::string all;
+  BOOST_REQUIRE(client.read_until("}", all));
+  first.stop_for_ever();
+  {
+    engine_of_a_pair second(holder);
+    BOOST_TEST(second.counts().conflicts == 0U);
+    BOOST_TEST(second.counts().lost == 0U);
+    BOOST_TEST(client.closed_within());
+  }
+  holder.close_all();
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_that_has_begun_has_its_place_whatever_the_limits_are) {
+  http_options full;
+  full.slots = 1;
+  full.max_queue = 0;
+  fake_holder holder;
+  engine_of_a_pair first(holder, "same", full);
+  http_client client(holder.port());
+  first.take(client);
+  // The body is read on a background thread, so that others may come first.
+  const std::string spaces(900'000, ' ');
+  client.send(
+      make_post("/execute", R"({"job_id":"j1","prompt":"abc","seed":7,"max_tokens":900)" + spaces + "}"));
+  std::string all;
+  BOOST_REQUIRE(client.read_until("event: token", all));
+  first.stop_for_ever();
+  http_client other(holder.port());
+  other.send(execute("j2", 2'000));
+  {
+    http_options fuller = full;
+    fuller.connections.connections_max = 1;
+    engine_of_a_pair second(holder, "same", fuller);
+    second.take(other);
+    BOOST_TEST(client.read_until("event: end", all));
+    BOOST_TEST(all.find("HTTP/1.1 503") == std::string::npos);
+  }
+  holder.close_all();
+}
+
+BOOST_AUTO_TEST_CASE(bytes_beside_the_stream_do_not_complete_a_body) {
+  fake_holder holder;
+  engine_of_a_pair first(holder);
+  http_client client(holder.port());
+  first.take(client);
+  client.send(
+      "POST /tokenize HTTP/1.1\r\nHost: w\r\nContent-Type: application/json\r\n"
+      "Content-Length: 40\r\n\r\n{\"content\":\"");
+  for (int n = 0; n < 12; ++n) {
+    std::this_thread::sleep_for(milliseconds(2));
+    client.send_urgent('!');
+  }
+  std::this_thread::sleep_for(milliseconds(50));
+  first.stop_for_ever();
+  {
+    engine_of_a_pair second(holder);
+    BOOST_TEST(second.counts().conflicts == 0U);
+    client.send(std::string(14, 'a') + "\"}");
+    std::string all;
+    BOOST_TEST(client.read_until("tokens", all));
   }
   holder.close_all();
 }

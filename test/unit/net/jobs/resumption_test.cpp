@@ -46,6 +46,23 @@ BOOST_AUTO_TEST_CASE(only_what_is_new_to_the_client_is_an_event) {
   BOOST_TEST((event_between(0, none, started, known, -1)->what == kind::progress));
 }
 
+BOOST_AUTO_TEST_CASE(an_end_that_was_told_is_not_told_again) {
+  resume_point before, after;
+  after.ended = true;
+  BOOST_TEST((event_between(1, before, after, {}, -1)->what == kind::ended));
+  const auto told = told_jobs(std::vector<journal_event>{{1, kind::ended, -1}}, 2);
+  BOOST_TEST((*told)[1].point.ended);
+}
+
+BOOST_AUTO_TEST_CASE(tokens_are_checked_before_they_are_believed) {
+  engine::job_request job;
+  job.max_tokens = 2;
+  BOOST_TEST(are_tokens_of(job, std::vector<engine::token_id>{1, 9}, 10));
+  BOOST_TEST(!are_tokens_of(job, std::vector<engine::token_id>{1, 10}, 10));
+  BOOST_TEST(!are_tokens_of(job, std::vector<engine::token_id>{-1}, 10));
+  BOOST_TEST(!are_tokens_of(job, std::vector<engine::token_id>{1, 2, 3}, 10));
+}
+
 BOOST_AUTO_TEST_CASE(jobs_that_show_log_probabilities_are_computed_again) {
   engine::job_request job;
   BOOST_TEST(takes_tokens(job));

@@ -2,6 +2,7 @@
 // client sent and has not been answered, and what it is to be sent, to the byte.
 #include "net/journal/journal.hpp"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 #include <memory>
@@ -101,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_request_in_the_middle_of_its_stream_is_found_whole) {
   connection_model c(engine, 7, 1001);
   c.begin({});
   c.receive("POST /execute HTTP/1.1\r\n\r\n{}NEXT");
-  c.record.set_origin({{11, 22}, 33, 44});
+  c.record.set_origin({{11, 22}, 33, 44, 55});
   c.record.end_of_request(4);
   c.write("HTTP/1.1 200 OK\r\n\r\n", journal_head);
   c.taken(19);
@@ -119,6 +120,7 @@ BOOST_AUTO_TEST_CASE(a_request_in_the_middle_of_its_stream_is_found_whole) {
   BOOST_TEST(found.connection.flags == journal_head);
   BOOST_TEST(found.connection.origin.entropy[1] == 22U);
   BOOST_TEST(found.connection.origin.received_wall_ns == 33);
+  BOOST_TEST(found.connection.origin.maker == 55U);
   BOOST_TEST(found.connection.told.size() == 2U);
 }
 
@@ -309,6 +311,76 @@ BOOST_AUTO_TEST_CASE(a_journal_spoilt_anywhere_is_read_without_harm) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(records_that_share_a_block_are_all_given_up) {
+  shared_memory before(16);
+  auto engine = before.open();
+  connection_model a(engine, 0, 1), b(engine, 1, 2);
+  for (auto* one : {&a, &b}) {
+    one->begin({});
+    one->receive("POST / HTTP/1.1");
+  }
+  shared_memory memory = before;
+  auto* const records = reinterpret_cast<journal_layout::record*>(memory.bytes().data() + 4'096);
+  records[0].states[records[0].current & 1U].log_head = records[1].states[records[1].current & 1U].log_head;
+  const auto successor = memory.open();
+  BOOST_TEST((recover(successor, 0, 1, a.kernel).kind == recovery_kind::lost));
+  BOOST_TEST((recover(successor, 1, 2, b.kernel).kind == recovery_kind::lost));
+}
+
+BOOST_AUTO_TEST_CASE(a_record_that_was_given_up_is_kept_again_from_the_next_request_on) {
+  shared_memory memory(4);
+  auto engine = memory.open();
+  connection_model c(engine, 0, 1);
+  c.begin({});
+  std::size_t received = 0;
+  while (!c.record.input_space().empty()) {
+    received += c.record.input_space().size();
+    c.record.input_received(c.record.input_space().size());
+  }
+  BOOST_REQUIRE(c.record.abandoned());
+  c.record.input_received(100);  // elsewhere
+  c.record.output("an answer", journal_answered);
+  c.record.begin_request({});
+  BOOST_TEST(!c.record.abandoned());
+  c.record.output("another", 0);
+  const auto found = recover(engine, 0, 1, {received + 100, 9 + 3});
+  BOOST_REQUIRE((found.kind == recovery_kind::resumed));
+  BOOST_TEST(found.connection.unsent == "ther");
+  BOOST_TEST(found.connection.input.empty());
+}
+
+BOOST_AUTO_TEST_CASE(blocks_come_without_what_was_in_them) {
+  shared_memory before(4);
+  auto engine = before.open();
+  connection_model dead(engine, 0, 1);
+  dead.begin({});
+  dead.write("the first state's output is the secret");
+  dead.taken(dead.written.size());
+  dead.write("the second");
+  shared_memory memory = before;
+  auto successor = memory.open();
+  std::vector<std::unique_ptr<journal_record>> records;
+  for (std::uint32_t slot = 1; successor.blocks_free() > 0; ++slot) {
+    records.push_back(std::make_unique<journal_record>(successor, slot, slot + 10));
+    records.back()->begin_request({});
+    const auto space = records.back()->input_space();
+    BOOST_TEST(std::all_of(space.begin(), space.end(), [](std::byte b) { return b == std::byte{0}; }));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_connection_that_was_closing_is_no_conflict) {
+  shared_memory memory(4);
+  auto engine = memory.open();
+  connection_model c(engine, 0, 1);
+  c.begin({});
+  c.receive("POST / HTTP/1.1");
+  c.write("413", journal_answered);
+  c.record.closing();
+  const auto found = recover(engine, 0, 1, {5'000'000, 3});
+  BOOST_TEST((found.kind == recovery_kind::resumed));
+  BOOST_TEST(!in_request(found.connection));
+}
+
 BOOST_AUTO_TEST_CASE(memory_of_another_kind_is_no_journal) {
   std::vector<std::byte> small(100), zero(journal::bytes_of(4));
   BOOST_TEST(!journal::over(small).has_value());
@@ -321,6 +393,8 @@ BOOST_AUTO_TEST_CASE(counters_are_judged) {
   BOOST_REQUIRE(found.has_value());
   BOOST_TEST(found->received == 17U);
   BOOST_TEST(found->sent == 15U);
+  BOOST_TEST(counters_of({.bytes_acked = 10, .bytes_received = 0, .unsent = 5, .fin_sent = true})->sent ==
+             14U);
   BOOST_TEST(
       !counters_of({.bytes_acked = 0, .bytes_received = 2, .unsent = 0, .unread = 2, .fin_received = true}));
 }

@@ -72,7 +72,7 @@ for stage in "$@"; do
     *) echo "unknown stage '$stage'" >&2; exit 2 ;;
   esac
   echo "== $stage: built in $((SECONDS - started)) s; test"
-  [[ $stage == *san ]] && echo "== $stage: clients and wgmma are run by the shipped build alone"
+  [[ $stage == *san ]] && echo "== $stage: clients, operations and wgmma are run by the shipped build alone"
   selection=(--parallel 2)
   [ "$stage" = fuzz ] && selection+=(--tests-regex '^fuzz_')
   if [[ " ${ORCD_LEFT_OUT:-} " == *" $stage:attack "* ]]; then

@@ -2,6 +2,7 @@
 import gzip
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -119,9 +120,11 @@ def test_the_same_parts_give_the_same_document_and_others_another():
 
 
 def installed_by(build, folder):
-    subprocess.run(['cmake', '--install', build, '--prefix', folder], check=True, stdout=subprocess.DEVNULL,
-                   timeout=120)
-    return {str(path.relative_to(folder)) for path in folder.rglob('*') if path.is_file()}
+    """The files that are installed, without the prefix; below the folder, whatever the prefix is."""
+    subprocess.run(['cmake', '--install', build], check=True, stdout=subprocess.DEVNULL, timeout=120,
+                   env={**os.environ, 'DESTDIR': str(folder)})
+    paths = (str(path.relative_to(folder)) for path in folder.rglob('*') if path.is_file())
+    return {re.sub(r'^usr/(local/)?', '', path) for path in paths}
 
 
 @pytest.mark.skipif(SANITIZED, reason='the shipped build is installed')
@@ -143,6 +146,6 @@ def test_an_installation_without_a_build_leaves_out_what_is_not_there(tmp_path):
                    stdout=subprocess.DEVNULL, timeout=300)
     files = installed_by(build, tmp_path / 'root')
     assert 'lib/systemd/system/worker-orcd.service' in files and 'bin/worker-orcd' not in files
-    unit = (tmp_path / 'root' / 'lib/systemd/system/worker-orcd.service').read_text()
+    unit = (tmp_path / 'root' / 'usr/local/lib/systemd/system/worker-orcd.service').read_text()
     assert 'ExecStart=/opt/orcd/bin/worker-orcd --config /opt/orcd/etc/worker-orcd/' in unit
     assert str(tmp_path) not in unit, 'a unit names a folder of the build'

@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "net/discovery/etcd_messages.hpp"
 #include "net/http/cors.hpp"
 #include "net/http/request_gate.hpp"
 #include "net/status/ready_callback.hpp"
@@ -12,6 +13,12 @@ namespace orcd::app {
 namespace {
 
 using text_view = std::string_view;
+
+/// One object for all rows: temporary ones make g++ 12 warn of what it inlines of their destructors.
+const options& defaults() {
+  static const options values;
+  return values;
+}
 
 std::string range_text(std::uint64_t low, std::uint64_t high, bool zero) {
   return (zero && low > 0 ? "0 or " : "") + std::to_string(low) + " to " + std::to_string(high);
@@ -24,7 +31,7 @@ option_row integer(std::string name, T options::*member, std::uint64_t low, std:
   static_assert(std::is_unsigned_v<T>);
   const auto range = range_text(low, high, !zero.empty());
   std::string help = text + " (" + (unit.empty() ? "" : unit + ", ") + range + ", default " +
-                     std::to_string(options{}.*member) + (zero.empty() ? "" : ", 0 = " + zero) + ")";
+                     std::to_string(defaults().*member) + (zero.empty() ? "" : ", 0 = " + zero) + ")";
   return {"", std::move(name), "N", std::move(help),
           [=, with_zero = !zero.empty()](text_view value, options& out) -> requirement {
             const auto number = parse_unsigned(value);
@@ -57,7 +64,7 @@ option_row choice(std::string name, T options::*member, std::array<std::pair<con
   std::string standard;
   for (const auto& [word, value] : words) {
     list += (list.empty() ? "" : "|") + std::string(word);
-    if (value == options{}.*member) standard = word;
+    if (value == defaults().*member) standard = word;
   }
   return {"", std::move(name), list, text + " (default " + standard + ")",
           [=](text_view value, options& out) -> requirement {
@@ -131,6 +138,20 @@ requirement assign_callback(text_view value, options& out) {
   const auto checked = net::validate_callback_url(std::string(value));
   if (!checked) return "must be an http:// or https:// URL; " + checked.error().message;
   out.callback_url = value;
+  return std::nullopt;
+}
+
+requirement assign_discovery_url(text_view value, options& out) {
+  const auto checked = net::parse_etcd_url(value);
+  if (!checked) return "must be etcd://HOST:PORT; it " + checked.error().message;
+  out.discovery_url = value;
+  return std::nullopt;
+}
+
+requirement assign_discovery_prefix(text_view value, options& out) {
+  const auto checked = net::check_etcd_prefix(value);
+  if (!checked) return checked.error().message;
+  out.discovery_prefix = value;
   return std::nullopt;
 }
 
@@ -246,6 +267,10 @@ std::vector<option_row> http_rows() {
        assign_callback},
       {"", "public-uri", "URI", "Where others reach this worker (default: http://HOST:PORT)",
        assign_public_uri},
+      {"", "discovery-url", "URL",
+       "etcd that lists the worker while it serves, etcd://HOST:PORT (default: none)", assign_discovery_url},
+      {"", "discovery-prefix", "KEY", "The worker's entry there is KEY/worker-id (default /worker-orcd)",
+       assign_discovery_prefix},
       integer("max-connections", &options::max_connections, 1, 65'536, "Open connections", "connections"),
       integer("max-connections-per-address", &options::max_connections_per_address, 1, 65'536,
               "Of them, from one IPv4 address or one IPv6 /64", "connections", "any number"),

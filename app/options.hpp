@@ -69,7 +69,9 @@ struct options {
   bool port_given = false;
   int listener = -1;  ///< a socket that listens already at `host` and `port`; -1: none was passed
   std::string callback_url;
-  std::string public_uri;  ///< empty: made from host and port
+  std::string public_uri;     ///< empty: made from host and port
+  std::string discovery_url;  ///< etcd://HOST:PORT; empty: the worker is listed nowhere
+  std::string discovery_prefix = "/worker-orcd";
   std::uint32_t max_connections = 1'024;
   std::uint32_t max_connections_per_address = 0;  ///< 0 = any number
   std::uint32_t write_timeout_sec = 15;

@@ -234,6 +234,7 @@ void worker::perform(shutdown_action action, const char* reason) {
 void worker::begin_drain(const char* reason) {
   state_.set(lifecycle::draining);
   step_cycle(net::cycle_event::drain);
+  if (registrar_) registrar_->leave();
   const std::chrono::seconds limit(opts_.drain_timeout_sec);
   narrator_.narrate(severity::info, "shutdown", "Draining: no new requests, running ones may finish",
                     {{"reason", std::string_view(reason)},

@@ -1,5 +1,6 @@
 // The worker's parts and their order. Private to app/: worker_start.cpp builds, worker_load.cpp loads the
 // model, worker_failover.cpp waits for another engine's end, worker_holder.cpp has connections from a holder,
+// worker_discovery.cpp has the worker listed,
 // worker_signals.cpp takes the signals, worker.cpp runs and ends. Everything here is on the io thread unless
 // a function says otherwise.
 #pragma once
@@ -28,6 +29,7 @@
 #include "engine/schedule/admission.hpp"
 #include "gpu/gpu_thread.hpp"
 #include "gpu/weight_check.hpp"
+#include "net/discovery/etcd_registrar.hpp"
 #include "net/jobs/background_threads.hpp"
 #include "net/server/server.hpp"
 
@@ -79,6 +81,9 @@ class worker {
   void on_loaded(const engine::result<engine::memory_plan>& plan);
   void announce();
   void become_ready();
+  void start_discovery();
+  void tell_of_discovery(net::registrar_event event, const std::string& text);
+  [[nodiscard]] std::string render_more_metrics() const;
   void fail_start(const start_failure& failure);
   engine::result<std::uint16_t> reserve_port();
   void use_port(std::uint16_t port);
@@ -162,7 +167,8 @@ class worker {
   std::uint16_t port_ = 0;
   std::string uri_;
   std::jthread digest_;
-  std::unique_ptr<engine_failover> failover_;  ///< null: the worker is alone
+  std::unique_ptr<engine_failover> failover_;       ///< null: the worker is alone
+  std::unique_ptr<net::etcd_registrar> registrar_;  ///< null: not ready yet, or listed nowhere
 };
 
 }  // namespace orcd::app

@@ -246,8 +246,7 @@ void worker::make_server() {
                           chat_ ? &*chat_ : nullptr, chat_ ? make_table(*model_) : nullptr,
                           [this](net::queued_task task) { return background_.take(std::move(task)); },
                           model_->pairs ? &*model_->pairs : nullptr,
-                          failover_ ? [this] { return net::render_failover_metrics(failover_->status); }
-                                    : std::function<std::string()>()});
+                          [this] { return render_more_metrics(); }});
 }
 
 void worker::on_loaded(const result<engine::memory_plan>& plan) {
@@ -315,6 +314,7 @@ void worker::become_ready() {
                      {"slots", std::uint64_t{identity_.slots}},
                      {"start_ms", ms_since(started_at_)}});
   service_.ready("Serving " + identity_.model_name + " at " + uri_);
+  start_discovery();
   if (failover_) return;  // watched since it stands by
   start_watchdog();
   start_watching();

@@ -14,6 +14,7 @@ cd "$(dirname "$0")/.."
 
 tools/packages.sh test
 tools/promtool.sh >/dev/null
+tools/etcd.sh >/dev/null
 PYTHONPATH=
 for package in openai openai-agents anthropic litellm playwright axe; do
   PYTHONPATH=$PYTHONPATH${PYTHONPATH:+:}$PWD/$(tools/python_packages.sh $package)
@@ -24,7 +25,7 @@ ORCD_CLIENTS=$PWD/$(tools/python_packages.sh clients)
 ORCD_KUBERNETES=$PWD/$(tools/python_packages.sh kubernetes)
 export PYTHONPATH ORCD_SCHEMATHESIS ORCD_LM_EVAL ORCD_CLIENTS ORCD_KUBERNETES
 ORCD_DEMO_MODEL=$PWD/$(tools/fetch_demo_model.sh)
-export ORCD_DEMO_MODEL ORCD_PROMTOOL=$PWD/build/tools/promtool
+export ORCD_DEMO_MODEL ORCD_PROMTOOL=$PWD/build/tools/promtool ORCD_ETCD=$PWD/build/tools/etcd
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
 
 lint() {

@@ -21,6 +21,7 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'net/http': ('net/json', 'net/journal'),
     'net/status': ('net/http',),
     'net/failover': ('net/status',),
+    'net/discovery': ('net/status',),
     # What one server's requests share holds it.
     'net/responses/response_store': ('net/http',),
     'net/jobs': ('net/status', 'net/responses/response_store'),

@@ -1,0 +1,279 @@
+#include "net/discovery/etcd_registrar.hpp"
+
+#include <atomic>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <thread>
+#include <utility>
+
+#include "net/http/asio.hpp"
+#include "net/status/metrics_text.hpp"
+
+namespace orcd::net {
+namespace {
+
+namespace http = beast::http;
+using namespace asio::experimental::awaitable_operators;
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// What one request came to: a body, or why there is none.
+struct exchange_result {
+  std::string body;
+  std::string failure = "no answer in time";
+  bool answered = false;
+};
+
+std::string text_of(const etcd_address& address, const etcd_request& request) {
+  return "POST " + request.target + " HTTP/1.1\r\nHost: " + address.authority +
+         "\r\nUser-Agent: worker-orcd\r\nContent-Type: application/json\r\nConnection: close\r\n"
+         "Content-Length: " +
+         std::to_string(request.body.size()) + "\r\n\r\n" + request.body;
+}
+
+/// An address needs no lookup, which cannot be given up.
+asio::awaitable<error_code> connect(beast::tcp_stream& stream, const etcd_address& address) {
+  error_code is_a_name;
+  const auto literal = asio::ip::make_address(address.host, is_a_name);
+  if (!is_a_name) {
+    const tcp::endpoint endpoint(literal, static_cast<std::uint16_t>(std::stoul(address.port)));
+    const auto [failed] = co_await stream.async_connect(endpoint, as_tuple_token);
+    co_return failed;
+  }
+  tcp::resolver resolver(stream.get_executor());
+  const auto [unknown, endpoints] =
+      co_await resolver.async_resolve(address.host, address.port, as_tuple_token);
+  if (unknown) co_return unknown;
+  const auto [failed, endpoint] = co_await stream.async_connect(endpoints, as_tuple_token);
+  static_cast<void>(endpoint);
+  co_return failed;
+}
+
+asio::awaitable<void> exchange(const etcd_address& address, const std::string& text, exchange_result& out) {
+  beast::tcp_stream stream(co_await asio::this_coro::executor);
+  const error_code refused = co_await connect(stream, address);
+  if (refused) {
+    out.failure = "connecting failed: " + refused.message();
+    co_return;
+  }
+  const auto [unsent, n] = co_await asio::async_write(stream, asio::buffer(text), as_tuple_token);
+  static_cast<void>(n);
+  if (unsent) {
+    out.failure = "sending failed: " + unsent.message();
+    co_return;
+  }
+  beast::flat_buffer input(etcd_answer_bytes_max);
+  http::response_parser<http::string_body> parser;
+  parser.body_limit(etcd_answer_bytes_max);
+  const auto [unread, m] = co_await http::async_read(stream, input, parser, as_tuple_token);
+  static_cast<void>(m);
+  if (unread) {
+    out.failure = "reading the answer failed: " + unread.message();
+  } else if (parser.get().result() != http::status::ok) {
+    out.failure = "HTTP status " + std::to_string(parser.get().result_int());
+  } else {
+    out.body = std::move(parser.get().body());
+    out.answered = true;
+  }
+}
+
+asio::awaitable<void> sleep_until(clock::time_point end) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, end);
+  const auto [ec] = co_await timer.async_wait(as_tuple_token);
+  static_cast<void>(ec);
+}
+
+}  // namespace
+
+struct etcd_registrar::impl {
+  impl(registrar_config with, listener told)
+      : config(std::move(with)), tell(std::move(told)), plan(config.times) {}
+
+  void run() noexcept;
+  asio::awaitable<void> stay();
+  asio::awaitable<void> until_left();
+  asio::awaitable<void> ask(registration_step step);
+  asio::awaitable<void> say_goodbye();
+  [[nodiscard]] etcd_request request_for(registration_step step) const;
+  [[nodiscard]] std::string take(registration_step step, const std::string& body, clock::time_point asked);
+  void count(const std::string& failure);
+  void tell_changes();
+
+  const registrar_config config;
+  const listener tell;
+  registration plan;
+  asio::io_context io{1};
+  asio::steady_timer left{io, clock::time_point::max()};
+  bool failing = false;
+  bool told_registered = false;
+  bool told_superseded = false;
+  std::atomic<bool> leaving{false};
+  std::atomic<std::int64_t> good_until{0};  ///< of the entry, in the clock's nanoseconds
+  std::atomic<std::uint64_t> registrations{0};
+  std::atomic<std::uint64_t> failures{0};
+  std::jthread thread;  ///< last: it uses what is above
+};
+
+/// Whatever is thrown for lack of memory, the worker goes on; so does this, a little later.
+void etcd_registrar::impl::run() noexcept {
+  while (!leaving) {
+    try {
+      asio::co_spawn(io, stay(), [](const std::exception_ptr& failed) {
+        if (failed) std::rethrow_exception(failed);
+      });
+      io.run();
+      io.restart();
+    } catch (const std::exception&) {
+      failures.fetch_add(1);
+      std::this_thread::sleep_for(config.times.retry_first);
+    }
+  }
+  try {
+    io.restart();
+    asio::co_spawn(io, say_goodbye(), [](const std::exception_ptr&) {});
+    io.run_for(config.farewell_timeout);
+  } catch (const std::exception&) {
+    failures.fetch_add(1);  // the lease ends by itself
+  }
+}
+
+asio::awaitable<void> etcd_registrar::impl::until_left() {
+  const auto [ec] = co_await left.async_wait(as_tuple_token);
+  static_cast<void>(ec);
+}
+
+asio::awaitable<void> etcd_registrar::impl::stay() {
+  while (!leaving) {
+    const auto step = plan.next(clock::now());
+    if (step == registration_step::wait) {
+      co_await (sleep_until(plan.due()) || until_left());
+    } else {
+      co_await (ask(step) || until_left());
+    }
+  }
+}
+
+etcd_request etcd_registrar::impl::request_for(registration_step step) const {
+  switch (step) {
+    case registration_step::grant:
+      return etcd_grant(std::chrono::duration_cast<std::chrono::seconds>(config.times.ttl));
+    case registration_step::put:
+      return etcd_put(config.key, config.entry, plan.epoch(), plan.lease(), plan.replaces());
+    case registration_step::keep: return etcd_keep(plan.lease());
+    case registration_step::read:
+    case registration_step::wait: break;
+  }
+  return etcd_read(config.key);
+}
+
+/// Takes an answer into the plan; what is wrong with it, or nothing.
+std::string etcd_registrar::impl::take(registration_step step, const std::string& body,
+                                       clock::time_point asked) {
+  switch (step) {
+    case registration_step::grant: {
+      const auto lease = read_granted(body);
+      if (!lease) return lease.error().message;
+      plan.on_granted(lease->id, lease->ttl, asked);
+      return {};
+    }
+    case registration_step::put: {
+      const auto written = read_written(body);
+      if (!written) return written.error().message;
+      plan.on_put(*written, asked);
+      return {};
+    }
+    case registration_step::keep: {
+      const auto kept = read_kept(body, plan.lease());
+      if (!kept) return kept.error().message;
+      plan.on_kept(*kept, asked);
+      return {};
+    }
+    case registration_step::read:
+    case registration_step::wait: break;
+  }
+  const auto found = read_found(body, config.key);
+  if (!found) return found.error().message;
+  plan.on_read(found->entry, found->revision, asked);
+  return {};
+}
+
+asio::awaitable<void> etcd_registrar::impl::ask(registration_step step) {
+  const auto asked = clock::now();
+  const std::string text = text_of(config.address, request_for(step));
+  exchange_result outcome;
+  co_await (exchange(config.address, text, outcome) || sleep_until(asked + config.request_timeout));
+  if (leaving) co_return;
+  std::string wrong = outcome.answered ? take(step, outcome.body, asked) : outcome.failure;
+  if (!wrong.empty()) {
+    plan.on_failure(step, clock::now());
+    count(wrong);
+  } else {
+    failing = false;
+  }
+  tell_changes();
+}
+
+void etcd_registrar::impl::count(const std::string& failure) {
+  failures.fetch_add(1);
+  if (!std::exchange(failing, true)) tell(registrar_event::failing, failure);
+}
+
+void etcd_registrar::impl::tell_changes() {
+  const auto now = clock::now();
+  const bool registered = plan.registered(now);
+  good_until = registered ? plan.lease_end().time_since_epoch().count() : 0;
+  const bool superseded = plan.superseded();
+  if (registered && !std::exchange(told_registered, registered)) {
+    registrations.fetch_add(1);
+    tell(registrar_event::registered, std::to_string(plan.epoch()));
+  }
+  if (superseded && !std::exchange(told_superseded, superseded)) {
+    tell(registrar_event::superseded, config.key);
+  }
+  told_registered = registered;
+  told_superseded = superseded;
+}
+
+asio::awaitable<void> etcd_registrar::impl::say_goodbye() {
+  good_until = 0;
+  if (plan.lease() == 0) co_return;
+  const std::string text = text_of(config.address, etcd_revoke(plan.lease()));
+  exchange_result outcome;
+  const auto end = clock::now() + config.farewell_timeout;
+  co_await (exchange(config.address, text, outcome) || sleep_until(end));
+}
+
+etcd_registrar::etcd_registrar(registrar_config config, listener tell)
+    : impl_(std::make_unique<impl>(std::move(config), std::move(tell))) {
+  impl_->thread = std::jthread([state = impl_.get()] { state->run(); });
+}
+
+etcd_registrar::~etcd_registrar() {
+  leave();
+}
+
+void etcd_registrar::leave() noexcept {
+  if (impl_->leaving.exchange(true)) return;
+  try {
+    asio::post(impl_->io, [state = impl_.get()] { state->left.cancel(); });
+  } catch (const std::exception&) {
+    impl_->io.stop();
+  }
+}
+
+std::string etcd_registrar::render_metrics() const {
+  metrics_text out;
+  const bool registered = clock::now().time_since_epoch().count() < impl_->good_until;
+  out.family("orcd_discovery_registered", "gauge",
+             "1 while this worker's entry stands in the discovery store.")
+      .sample(registered ? 1 : 0);
+  out.family("orcd_discovery_registrations_total", "counter", "Times that the entry came to stand there.")
+      .sample(static_cast<double>(impl_->registrations));
+  out.family("orcd_discovery_failures_total", "counter", "Requests to the store without a proper answer.")
+      .sample(static_cast<double>(impl_->failures));
+  return std::move(out).take();
+}
+
+}  // namespace orcd::net

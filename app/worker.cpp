@@ -61,6 +61,7 @@ void run_handlers(asio::io_context& io) {
 
 worker::~worker() {
   guard_.arm(abandon_limit, fsm_.code());
+  if (server_) server_->leave_held();
   cancel_load_ = true;
   digest_.request_stop();
   // Background tasks read what belongs to the server.
@@ -218,7 +219,8 @@ void worker::perform(shutdown_action action, const char* reason) {
     case shutdown_action::begin_drain: return begin_drain(reason);
     case shutdown_action::stop_server: return stop_server();
     case shutdown_action::finish:
-      // The port is closed: the next engine need not wait for the rest.
+      // The port is closed: the next engine need not wait for the rest, nor find it at its connections.
+      if (server_) server_->leave_held();
       if (failover_) failover_->lock.release();
       io_.stop();
       return;

@@ -19,6 +19,7 @@ using tcp = asio::ip::tcp;
 namespace {
 
 constexpr std::chrono::milliseconds pause_length{20};
+constexpr std::chrono::milliseconds holder_wait{500};  // it is looked for every 100 ms
 
 bool is_socket(const std::string& path) noexcept {
   struct stat facts {};
@@ -54,6 +55,10 @@ std::optional<start_failure> worker::link_holder() {
 /// Instead of the serving port. The lock is held already, so that whoever had these connections is gone.
 void worker::take_connections() {
   auto& link = *failover_->link;
+  // A holder that has just been started has everything from the engine before: it is worth a moment.
+  const bool may_come =
+      failover_->lock.held_for() < holder_wait && is_socket(opts_.failover.dir + "/connections.sock");
+  if (!link.is_connected() && may_come) return try_later("the holder is not there yet");
   if (link.listener() < 0) return try_later("the holder does not have the serving port");
   use_port(opts_.port);
   link.take_over([this](std::vector<net::held_socket> held) { on_taken_over(std::move(held)); });

@@ -57,7 +57,11 @@ pid_t spawn(std::vector<std::string>& words) {
   ::posix_spawnattr_setsigmask(&attributes, &signals);
   sigaddset(&signals, SIGPIPE);
   ::posix_spawnattr_setsigdefault(&attributes, &signals);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  // In a group of its own a terminal's Ctrl-C does not reach it beside the holder's own signal, which would
+  // be the second and end its streams.
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
   const int failed =
       ::posix_spawn(&pid, arguments[0], nullptr, &attributes, arguments.data(), environment.data());
@@ -138,7 +142,11 @@ void engine_runner::on_end(engine& one) {
   narrator_.narrate(
       killed || number != 0 ? severity::warning : severity::info, "engine_ended", "An engine has ended",
       {{"engine_id", std::uint64_t{one.number}}, {killed ? "signal" : "exit_code", std::int64_t{number}}});
-  if (hopeless) return end_all(exit_code::usage);
+  // Beside an engine that could start, one that cannot is no reason to end what serves.
+  const bool other_lives = std::any_of(engines_.begin(), engines_.end(), [&](const engine& other) {
+    return other.number != one.number && told_.process_of(other.number) >= 0;
+  });
+  if (hopeless && !other_lives) return end_all(exit_code::usage);
   if (ending_) return await_end();
   const auto ran = std::chrono::duration_cast<milliseconds>(clock::now() - one.started);
   start_later(one, one.policy.after(ran));

@@ -56,7 +56,8 @@ journal::journal(journal&& other) noexcept
     : memory_(std::exchange(other.memory_, {})),
       mapped_(std::exchange(other.mapped_, false)),
       blocks_(other.blocks_),
-      free_(std::move(other.free_)) {}
+      free_(std::move(other.free_)),
+      in_use_(std::move(other.in_use_)) {}
 
 journal::~journal() {
   if (mapped_) ::munmap(memory_.data(), memory_.size());

@@ -42,12 +42,16 @@ class journal {
   journal(const journal&) = delete;
   journal& operator=(const journal&) = delete;
 
+  /// Whether this engine has a record of that place, whose connection has not ended yet.
+  [[nodiscard]] bool is_in_use(std::uint32_t slot) const { return in_use_[slot]; }
   /// Frees the record of a connection that is gone, whatever is in it.
   void forget(std::uint32_t slot);
   /// Frees all records but those of these places.
   void keep_only(const std::vector<bool>& slots);
 
   [[nodiscard]] std::uint32_t blocks() const noexcept { return blocks_; }
+  /// From now on another engine may have it: records write and free nothing any more.
+  void leave() noexcept { left_ = true; }
   /// Connections that were given up because it was full, since it was opened.
   [[nodiscard]] std::uint64_t given_up() const noexcept { return given_up_; }
   [[nodiscard]] std::uint32_t blocks_free() const noexcept {
@@ -82,6 +86,8 @@ class journal {
   std::uint32_t blocks_ = 0;
   std::vector<std::uint32_t> free_;
   std::uint64_t given_up_ = 0;
+  bool left_ = false;
+  std::vector<bool> in_use_ = std::vector<bool>(journal_records, false);  ///< by a record of this engine
 };
 
 }  // namespace orcd::net

@@ -26,6 +26,7 @@ journal_record::journal_record(journal& owner, std::uint32_t slot, std::uint64_t
   r.current.store(0, std::memory_order_relaxed);
   r.status.store(layout::kept, std::memory_order_relaxed);
   r.serial.store(serial, std::memory_order_release);
+  journal_.in_use_[slot_] = true;
 }
 
 journal_record::journal_record(taken_over, journal& owner, std::uint32_t slot, std::uint64_t received)
@@ -40,9 +41,12 @@ journal_record::journal_record(taken_over, journal& owner, std::uint32_t slot, s
   out_[which] = measure(s.out_head);
   sent_before_ = s.sent_before;
   sending_ = s.out_bytes;
+  journal_.in_use_[slot_] = true;
 }
 
 journal_record::~journal_record() {
+  journal_.in_use_[slot_] = false;
+  if (journal_.left_) return;
   here().serial.store(0, std::memory_order_release);
   release(log_);
   release(events_chain_);
@@ -85,7 +89,7 @@ journal_record::chain journal_record::measure(std::uint32_t first) const noexcep
 }
 
 bool journal_record::extend(chain& c) {
-  if (abandoned_) return false;
+  if (is_silent()) return false;
   const std::uint32_t block = journal_.take_block();
   if (block == layout::no_block) {
     abandon();
@@ -102,8 +106,8 @@ bool journal_record::extend(chain& c) {
 }
 
 bool journal_record::reserve(chain& c, std::uint64_t bytes) {
-  while (!abandoned_ && std::uint64_t{c.blocks} * layout::block_bytes < bytes) extend(c);
-  return !abandoned_;
+  while (!is_silent() && std::uint64_t{c.blocks} * layout::block_bytes < bytes) extend(c);
+  return !is_silent();
 }
 
 void journal_record::put(const chain& c, std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
@@ -138,7 +142,7 @@ void journal_record::release(chain& c) noexcept {
 
 /// What is in the chain is told by the counters of the socket: received bytes less those before the log.
 std::span<std::byte> journal_record::input_space() {
-  if (abandoned_) return {};
+  if (is_silent()) return {};
   const std::uint64_t used = received_ - now().log_begin;
   if (used >= std::uint64_t{log_.blocks} * layout::block_bytes) {
     const bool first = log_.blocks == 0;
@@ -153,6 +157,7 @@ std::span<std::byte> journal_record::input_space() {
 }
 
 void journal_record::begin_request(std::string_view input) {
+  if (journal_.left_) return;
   if (abandoned_) release(log_);
   const bool again = std::exchange(abandoned_, false);
   chain log;
@@ -177,7 +182,7 @@ void journal_record::begin_request(std::string_view input) {
 }
 
 void journal_record::set_origin(const request_origin& origin) noexcept {
-  if (abandoned_) return;
+  if (is_silent()) return;
   state next = now();
   next.entropy = origin.entropy;
   next.received_wall_ns = origin.received_wall_ns;
@@ -187,28 +192,28 @@ void journal_record::set_origin(const request_origin& origin) noexcept {
 }
 
 void journal_record::end_of_request(std::uint64_t left_over) noexcept {
-  if (abandoned_) return;
+  if (is_silent()) return;
   state next = now();
   next.request_bytes = received_ - next.log_begin - left_over;
   commit(next);
 }
 
 void journal_record::closing() noexcept {
-  if (abandoned_) return;
+  if (is_silent()) return;
   state next = now();
   next.flags |= journal_closing;
   commit(next);
 }
 
 void journal_record::count_resumed() noexcept {
-  if (abandoned_) return;
+  if (is_silent()) return;
   state next = now();
   ++next.resumed;
   commit(next);
 }
 
 void journal_record::event(const journal_event& event) {
-  if (abandoned_) return;
+  if (is_silent()) return;
   const layout::stored_event stored{event.job, static_cast<std::uint8_t>(event.what), 0, event.token};
   const std::uint64_t at = events_ * sizeof stored;
   if (!reserve(events_chain_, at + sizeof stored)) return;
@@ -219,7 +224,7 @@ void journal_record::event(const journal_event& event) {
 /// The chain of the state that does not hold is free to be written: its write is over.
 void journal_record::output(std::string_view bytes, std::uint32_t flags) {
   sent_before_ += std::exchange(sending_, bytes.size());
-  if (abandoned_) return;
+  if (is_silent()) return;
   const std::uint32_t other = (here().current.load(std::memory_order_relaxed) & 1U) ^ 1U;
   chain& out = out_[other];
   if (!reserve(out, bytes.size())) return;

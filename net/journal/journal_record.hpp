@@ -55,6 +55,8 @@ class journal_record {
   journal_record& operator=(const journal_record&) = delete;
 
   [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
+  /// The journal is another engine's, and with it the connection.
+  [[nodiscard]] bool is_left() const noexcept { return journal_.left_; }
   [[nodiscard]] std::uint32_t slot() const noexcept { return slot_; }
   [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
 
@@ -102,6 +104,8 @@ class journal_record {
   void release(chain& c) noexcept;
   [[nodiscard]] chain measure(std::uint32_t first) const noexcept;
   void abandon() noexcept;
+  /// Nothing is written any more: it was given up, or the journal is another engine's.
+  [[nodiscard]] bool is_silent() const noexcept { return abandoned_ || journal_.left_; }
 
   journal& journal_;
   const std::uint32_t slot_;

@@ -305,8 +305,13 @@ void server::impl::stop(std::chrono::milliseconds grace, std::function<void()> d
 server::server(asio::io_context& io, server_config config, server_context context)
     : impl_(std::make_shared<impl>(io, std::move(config), std::move(context))) {}
 
-server::~server() {
+void server::leave_held() noexcept {
   impl_->deserted = true;
+  if (impl_->held) impl_->held->leave();
+}
+
+server::~server() {
+  leave_held();
   impl_->closed = true;
   error_code ignored;
   impl_->acceptor.close(ignored);
@@ -343,10 +348,13 @@ result<takeover_counts> server::serve_held(int journal, held_config config,
 
 void server::adopt(held_socket held) {
   ++impl_->shared->metrics.connections_total;
+  const auto slot = held.slot;
+  const auto serial = held.serial;
   try {
     impl_->adopt(std::move(held), false);
   } catch (const std::bad_alloc&) {
     ++impl_->shared->metrics.connections_refused;
+    impl_->held->closed(slot, serial);
   }
 }
 

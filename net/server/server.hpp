@@ -43,6 +43,8 @@ class server {
   /// takeover::make().
   [[nodiscard]] engine::result<takeover_counts> serve_held(int journal, held_config config,
                                                            std::vector<held_socket> sockets);
+  /// Before another engine may take over: connections that are still there are left to it as they are.
+  void leave_held() noexcept;
   /// One more that the holder has accepted; after serve_held().
   void adopt(held_socket held);
 

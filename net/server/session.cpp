@@ -414,7 +414,7 @@ class closed_in_order {
  public:
   explicit closed_in_order(connection& c) : connection_(c) {}
   ~closed_in_order() {
-    if (connection_.record) connection_.close();
+    if (connection_.record && !connection_.record->is_left()) connection_.close();
   }
   closed_in_order(const closed_in_order&) = delete;
   closed_in_order& operator=(const closed_in_order&) = delete;

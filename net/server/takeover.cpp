@@ -88,7 +88,8 @@ std::string takeover::render_metrics() const {
 }
 
 std::optional<journalled> takeover::judge(const held_socket& held, bool dead_engine) {
-  if (held.slot >= journal_records) return std::nullopt;
+  // A place whose connection this engine still has cannot be another's: that one is closed.
+  if (held.slot >= journal_records || journal_.is_in_use(held.slot)) return std::nullopt;
   const auto counters = read_counters(held.socket.get());
   if (!counters) return give_up(held.slot, false);
   auto found = recover(journal_, held.slot, held.serial, *counters);

@@ -44,6 +44,8 @@ class takeover {
   [[nodiscard]] std::optional<journalled> judge(const held_socket& held, bool dead_engine);
   /// From here on records are this engine's. `sockets` are all that the holder has: other records are freed.
   void begin(const std::vector<held_socket>& sockets);
+  /// This engine is about to end; another one may go on with what is left.
+  void leave() noexcept { journal_.leave(); }
   void closed(std::uint32_t slot, std::uint64_t serial) const { config_.closed(slot, serial); }
 
   [[nodiscard]] const takeover_counts& counts() const noexcept { return counts_; }

@@ -381,6 +381,30 @@ BOOST_AUTO_TEST_CASE(a_connection_that_was_closing_is_no_conflict) {
   BOOST_TEST(!in_request(found.connection));
 }
 
+BOOST_AUTO_TEST_CASE(an_engine_that_has_left_writes_and_frees_nothing) {
+  shared_memory memory(4);
+  auto engine = memory.open();
+  std::vector<std::byte> then;
+  socket_counters kernel;
+  {
+    connection_model c(engine, 0, 1);
+    c.begin({});
+    c.receive("POST / HTTP/1.1");
+    c.write("half of an answer");
+    BOOST_TEST(engine.is_in_use(0));
+    engine.leave();
+    then.assign(memory.bytes().begin(), memory.bytes().end());
+    kernel = c.kernel;
+    c.record.event({0, journal_event::kind::token, 1});
+    c.record.output("more", 0);
+    c.record.begin_request({});
+    BOOST_TEST(c.record.input_space().empty());
+  }
+  BOOST_TEST(!engine.is_in_use(0));
+  BOOST_TEST(std::equal(then.begin(), then.end(), memory.bytes().begin()));
+  BOOST_TEST((recover(memory.open(), 0, 1, kernel).kind == recovery_kind::resumed));
+}
+
 BOOST_AUTO_TEST_CASE(memory_of_another_kind_is_no_journal) {
   std::vector<std::byte> small(100), zero(journal::bytes_of(4));
   BOOST_TEST(!journal::over(small).has_value());

@@ -104,6 +104,10 @@ class Arena:
         self._started.append(worker)
         return worker
 
+    def excuse_last(self) -> None:
+        """The last worker that was started had no chance: what became of it is no finding."""
+        self._started.pop()
+
     def crashes(self) -> List[int]:
         """Codes of the workers that were started since the last call and ended by a signal of their own."""
         codes = [worker.process.poll() for worker in self._started]

@@ -54,7 +54,7 @@ def test_the_check_of_links_finds_dead_ones(tmp_path):
 
 def test_every_file_that_the_service_needs_is_installed(prefix):
     unit = next(prefix.rglob('worker-orcd.service')).read_text()
-    documentation = re.search(r'^Documentation=file://(\S+)$', unit, re.M).group(1)
+    documentation = re.search(r'^Documentation=.*file://(\S+)$', unit, re.M).group(1)
     program, configuration = re.search(r'^ExecStart=(\S+) --config (\S+)$', unit, re.M).groups()
     installed = {p.name for p in prefix.rglob('*') if p.is_file()}
     for path in (documentation, program, configuration):

@@ -99,10 +99,9 @@ recovery recover(const journal& from, std::uint32_t slot, std::uint64_t serial,
   if (slot >= journal_records || serial == 0) return lost("the holder names a place that there is not", true);
   const auto& record = chain_reader::record_of(from, slot);
   if (record.serial.load(std::memory_order_acquire) != serial) {
-    if (counters.received != 0 || counters.sent != 0) return lost("nothing is recorded of it", false);
-    recovery fresh;
-    fresh.kind = recovery_kind::fresh;
-    return fresh;
+    recovery out;
+    out.kind = counters.received == 0 && counters.sent == 0 ? recovery_kind::fresh : recovery_kind::ended;
+    return out;
   }
   if (record.status.load(std::memory_order_relaxed) != layout::kept) {
     return lost("there was no room for it in the journal", false);

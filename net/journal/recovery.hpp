@@ -26,6 +26,7 @@ struct recovered_connection {
 enum class recovery_kind {
   fresh,    ///< nobody has read from it or written to it
   resumed,  ///< it goes on
+  ended,    ///< its engine was done with it, and had not told the holder yet
   lost      ///< it cannot go on, and is closed
 };
 

@@ -44,6 +44,12 @@ std::optional<journalled> takeover::give_up(std::uint32_t slot, bool conflict) {
   return std::nullopt;
 }
 
+std::optional<journalled> takeover::leave_closed(std::uint32_t slot) {
+  ++counts_.ended;
+  journal_.forget(slot);
+  return std::nullopt;
+}
+
 std::optional<error> takeover::refusal_of(const recovered_connection& c) const {
   if (!in_request(c)) return std::nullopt;
   if (c.request_bytes > 0 && c.origin.maker != maker_) {
@@ -68,6 +74,7 @@ std::string takeover::render_metrics() const {
       .sample(number(counts_.resumed), {{"became", "resumed"}})
       .sample(number(counts_.idle), {{"became", "idle"}})
       .sample(number(counts_.fresh), {{"became", "fresh"}})
+      .sample(number(counts_.ended), {{"became", "ended"}})
       .sample(number(counts_.lost), {{"became", "lost"}});
   out.family("orcd_failover_streams_resumed_total", "counter", "Requests that were gone on with.")
       .sample(number(counts_.resumed));
@@ -91,9 +98,11 @@ std::optional<journalled> takeover::judge(const held_socket& held, bool dead_eng
   // A place whose connection this engine still has cannot be another's: that one is closed.
   if (held.slot >= journal_records || journal_.is_in_use(held.slot)) return std::nullopt;
   const auto counters = read_counters(held.socket.get());
-  if (!counters) return give_up(held.slot, false);
+  // The kernel has no counters of a connection that is over.
+  if (!counters) return leave_closed(held.slot);
   auto found = recover(journal_, held.slot, held.serial, *counters);
   if (found.kind == recovery_kind::lost) return give_up(held.slot, found.conflict);
+  if (found.kind == recovery_kind::ended) return leave_closed(held.slot);
   journalled out;
   out.maker = maker_;
   if (found.kind == recovery_kind::fresh) {

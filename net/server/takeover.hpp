@@ -29,6 +29,7 @@ struct takeover_counts {
   std::uint64_t resumed = 0;    ///< in the middle of a request
   std::uint64_t idle = 0;       ///< between two
   std::uint64_t fresh = 0;      ///< nobody had read from them
+  std::uint64_t ended = 0;      ///< over already
   std::uint64_t lost = 0;       ///< closed; with conflicts among them
   std::uint64_t conflicts = 0;  ///< where the journal and the kernel contradicted one another
   std::uint64_t bytes = 0;      ///< that were given out, and not yet to the kernel
@@ -53,6 +54,7 @@ class takeover {
   [[nodiscard]] std::string render_metrics() const;
 
  private:
+  std::optional<journalled> leave_closed(std::uint32_t slot);
   std::optional<journalled> give_up(std::uint32_t slot, bool conflict);
   [[nodiscard]] std::optional<engine::error> refusal_of(const recovered_connection& c) const;
   void count(const recovered_connection& c);

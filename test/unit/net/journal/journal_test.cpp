@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(a_connection_that_nobody_touched_is_fresh) {
   auto engine = memory.open();
   { const connection_model before(engine, 3, 5); }
   BOOST_TEST((recover(engine, 3, 6, {0, 0}).kind == recovery_kind::fresh));
-  BOOST_TEST((recover(engine, 3, 6, {1, 0}).kind == recovery_kind::lost));
+  BOOST_TEST((recover(engine, 3, 6, {1, 0}).kind == recovery_kind::ended));
   BOOST_TEST((recover(engine, journal_records, 6, {0, 0}).kind == recovery_kind::lost));
 }
 

@@ -44,6 +44,8 @@ class Running:
             except OSError:
                 pass
         for holder in self.holders:
+            if holder.alive():
+                holder.kill()  # it is stopped, and would not hear anything else
             holder.end()
 
 

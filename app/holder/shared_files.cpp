@@ -1,6 +1,7 @@
 #include "app/holder/shared_files.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

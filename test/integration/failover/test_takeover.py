@@ -174,6 +174,8 @@ def test_probes_by_state(engines):
     active, standby = engines.pair()
     assert [standby.probe(p) for p in ('/live', '/health', '/ready')] == [200, 200, 503]
     assert [active.probe(p) for p in ('/live', '/health', '/ready')] == [200, 200, 200]
+    # The worker's own state follows the engine's by an instant.
+    wait_until(lambda: ask(standby.system, '/health').json()['state'] == 'standby', PATIENCE, 'it stands by')
     told = ask(standby.system, '/health').json()
     assert told == {'status': 'ok', 'failover_state': 'STANDBY', 'state': 'standby', 'role': 'standby',
                     'engine_id': 1, 'lock_owner': 'engine-0'}

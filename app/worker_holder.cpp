@@ -1,13 +1,13 @@
 // The worker's connections where a holder accepts them, so that they outlive the engine that serves them.
 // While no holder is there the engine accepts by itself, and gives everything to the next one.
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <utility>
 
 #include "app/worker_parts.hpp"
 #include "engine/narration.hpp"
+#include "net/failover/held_socket.hpp"
 
 namespace orcd::app {
 
@@ -26,18 +26,11 @@ bool is_socket(const std::string& path) noexcept {
   return ::stat(path.c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode);
 }
 
-tcp protocol_of(int socket) noexcept {
-  sockaddr_storage own{};
-  socklen_t bytes = sizeof own;
-  const bool known = ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &bytes) == 0;
-  return known && own.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
-}
-
 }  // namespace
 
 std::optional<start_failure> worker::link_holder() {
   const auto use = opts_.failover.holder;
-  const auto path = opts_.failover.dir + "/connections.sock";
+  const auto path = net::holder_socket_path(opts_.failover.dir);
   if (use == holder_use::off || (use == holder_use::automatic && !is_socket(path))) return std::nullopt;
   net::holder_events events;
   events.accepted = [this](net::held_socket one) {
@@ -57,7 +50,7 @@ void worker::take_connections() {
   auto& link = *failover_->link;
   // A holder that has just been started has everything from the engine before: it is worth a moment.
   const bool may_come =
-      failover_->lock.held_for() < holder_wait && is_socket(opts_.failover.dir + "/connections.sock");
+      failover_->lock.held_for() < holder_wait && is_socket(net::holder_socket_path(opts_.failover.dir));
   if (!link.is_connected() && may_come) return try_later("the holder is not there yet");
   if (link.listener() < 0) return try_later("the holder does not have the serving port");
   use_port(opts_.port);
@@ -104,7 +97,7 @@ void worker::on_holder_lost() {
   const int duplicate = ::fcntl(failover_->link->listener(), F_DUPFD_CLOEXEC, 0);
   // Without a descriptor connects wait for the next holder.
   if (duplicate < 0) return;
-  failover_->substitute.emplace(io_, protocol_of(duplicate), duplicate);
+  failover_->substitute.emplace(io_, net::protocol_of(duplicate), duplicate);
   accept_itself();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/options.hpp"
+#include "net/failover/held_socket.hpp"
 
 namespace orcd::app {
 
@@ -27,7 +28,7 @@ struct holder_options {
   engine::severity log_level = engine::severity::info;
 
   /// Where engines connect.
-  [[nodiscard]] std::string socket_path() const { return dir + "/connections.sock"; }
+  [[nodiscard]] std::string socket_path() const { return net::holder_socket_path(dir); }
 };
 
 /// Errors (invalid_request) are one sentence for a person, naming the option, what it must be and its value.

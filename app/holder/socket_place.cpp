@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "app/option_table.hpp"
+#include "net/failover/held_socket.hpp"
 
 namespace orcd::app {
 namespace {
@@ -93,7 +94,7 @@ result<socket_place> socket_place::take(const std::string& dir, const std::strin
   const auto found = find_group(group);
   if (!found) return found.error();
   out.rule_ = {::geteuid(), *found};
-  const auto path = dir + "/connections.sock";
+  const auto path = net::holder_socket_path(dir);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {

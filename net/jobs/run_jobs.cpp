@@ -70,9 +70,9 @@ void stop_watching(job_stream& stream) {
 template <class Action>
 void tell(job_stream& stream, std::size_t job, engine::token_id token, const Action& action) {
   auto& execution = stream.group.executions()[job];
+  if (!stream.link.record || !stream.group.streams()) return action(execution);
   const resume_point before = execution.told();
   action(execution);
-  if (!stream.link.record || !stream.group.streams()) return;
   const auto event = event_between(job, before, execution.told(), stream.known[job], token);
   if (!event) return;
   stream.link.record->event(*event);

@@ -70,22 +70,19 @@ result<journal> journal::map(int descriptor) {
   void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (at == MAP_FAILED) return no_journal("there is no address space for it");
   ::madvise(at, bytes, MADV_DONTDUMP);  // it holds prompts
-  journal made({static_cast<std::byte*>(at), bytes}, true);
-  const layout::header& head = made.head();
-  if (bytes < links_at || head.magic != layout::magic || head.records != journal_records ||
-      head.blocks != blocks_in(bytes) || head.blocks == 0) {
-    return no_journal("it is one of another layout");
+  auto made = over({static_cast<std::byte*>(at), bytes});
+  if (made) {
+    made->mapped_ = true;
+  } else {
+    ::munmap(at, bytes);
   }
-  made.blocks_ = head.blocks;
-  made.find_free_blocks();
   return made;
 }
 
 result<journal> journal::over(std::span<std::byte> memory) {
   journal made(memory, false);
-  if (memory.size() < links_at) return no_journal("it is too small");
   const layout::header& head = made.head();
-  if (head.magic != layout::magic || head.records != journal_records ||
+  if (memory.size() < links_at || head.magic != layout::magic || head.records != journal_records ||
       head.blocks != blocks_in(memory.size()) || head.blocks == 0) {
     return no_journal("it is one of another layout");
   }

@@ -133,11 +133,15 @@ std::uint64_t random_bits() {
   return std::uint64_t{device()} << 32U | device();
 }
 
-std::string make_request_id() {
-  std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(random_bits()),
-                static_cast<unsigned long long>(random_bits()));
+std::string digits_of(const std::array<std::uint64_t, 2>& bits) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(bits[0]),
+                static_cast<unsigned long long>(bits[1]));
   return text.data();
+}
+
+std::string make_request_id() {
+  return digits_of({random_bits(), random_bits()});
 }
 
 std::string id_series::next() {

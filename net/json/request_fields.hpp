@@ -1,6 +1,7 @@
 // Header fields with a meaning of our own, and ids. Pure, except for the random numbers.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -20,6 +21,9 @@ namespace orcd::net {
 
 /// 64 bits from the kernel's random device.
 [[nodiscard]] std::uint64_t random_bits();
+
+/// 32 hexadecimal digits.
+[[nodiscard]] std::string digits_of(const std::array<std::uint64_t, 2>& bits);
 
 /// 32 random hexadecimal digits.
 [[nodiscard]] std::string make_request_id();

@@ -1,13 +1,13 @@
 #include "net/server/server.hpp"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <exception>
 #include <utility>
 
 #include "engine/narration.hpp"
+#include "net/failover/held_socket.hpp"
 #include "net/http/asio.hpp"
 #include "net/http/http_request.hpp"
 #include "net/jobs/service.hpp"
@@ -41,13 +41,6 @@ class spare_descriptor {
  private:
   int held_ = -1;
 };
-
-tcp protocol_of(int socket) {
-  sockaddr_storage own{};
-  socklen_t bytes = sizeof own;
-  const bool known = ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &bytes) == 0;
-  return known && own.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
-}
 
 bool is_shortage(error_code ec) {
   return ec == asio::error::no_descriptors || ec == boost::system::errc::too_many_files_open_in_system;

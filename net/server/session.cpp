@@ -162,13 +162,6 @@ request_origin origin_of(const connection& c) {
       {random_bits(), random_bits()}, ns(std::chrono::system_clock::now()), ns(steady_clock::now()), c.maker};
 }
 
-std::string digits_of(const std::array<std::uint64_t, 2>& bits) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(bits[0]),
-                static_cast<unsigned long long>(bits[1]));
-  return text.data();
-}
-
 /// The request without its body.
 http_request take_head(const service& s, connection& c, const request_parser& parser) {
   const auto& message = parser.get();
@@ -447,15 +440,10 @@ asio::awaitable<bool> finish_write(service& s, connection& c) {
     if (c.recovered->input.empty()) c.recovered.reset();
     co_return true;
   }
-  const std::string& received = c.recovered->input;
-  const std::size_t next = received.size() - c.recovered->request_bytes;
-  const bool goes_on = (flags & journal_keep_alive) != 0 && c.recovered->request_bytes > 0;
-  if (!goes_on || next > c.input.max_size()) co_return false;
-  c.input.commit(
-      asio::buffer_copy(c.input.prepare(next), asio::buffer(received) + c.recovered->request_bytes));
-  c.recovered.reset();
+  if ((flags & journal_keep_alive) == 0 || c.recovered->request_bytes == 0) co_return false;
+  c.replayed = c.recovered->request_bytes;
   c.served = true;
-  co_return true;
+  co_return leave_recovered(c);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "net/journal/socket_counters.hpp"
+#include "net/json/request_fields.hpp"
 #include "net/status/metrics_text.hpp"
 
 namespace orcd::net {
@@ -11,19 +12,8 @@ using engine::errc;
 using engine::error;
 using engine::result;
 
-namespace {
-
-/// FNV-1a of 64 bits, which is the same in every build. Source: Fowler, Noll, Vo, IETF draft-eastlake-fnv.
-std::uint64_t hash_of(std::string_view text) noexcept {
-  std::uint64_t hash = 0xCBF2'9CE4'8422'2325ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x0000'0100'0000'01B3ULL;
-  return hash;
-}
-
-}  // namespace
-
 takeover::takeover(journal opened, held_config config)
-    : journal_(std::move(opened)), config_(std::move(config)), maker_(hash_of(config_.maker)) {}
+    : journal_(std::move(opened)), config_(std::move(config)), maker_(id_series(config_.maker).next_bits()) {}
 
 result<std::unique_ptr<takeover>> takeover::make(int journal_descriptor, held_config config) {
   auto opened = journal::map(journal_descriptor);

@@ -113,8 +113,12 @@ bool take_events(job_stream& stream, std::size_t job) {
       if (execution.output_bytes() >= batch_bytes) return true;
       continue;
     }
-    if (last_token)
+    if (last_token) {
       metrics.inter_token_seconds.observe(std::chrono::duration<double>(token->at - *last_token).count());
+    } else if (execution.told().tokens == 0) {  // a resumed job's first token was another engine's
+      metrics.first_token_seconds.observe(
+          std::chrono::duration<double>(token->at - execution.received_at()).count());
+    }
     last_token = token->at;
     tell(stream, job, token->id, [&](auto& to) { to.token(token->id, token->logprobs); });
     if (execution.output_bytes() >= batch_bytes) return true;

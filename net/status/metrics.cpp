@@ -188,7 +188,6 @@ void server_metrics::count_job(outcome how, const engine::job_stats& stats, doub
   queue_seconds.observe(stats.queue_ms / 1000.0);
   tokens_in += stats.tokens_in;
   if (stats.tokens_out == 0) return;
-  first_token_seconds.observe(stats.first_token_ms / 1000.0);
   prefill_seconds.observe(stats.prefill_ms / 1000.0);
   decode_seconds.observe(stats.decode_ms / 1000.0);
 }

@@ -43,7 +43,7 @@ struct server_metrics {
   histogram cancel_to_idle_seconds;
   histogram deadline_remaining_seconds;
 
-  /// Adds a finished job's figures.
+  /// Adds a finished job's figures, but for first_token_seconds, which is known earlier.
   void count_job(outcome how, const engine::job_stats& stats, double duration_ms);
 };
 

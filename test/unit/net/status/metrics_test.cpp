@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
   engine::job_stats stats;
   stats.tokens_in = 5;
   stats.tokens_out = 3;
-  stats.first_token_ms = 20;
+  m.first_token_seconds.observe(0.02);
   m.count_job(outcome::completed, stats, 120);
   m.responses[200] = 4;
   metrics_snapshot now;

@@ -8,8 +8,8 @@ build=(g++ cmake ninja-build ccache pkg-config git ca-certificates
        libboost-thread1.81-dev libboost-filesystem1.81-dev libboost-test1.81-dev
        libssl-dev libsystemd-dev libutf8proc-dev libyaml-cpp-dev libjs-marked xz-utils)
 demo=("${build[@]}" python3 python3-pip curl)
-test=("${demo[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3-pytest chromium
-      systemd dpkg-dev debootstrap curl groff-base zsh)
+test=("${demo[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3-pytest
+      python3-pytest-xdist chromium systemd dpkg-dev debootstrap curl groff-base zsh)
 
 case "${1:-}" in
   demo) wanted=("${demo[@]}") ;;

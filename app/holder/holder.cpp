@@ -1,6 +1,5 @@
 #include "app/holder/holder.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -9,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -32,7 +30,6 @@ using std::chrono::steady_clock;
 /// Frames that may wait for an engine to read: all connections, 64 a frame, and some more.
 constexpr std::size_t queue_max = 256;
 constexpr milliseconds port_interval{500};
-constexpr milliseconds door_pause_length{20};
 
 /// A process that a pidfd is of has ended.
 bool has_ended(int pidfd) noexcept {
@@ -48,8 +45,8 @@ holder::holder(asio::io_context& io, const holder_options& opts, engine::narrato
       opts_(opts),
       narrator_(narrator),
       place_(std::move(place)),
-      door_(io, ::fcntl(place_.listener(), F_DUPFD_CLOEXEC, 0)),
-      door_pause_(io),
+      door_(io, place_.listener(), place_.rule(), narrator,
+            [this](file_descriptor socket) { add_client(std::move(socket)); }),
       port_timer_(io),
       heart_timer_(io),
       port_(
@@ -75,7 +72,7 @@ result<void> holder::open() {
                       {{"port", std::uint64_t{opts_.port}}});
     try_port();
   }
-  await_clients();
+  door_.start();
   look_at_hearts();
   return {};
 }
@@ -109,31 +106,8 @@ void holder::set_complete() {
   if (const auto told = std::exchange(told_complete_, nullptr)) told();
 }
 
-void holder::await_clients() {
-  door_.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code failed) {
-    if (failed) return;
-    file_descriptor socket(::accept4(door_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    const bool passing = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED;
-    if (socket) {
-      add_client(std::move(socket));
-    } else if (!passing) {
-      // Out of descriptors, most likely.
-      door_pause_.expires_after(door_pause_length);
-      door_pause_.async_wait([this](error_code ended) {
-        if (!ended) await_clients();
-      });
-      return;
-    }
-    await_clients();
-  });
-}
-
 /// With one too many, the oldest that has not said who it is goes first.
 void holder::add_client(file_descriptor socket) {
-  if (!net::is_allowed(socket.get(), place_.rule())) {
-    narrator_.narrate(severity::warning, "stranger_refused", "Another user's process was refused");
-    return;
-  }
   if (clients_.size() >= holder_clients_max) {
     const auto silent =
         std::find_if(clients_.begin(), clients_.end(), [](const client& c) { return !c.engine; });

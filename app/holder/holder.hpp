@@ -5,7 +5,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
@@ -19,6 +18,7 @@
 #include "app/holder/heart_watch.hpp"
 #include "app/holder/held_table.hpp"
 #include "app/holder/holder_options.hpp"
+#include "app/holder/local_door.hpp"
 #include "app/holder/socket_place.hpp"
 #include "engine/narration.hpp"
 #include "net/failover/frame_socket.hpp"
@@ -63,7 +63,6 @@ class holder {
     std::optional<offer> offered{};
   };
 
-  void await_clients();
   void add_client(net::file_descriptor socket);
   void drop(client& one, const char* why);
   void remove(client& one);
@@ -88,8 +87,7 @@ class holder {
   const holder_options& opts_;
   engine::narrator& narrator_;
   const socket_place place_;
-  boost::asio::posix::stream_descriptor door_;  ///< a duplicate of the place's socket
-  boost::asio::steady_timer door_pause_;
+  local_door door_;
   boost::asio::steady_timer port_timer_;
   boost::asio::steady_timer heart_timer_;
   client_port port_;

@@ -78,7 +78,7 @@ requirement assign_level(text_view value, holder_options& out) {
   return "must be debug, info, warning or error";
 }
 
-constexpr std::array<row, 11> rows{{
+constexpr std::array<row, 12> rows{{
     {"failover-dir", "PATH", "Folder that the holder and its engines share (needed)", assign_dir},
     {"host", "ADDRESS", "Address to listen on: IPv4, IPv6 or localhost (default 127.0.0.1)", assign_host},
     {"address", "ADDRESS", "The same as --host", assign_host},
@@ -94,6 +94,10 @@ constexpr std::array<row, 11> rows{{
      }},
     {"group", "GROUP", "A group whose members' engines may connect (default: only this user's)",
      assign_group},
+    {"device", "UUID[=INDEX]",
+     "A GPU whose weights engines may share, or host; once for each (default: all GPUs of this machine, host "
+     "where there are none)",
+     [](text_view value, holder_options& out) { return add_device(out.devices, value); }},
     {"run", "N",
      "Start N engines, with the options after --, and start those again that end (1 to 64, default: none)",
      [](text_view value, holder_options& out) { return assign_number(out.engines, value, 1, 64); }},

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/holder/device_list.hpp"
 #include "app/options.hpp"
 #include "net/failover/held_socket.hpp"
 
@@ -22,6 +23,7 @@ struct holder_options {
   std::uint32_t journal_mib = 256;
   std::uint32_t hang_timeout_sec = 10;  ///< 0: no engine is ended for hanging
   std::string group;                    ///< name or number; empty: processes of this user alone
+  std::vector<held_device> devices;     ///< whose weights it keeps; empty: those that are found
   std::uint32_t engines = 0;            ///< to run; 0: others start them
   std::vector<std::string> engine_options;
   log_format format = log_format::json;

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <list>
 #include <utility>
 
 #include "app/holder/check.hpp"
@@ -13,6 +14,7 @@
 #include "app/holder/holder.hpp"
 #include "app/holder/shared_files.hpp"
 #include "app/holder/socket_place.hpp"
+#include "app/holder/weights_port.hpp"
 #include "app/process_limits.hpp"
 #include "app/service/service_manager.hpp"
 
@@ -25,7 +27,7 @@ using engine::severity;
 
 /// Descriptors that a holder needs beside those of clients: engines with their pidfds, what they offer and
 /// the log.
-constexpr std::uint64_t own_descriptors = 2 * holder_clients_max + 32;
+constexpr std::uint64_t fixed_descriptors = 2 * holder_clients_max + 32;
 
 exit_code refuse(engine::narrator& narrator, const engine::error& why) {
   narrator.narrate(severity::critical, "error", "The holder cannot start: " + why.message,
@@ -33,7 +35,8 @@ exit_code refuse(engine::narrator& narrator, const engine::error& why) {
   return exit_code::usage;
 }
 
-std::uint32_t find_room(engine::narrator& narrator) {
+std::uint32_t find_room(engine::narrator& narrator, std::size_t devices) {
+  const std::uint64_t own_descriptors = fixed_descriptors + devices * weights_descriptors_max;
   const auto limit = raise_descriptor_limit();
   if (limit >= net::held_sockets_max + own_descriptors) return net::held_sockets_max;
   const auto room = limit > 2 * own_descriptors ? limit - own_descriptors : own_descriptors;
@@ -41,6 +44,17 @@ std::uint32_t find_room(engine::narrator& narrator) {
                    "Fewer connections than are possible fit into the limit of file descriptors",
                    {{"connections", std::uint64_t{room}}, {"descriptors", std::uint64_t{limit}}});
   return static_cast<std::uint32_t>(room);
+}
+
+/// One of each device, in one order.
+engine::result<std::list<weights_port>> open_weights(boost::asio::io_context& io, const holder_options& opts,
+                                                     const net::peer_rule& rule, engine::narrator& narrator) {
+  std::list<weights_port> out;
+  for (const auto& device : opts.devices.empty() ? find_devices() : opts.devices) {
+    auto& one = out.emplace_back(io, device, narrator);
+    if (const auto opened = one.open(opts.dir, rule); !opened) return opened.error();
+  }
+  return out;
 }
 
 constexpr std::chrono::milliseconds engines_look_for{1'500};
@@ -87,7 +101,10 @@ exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
   auto place = socket_place::take(opts.dir, opts.group);
   if (!place) return refuse(narrator, place.error());
   boost::asio::io_context io{1};
-  holder held(io, opts, narrator, std::move(*place), find_room(narrator));
+  // Before the port: who waits for the holder to be there expects all of its sockets.
+  const auto weights = open_weights(io, opts, place->rule(), narrator);
+  if (!weights) return refuse(narrator, weights.error());
+  holder held(io, opts, narrator, std::move(*place), find_room(narrator, weights->size()));
   if (const auto opened = held.open(); !opened) return refuse(narrator, opened.error());
   ending end(io, narrator);
   service_manager service;

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -60,6 +62,18 @@ bool is_listening(int descriptor) noexcept {
 
 bool is_connection(int descriptor) noexcept {
   return is_tcp(descriptor) && option_of(descriptor, SO_ACCEPTCONN) == 0;
+}
+
+bool is_memory(int descriptor, std::uint64_t bytes) noexcept {
+  struct stat facts {};
+  if (::fstat(descriptor, &facts) != 0) return false;
+  if (S_ISSOCK(facts.st_mode) || S_ISFIFO(facts.st_mode) || S_ISDIR(facts.st_mode)) return false;
+  return !S_ISREG(facts.st_mode) || static_cast<std::uint64_t>(facts.st_size) >= bytes;
+}
+
+bool is_process(int descriptor) noexcept {
+  // The kernel looks at what it is before anything else; no signal is sent.
+  return ::syscall(SYS_pidfd_send_signal, descriptor, 0, nullptr, 0) == 0 || errno != EBADF;
 }
 
 std::uint64_t raise_descriptor_limit() noexcept {

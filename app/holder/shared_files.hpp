@@ -18,6 +18,12 @@ namespace orcd::app {
 [[nodiscard]] bool is_listening(int descriptor) noexcept;
 [[nodiscard]] bool is_connection(int descriptor) noexcept;
 
+/// Whether an engine may share it as memory of this many bytes: not a socket, a pipe or a folder, and no file
+/// that is shorter. What the GPU driver gives is no file with a length.
+[[nodiscard]] bool is_memory(int descriptor, std::uint64_t bytes) noexcept;
+/// Whether it stands for a process.
+[[nodiscard]] bool is_process(int descriptor) noexcept;
+
 /// Raises the limit of open files as far as it goes. Returns it.
 std::uint64_t raise_descriptor_limit() noexcept;
 

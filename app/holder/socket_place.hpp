@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
+#include "app/holder/socket_file.hpp"
 #include "engine/base/error.hpp"
 #include "net/failover/file_descriptor.hpp"
 #include "net/failover/frame_socket.hpp"
@@ -16,21 +18,17 @@ class socket_place {
   /// one sentence that names the path: another holder lives there, a file is in the way, the path is too
   /// long.
   [[nodiscard]] static engine::result<socket_place> take(const std::string& dir, const std::string& group);
-  ~socket_place();
-  socket_place(socket_place&&) noexcept = default;
-  socket_place& operator=(socket_place&&) = delete;
-
-  [[nodiscard]] int listener() const noexcept { return listener_.get(); }
+  [[nodiscard]] int listener() const noexcept { return socket_.listener(); }
   /// Who may connect.
   [[nodiscard]] const net::peer_rule& rule() const noexcept { return rule_; }
 
  private:
-  socket_place() = default;
+  socket_place(net::peer_rule rule, net::file_descriptor lock, socket_file socket)
+      : rule_(rule), lock_(std::move(lock)), socket_(std::move(socket)) {}
 
-  std::string path_;
   net::peer_rule rule_;
   net::file_descriptor lock_;  ///< of the one holder; the kernel frees it with the process
-  net::file_descriptor listener_;
+  socket_file socket_;         ///< gone before the lock
 };
 
 }  // namespace orcd::app

@@ -5,12 +5,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 namespace orcd::net {
@@ -25,31 +23,6 @@ using engine::result;
 /// Read in one go before other handlers have their turn.
 constexpr std::size_t frames_a_turn = 64;
 constexpr std::chrono::milliseconds retry_after{5};
-constexpr std::size_t control_bytes = CMSG_SPACE(sizeof(int) * frame_descriptors_max);
-
-/// One for all sockets of a thread: a frame is read and understood before the next one. Not touched beyond
-/// what comes.
-std::byte* packet_buffer() {
-  // One byte more than a frame may have, so that a longer one is seen.
-  thread_local const auto buffer = std::make_unique_for_overwrite<std::byte[]>(frame_bytes_max + 1);
-  return buffer.get();
-}
-
-std::vector<file_descriptor> take_descriptors(msghdr& message) {
-  std::vector<file_descriptor> out;
-  out.reserve(frame_descriptors_max);
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int one = -1;
-      std::memcpy(&one, CMSG_DATA(c) + i * sizeof one, sizeof one);
-      out.emplace_back(one);
-    }
-  }
-  return out;
-}
-
 error broken(const std::string& why) {
   return {errc::not_ready, why};
 }
@@ -93,73 +66,21 @@ void frame_socket::read_within(std::chrono::milliseconds limit) {
 /// False when there is nothing more to read for now.
 bool frame_socket::read_one() {
   if (ended_) return false;
-  iovec part{packet_buffer(), frame_bytes_max + 1};
-  alignas(cmsghdr) std::array<unsigned char, control_bytes> control;
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const auto bytes = ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (bytes < 0) {
-    // A reset says that the other side has not read all of ours; what it sent is still there behind it.
-    if (errno == EINTR || errno == ECONNRESET) return true;
-    if (errno != EAGAIN && errno != EWOULDBLOCK) end(broken(std::strerror(errno)));
+  auto got = receive_frame(socket_.native_handle());
+  if (!got) {
+    end(got.error());
     return false;
   }
-  received got;
-  got.descriptors = take_descriptors(message);
-  if (bytes == 0) {
-    end(broken("the other side has closed the connection"));
-    return false;
-  }
-  if ((message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
-    end(broken("a frame or its descriptors were too many to take"));
-    return false;
-  }
-  const std::span<const std::byte> packet(packet_buffer(), static_cast<std::size_t>(bytes));
-  auto understood = decode_frame(packet, got.descriptors.size());
-  if (!understood) {
-    end(understood.error());
-    return false;
-  }
-  got.what = std::move(*understood);
-  told_.on_frame(std::move(got));
+  if (!*got) return false;
+  told_.on_frame(std::move(**got));
   return true;
-}
-
-frame_socket::sent frame_socket::try_send(const std::string& bytes,
-                                          std::span<const int> descriptors) noexcept {
-  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) std::array<unsigned char, control_bytes> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-    cmsghdr* const c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-    std::memcpy(CMSG_DATA(c), descriptors.data(), descriptors.size_bytes());
-  }
-  for (;;) {
-    if (::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return sent::yes;
-    if (errno == EINTR) continue;
-    // Whoever reads finds the end, behind what the other side has still sent.
-    if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN) return sent::yes;
-    const bool full = errno == EAGAIN || errno == EWOULDBLOCK;
-    const bool short_of = errno == ETOOMANYREFS || errno == ENOBUFS || errno == ENOMEM;
-    return full || short_of ? sent::later : sent::never;
-  }
 }
 
 void frame_socket::send(const numbered_frame& what, std::span<const int> descriptors) {
   if (ended_) return;
   queued one{encode_frame(what)};
   if (queue_.empty()) {
-    const auto tried = try_send(one.bytes, descriptors);
+    const auto tried = send_packet(socket_.native_handle(), one.bytes, descriptors);
     if (tried == sent::yes) return;
     if (tried == sent::never) return end(broken(std::strerror(errno)));
   }
@@ -191,7 +112,7 @@ void frame_socket::flush() {
     const auto& first = queue_.front();
     std::vector<int> numbers;
     for (const auto& one : first.descriptors) numbers.push_back(one.get());
-    const auto tried = try_send(first.bytes, numbers);
+    const auto tried = send_packet(socket_.native_handle(), first.bytes, numbers);
     if (tried == sent::later) return await_write();
     if (tried == sent::never) return end(broken(std::strerror(errno)));
     queue_.pop_front();
@@ -246,10 +167,12 @@ result<file_descriptor> connect_frames(const std::string& path) {
   std::memcpy(address.sun_path, path.data(), path.size());
   file_descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return fail(std::strerror(errno));
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return fail(std::strerror(errno));
-  }
-  return socket;
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    return socket;
+  const bool full = errno == EAGAIN;
+  auto failed = fail(std::strerror(errno));
+  if (full) failed.code = errc::queue_full;
+  return failed;
 }
 
 }  // namespace orcd::net

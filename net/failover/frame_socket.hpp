@@ -16,16 +16,13 @@
 #include <vector>
 
 #include "net/failover/file_descriptor.hpp"
-#include "net/failover/holder_frames.hpp"
+#include "net/failover/frame_packet.hpp"
 
 namespace orcd::net {
 
 class frame_socket : public std::enable_shared_from_this<frame_socket> {
  public:
-  struct received {
-    numbered_frame what{};
-    std::vector<file_descriptor> descriptors{};  ///< as many as descriptors_of() says
-  };
+  using received = received_frame;
   struct handlers {
     std::function<void(received)> on_frame;
     /// The other side is gone, or has broken a rule. Once; never after close(). Not from within send().
@@ -53,13 +50,11 @@ class frame_socket : public std::enable_shared_from_this<frame_socket> {
     std::string bytes;
     std::vector<file_descriptor> descriptors{};
   };
-  enum class sent { yes, later, never };
 
   void await_read();
   void await_write();
   bool read_one();
   void flush();
-  [[nodiscard]] sent try_send(const std::string& bytes, std::span<const int> descriptors) noexcept;
   void end(const engine::error& why);
   void shut() noexcept;
 
@@ -79,7 +74,8 @@ struct peer_rule {
 };
 [[nodiscard]] bool is_allowed(int socket, const peer_rule& rule) noexcept;
 
-/// Connects without waiting. Errors: not_ready, naming the path and the reason.
+/// Connects without waiting. Errors, naming the path and the reason: not_ready; queue_full where connects
+/// wait for the other side already, as many as may.
 [[nodiscard]] engine::result<file_descriptor> connect_frames(const std::string& path);
 
 }  // namespace orcd::net

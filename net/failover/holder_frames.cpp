@@ -1,12 +1,11 @@
 #include "net/failover/holder_frames.hpp"
 
-#include <cstring>
 #include <optional>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "net/failover/frame_fields.hpp"
+#include "net/failover/weights_bodies.hpp"
 
 namespace orcd::net {
 namespace {
@@ -24,91 +23,45 @@ error malformed(const std::string& why) {
   return {errc::invalid_request, "frame: " + why};
 }
 
-/// The body's fields, one after the other.
-class writer {
- public:
-  template <class T>
-  void put(T value) {
-    static_assert(std::is_unsigned_v<T>);
-    const auto at = out.size();
-    out.resize(at + sizeof value);
-    std::memcpy(out.data() + at, &value, sizeof value);
-  }
-  void put(const held_place& place) {
-    put(place.slot);
-    put(std::uint32_t{0});
-    put(place.serial);
-  }
-  std::string out;
-};
+void put_place(frame_writer& to, const held_place& place) {
+  to.put(place.slot);
+  to.put(std::uint32_t{0});
+  to.put(place.serial);
+}
 
-/// Reads fields; what is not there is 0 and remembered.
-class reader {
- public:
-  explicit reader(std::span<const std::byte> bytes) : left_(bytes) {}
-  template <class T>
-  T take() {
-    static_assert(std::is_unsigned_v<T>);
-    T value = 0;
-    if (left_.size() < sizeof value) {
-      short_ = true;
-      left_ = {};
-      return value;
-    }
-    std::memcpy(&value, left_.data(), sizeof value);
-    left_ = left_.subspan(sizeof value);
-    return value;
-  }
-  /// Whether exactly everything was read.
-  [[nodiscard]] bool is_done() const noexcept { return !short_ && left_.empty(); }
-  [[nodiscard]] bool is_short() const noexcept { return short_; }
-
- private:
-  std::span<const std::byte> left_;
-  bool short_ = false;
-};
-
-void write_body(writer& to, const hello_frame& f) {
+void write_body(frame_writer& to, const hello_frame& f) {
   to.put(f.engine);
 }
-void write_body(writer& to, const welcome_frame& f) {
+void write_body(frame_writer& to, const welcome_frame& f) {
   to.put(std::uint32_t{f.complete});
 }
-void write_body(writer&, const take_over_frame&) {}
-void write_body(writer& to, const sockets_frame& f) {
+void write_body(frame_writer&, const take_over_frame&) {}
+void write_body(frame_writer& to, const sockets_frame& f) {
   ORCD_ENSURE(f.places.size() <= frame_descriptors_max);
   to.put((f.fresh ? is_fresh : 0) | (f.last ? is_last : 0));
   to.put(static_cast<std::uint32_t>(f.places.size()));
   to.put(f.next_serial);
-  for (const auto& place : f.places) to.put(place);
+  for (const auto& place : f.places) put_place(to, place);
 }
-void write_body(writer& to, const closed_frame& f) {
-  to.put(f.which);
+void write_body(frame_writer& to, const closed_frame& f) {
+  put_place(to, f.which);
 }
-void write_body(writer&, const yield_frame&) {}
-void write_body(writer& to, const ping_frame& f) {
+void write_body(frame_writer&, const yield_frame&) {}
+void write_body(frame_writer& to, const ping_frame& f) {
   to.put(f.progress);
 }
-void write_body(writer&, const offer_frame&) {}
-void write_body(writer&, const probe_frame&) {}
-void write_body(writer& to, const report_frame& f) {
+void write_body(frame_writer&, const offer_frame&) {}
+void write_body(frame_writer&, const probe_frame&) {}
+void write_body(frame_writer& to, const report_frame& f) {
   to.put(f.engines);
   to.put(f.active);
   to.put(f.sockets);
   to.put(std::uint32_t{f.complete});
 }
 
-using problem = std::optional<std::string>;
+using problem = frame_problem;
 
-/// A word that is a flag.
-problem read_flag(reader& from, bool& flag) {
-  const auto word = from.take<std::uint32_t>();
-  if (word > 1) return "a flag is " + std::to_string(word) + ", not 0 or 1";
-  flag = word == 1;
-  return std::nullopt;
-}
-
-problem read_place(reader& from, held_place& place) {
+problem read_place(frame_reader& from, held_place& place) {
   place.slot = from.take<std::uint32_t>();
   const auto padding = from.take<std::uint32_t>();
   place.serial = from.take<std::uint64_t>();
@@ -120,18 +73,18 @@ problem read_place(reader& from, held_place& place) {
   return std::nullopt;
 }
 
-problem read_body(reader& from, hello_frame& f) {
+problem read_body(frame_reader& from, hello_frame& f) {
   f.engine = from.take<std::uint32_t>();
   if (f.engine < engine_ids) return std::nullopt;
   return "engine " + std::to_string(f.engine) + ", the limit is " + std::to_string(engine_ids - 1);
 }
-problem read_body(reader& from, welcome_frame& f) {
-  return read_flag(from, f.complete);
+problem read_body(frame_reader& from, welcome_frame& f) {
+  return from.take_flag(f.complete);
 }
-problem read_body(reader&, take_over_frame&) {
+problem read_body(frame_reader&, take_over_frame&) {
   return std::nullopt;
 }
-problem read_body(reader& from, sockets_frame& f) {
+problem read_body(frame_reader& from, sockets_frame& f) {
   const auto flags = from.take<std::uint32_t>();
   const auto count = from.take<std::uint32_t>();
   f.next_serial = from.take<std::uint64_t>();
@@ -148,32 +101,32 @@ problem read_body(reader& from, sockets_frame& f) {
   }
   return std::nullopt;
 }
-problem read_body(reader& from, closed_frame& f) {
+problem read_body(frame_reader& from, closed_frame& f) {
   return read_place(from, f.which);
 }
-problem read_body(reader&, yield_frame&) {
+problem read_body(frame_reader&, yield_frame&) {
   return std::nullopt;
 }
-problem read_body(reader& from, ping_frame& f) {
+problem read_body(frame_reader& from, ping_frame& f) {
   f.progress = from.take<std::uint64_t>();
   return std::nullopt;
 }
-problem read_body(reader&, offer_frame&) {
+problem read_body(frame_reader&, offer_frame&) {
   return std::nullopt;
 }
-problem read_body(reader&, probe_frame&) {
+problem read_body(frame_reader&, probe_frame&) {
   return std::nullopt;
 }
-problem read_body(reader& from, report_frame& f) {
+problem read_body(frame_reader& from, report_frame& f) {
   f.engines = from.take<std::uint32_t>();
   f.active = from.take<std::uint32_t>();
   f.sockets = from.take<std::uint32_t>();
-  return read_flag(from, f.complete);
+  return from.take_flag(f.complete);
 }
 
 /// The frame whose place in `frame` is `type` - 1, read by the function above that is for it.
 template <std::size_t Index = 0>
-problem read_frame(std::uint16_t type, reader& from, frame& out) {
+problem read_frame(std::uint16_t type, frame_reader& from, frame& out) {
   if constexpr (Index < std::variant_size_v<frame>) {
     if (type != Index + 1) return read_frame<Index + 1>(type, from, out);
     return read_body(from, out.emplace<Index>());
@@ -185,17 +138,21 @@ problem read_frame(std::uint16_t type, reader& from, frame& out) {
 }  // namespace
 
 std::size_t descriptors_of(const frame& body) noexcept {
-  if (std::holds_alternative<hello_frame>(body)) return 1;
+  if (std::holds_alternative<hello_frame>(body) || std::holds_alternative<claim_frame>(body) ||
+      std::holds_alternative<put_frame>(body)) {
+    return 1;
+  }
   if (std::holds_alternative<offer_frame>(body)) return 2;
   if (const auto* const welcome = std::get_if<welcome_frame>(&body)) return welcome->complete ? 2 : 0;
   if (const auto* const sockets = std::get_if<sockets_frame>(&body)) return sockets->places.size();
+  if (const auto* const piece = std::get_if<piece_frame>(&body)) return piece->found ? 1 : 0;
   return 0;
 }
 
 std::string encode_frame(const numbered_frame& what) {
-  writer body;
+  frame_writer body;
   std::visit([&](const auto& f) { write_body(body, f); }, what.body);
-  writer head;
+  frame_writer head;
   head.put(magic);
   head.put(version);
   head.put(static_cast<std::uint16_t>(what.body.index() + 1));
@@ -209,8 +166,8 @@ result<numbered_frame> decode_frame(std::span<const std::byte> packet, std::size
     return malformed(std::to_string(packet.size()) + " bytes, not " + std::to_string(frame_header_bytes) +
                      " to " + std::to_string(frame_bytes_max));
   }
-  reader head(packet.first(frame_header_bytes));
-  reader body(packet.subspan(frame_header_bytes));
+  frame_reader head(packet.first(frame_header_bytes));
+  frame_reader body(packet.subspan(frame_header_bytes));
   numbered_frame out;
   if (const auto word = head.take<std::uint32_t>(); word != magic) return malformed("no frame of the holder");
   if (const auto spoken = head.take<std::uint16_t>(); spoken != version) {

@@ -1,7 +1,7 @@
-// What an engine and the holder of client connections say to each other: one frame a packet of a
-// SOCK_SEQPACKET socket, a header of 16 bytes and a body of fixed fields, in the machine's own byte order,
-// since both are processes of one host. Descriptors travel beside a frame. Pure: bytes in, a frame or an
-// error out. Source: the holder's protocol of the failover plan.
+// What an engine and the holder say to each other, about client connections here and about the weights in
+// weights_frames.hpp: one frame a packet of a SOCK_SEQPACKET socket, a header of 16 bytes and a body of fixed
+// fields, in the machine's own byte order, since both are processes of one host. Descriptors travel beside a
+// frame. Pure: bytes in, a frame or an error out. Source: the holder's protocol of the failover plan.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,13 @@
 #include <vector>
 
 #include "engine/base/error.hpp"
+#include "net/failover/frame_limits.hpp"
+#include "net/failover/weights_frames.hpp"
 
 namespace orcd::net {
 
-inline constexpr std::size_t frame_bytes_max = std::size_t{1} << 20U;  ///< header and body
-inline constexpr std::size_t frame_header_bytes = 16;
-inline constexpr std::size_t frame_descriptors_max = 64;
 /// Client connections that a holder has at a time.
 inline constexpr std::uint32_t held_sockets_max = 4'096;
-inline constexpr std::uint32_t engine_ids = 64;
-inline constexpr std::uint32_t no_engine = ~std::uint32_t{0};
 
 /// A connection in the holder's table: the serial tells the connections apart that had the same slot.
 struct held_place {
@@ -87,8 +84,10 @@ struct report_frame {
   bool operator==(const report_frame&) const = default;
 };
 
-using frame = std::variant<hello_frame, welcome_frame, take_over_frame, sockets_frame, closed_frame,
-                           yield_frame, ping_frame, offer_frame, probe_frame, report_frame>;
+using frame =
+    std::variant<hello_frame, welcome_frame, take_over_frame, sockets_frame, closed_frame, yield_frame,
+                 ping_frame, offer_frame, probe_frame, report_frame, claim_frame, grant_frame, deny_frame,
+                 put_frame, commit_frame, get_frame, piece_frame, done_frame, ask_frame, weights_state_frame>;
 
 struct numbered_frame {
   std::uint32_t request = 0;  ///< an answer has its question's

@@ -1,8 +1,6 @@
 #include "net/failover/holder_link.hpp"
 
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +10,8 @@
 #include <chrono>
 #include <cstring>
 #include <utility>
+
+#include "net/failover/own_process.hpp"
 
 namespace orcd::net {
 namespace {
@@ -28,10 +28,6 @@ constexpr milliseconds answer_limit{5'000};
 constexpr milliseconds look_interval{100};
 /// All of its connections may end while the holder is busy.
 constexpr std::size_t queue_max = 2 * std::size_t{held_sockets_max};
-
-file_descriptor own_pidfd() {
-  return file_descriptor(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-}
 
 /// A number that the kernel gives to one socket only; 0 for what is none.
 std::uint64_t cookie_of(int socket) noexcept {

@@ -7,7 +7,7 @@ import socket
 import struct
 import subprocess
 from pathlib import Path
-from typing import List, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from engines import Engine, Engines, ask
 from http_client import Connection, Response
@@ -15,6 +15,9 @@ from worker_process import BUILD, PATIENCE, Worker
 
 HOLDER = BUILD / 'worker-orcd-holder'
 HELLO, WELCOME, TAKE_OVER, SOCKETS, CLOSED, YIELD, PING, OFFER, PROBE, REPORT = range(1, 11)
+CLAIM, GRANT, DENY, PUT, COMMIT, GET, PIECE, DONE, ASK, STATE = range(11, 21)
+WRITE, READ, WRITE_OR_READ = range(1, 4)
+NO_TIMEOUT = 0xFFFFFFFF
 
 
 class Holder(Worker):
@@ -86,12 +89,12 @@ def settle(port: int) -> None:
 
 
 class Client:
-    """One end of the holder's socket."""
+    """One end of a socket of the holder's."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, name: str = 'connections.sock'):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(PATIENCE)
-        self.socket.connect(str(folder / 'connections.sock'))
+        self.socket.connect(str(folder / name))
 
     def __enter__(self) -> 'Client':
         return self
@@ -136,3 +139,90 @@ class Client:
             return True
         except socket.timeout:
             return False
+
+
+def memory(content: bytes) -> int:
+    made = os.memfd_create('weights')
+    os.write(made, content)
+    return made
+
+
+class Grant(NamedTuple):
+    mode: int
+    epoch: int
+    layout: bytes
+    content: bytes
+    metadata: bytes
+
+
+class State(NamedTuple):
+    epoch: int
+    bytes: int
+    pieces: int
+    readers: int
+    waiting: int
+    has_writer: int
+    committed: int
+
+
+class WeightsClient(Client):
+    """One end of a device's socket."""
+
+    def __init__(self, folder: Path, device: str = 'host'):
+        super().__init__(folder, f'gms_{device}.sock')
+
+    def ask_claim(self, mode: int, timeout_ms: int = NO_TIMEOUT, engine: int = 0, epoch: int = 0,
+                  process: Optional[int] = None) -> None:
+        beside = os.pidfd_open(os.getpid()) if process is None else process
+        self.send(CLAIM, struct.pack('=IIIQ', engine, mode, timeout_ms, epoch), [beside])
+        if process is None:
+            os.close(beside)
+
+    def granted(self) -> Optional[Grant]:
+        """Waits for the answer to a claim or a commit; None where it is denied."""
+        kind, body, _ = self.receive()
+        if kind == DENY:
+            return None
+        assert kind == GRANT
+        mode, epoch, layout, content, length = struct.unpack('=IQ32s32sI', body[:80])
+        assert len(body) == 80 + length
+        return Grant(mode, epoch, layout, content, body[80:])
+
+    def claim(self, *args, **more) -> Optional[Grant]:
+        self.ask_claim(*args, **more)
+        return self.granted()
+
+    def ask_put(self, name: bytes, size: int, memory_file: int) -> None:
+        self.send(PUT, struct.pack('=QI', size, len(name)) + name, [memory_file])
+
+    def put(self, name: bytes, content: bytes) -> None:
+        made = memory(content)
+        self.ask_put(name, len(content), made)
+        os.close(made)
+        assert self.receive()[0] == DONE
+
+    def ask_commit(self, layout: bytes, content: bytes = bytes(32), metadata: bytes = b'') -> None:
+        self.send(COMMIT, layout + content + struct.pack('=I', len(metadata)) + metadata)
+
+    def commit(self, layout: bytes, **more) -> Grant:
+        self.ask_commit(layout, **more)
+        granted = self.granted()
+        assert granted is not None
+        return granted
+
+    def get(self, name: bytes) -> Optional[bytes]:
+        self.send(GET, struct.pack('=I', len(name)) + name)
+        kind, body, descriptors = self.receive()
+        found, size = struct.unpack('=IQ', body)
+        assert kind == PIECE and len(descriptors) == found
+        if not found:
+            return None
+        content = os.pread(descriptors[0], size, 0)
+        os.close(descriptors[0])
+        return content
+
+    def state(self) -> State:
+        self.send(ASK)
+        kind, body, _ = self.receive()
+        assert kind == STATE
+        return State(*struct.unpack('=QQIIIII', body[:36]))

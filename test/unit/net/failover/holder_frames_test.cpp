@@ -11,6 +11,12 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
+weights_hash some_hash(std::uint8_t first) {
+  weights_hash out{};
+  for (auto& byte : out) byte = first++;
+  return out;
+}
+
 /// One of each type, with every field set.
 std::vector<numbered_frame> one_of_each() {
   return {{1, hello_frame{63}},
@@ -22,7 +28,17 @@ std::vector<numbered_frame> one_of_each() {
           {7, ping_frame{~std::uint64_t{0} - 1}},
           {8, offer_frame{}},
           {9, probe_frame{}},
-          {~std::uint32_t{0}, report_frame{2, 1, 4'096, true}}};
+          {~std::uint32_t{0}, report_frame{2, 1, 4'096, true}},
+          {11, claim_frame{63, weights_mode::write_or_read, 30'000, 1ULL << 40U}},
+          {12, grant_frame{weights_mode::read, 3, some_hash(1), some_hash(2), "a model"}},
+          {13, deny_frame{denial::nothing}},
+          {14, put_frame{piece_bytes_max, std::string(piece_name_bytes_max, 'w')}},
+          {15, commit_frame{some_hash(3), some_hash(4), std::string("any\0bytes", 9)}},
+          {16, get_frame{"weights.0_a-Z"}},
+          {17, piece_frame{true, 1}},
+          {18, done_frame{}},
+          {19, ask_frame{}},
+          {20, weights_state_frame{5, 1ULL << 34U, 2, 63, 1, true, true, some_hash(5), some_hash(6)}}};
 }
 
 bool is_taken(const std::string& packet, std::size_t descriptors) {
@@ -74,7 +90,7 @@ BOOST_AUTO_TEST_CASE(heads_of_others_are_refused) {
   BOOST_TEST(!is_taken(changed(packet, 0, 'X'), 0));   // magic
   BOOST_TEST(!is_taken(changed(packet, 4, 2), 0));     // version
   BOOST_TEST(!is_taken(changed(packet, 6, 0), 0));     // type
-  BOOST_TEST(!is_taken(changed(packet, 6, 11), 0));    // type
+  BOOST_TEST(!is_taken(changed(packet, 6, 21), 0));    // type
   BOOST_TEST(!is_taken(changed(packet, 12, 9), 0));    // length
   BOOST_TEST(!is_taken(changed(packet, 15, 127), 0));  // length
   const auto why = decode_frame(bytes_of(changed(packet, 6, 99)), 0).error().message;
@@ -92,6 +108,44 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   BOOST_TEST(!is_taken(changed(sockets, frame_header_bytes, 4), 1));       // flags
   BOOST_TEST(!is_taken(changed(sockets, frame_header_bytes + 4, 65), 1));  // count
   BOOST_TEST(!is_taken(changed(sockets, frame_header_bytes + 20, 1), 1));  // padding of a place
+}
+
+BOOST_AUTO_TEST_CASE(fields_about_weights_out_of_range_are_refused) {
+  constexpr auto body = frame_header_bytes;
+  const auto why = [](const std::string& packet, std::size_t descriptors) {
+    const auto got = decode_frame(bytes_of(packet), descriptors);
+    return got ? std::string() : got.error().message;
+  };
+  const auto claim = encode_frame({0, claim_frame{}});
+  BOOST_TEST(why(changed(claim, body, 64), 1) == "frame: engine 64, the limit is 63");
+  BOOST_TEST(why(changed(claim, body + 4, 0), 1) == "frame: mode 0, not 1 to 3");
+  BOOST_TEST(why(changed(claim, body + 4, 4), 1) == "frame: mode 4, not 1 to 3");
+  BOOST_TEST(why(changed(encode_frame({0, grant_frame{}}), body, 3), 0) ==
+             "frame: granted mode 3, not 1 to 2");
+  BOOST_TEST(why(changed(encode_frame({0, deny_frame{}}), body, 3), 0) == "frame: reason 3, not 1 to 2");
+  const auto put = encode_frame({0, put_frame{1, "ab"}});
+  BOOST_TEST(why(changed(put, body, 0), 1) == "frame: memory of 0 bytes, not 1 to 17592186044416");
+  BOOST_TEST(why(changed(put, body + 7, 1), 1).find("17592186044416") != std::string::npos);
+  BOOST_TEST(why(changed(put, body + 8, 65), 1) == "frame: a name of 65 bytes, the limit is 64");
+  BOOST_TEST(why(changed(put, body + 8, 1), 1) == "frame: the body's length is not that of its type");
+  BOOST_TEST(why(changed(put, body + 12, '/'), 1).find("letters, digits and ._-") != std::string::npos);
+  BOOST_TEST(why(changed(put, body + 13, '\0'), 1).find("letters, digits and ._-") != std::string::npos);
+  const auto commit = encode_frame({0, commit_frame{{}, some_hash(1), ""}});
+  BOOST_TEST(why(commit, 0) == "frame: a layout hash of zeros");
+  const auto large = changed(changed(commit, body, 1), body + 64 + 1, 0x40 + 1);
+  BOOST_TEST(why(large, 0) == "frame: metadata of 16640 bytes, the limit is 16384");
+  BOOST_TEST(why(changed(encode_frame({0, piece_frame{}}), body + 4, 1), 0).find("not there") !=
+             std::string::npos);
+  BOOST_TEST(why(changed(encode_frame({0, weights_state_frame{}}), body + 28, 2), 0) ==
+             "frame: a flag is 2, not 0 or 1");
+}
+
+BOOST_AUTO_TEST_CASE(names_of_pieces) {
+  BOOST_TEST(is_piece_name("kv.pool_0-A"));
+  BOOST_TEST(is_piece_name(std::string(piece_name_bytes_max, 'a')));
+  BOOST_TEST(!is_piece_name(std::string(piece_name_bytes_max + 1, 'a')));
+  for (const char* const wrong : {"", " ", "a/b", "a\n", "\xc3\xa4"})
+    BOOST_TEST(!is_piece_name(wrong), wrong);
 }
 
 BOOST_AUTO_TEST_CASE(as_many_places_as_descriptors_can_travel) {

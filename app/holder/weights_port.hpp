@@ -1,0 +1,82 @@
+// The socket of one device, at which engines ask for the right to write or to read its weights, and its
+// table. A client that breaks a rule, does not read, or whose process has ended is left, and what it had is
+// free. On the thread of one io_context; nothing here waits.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/holder/device_list.hpp"
+#include "app/holder/local_door.hpp"
+#include "app/holder/socket_file.hpp"
+#include "app/holder/weights_table.hpp"
+#include "engine/narration.hpp"
+#include "net/failover/frame_socket.hpp"
+
+namespace orcd::app {
+
+/// At the socket of one device at a time.
+inline constexpr std::size_t weights_clients_max = 64;
+/// Descriptors that one device may take: clients with their processes and answers that wait, pieces, and the
+/// socket.
+inline constexpr std::size_t weights_descriptors_max = 4 * weights_clients_max + net::pieces_max + 4;
+
+class weights_port {
+ public:
+  weights_port(boost::asio::io_context& io, const held_device& device, engine::narrator& narrator);
+  ~weights_port();
+  weights_port(const weights_port&) = delete;
+  weights_port& operator=(const weights_port&) = delete;
+
+  /// Listens in the folder, which the caller has for itself, at the device's name, and makes its index a link
+  /// to that. Errors: those of socket_file.
+  [[nodiscard]] engine::result<void> open(const std::string& dir, const net::peer_rule& rule);
+
+ private:
+  struct client {
+    explicit client(boost::asio::io_context& io) : process(io) {}
+    weights_table::client number = 0;
+    std::shared_ptr<net::frame_socket> socket{};
+    boost::asio::posix::stream_descriptor process;  ///< a pidfd, once it has claimed
+    std::uint32_t engine = net::no_engine;          ///< once it has claimed
+    std::uint32_t request = 0;                      ///< of its claim
+    bool writes = false;
+  };
+
+  void add_client(net::file_descriptor socket);
+  [[nodiscard]] client* find(weights_table::client number);
+  void handle(weights_table::client number, net::frame_socket::received got);
+  /// What is said back, or the rule that is broken.
+  [[nodiscard]] engine::result<void> answer(client& from, net::frame_socket::received got);
+  [[nodiscard]] engine::result<void> on_claim(client& from, const net::claim_frame& what,
+                                              net::file_descriptor process);
+  [[nodiscard]] engine::result<void> on_put(client& from, std::uint32_t request, const net::put_frame& what,
+                                            net::file_descriptor memory);
+  [[nodiscard]] engine::result<void> on_commit(client& from, std::uint32_t request,
+                                               const net::commit_frame& what);
+  [[nodiscard]] engine::result<void> on_get(client& from, std::uint32_t request, const net::get_frame& what);
+  void watch_process(client& one);
+  void tell(const weights_table::answers& all);
+  void tell(client& to, const weights_table::answer& one);
+  void await_deadline();
+  void drop(weights_table::client number, const std::string& why);
+
+  boost::asio::io_context& io_;
+  const held_device device_;
+  engine::narrator& narrator_;
+  std::optional<socket_file> file_;
+  std::string link_;  ///< its path, once it is made
+  std::optional<local_door> door_;
+  boost::asio::steady_timer deadline_;
+  weights_table table_;
+  std::list<client> clients_;
+  weights_table::client next_number_ = 1;
+};
+
+}  // namespace orcd::app

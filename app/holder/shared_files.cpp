@@ -68,7 +68,9 @@ bool is_memory(int descriptor, std::uint64_t bytes) noexcept {
   struct stat facts {};
   if (::fstat(descriptor, &facts) != 0) return false;
   if (S_ISSOCK(facts.st_mode) || S_ISFIFO(facts.st_mode) || S_ISDIR(facts.st_mode)) return false;
-  return !S_ISREG(facts.st_mode) || static_cast<std::uint64_t>(facts.st_size) >= bytes;
+  const bool has_length =
+      S_ISREG(facts.st_mode) && (facts.st_size > 0 || ::fcntl(descriptor, F_GET_SEALS) >= 0);
+  return !has_length || static_cast<std::uint64_t>(facts.st_size) >= bytes;
 }
 
 bool is_process(int descriptor) noexcept {

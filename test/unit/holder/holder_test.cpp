@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include "app/holder/restart_policy.hpp"
 #include "app/holder/shared_files.hpp"
 #include "app/holder/socket_place.hpp"
+#include "net/failover/own_process.hpp"
 #include "test/support/temporary_directory.hpp"
 
 using namespace orcd;
@@ -136,6 +138,22 @@ BOOST_AUTO_TEST_CASE(a_journal_is_sealed_and_told_from_other_files) {
   BOOST_TEST(app::is_listening(socket.get()));
   const file_descriptor local(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   BOOST_TEST(!app::is_connection(local.get()));
+}
+
+BOOST_AUTO_TEST_CASE(memory_is_told_from_what_cannot_be_mapped) {
+  const file_descriptor memory(::memfd_create("weights", MFD_CLOEXEC));
+  BOOST_TEST_REQUIRE(::ftruncate(memory.get(), 4'096) == 0);
+  BOOST_TEST(app::is_memory(memory.get(), 4'096));
+  BOOST_TEST(!app::is_memory(memory.get(), 4'097));
+  const file_descriptor none(::memfd_create("weights", MFD_CLOEXEC));
+  BOOST_TEST(!app::is_memory(none.get(), 1));
+  // A device's file has no length, as what a GPU's driver gives.
+  BOOST_TEST(app::is_memory(some_descriptor().get(), 1));
+  const file_descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  BOOST_TEST(!app::is_memory(socket.get(), 1));
+  BOOST_TEST(!app::is_memory(-1, 1));
+  BOOST_TEST(!app::is_process(memory.get()));
+  BOOST_TEST(app::is_process(net::own_pidfd().get()));
 }
 
 BOOST_AUTO_TEST_CASE(one_holder_a_folder) {

@@ -210,6 +210,7 @@ void weights_port::tell(client& to, const weights_table::answer& one) {
   if (one.granted) {
     to.socket->send({to.request, told});
   } else {
+    to.engine = net::no_engine;  // it has nothing: one who does may need its place
     to.socket->send({to.request, net::deny_frame{one.why}});
   }
 }

@@ -44,7 +44,7 @@ class weights_port {
     weights_table::client number = 0;
     std::shared_ptr<net::frame_socket> socket{};
     boost::asio::posix::stream_descriptor process;  ///< a pidfd, once it has claimed
-    std::uint32_t engine = net::no_engine;          ///< once it has claimed
+    std::uint32_t engine = net::no_engine;          ///< while it has a claim
     std::uint32_t request = 0;                      ///< of its claim
     bool writes = false;
   };

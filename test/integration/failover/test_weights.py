@@ -307,6 +307,18 @@ def test_who_never_reads_is_dropped(folder):
         assert next_one.granted().mode == WRITE
 
 
+def test_who_was_denied_keeps_nobody_out(folder):
+    crowd = []
+    with WeightsClient(folder) as writer:
+        writer.claim(WRITE)
+        for _ in range(80):
+            crowd.append(WeightsClient(folder))
+            assert crowd[-1].claim(READ, timeout_ms=0) is None
+        assert writer.state().has_writer
+    for one in crowd:
+        one.socket.close()
+
+
 def test_crowds_and_who_never_reads_do_no_harm(holder, folder):
     before = descriptors(holder)
     crowd = []

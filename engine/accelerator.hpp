@@ -17,6 +17,7 @@
 #include "engine/base/ids.hpp"
 #include "engine/model/kv_type.hpp"
 #include "engine/model/pooling.hpp"
+#include "engine/model/shared_weights.hpp"
 #include "engine/sampling/logprobs.hpp"
 #include "engine/sampling/sampling.hpp"
 
@@ -41,6 +42,7 @@ struct accelerator_config {
   kv_types kv{};                                 ///< how K and V are kept
   /// Pages of the KV cache, at least a slot's context; 0 = as many as slots * context_tokens take.
   std::uint32_t kv_pages = 0;
+  weight_source weights{};
 };
 
 /// How a loaded accelerator's KV cache is cut. Without pages, begin() and clear() are never called.
@@ -145,9 +147,13 @@ class accelerator {
 
   /// Loads the weights and allocates all memory that steps will need; nothing is allocated after it returns.
   /// `progress` is called with the share done, 0..100, on the calling thread. Once per object (M0-W-1001): a
-  /// second call is an error.
+  /// second call is an error. Weights that were to be imported and are not what the file would have given, or
+  /// are damaged: stale_weights.
   [[nodiscard]] virtual result<memory_plan> load(const model& m, const accelerator_config& config,
                                                  const std::function<void(unsigned percent)>& progress) = 0;
+
+  /// The weights for other processes, after a load() with weights.share; else null. Valid like this object.
+  [[nodiscard]] virtual const shared_weights* exported_weights() const noexcept { return nullptr; }
 
   /// The most tokens of one sequence in a step; longer prompts go in chunks of this. The results do not
   /// depend on it. After load() of an encoder it is the context, because its sequences cannot be cut. It

@@ -24,6 +24,7 @@ std::string_view code_name(errc code) noexcept {
     case errc::worker_start_failed: return "WORKER_START_FAILED";
     case errc::engine_lost: return "ENGINE_LOST";
     case errc::engine_changed: return "ENGINE_CHANGED";
+    case errc::stale_weights: return "STALE_WEIGHTS";
     case errc::internal: return "INTERNAL";
   }
   return "INTERNAL";

@@ -37,6 +37,7 @@ enum class errc {
   worker_start_failed,
   engine_lost,     ///< the engine died with this request too often for it to be tried once more
   engine_changed,  ///< the engine died, and the one that took over would answer differently
+  stale_weights,   ///< weights in memory are not those of this engine's model, or not intact
   internal,
 };
 

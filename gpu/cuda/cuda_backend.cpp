@@ -35,6 +35,9 @@ class cuda_backend final : public engine::accelerator {
 
   engine::result<engine::memory_plan> load(const engine::model& m, const engine::accelerator_config& config,
                                            const std::function<void(unsigned)>& progress) override;
+  const engine::shared_weights* exported_weights() const noexcept override {
+    return descriptor_ ? &exported_ : nullptr;
+  }
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   std::uint32_t launch_depth() const noexcept override { return steps_ ? steps_->depth() : 1; }
   void launch(std::span<const engine::sequence_step> sequences,
@@ -69,6 +72,10 @@ class cuda_backend final : public engine::accelerator {
                                            const engine::accelerator_config& config) const;
   void allocate(const engine::model& m, const engine::accelerator_config& config,
                 const std::function<void(unsigned)>& progress);
+  void place_weights(const engine::model& m, const engine::weight_source& from,
+                     const std::function<void(unsigned)>& progress);
+  void import_weights(const engine::model& m, const engine::shared_weights& from);
+  void export_weights(const engine::model& m);
   void watch_residency();
 
   cuda_backend_options options_;
@@ -77,6 +84,8 @@ class cuda_backend final : public engine::accelerator {
   std::optional<cuda_device> device_;  ///< ends after everything below
   owned_stream stream_;
   vram_arena weights_arena_, cache_arena_, work_arena_;
+  engine::file_descriptor descriptor_;  ///< of weights_arena_, where it is shared
+  engine::shared_weights exported_;
   cuda_weights weights_;
   std::optional<cuda_forward> forward_;
   std::optional<cuda_steps> steps_;
@@ -147,7 +156,10 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
     if (!device) return device.error();
     device_.emplace(std::move(*device));
     const device_memory memory = device_->memory();
-    const auto fits = check_vram(*planned, upload_staging_bytes(m),
+    const bool imported = config.weights.imported.has_value();
+    engine::memory_plan needed = *planned;
+    if (imported) needed.weights_bytes = 0;
+    const auto fits = check_vram(needed, imported ? 0 : upload_staging_bytes(m),
                                  {memory.free_bytes, memory.total_bytes, device_->info()});
     if (!fits) return fits.error();
     extents_ = extents_of(config);
@@ -171,18 +183,57 @@ void cuda_backend::allocate(const engine::model& m, const engine::accelerator_co
                             const std::function<void(unsigned)>& progress) {
   const sampler_layout sampler = layout_of(m.spec, extents_);
   stream_ = make_stream();
-  weights_arena_ = vram_arena(device_->index(), plan_.weights_bytes);
+  if (!config.weights.imported) weights_arena_ = vram_arena(device_->index(), plan_.weights_bytes);
   cache_arena_ = vram_arena(device_->index(), plan_.kv_bytes);
   work_arena_ = vram_arena(device_->index(), sampler.end);
-  upload_options upload;
-  upload.pinned = options_.pinned;
-  weights_ = upload_cuda_weights(m, weights_arena_, upload, progress);
+  place_weights(m, config.weights, progress);
   forward_.emplace(m, weights_, extents_, work_arena_, cache_arena_, stream_.get(), options_.tap);
   forward_->ban(config.banned_tokens);
   const cuda_steps_options options{options_.pinned, options_.graphs && !options_.tap, options_.keep_logits};
   steps_.emplace(*forward_, sampler, work_arena_, extents_, m.spec.vocab, config.end_of_generation, options,
                  stream_.get());
   if (m.spec.pooling) steps_->pool(m);
+}
+
+void cuda_backend::place_weights(const engine::model& m, const engine::weight_source& from,
+                                 const std::function<void(unsigned)>& progress) {
+  if (from.imported) {
+    import_weights(m, *from.imported);
+    progress(100);
+    return;
+  }
+  upload_options upload;
+  upload.pinned = options_.pinned;
+  weights_ = upload_cuda_weights(m, weights_arena_, upload, progress);
+  if (from.share) export_weights(m);
+}
+
+void cuda_backend::import_weights(const engine::model& m, const engine::shared_weights& from) {
+  if (const auto own = weights_layout_hash(m); own != from.layout_hash) {
+    throw engine::accelerator_failure(errc::stale_weights,
+                                      "the shared weights are of another model or version: layout " +
+                                          from.layout_hash + ", this model's is " + own);
+  }
+  const auto bytes = vram_arena::size_of(device_->index(), plan_.weights_bytes);
+  if (bytes != from.bytes) {
+    throw engine::accelerator_failure(errc::stale_weights,
+                                      "the shared weights have " + std::to_string(from.bytes) +
+                                          " bytes, the model needs " + std::to_string(bytes));
+  }
+  weights_arena_ = vram_arena(device_->index(), from.descriptor, plan_.weights_bytes);
+  if (const auto found = device_content_hash(weights_arena_, plan_.weights_bytes);
+      found != from.content_hash) {
+    throw engine::accelerator_failure(errc::stale_weights, "the shared weights are damaged: their hash is " +
+                                                               found + " and should be " + from.content_hash);
+  }
+  weights_ = place_cuda_weights(m, weights_arena_);
+}
+
+void cuda_backend::export_weights(const engine::model& m) {
+  weights_arena_.freeze();
+  descriptor_ = weights_arena_.export_fd();
+  exported_ = {descriptor_.get(), weights_arena_.bytes(), weights_layout_hash(m),
+               device_content_hash(weights_arena_, plan_.weights_bytes)};
 }
 
 void cuda_backend::watch_residency() {

@@ -2,15 +2,28 @@
 
 #include <array>
 #include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/ensure.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
+#include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/slice_reader.hpp"
+#include "kernels/device/tile_hash.hpp"
 #include "kernels/product/repack.hpp"
 
 namespace orcd::gpu {
 namespace {
+
+std::string hexadecimal(std::span<const std::uint32_t> words) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  for (const std::uint32_t word : words) {
+    for (int shift = 28; shift >= 0; shift -= 4) out.push_back(digits[word >> shift & 15U]);
+  }
+  return out;
+}
 
 /// The ring on both sides. A slot's copy and repack run on one stream, in order; two streams let one
 /// slot be copied while another is repacked.
@@ -125,6 +138,13 @@ void uploader::run(const std::function<void(unsigned)>& progress) {
   if (progress) progress(100);
 }
 
+weight_layout layout_in(const engine::model& m, const vram_arena& arena) {
+  auto layout = lay_out_weights(m, reinterpret_cast<std::uintptr_t>(arena.at<std::byte>(0)));
+  if (!layout) throw engine::accelerator_failure(layout.error().code, layout.error().message);
+  ORCD_ENSURE(layout->bytes <= arena.bytes());
+  return std::move(*layout);
+}
+
 }  // namespace
 
 engine::result<std::uint64_t> plan_cuda_weights(const engine::model& m) {
@@ -141,11 +161,35 @@ std::uint64_t upload_staging_bytes(const engine::model& m) {
 cuda_weights upload_cuda_weights(const engine::model& m, const vram_arena& arena,
                                  const upload_options& options,
                                  const std::function<void(unsigned percent)>& progress) {
-  auto layout = lay_out_weights(m, reinterpret_cast<std::uintptr_t>(arena.at<std::byte>(0)));
-  if (!layout) throw engine::accelerator_failure(layout.error().code, layout.error().message);
-  ORCD_ENSURE(layout->bytes <= arena.bytes());
-  uploader(*layout, arena, options).run(progress);
-  return std::move(layout->weights);
+  auto layout = layout_in(m, arena);
+  uploader(layout, arena, options).run(progress);
+  return std::move(layout.weights);
+}
+
+cuda_weights place_cuda_weights(const engine::model& m, const vram_arena& arena) {
+  return layout_in(m, arena).weights;
+}
+
+std::string weights_layout_hash(const engine::model& m) {
+  const auto layout = lay_out_weights(m, 0);
+  return layout ? layout->hash() : std::string();
+}
+
+std::string device_content_hash(const vram_arena& arena, std::uint64_t bytes) {
+  constexpr std::uint32_t words = kernels::tile_hash_words;
+  const std::uint64_t tiles = (bytes + hash_tile_bytes - 1) / hash_tile_bytes;
+  std::vector<std::uint32_t> hashes(tiles * words);
+  const device_buffer on_device(hashes.size() * sizeof(std::uint32_t));
+  auto* const out = reinterpret_cast<std::uint32_t*>(on_device.data());
+  const owned_stream stream = make_stream();
+  ORCD_CUDA(kernels::launch_tile_hash(arena.at<std::byte>(0), bytes, hash_tile_bytes, out, stream.get()));
+  ORCD_CUDA(cudaMemcpyAsync(hashes.data(), out, on_device.size(), cudaMemcpyDeviceToHost, stream.get()));
+  ORCD_CUDA(cudaStreamSynchronize(stream.get()));
+  std::vector<std::string> tile_hashes;
+  for (std::uint64_t tile = 0; tile < tiles; ++tile) {
+    tile_hashes.push_back(hexadecimal(std::span(hashes).subspan(tile * words, words)));
+  }
+  return combine_tile_hashes(tile_hashes);
 }
 
 }  // namespace orcd::gpu

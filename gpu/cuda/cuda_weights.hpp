@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "engine/base/error.hpp"
 #include "engine/model/model_spec.hpp"
@@ -29,5 +30,15 @@ struct upload_options {
 [[nodiscard]] cuda_weights upload_cuda_weights(const engine::model& m, const vram_arena& arena,
                                                const upload_options& options,
                                                const std::function<void(unsigned percent)>& progress);
+
+/// Where everything is in an arena that another process has filled in the same way.
+[[nodiscard]] cuda_weights place_cuda_weights(const engine::model& m, const vram_arena& arena);
+
+/// weight_layout::hash() of the model.
+[[nodiscard]] std::string weights_layout_hash(const engine::model& m);
+
+/// The content hash of the first `bytes` of an arena (gpu/plan/arena_hash.hpp), computed on the device. Waits
+/// for it. Throws cuda_failure.
+[[nodiscard]] std::string device_content_hash(const vram_arena& arena, std::uint64_t bytes);
 
 }  // namespace orcd::gpu

@@ -20,6 +20,9 @@ struct driver {
   decltype(&cuMemMap) map = nullptr;
   decltype(&cuMemUnmap) unmap = nullptr;
   decltype(&cuMemSetAccess) set_access = nullptr;
+  decltype(&cuMemExportToShareableHandle) export_handle = nullptr;
+  decltype(&cuMemImportFromShareableHandle) import_handle = nullptr;
+  decltype(&cuMemGetAllocationPropertiesFromHandle) properties = nullptr;
 };
 
 template <class F>
@@ -42,6 +45,9 @@ const driver& driver_calls() {
     find(d.map, "cuMemMap");
     find(d.unmap, "cuMemUnmap");
     find(d.set_access, "cuMemSetAccess");
+    find(d.export_handle, "cuMemExportToShareableHandle");
+    find(d.import_handle, "cuMemImportFromShareableHandle");
+    find(d.properties, "cuMemGetAllocationPropertiesFromHandle");
     return d;
   }();
   return calls;
@@ -95,19 +101,47 @@ class device_driver final : public arena_driver {
     check_driver(calls_.map(address, bytes, 0, handle, 0), "cuMemMap");
   }
   void unmap(std::uintptr_t address, std::uint64_t bytes) noexcept override { calls_.unmap(address, bytes); }
-  void open(std::uintptr_t address, std::uint64_t bytes) override {
-    CUmemAccessDesc access{};
-    access.location = properties_.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    check_driver(calls_.set_access(address, bytes, &access, 1), "cuMemSetAccess");
+  void open(std::uintptr_t address, std::uint64_t bytes, arena_access access) override {
+    CUmemAccessDesc allowed{};
+    allowed.location = properties_.location;
+    allowed.flags =
+        access == arena_access::read ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    check_driver(calls_.set_access(address, bytes, &allowed, 1), "cuMemSetAccess");
   }
   /// Done before it returns: other streams do not wait for the default one.
   void zero(std::uintptr_t address, std::uint64_t bytes) override {
     ORCD_CUDA(cudaMemset(reinterpret_cast<void*>(address), 0, bytes));
     ORCD_CUDA(cudaStreamSynchronize(nullptr));
   }
+  engine::file_descriptor export_fd(std::uint64_t handle) override {
+    int fd = -1;
+    check_driver(calls_.export_handle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                 "cuMemExportToShareableHandle");
+    return engine::file_descriptor(fd);
+  }
+  /// Its size cannot be asked for: mapping more than there is fails, and the content is hashed.
+  std::uint64_t import_fd(int fd, std::uint64_t) override {
+    CUmemGenericAllocationHandle handle = 0;
+    void* const given = reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd));
+    if (calls_.import_handle(&handle, given, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS) {
+      refuse_import("are no memory that this GPU's driver exported");
+    }
+    CUmemAllocationProp found{};
+    const bool known = calls_.properties(&found, handle) == CUDA_SUCCESS;
+    if (known && found.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        found.location.id == properties_.location.id) {
+      return handle;
+    }
+    calls_.release(handle);
+    refuse_import("are in the memory of another device");
+  }
+  void seal(std::uint64_t) override {}  // each mapping has its own access
 
  private:
+  [[noreturn]] static void refuse_import(const std::string& why) {
+    throw engine::accelerator_failure(engine::errc::stale_weights, "the shared weights " + why);
+  }
+
   const driver& calls_;
   CUmemAllocationProp properties_;
 };
@@ -121,15 +155,27 @@ device_driver& driver_of(int device) {
 }  // namespace
 
 vram_arena::vram_arena(int device, std::uint64_t bytes)
-    : mapping_(driver_of(device), driver_of(device).round_up(bytes)) {
+    : mapping_(driver_of(device), size_of(device, bytes)) {
   device_memory_taken(mapping_.bytes());
 }
+
+vram_arena::vram_arena(int device, int fd, std::uint64_t bytes)
+    : mapping_(driver_of(device), fd, size_of(device, bytes)), imported_(true) {}
 
 vram_arena::~vram_arena() {
   if (mapping_.bytes() == 0) return;
   // A copy from pageable memory may still be on its way after the call.
   static_cast<void>(cudaDeviceSynchronize());
-  device_memory_freed(mapping_.bytes());
+  if (!imported_) device_memory_freed(mapping_.bytes());
+}
+
+std::uint64_t vram_arena::size_of(int device, std::uint64_t bytes) {
+  return driver_of(device).round_up(bytes);
+}
+
+void vram_arena::freeze() {
+  ORCD_CUDA(cudaDeviceSynchronize());
+  mapping_.freeze();
 }
 
 }  // namespace orcd::gpu

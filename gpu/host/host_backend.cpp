@@ -13,6 +13,7 @@
 #include "gpu/host/host_memory.hpp"
 #include "gpu/host/host_pooling.hpp"
 #include "gpu/host/host_tensors.hpp"
+#include "gpu/host/host_weights.hpp"
 #include "kernels/host/kernel_table.hpp"
 
 namespace orcd::gpu {
@@ -45,9 +46,10 @@ engine::memory_plan plan_memory(const engine::model& m, const engine::accelerato
           .logits_bytes = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float)};
 }
 
-/// The weights stay in the mapped file, so only the rest must fit into memory.
-engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t kv_bytes_max) {
-  const std::uint64_t needed = plan.total() - plan.weights_bytes;
+/// Weights that stay in the mapped file, or are another process's, need no memory of this one.
+engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t kv_bytes_max,
+                                  bool copies_weights) {
+  const std::uint64_t needed = plan.total() - (copies_weights ? 0 : plan.weights_bytes);
   const std::uint64_t installed =
       static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   if (kv_bytes_max != 0 && plan.kv_bytes > kv_bytes_max) {
@@ -55,8 +57,9 @@ engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t
                                               " bytes, the limit is " + std::to_string(kv_bytes_max));
   }
   if (needed > installed) {
-    return error(errc::insufficient_vram, "KV cache, workspace and logits need " + std::to_string(needed) +
-                                              " bytes, this machine has " + std::to_string(installed));
+    return error(errc::insufficient_vram,
+                 std::string(copies_weights ? "weights, " : "") + "KV cache, workspace and logits need " +
+                     std::to_string(needed) + " bytes, this machine has " + std::to_string(installed));
   }
   return {};
 }
@@ -95,6 +98,9 @@ class host_backend final : public engine::accelerator {
 
   engine::result<engine::memory_plan> load(const engine::model& m, const engine::accelerator_config& config,
                                            const std::function<void(unsigned)>& progress) override;
+  const engine::shared_weights* exported_weights() const noexcept override {
+    return forward_ && config_.weights.share ? &weights_.exported() : nullptr;
+  }
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
   void launch(std::span<const engine::sequence_step> sequences,
@@ -117,6 +123,7 @@ class host_backend final : public engine::accelerator {
   std::uint64_t vram_bytes() const noexcept override { return 0; }
 
  private:
+  void place_weights(const std::function<void(unsigned)>& progress);
   void allocate(std::uint32_t context);
   void check_weights();
   /// Whether the step computes anything for the sequence.
@@ -135,6 +142,7 @@ class host_backend final : public engine::accelerator {
   };
 
   host_backend_options options_;
+  host_weights weights_;  ///< empty while they are in the file
   engine::model model_;
   engine::accelerator_config config_;
   std::optional<host_forward> forward_;
@@ -157,22 +165,35 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
   if (const auto enough = check_pages(config.kv_pages, context_of(m, config)); !enough) return enough.error();
   if (const auto supported = check_host_support(m); !supported) return supported.error();
   const engine::memory_plan plan = plan_memory(m, config, options_.chunk_tokens);
-  if (const auto fits = check_memory(plan, options_.kv_bytes_max); !fits) return fits.error();
+  if (const auto fits = check_memory(plan, options_.kv_bytes_max, config.weights.share); !fits)
+    return fits.error();
   progress(0);
   model_ = m;
   config_ = config;
   options_.chunk_tokens = chunk_of(m, config, options_.chunk_tokens);
   try {
+    place_weights(progress);
     allocate(context_of(m, config));
+  } catch (const engine::accelerator_failure& failure) {
+    return error(failure.code, failure.what());
   } catch (const std::bad_alloc&) {
     forward_.reset();
     return error(errc::insufficient_vram, "cannot allocate " +
                                               std::to_string(plan.total() - plan.weights_bytes) +
                                               " bytes for KV cache, workspace and logits");
   }
-  read_weights(model_.weights, progress);
+  if (!config.weights.share && !config.weights.imported) read_weights(model_.weights, progress);
   progress(100);
   return plan;
+}
+
+/// The views of the model point into its file unless the weights are shared.
+void host_backend::place_weights(const std::function<void(unsigned)>& progress) {
+  if (config_.weights.imported) {
+    weights_.import(model_, *config_.weights.imported, options_.threads);
+  } else if (config_.weights.share) {
+    weights_.copy(model_, progress);
+  }
 }
 
 void host_backend::allocate(std::uint32_t context) {
@@ -279,7 +300,8 @@ void host_backend::launch(std::span<const engine::sequence_step> sequences,
 /// A step that began before the damage has read good weights; a step that ended after it may not have, so its
 /// results are not used.
 void host_backend::check_weights() {
-  if (!options_.check_weights) return;
+  const bool from_file = !config_.weights.share && !config_.weights.imported;
+  if (!options_.check_weights || !from_file) return;
   if (options_.check_weights()) return;
   uncollected_ = 0;
   throw engine::accelerator_failure(errc::internal, "the model file was changed while it was served");

@@ -18,8 +18,8 @@ struct host_backend_options {
   std::uint32_t launch_depth = 1;   ///< more only delays tokens: a step is computed when it is launched
   std::uint64_t kv_bytes_max = 0;   ///< 0 = whatever slots * context needs
   layer_tap tap{};                  ///< unset: costs nothing
-  /// Called after each step, before its results are given out: whether the weights, which are read from the
-  /// mapped file, were still intact. An error ends all jobs. Unset: not checked.
+  /// Called after each step, before its results are given out, while the weights are read from the mapped
+  /// file and not shared: whether they were still intact. An error ends all jobs. Unset: not checked.
   std::function<engine::result<void>()> check_weights{};
 };
 

@@ -92,6 +92,14 @@ void for_each_tensor(const engine::model_weights& weights,
   }
 }
 
+std::vector<tensor_view*> tensors_of(engine::model_weights& weights) {
+  std::vector<tensor_view*> out;
+  // They are members of `weights`, which the caller may change.
+  for_each_tensor(weights,
+                  [&](const tensor_view& tensor) { out.push_back(const_cast<tensor_view*>(&tensor)); });
+  return out;
+}
+
 std::uint64_t weights_bytes(const engine::model_weights& weights) {
   std::uint64_t bytes = 0;
   for_each_tensor(weights, [&](const tensor_view& tensor) { bytes += tensor.bytes; });

@@ -4,18 +4,34 @@
 
 namespace orcd::gpu {
 
-// A delegating constructor: from here on the object counts as constructed, so that its destructor undoes what
+// Delegating constructors: from here on the object counts as constructed, so that its destructor undoes what
 // was done.
 arena_mapping::arena_mapping(arena_driver& driver, std::uint64_t bytes) : arena_mapping() {
   driver_ = &driver;
   bytes_ = bytes;
   handle_ = driver.create(bytes);
-  created_ = true;
-  address_ = driver.reserve(bytes);
-  driver.map(address_, bytes, handle_);
-  mapped_ = true;
-  driver.open(address_, bytes);
+  place(arena_access::read_write);
   driver.zero(address_, bytes);
+}
+
+arena_mapping::arena_mapping(arena_driver& driver, int fd, std::uint64_t bytes) : arena_mapping() {
+  driver_ = &driver;
+  bytes_ = bytes;
+  handle_ = driver.import_fd(fd, bytes);
+  place(arena_access::read);
+}
+
+void arena_mapping::place(arena_access access) {
+  created_ = true;
+  address_ = driver_->reserve(bytes_);
+  driver_->map(address_, bytes_, handle_);
+  mapped_ = true;
+  driver_->open(address_, bytes_, access);
+}
+
+void arena_mapping::freeze() {
+  driver_->seal(handle_);
+  driver_->open(address_, bytes_, arena_access::read);
 }
 
 arena_mapping::~arena_mapping() {

@@ -1,11 +1,15 @@
 // The steps that make an arena, and their undoing in reverse order when one of them fails or the arena
-// ends: create, reserve, map, open, zero. The driver is an interface, so that every failure is tested
-// without a GPU. One thread (the GPU thread). Source: M0-W-1220, M0-W-1021.
+// ends: create or import, reserve, map, open, zero. The driver is an interface, so that every failure is
+// tested without a GPU. One thread (the GPU thread). Source: M0-W-1220, M0-W-1021.
 #pragma once
 
 #include <cstdint>
 
+#include "engine/base/file_descriptor.hpp"
+
 namespace orcd::gpu {
+
+enum class arena_access { read, read_write };
 
 /// The device's side. The functions that can fail throw; those that undo do not.
 class arena_driver {
@@ -19,9 +23,17 @@ class arena_driver {
   virtual void give_back(std::uintptr_t address, std::uint64_t bytes) noexcept = 0;
   virtual void map(std::uintptr_t address, std::uint64_t bytes, std::uint64_t handle) = 0;
   virtual void unmap(std::uintptr_t address, std::uint64_t bytes) noexcept = 0;
-  /// Lets the device read and write the range.
-  virtual void open(std::uintptr_t address, std::uint64_t bytes) = 0;
+  /// What this process's mapping lets the device do, from now on.
+  virtual void open(std::uintptr_t address, std::uint64_t bytes, arena_access access) = 0;
   virtual void zero(std::uintptr_t address, std::uint64_t bytes) = 0;
+
+  /// A descriptor by which another process can import the memory.
+  [[nodiscard]] virtual engine::file_descriptor export_fd(std::uint64_t handle) = 0;
+  /// A handle of another process's memory; `fd` stays the caller's. Throws, with stale_weights, unless it is
+  /// memory of this device, `bytes` long, that cannot become shorter.
+  [[nodiscard]] virtual std::uint64_t import_fd(int fd, std::uint64_t bytes) = 0;
+  /// No new mapping can be written to, where the system has that.
+  virtual void seal(std::uint64_t handle) = 0;
 };
 
 class arena_mapping {
@@ -30,6 +42,8 @@ class arena_mapping {
   /// `bytes` is a multiple of the driver's granularity; `driver` outlives the object. Throws what the
   /// driver throws, with every earlier step undone.
   arena_mapping(arena_driver& driver, std::uint64_t bytes);
+  /// Memory of another process, to be read.
+  arena_mapping(arena_driver& driver, int fd, std::uint64_t bytes);
   ~arena_mapping();
   arena_mapping(arena_mapping&& other) noexcept { swap(other); }
   arena_mapping& operator=(arena_mapping&& other) noexcept {
@@ -37,10 +51,16 @@ class arena_mapping {
     return *this;
   }
 
+  /// It is only read from here on, by this process too: a stray write faults instead of spoiling what others
+  /// compute with. Nothing that the device does may still write to it.
+  void freeze();
+  [[nodiscard]] engine::file_descriptor export_fd() const { return driver_->export_fd(handle_); }
+
   [[nodiscard]] std::uintptr_t address() const noexcept { return address_; }  ///< 0 = none
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
+  void place(arena_access access);
   void swap(arena_mapping& other) noexcept;
 
   arena_driver* driver_ = nullptr;

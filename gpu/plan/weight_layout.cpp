@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/arena_plan.hpp"
 
 namespace orcd::gpu {
@@ -74,7 +75,8 @@ packed_matrix layout_builder::shape_of(const tensor_view& tensor, std::uint64_t 
 void layout_builder::add_packed(const tensor_view& tensor, std::uint64_t first_row, const packed_matrix& to,
                                 std::uint64_t offset, std::uint64_t row_scale_offset) {
   const std::uint64_t row_bytes = row_bytes_of(tensor);
-  layout_.pieces.push_back({.raw = tensor.data + first_row * row_bytes,
+  layout_.pieces.push_back({.name = tensor.name,
+                            .raw = tensor.data + first_row * row_bytes,
                             .row_bytes = row_bytes,
                             .type = tensor.type,
                             .rows = to.rows,
@@ -137,7 +139,8 @@ const float* layout_builder::vector(const tensor_view& tensor, std::uint64_t fir
     return nullptr;
   }
   const std::uint64_t offset = plan_.reserve(count * sizeof(float));
-  layout_.pieces.push_back({.raw = tensor.data + first * sizeof(float),
+  layout_.pieces.push_back({.name = tensor.name,
+                            .raw = tensor.data + first * sizeof(float),
                             .row_bytes = cols * sizeof(float),
                             .rows = static_cast<std::uint32_t>(count / cols),
                             .cols = static_cast<std::uint32_t>(cols),
@@ -152,7 +155,8 @@ const float* layout_builder::float_rows(const tensor_view& tensor) {
   const packed_matrix shape = shape_of(tensor, tensor.rows());
   if (problem_) return nullptr;
   const std::uint64_t offset = plan_.reserve(tensor.elements() * sizeof(float));
-  layout_.pieces.push_back({.raw = tensor.data,
+  layout_.pieces.push_back({.name = tensor.name,
+                            .raw = tensor.data,
                             .row_bytes = row_bytes_of(tensor),
                             .type = tensor.type,
                             .rows = shape.rows,
@@ -264,6 +268,19 @@ kernels::packed_format packed_format_of(ggml_type type) noexcept {
     case ggml_type::f32: return packed_format::f32;
   }
   return packed_format::f32;
+}
+
+/// The number is that of how repack.cu packs a format: another packing is another number.
+std::string weight_layout::hash() const {
+  std::vector<placed_tensor> placed;
+  for (const weight_piece& piece : pieces) {
+    const std::uint64_t size = piece.packed ? kernels::packed_bytes(piece.format, piece.rows, piece.cols)
+                                            : std::uint64_t{piece.rows} * piece.cols * sizeof(float);
+    const auto form = piece.packed ? engine::traits_of(piece.type).name : std::string_view("f32 rows");
+    placed.push_back(
+        {piece.name, form, {piece.cols, piece.rows, piece.row_scale_offset, 1}, piece.offset, size});
+  }
+  return layout_hash("packed 1", placed, bytes);
 }
 
 engine::result<weight_layout> lay_out_weights(const engine::model& m, std::uintptr_t base) {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/error.hpp"
@@ -58,6 +60,7 @@ inline constexpr std::uint64_t packed_cols_max = 65'536;
 /// Consecutive rows of one tensor and their place: a whole tensor, one expert of a stack, or one of the
 /// matrices of a fused tensor.
 struct weight_piece {
+  std::string_view name;           ///< of the tensor
   const std::byte* raw = nullptr;  ///< first row, in the mapped file
   std::uint64_t row_bytes = 0;     ///< of the file
   engine::ggml_type type = engine::ggml_type::f32;
@@ -78,6 +81,9 @@ struct weight_layout {
   cuda_weights weights;  ///< pointers start at the base that was given
   std::vector<weight_piece> pieces;
   std::uint64_t bytes = 0;  ///< of the arena
+
+  /// What tells arenas of other models, or packed in another way, apart (gpu/plan/arena_hash.hpp).
+  [[nodiscard]] std::string hash() const;
 };
 
 /// The format that a block type is packed into.

@@ -114,6 +114,7 @@ unsigned http_status(errc code) noexcept {
     case errc::cuda_error:
     case errc::engine_lost:
     case errc::engine_changed:
+    case errc::stale_weights:
     case errc::internal: return 500;
   }
   return 500;

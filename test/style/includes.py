@@ -36,9 +36,9 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
 
     'gpu': (),
     'gpu/include': (),
-    'gpu/host': ('gpu',),
     'gpu/plan': ('gpu',),
-    'gpu/cuda': ('gpu/host', 'gpu/plan'),
+    'gpu/host': ('gpu/plan',),
+    'gpu/cuda': ('gpu/host',),
     'gpu/capi': ('gpu/cuda', 'gpu/include'),
 
     'kernels/device': (),

@@ -24,7 +24,7 @@ class loaded_cuda_model {
 
   loaded_cuda_model(const std::filesystem::path& path, std::uint32_t context,
                     const engine::rope_overrides& rope, gpu::cuda_backend_options options,
-                    std::uint32_t slots, engine::kv_types kv = {})
+                    std::uint32_t slots, engine::kv_types kv = {}, engine::weight_source weights = {})
       : file_(engine::gguf_file::open(path.string()).value()),
         model_(engine::load_model(file_, context, rope).value()),
         positions_(slots) {
@@ -35,6 +35,7 @@ class loaded_cuda_model {
     config.slots = slots;
     config.context_tokens = context;
     config.kv = kv;
+    config.weights = std::move(weights);
     const auto loaded = device_->load(model_, config, [](unsigned) {});
     BOOST_REQUIRE_MESSAGE(loaded.has_value(), (loaded ? "" : loaded.error().message));
     BOOST_TEST(loaded->kv_bytes == gpu::planned_kv_bytes(model_.spec, slots, context, kv));
@@ -80,6 +81,7 @@ class loaded_cuda_model {
     positions_[slot] = 0;
   }
   [[nodiscard]] std::uint32_t position(std::uint32_t slot) const { return positions_[slot]; }
+  [[nodiscard]] const engine::shared_weights* exported() const { return device_->exported_weights(); }
   [[nodiscard]] std::uint32_t vocab() const noexcept { return model_.spec.vocab; }
 
  private:

@@ -52,14 +52,14 @@ std::vector<tiny_case> every_tiny_model() {
   return cases;
 }
 
-tiny_backend::tiny_backend(const tiny_model_options& model, gpu::host_backend_options options,
-                           std::uint32_t slots, engine::kv_types kv)
-    : image_(make_tiny_model(model)),
+tiny_backend::tiny_backend(bytes image, gpu::host_backend_options options, std::uint32_t slots,
+                           engine::kv_types kv, engine::weight_source weights)
+    : image_(std::move(image)),
       file_(engine::gguf_file::parse(image_, "tiny").value()),
       model_(engine::load_model(file_).value()),
       device_(gpu::make_host_backend(std::move(options))) {
-  const engine::accelerator_config config{
-      .slots = slots, .context_tokens = 128, .banned_tokens = {}, .kv = kv};
+  engine::accelerator_config config{.slots = slots, .context_tokens = 128, .banned_tokens = {}, .kv = kv};
+  config.weights = std::move(weights);
   (void)device_->load(model_, config, [](unsigned) {}).value();
 }
 
@@ -98,6 +98,12 @@ std::vector<std::vector<float>> tiny_backend::generate(engine::slot_id slot,
     pending = {sampled.back().token};
   }
   return logits;
+}
+
+engine::result<engine::memory_plan> load_again(const tiny_backend& from, engine::weight_source weights) {
+  engine::accelerator_config config{.slots = 1, .context_tokens = 128, .banned_tokens = {}};
+  config.weights = std::move(weights);
+  return gpu::make_host_backend()->load(from.model(), config, [](unsigned) {});
 }
 
 bool same_logits(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {

@@ -24,7 +24,10 @@ struct tiny_case {
 class tiny_backend {
  public:
   explicit tiny_backend(const tiny_model_options& model, gpu::host_backend_options options = {},
-                        std::uint32_t slots = 1, engine::kv_types kv = {});
+                        std::uint32_t slots = 1, engine::kv_types kv = {}, engine::weight_source weights = {})
+      : tiny_backend(make_tiny_model(model), std::move(options), slots, kv, std::move(weights)) {}
+  tiny_backend(bytes image, gpu::host_backend_options options, std::uint32_t slots, engine::kv_types kv,
+               engine::weight_source weights);
 
   [[nodiscard]] engine::accelerator& device() noexcept { return *device_; }
   [[nodiscard]] const engine::model& model() const noexcept { return model_; }
@@ -43,6 +46,10 @@ class tiny_backend {
   engine::model model_;
   std::unique_ptr<engine::accelerator> device_;
 };
+
+/// What another device says to the model of `from` with weights from there.
+[[nodiscard]] engine::result<engine::memory_plan> load_again(const tiny_backend& from,
+                                                             engine::weight_source weights);
 
 /// Whether two runs gave the same logits, bit for bit; NaN and all-equal logits never pass.
 [[nodiscard]] bool same_logits(const std::vector<std::vector<float>>& a,

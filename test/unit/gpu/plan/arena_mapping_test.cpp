@@ -26,8 +26,19 @@ class recording_driver final : public gpu::arena_driver {
   void give_back(std::uintptr_t, std::uint64_t) noexcept override { calls.emplace_back("give_back"); }
   void map(std::uintptr_t, std::uint64_t, std::uint64_t) override { step("map"); }
   void unmap(std::uintptr_t, std::uint64_t) noexcept override { calls.emplace_back("unmap"); }
-  void open(std::uintptr_t, std::uint64_t) override { step("open"); }
+  void open(std::uintptr_t, std::uint64_t, gpu::arena_access access) override {
+    step(access == gpu::arena_access::read ? "open to read" : "open");
+  }
   void zero(std::uintptr_t, std::uint64_t) override { step("zero"); }
+  engine::file_descriptor export_fd(std::uint64_t) override {
+    step("export");
+    return {};
+  }
+  std::uint64_t import_fd(int, std::uint64_t) override {
+    step("import");
+    return 0;
+  }
+  void seal(std::uint64_t) override { step("seal"); }
 
   std::vector<std::string> calls;
 
@@ -59,6 +70,36 @@ BOOST_AUTO_TEST_CASE(a_step_that_fails_undoes_the_steps_before_it) {
     BOOST_CHECK_THROW(gpu::arena_mapping(driver, 256), std::runtime_error);
     BOOST_TEST(driver.calls == expected[failing - 1], boost::test_tools::per_element());
   }
+}
+
+BOOST_AUTO_TEST_CASE(an_import_that_fails_undoes_the_steps_before_it) {
+  const std::vector<names> expected{
+      {},
+      {"import", "release"},
+      {"import", "reserve", "give_back", "release"},
+      {"import", "reserve", "map", "unmap", "give_back", "release"},
+  };
+  for (unsigned failing = 1; failing <= expected.size(); ++failing) {
+    recording_driver driver(failing);
+    BOOST_CHECK_THROW(gpu::arena_mapping(driver, 7, 256), std::runtime_error);
+    BOOST_TEST(driver.calls == expected[failing - 1], boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_imported_is_opened_to_read_and_not_zeroed) {
+  recording_driver driver(0);
+  { const gpu::arena_mapping imported(driver, 7, 256); }
+  BOOST_TEST(
+      driver.calls == (names{"import", "reserve", "map", "open to read", "unmap", "give_back", "release"}),
+      boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_frozen_arena_is_sealed_and_then_only_read) {
+  recording_driver driver(0);
+  gpu::arena_mapping arena(driver, 256);
+  driver.calls.clear();
+  arena.freeze();
+  BOOST_TEST(driver.calls == (names{"seal", "open to read"}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(an_arena_that_is_moved_is_undone_once) {

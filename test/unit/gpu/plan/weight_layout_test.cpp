@@ -241,6 +241,24 @@ BOOST_AUTO_TEST_CASE(a_matrix_too_wide_and_a_norm_of_another_type_are_refused_by
   BOOST_TEST(norm.error().message.find("output_norm.weight") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(the_hash_tells_models_and_packings_apart) {
+  const auto hash_with = [](auto change) {
+    tiny_model_options options;
+    options.matrix_type = ggml_type::q8_0;
+    change(options);
+    return gpu::lay_out_weights(loaded_model(options).model, base)->hash();
+  };
+  const auto plain = hash_with([](auto&) {});
+  BOOST_TEST(hash_with([](auto& o) { o.seed = 2; }) == plain);  // other values in the same places
+  BOOST_TEST(hash_with([](auto& o) { o.matrix_type = ggml_type::q5_0; }) != plain);
+  BOOST_TEST(hash_with([](auto& o) { o.layers = 3; }) != plain);
+  BOOST_TEST(hash_with([](auto& o) { o.tied_output = true; }) != plain);
+  BOOST_TEST(hash_with([](auto& o) { o.biases = true; }) != plain);
+  tiny_model_options options;
+  options.matrix_type = ggml_type::q8_0;
+  BOOST_TEST(gpu::lay_out_weights(loaded_model(options).model, 0)->hash() == plain);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace orcd::test

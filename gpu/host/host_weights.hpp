@@ -1,0 +1,38 @@
+// The host backend's weights in memory that several processes map: copied from the file by one of them, read
+// by all. Which tensor lies where follows from the model alone.
+#pragma once
+
+#include <functional>
+
+#include "engine/model/model_spec.hpp"
+#include "engine/model/shared_weights.hpp"
+#include "gpu/plan/arena_mapping.hpp"
+
+namespace orcd::gpu {
+
+/// Not movable once it is filled: the views of a model point into it, and exported() to its descriptor. One
+/// thread.
+class host_weights {
+ public:
+  host_weights() = default;
+  host_weights(const host_weights&) = delete;
+  host_weights& operator=(const host_weights&) = delete;
+
+  /// Copies the weights of `m` out of its file, binds the views in `m` to the copies and gives up writing to
+  /// them. `progress` gets up to 100. Throws accelerator_failure: insufficient_vram.
+  void copy(engine::model& m, const std::function<void(unsigned percent)>& progress);
+  /// Binds the views of `m` to another process's copy, of which every byte is checked first, on `threads`
+  /// threads (0 = one per processor). Throws accelerator_failure: stale_weights where it is not the same
+  /// model in the same places, or damaged.
+  void import(engine::model& m, const engine::shared_weights& from, unsigned threads);
+
+  /// After copy().
+  [[nodiscard]] const engine::shared_weights& exported() const noexcept { return exported_; }
+
+ private:
+  arena_mapping arena_;
+  engine::file_descriptor descriptor_;
+  engine::shared_weights exported_;
+};
+
+}  // namespace orcd::gpu

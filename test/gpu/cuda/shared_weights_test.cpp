@@ -1,0 +1,134 @@
+// Weights in VRAM that engines share: hashed on the device as on the host, the same bits for whoever imports
+// them, and refused where they are not the model's.
+#include <unistd.h>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <string>
+#include <vector>
+
+#include "gpu/cuda/cuda_weights.hpp"
+#include "gpu/plan/allocation_counter.hpp"
+#include "gpu/plan/arena_hash.hpp"
+#include "test/gpu/cuda/generated_cuda_model.hpp"
+
+namespace orcd::test {
+namespace {
+
+using engine::token_id;
+namespace data = boost::unit_test::data;
+
+int current_device() {
+  int device = -1;
+  BOOST_REQUIRE_EQUAL(cudaGetDevice(&device), cudaSuccess);
+  return device;
+}
+
+std::vector<std::byte> some_bytes(std::size_t count) {
+  std::vector<std::byte> out(count);
+  std::uint32_t state = 1;
+  for (std::byte& b : out) {
+    state = state * 1664525U + 1013904223U;
+    b = static_cast<std::byte>(state >> 24U);
+  }
+  return out;
+}
+
+void put(const gpu::vram_arena& arena, const std::vector<std::byte>& bytes) {
+  BOOST_REQUIRE_EQUAL(cudaMemcpy(arena.at<std::byte>(0), bytes.data(), bytes.size(), cudaMemcpyHostToDevice),
+                      cudaSuccess);
+}
+
+std::vector<std::byte> read(const gpu::vram_arena& arena, std::size_t count) {
+  std::vector<std::byte> out(count);
+  BOOST_REQUIRE_EQUAL(cudaMemcpy(out.data(), arena.at<std::byte>(0), count, cudaMemcpyDeviceToHost),
+                      cudaSuccess);
+  return out;
+}
+
+std::vector<float> answer(loaded_cuda_model& model) {
+  std::vector<token_id> tokens;
+  for (std::uint32_t i = 0; i < 300; ++i) tokens.push_back(static_cast<token_id>(i * 7919U % model.vocab()));
+  return model.run(0, tokens);
+}
+
+loaded_cuda_model load(const generated_model& generated, engine::weight_source weights) {
+  return {generated.path(), generated_context, {}, {}, 1, {}, std::move(weights)};
+}
+
+engine::result<engine::memory_plan> try_import(const std::string& shape, const engine::shared_weights& from) {
+  const generated_model generated(shape);
+  const auto file = engine::gguf_file::open(generated.path()).value();
+  const auto model = engine::load_model(file, generated_context).value();
+  engine::accelerator_config config;
+  config.context_tokens = generated_context;
+  config.weights.imported = from;
+  return gpu::make_cuda_backend({.end = gpu::device_end::keep})->load(model, config, [](unsigned) {});
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cuda_shared_weights)
+
+BOOST_AUTO_TEST_CASE(the_device_hashes_as_the_host_does) {
+  constexpr std::size_t tile = gpu::hash_tile_bytes;
+  for (const std::size_t count : {std::size_t{64}, tile - 64, tile, tile + 64, 3 * tile + 256, 40 * tile}) {
+    const gpu::vram_arena arena(current_device(), count);
+    auto bytes = some_bytes(count);
+    put(arena, bytes);
+    BOOST_TEST(gpu::device_content_hash(arena, count) == gpu::content_hash(bytes));
+    bytes[count / 2] ^= std::byte{1};
+    put(arena, bytes);
+    BOOST_TEST(gpu::device_content_hash(arena, count) == gpu::content_hash(bytes));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_frozen_arena_is_read_by_whoever_imports_it) {
+  const auto bytes = some_bytes(3 << 20);
+  const auto before = gpu::counted_allocations().device_bytes;
+  gpu::vram_arena arena(current_device(), bytes.size());
+  put(arena, bytes);
+  arena.freeze();
+  const auto descriptor = arena.export_fd();
+  const gpu::vram_arena imported(current_device(), descriptor.get(), bytes.size());
+  BOOST_TEST(gpu::counted_allocations().device_bytes == before + arena.bytes());
+  BOOST_TEST((imported.at<std::byte>(0) != arena.at<std::byte>(0)));
+  arena = gpu::vram_arena();
+  BOOST_TEST((read(imported, bytes.size()) == bytes));
+}
+
+BOOST_AUTO_TEST_CASE(a_descriptor_of_something_else_is_refused) {
+  const engine::file_descriptor pipe_end(::dup(STDERR_FILENO));
+  BOOST_CHECK_THROW(gpu::vram_arena(current_device(), pipe_end.get(), 4096), engine::accelerator_failure);
+}
+
+BOOST_DATA_TEST_CASE(every_family_gives_the_same_bits_from_shared_weights, data::make(shape_names), name) {
+  const generated_model generated(name);
+  auto alone = load(generated, {});
+  BOOST_TEST(alone.exported() == nullptr);
+  auto writer = load(generated, {.share = true});
+  BOOST_REQUIRE(writer.exported() != nullptr);
+  auto reader = load(generated, {.share = false, .imported = *writer.exported()});
+  const auto expected = answer(alone);
+  BOOST_TEST((answer(writer) == expected));
+  BOOST_TEST((answer(reader) == expected));
+}
+
+BOOST_AUTO_TEST_CASE(weights_that_are_not_the_models_are_refused) {
+  const generated_model generated("phi3");
+  const auto writer = load(generated, {.share = true});
+  auto weights = *writer.exported();
+  BOOST_TEST(try_import("phi3", weights).has_value());
+  const auto other = try_import("qwen2", weights);
+  BOOST_REQUIRE(!other);
+  BOOST_TEST((other.error().code == engine::errc::stale_weights));
+  weights.content_hash.back() = weights.content_hash.back() == '0' ? '1' : '0';
+  const auto damaged = try_import("phi3", weights);
+  BOOST_REQUIRE(!damaged);
+  BOOST_TEST((damaged.error().code == engine::errc::stale_weights));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace orcd::test

@@ -25,6 +25,7 @@ std::string_view code_name(errc code) noexcept {
     case errc::engine_lost: return "ENGINE_LOST";
     case errc::engine_changed: return "ENGINE_CHANGED";
     case errc::stale_weights: return "STALE_WEIGHTS";
+    case errc::weights_lost: return "WEIGHTS_LOST";
     case errc::internal: return "INTERNAL";
   }
   return "INTERNAL";

@@ -38,6 +38,7 @@ enum class errc {
   engine_lost,     ///< the engine died with this request too often for it to be tried once more
   engine_changed,  ///< the engine died, and the one that took over would answer differently
   stale_weights,   ///< weights in memory are not those of this engine's model, or not intact
+  weights_lost,    ///< whoever keeps the weights for several engines does not answer
   internal,
 };
 

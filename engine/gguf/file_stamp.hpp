@@ -14,6 +14,8 @@ struct file_stamp {
   std::uint32_t mode = 0;
   std::uint32_t owner = 0;
   std::uint32_t group = 0;
+  std::uint64_t device = 0;  ///< with `inode` which file it is, whatever its name
+  std::uint64_t inode = 0;
 };
 
 /// The events of a file since the last look (inotify), where the system reports them.

@@ -28,7 +28,9 @@ file_stamp stamp_of(int descriptor) noexcept {
           .links = info.st_nlink,
           .mode = info.st_mode,
           .owner = info.st_uid,
-          .group = info.st_gid};
+          .group = info.st_gid,
+          .device = info.st_dev,
+          .inode = info.st_ino};
 }
 
 void wait_for_next_stamp(const file_stamp& stamp) noexcept {

@@ -56,6 +56,17 @@ result<void> gguf_file::check_intact() const {
                                               ") was changed or truncated while it was in use");
 }
 
+std::string gguf_file::identity() const {
+  std::string out;
+  for (const auto& mapping : contents_->mappings) {
+    const file_stamp& stamp = mapping.stamp();
+    if (!out.empty()) out += ' ';
+    out += std::to_string(stamp.device) + ':' + std::to_string(stamp.inode) + ':' +
+           std::to_string(stamp.bytes) + ':' + std::to_string(stamp.modified_ns);
+  }
+  return out;
+}
+
 std::string_view gguf_file::location() const noexcept {
   return contents_->location;
 }

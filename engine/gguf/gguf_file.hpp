@@ -37,6 +37,9 @@ class gguf_file {
   /// this after it has read them (mapped_file.hpp, file_watch.hpp). Cheap: a few system calls; any thread.
   [[nodiscard]] result<void> check_intact() const;
 
+  /// Which files these are, and as of when: the same text for the same files of one host, by whatever names,
+  /// until they are written to. Empty for an image in memory.
+  [[nodiscard]] std::string identity() const;
   [[nodiscard]] std::string_view location() const noexcept;   ///< as given, for messages
   [[nodiscard]] std::uint64_t file_bytes() const noexcept;    ///< all parts
   [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;  ///< payloads, padding excluded

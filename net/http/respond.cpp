@@ -115,6 +115,7 @@ unsigned http_status(errc code) noexcept {
     case errc::engine_lost:
     case errc::engine_changed:
     case errc::stale_weights:
+    case errc::weights_lost:
     case errc::internal: return 500;
   }
   return 500;

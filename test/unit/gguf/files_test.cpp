@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 
@@ -61,6 +62,23 @@ struct split_fixture {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(files)
+
+BOOST_AUTO_TEST_CASE(the_same_file_has_one_identity_by_every_name_until_it_is_written_to) {
+  const temporary_directory directory;
+  const std::string path = directory.file("model.gguf"), other = directory.file("other.gguf");
+  const bytes image = small_writer().build();
+  write_file(path, image);
+  write_file(other, image);
+  std::filesystem::create_hard_link(path, directory.file("link.gguf"));
+  const auto before = gguf_file::open(path)->identity();
+  BOOST_TEST(!before.empty());
+  BOOST_TEST(gguf_file::open(directory.file("link.gguf"))->identity() == before);
+  BOOST_TEST(gguf_file::open(other)->identity() != before);
+  std::filesystem::last_write_time(path,
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  BOOST_TEST(gguf_file::open(path)->identity() != before);
+  BOOST_TEST(gguf_file::parse(image, "memory")->identity() == "");
+}
 
 BOOST_AUTO_TEST_CASE(opens_a_path_and_a_uri) {
   const temporary_directory directory;

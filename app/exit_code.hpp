@@ -14,6 +14,8 @@ enum class exit_code : int {
   cuda_fault = 3,
   device_lost = 4,
   waking_timeout = 70,  ///< it had the failover lock and did not come to serve in time
+  stale_weights = 71,   ///< the weights that other engines share are not this one's, or damaged
+  weights_lost = 72,    ///< the holder of the weights does not answer
   // A second signal ended the process before its streams were finished: 128 + signal, as shells do.
   interrupted = 130,
   terminated = 143,
@@ -23,6 +25,12 @@ enum class exit_code : int {
 [[nodiscard]] constexpr exit_code fault_exit_code(engine::errc code, bool device_lost) noexcept {
   if (code != engine::errc::cuda_error) return exit_code::failure;
   return device_lost ? exit_code::device_lost : exit_code::cuda_fault;
+}
+
+/// How the process ends when it could not start.
+[[nodiscard]] constexpr exit_code start_exit_code(engine::errc code) noexcept {
+  if (code == engine::errc::stale_weights) return exit_code::stale_weights;
+  return code == engine::errc::weights_lost ? exit_code::weights_lost : exit_code::failure;
 }
 
 }  // namespace orcd::app

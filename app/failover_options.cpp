@@ -50,11 +50,15 @@ requirement assign_starting_health(text_view value, options& out) {
   return std::nullopt;
 }
 
-requirement assign_holder(text_view value, options& out) {
-  using use = holder_use;
-  if (value != "auto" && value != "off" && value != "require") return "must be auto, off or require";
-  out.failover.holder = value == "auto" ? use::automatic : value == "off" ? use::off : use::require;
-  return std::nullopt;
+option_row use_of_holder(std::string name, holder_use failover_options::*member, std::string help) {
+  return {
+      "", std::move(name), "auto|off|require", std::move(help),
+      [=](text_view value, options& out) -> requirement {
+        using use = holder_use;
+        if (value != "auto" && value != "off" && value != "require") return "must be auto, off or require";
+        out.failover.*member = value == "auto" ? use::automatic : value == "off" ? use::off : use::require;
+        return std::nullopt;
+      }};
 }
 
 /// The names of endpoints as a JSON list; there is one endpoint here, whatever it is called.
@@ -80,11 +84,13 @@ std::vector<option_row> failover_rows() {
       number("engine-id", &f::engine_id, 0, 63, "Which of the engines this is"),
       number("failover-lock-poll-ms", &f::lock_poll_ms, 0, 10'000,
              "Try for the lock this often instead of waiting in the kernel; 0 = wait"),
-      {"", "holder", "auto|off|require",
-       "Whether connections come from worker-orcd-holder: if its socket is in the folder at the start, "
-       "never, or "
-       "always (default auto)",
-       assign_holder},
+      use_of_holder("holder", &f::holder,
+                    "Whether connections come from worker-orcd-holder: if its socket is in the folder at the "
+                    "start, never, or always (default auto)"),
+      use_of_holder(
+          "share-weights", &f::share_weights,
+          "Whether the engines of a device have one copy of the weights, by worker-orcd-holder: if its "
+          "socket of the device is in the folder at the start, never, or always (default off)"),
       number("failover-replays", &f::replays, 0, 16,
              "Engines that may end with a request before it is given up; 0 = none goes on"),
       {"", "system-port", "PORT",

@@ -48,6 +48,12 @@ std::optional<std::string> model_digest(std::span<const std::span<const std::byt
   return "sha256:" + hash.finish();
 }
 
+std::string numerics_id(const options& opts) {
+  engine::sha256 hash;
+  hash.update(arithmetic_of(opts));
+  return hash.finish();
+}
+
 std::string system_fingerprint(const options& opts, const engine::gguf_file& file,
                                const text_digests& texts) {
   engine::sha256 hash;

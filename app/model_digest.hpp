@@ -19,6 +19,10 @@ namespace orcd::app {
 [[nodiscard]] std::optional<std::string> model_digest(std::span<const std::span<const std::byte>> parts,
                                                       const std::stop_token& stop);
 
+/// SHA-256 of what decides, besides weights and tokens, which bits are computed: version, backend and the
+/// options that change the arithmetic.
+[[nodiscard]] std::string numerics_id(const options& opts);
+
 /// SHA-256 of the texts that belong to the model besides its file; empty where there are none.
 struct text_digests {
   std::string tokenizer;      ///< served_model::tokenizer_digest

@@ -42,6 +42,7 @@ struct failover_options {
   bool starts_healthy = false;   ///< /health of the system port while the model loads
   bool endpoint_health = false;  ///< /health of the system port follows the serving endpoint alone
   holder_use holder = holder_use::automatic;
+  holder_use share_weights = holder_use::off;  ///< with the other engines of the device, by the holder
   std::uint32_t replays = 2;  ///< engines that may end with a request before it is given up; 0: none goes on
 };
 

@@ -64,10 +64,14 @@ worker::~worker() {
   if (server_) server_->leave_held();
   cancel_load_ = true;
   digest_.request_stop();
+  if (weights_) weights_->cancel();
   // Background tasks read what belongs to the server.
   background_.stop();
+  if (gpu_thread_) gpu_thread_->stop();
+  // Neither thread uses the shared weights any more.
+  if (digest_.joinable()) digest_.join();
+  weights_.reset();
   if (!gpu_thread_) return;
-  gpu_thread_->stop();
   // The GPU's memory is freed by the thread that allocated it; nothing uses the accelerator after stop().
   gpu_thread_->post([this] { accelerator_.reset(); });
 }
@@ -132,7 +136,7 @@ void worker::wind_up() {
 }
 
 void worker::start_watching() {
-  if (opts_.backend == backend_kind::host) watch_file();
+  if (opts_.backend == backend_kind::host && !weights_) watch_file();
   if (opts_.backend == backend_kind::cuda && opts_.residency_check_sec != 0) watch_residency();
   if (watchdog_) watch(watch_interval_);
 }
@@ -212,6 +216,7 @@ void worker::perform(shutdown_action action, const char* reason) {
       narrator_.narrate(severity::info, "shutdown", "Stopped before the worker was ready",
                         {{"reason", std::string_view(reason)}});
       cancel_load_ = true;
+      if (weights_) weights_->cancel();
       step_cycle(net::cycle_event::drain);
       guard_.arm(abandon_limit, fsm_.code());
       io_.stop();

@@ -45,6 +45,29 @@ std::optional<start_failure> worker::link_holder() {
   return std::nullopt;
 }
 
+/// The thread that loads asks for them.
+void worker::link_weights() {
+  const auto use = opts_.failover.share_weights;
+  auto device = opts_.gpu.uuid.empty() ? std::to_string(opts_.gpu.index) : opts_.gpu.uuid;
+  if (opts_.backend == backend_kind::host) device = net::host_device;
+  const auto path = net::weights_socket_path(opts_.failover.dir, device);
+  if (use == holder_use::off || (use == holder_use::automatic && !is_socket(path))) return;
+  weights_share::hooks told;
+  told.waiting = [this] {
+    service_.waiting("Waiting for another engine's weights");
+    narrator_.narrate(severity::info, "weights_wait", "Waits for another engine to load the weights",
+                      {{"waited_ms", ms_since(load_started_at_)}});
+  };
+  told.shared = [this] {
+    narrator_.narrate(severity::info, "weights_shared", "Other engines can use these weights");
+  };
+  told.trouble = [this](const std::string& why) {
+    narrator_.narrate(severity::warning, "weights_not_shared",
+                      "Other engines cannot use these weights: " + why);
+  };
+  weights_ = std::make_unique<weights_share>(io_, path, opts_.failover.engine_id, std::move(told));
+}
+
 /// Instead of the serving port. The lock is held already, so that whoever had these connections is gone.
 void worker::take_connections() {
   auto& link = *failover_->link;

@@ -42,12 +42,22 @@ void worker::start_digest() {
 }
 
 void worker::find_digest(const std::stop_token& stop) {
-  auto digest = model_digest(model_->file.parts(), stop);
+  if (weights_) {
+    auto need = weights_->wait_for_role(stop);
+    if (!need.find) return know_digest(std::move(need.known));
+  }
+  const auto digest = model_digest(model_->file.parts(), stop);
   if (!digest || !model_->file.check_intact()) return;
+  know_digest(*digest);
+  if (weights_ && weights_->wait_until_loaded(stop) && model_->file.check_intact()) weights_->give(*digest);
+}
+
+void worker::know_digest(std::string digest) {
+  if (digest.empty()) return;
   narrator_.narrate(severity::info, "model_digest", "The model file's digest is known",
-                    {{"digest", std::string_view(*digest)}});
+                    {{"digest", std::string_view(digest)}});
   // identity_ is read on the io thread only, so it is written there.
-  asio::post(io_, [this, text = std::move(*digest)]() mutable { identity_.digest = std::move(text); });
+  asio::post(io_, [this, text = std::move(digest)]() mutable { identity_.digest = std::move(text); });
 }
 
 void worker::start_load() {
@@ -73,32 +83,61 @@ void worker::narrate_gpu_wait(const gpu::wait_notice& notice) {
                      {"tries", std::uint64_t{notice.tries}}});
 }
 
-/// On the GPU thread. With --verify the weights are checked while they are loaded, and a load whose weights
-/// are bad is broken off.
+/// On the GPU thread. With --verify the weights are checked while they are read, and a load whose weights are
+/// bad is broken off.
 result<engine::memory_plan> worker::load_on_gpu_thread() {
+  auto config = model_->plan_for;
+  if (weights_) {
+    auto from = claim_weights();
+    if (!from) return from.error();
+    config.weights = std::move(*from);
+  }
   std::optional<gpu::weight_check> check;
-  if (opts_.verify) check.emplace(model_->file.tensors());
-  auto plan = load_weights(check ? &*check : nullptr);
-  if (!check || (!plan && !check->failed())) return plan;
+  if (opts_.verify && !config.weights.imported) check.emplace(model_->file.tensors());
+  auto plan = load_weights(config, check ? &*check : nullptr);
+  if (check && (plan || check->failed())) {
+    if (const auto good = wait_for_check(*check); !good) return good.error();
+  }
+  if (weights_ && plan) {
+    const auto kept = weights_->loaded(accelerator_->exported_weights(), accelerator_->device().uuid);
+    if (!kept) return kept.error();
+  }
+  return plan;
+}
+
+/// Waits for the holder's grant, without a limit.
+result<engine::weight_source> worker::claim_weights() {
+  const weights_record own{.numerics = numerics_id(opts_), .files = model_->file.identity()};
+  auto from = weights_->claim(
+      own, [this, stop = digest_.get_stop_token()] { return model_digest(model_->file.parts(), stop); });
+  if (from && from->imported) {
+    narrator_.narrate(severity::info, "weights_imported", "Uses the weights that another engine has loaded",
+                      {{"bytes", from->imported->bytes}, {"waited_ms", ms_since(load_started_at_)}});
+  }
+  return from;
+}
+
+result<void> worker::wait_for_check(gpu::weight_check& check) {
   constexpr std::chrono::seconds notice_interval{10};
-  for (auto noticed = clock::now() - notice_interval; !check->done_within(std::chrono::milliseconds(20));) {
+  for (auto noticed = clock::now() - notice_interval; !check.done_within(std::chrono::milliseconds(20));) {
     if (clock::now() - noticed >= notice_interval) {
       service_.waiting("Checking the weights of the loaded model");
       noticed = clock::now();
     }
     if (cancel_load_) return error{errc::cancelled, "the load was cancelled by a signal"};
   }
-  if (const auto good = check->finish(); !good) return good.error();
+  if (const auto good = check.finish(); !good) return good.error();
   narrator_.narrate(severity::info, "weights_verified", "Every scale of the model is finite",
                     {{"verify_ms", ms_since(load_started_at_)},
                      {"tensors", std::uint64_t{model_->file.tensors().size()}},
                      {"bytes", model_->file.tensor_bytes()}});
-  return plan;
+  return {};
 }
 
-result<engine::memory_plan> worker::load_weights(const gpu::weight_check* check) {
+result<engine::memory_plan> worker::load_weights(const engine::accelerator_config& config,
+                                                 const gpu::weight_check* check) {
   try {
-    return accelerator_->load(model_->spec, model_->plan_for, [&](unsigned percent) {
+    return accelerator_->load(model_->spec, config, [&](unsigned percent) {
       if (cancel_load_ || (check != nullptr && check->failed())) throw load_ended{};
       report_progress(percent);
     });

@@ -25,6 +25,7 @@
 #include "app/process_guard.hpp"
 #include "app/service/service_manager.hpp"
 #include "app/shutdown.hpp"
+#include "app/weights/weights_share.hpp"
 #include "engine/chat_format.hpp"
 #include "engine/schedule/admission.hpp"
 #include "gpu/gpu_thread.hpp"
@@ -75,7 +76,11 @@ class worker {
   void find_digest(const std::stop_token& stop);
   void start_load();
   engine::result<engine::memory_plan> load_on_gpu_thread();
-  engine::result<engine::memory_plan> load_weights(const gpu::weight_check* check);
+  engine::result<engine::weight_source> claim_weights();
+  engine::result<engine::memory_plan> load_weights(const engine::accelerator_config& config,
+                                                   const gpu::weight_check* check);
+  engine::result<void> wait_for_check(gpu::weight_check& check);
+  void know_digest(std::string digest);
   void narrate_gpu_wait(const gpu::wait_notice& notice);
   void report_progress(unsigned percent);
   void on_loaded(const engine::result<engine::memory_plan>& plan);
@@ -97,6 +102,7 @@ class worker {
   void try_later(const std::string& problem);
   // With a holder (worker_holder.cpp).
   std::optional<start_failure> link_holder();
+  void link_weights();
   void take_connections();
   void on_taken_over(std::vector<net::held_socket> held);
   void narrate_takeover(std::uint64_t all, const net::takeover_counts& counts);
@@ -169,6 +175,7 @@ class worker {
   std::jthread digest_;
   std::unique_ptr<engine_failover> failover_;       ///< null: the worker is alone
   std::unique_ptr<net::etcd_registrar> registrar_;  ///< null: not ready yet, or listed nowhere
+  std::unique_ptr<weights_share> weights_;          ///< null: this engine's are its own
 };
 
 }  // namespace orcd::app

@@ -352,6 +352,7 @@ void worker::fail_start(const start_failure& failure) {
     narrate({{"code", code}, {"phase", std::string_view("startup")}, {"model", model}});
   }
   service_.failed(failure.why.message);
+  fsm_.set_failure_code(start_exit_code(failure.why.code));
   handle(shutdown_event::start_failed, "start-up failure");
 }
 

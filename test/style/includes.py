@@ -67,7 +67,9 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
 
     # What the process has to do with a service manager.
     'app/service': (),
-    'app': ('app/service',),
+    # What engines of one device tell each other about their weights.
+    'app/weights': (),
+    'app': ('app/service', 'app/weights'),
     'app/inspect': (),
     'app/pod': (),
     'app/holder': ('app',),

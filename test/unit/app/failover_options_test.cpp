@@ -78,6 +78,9 @@ BOOST_AUTO_TEST_CASE(the_use_of_a_holder) {
   BOOST_TEST((taken(on).holder == holder_use::automatic));
   BOOST_TEST((taken({"--failover-dir", "/run/orcd", "--holder", "off"}).holder == holder_use::off));
   BOOST_TEST((taken({"--failover-dir", "/run/orcd", "--holder", "require"}).holder == holder_use::require));
+  BOOST_TEST((taken(on).share_weights == holder_use::off));
+  BOOST_TEST((taken({"--failover-dir", "/run/orcd", "--share-weights", "auto"}).share_weights ==
+              holder_use::automatic));
   BOOST_TEST(taken(on).replays == 2U);
   BOOST_TEST(taken({"--failover-dir", "/run/orcd", "--failover-replays", "0"}).replays == 0U);
 }
@@ -103,6 +106,7 @@ BOOST_AUTO_TEST_CASE(values_that_are_none) {
                                                     {"--system-enabled", "on"},
                                                     {"--failover-lock-path", ""},
                                                     {"--holder", "yes"},
+                                                    {"--share-weights", "on"},
                                                     {"--failover-replays", "17"},
                                                     {"--port", "0"}};
   for (const auto& one : cases) {

@@ -99,8 +99,8 @@ void memfd_driver::map(std::uintptr_t address, std::uint64_t bytes, std::uint64_
 
 /// The addresses stay reserved.
 void memfd_driver::unmap(std::uintptr_t address, std::uint64_t bytes) noexcept {
-  ::mmap(pointer_of(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-         0);
+  constexpr int nothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  static_cast<void>(::mmap(pointer_of(address), bytes, PROT_NONE, nothing, -1, 0));
 }
 
 void memfd_driver::open(std::uintptr_t address, std::uint64_t bytes, arena_access access) {

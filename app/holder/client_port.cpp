@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "app/holder/shared_files.hpp"
+
 namespace orcd::app {
 
 namespace {
@@ -14,7 +16,6 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
-using engine::errc;
 using engine::error;
 using engine::result;
 
@@ -39,7 +40,7 @@ result<bool> client_port::listen(const std::string& host, std::uint16_t port) {
   if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
   if (ec == asio::error::address_in_use) return false;
   if (ec) {
-    return error(errc::worker_start_failed,
+    return error(start_errc(ec.value()),
                  "cannot listen on " + host + " port " + std::to_string(port) + ": " + ec.message(), "port");
   }
   adopt(net::file_descriptor(acceptor.release()));

@@ -16,11 +16,12 @@ namespace orcd::app {
 
 class client_port {
  public:
-  /// `wanted`: whether one more connection can be taken now; `taken` gets it. Both are called after start().
+  /// `wanted`: whether one more connection can be accepted now; `taken` gets it. Both are called after
+  /// start().
   client_port(boost::asio::io_context& io, std::function<bool()> wanted,
               std::function<void(net::file_descriptor)> taken);
 
-  /// Listens. True if it does, false if another socket listens there already. Errors: worker_start_failed.
+  /// Listens. True if it does, false if another socket listens there already. Errors: as start_errc().
   [[nodiscard]] engine::result<bool> listen(const std::string& host, std::uint16_t port);
   /// Takes a socket that listens already.
   void adopt(net::file_descriptor listener);

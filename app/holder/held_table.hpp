@@ -17,6 +17,7 @@ class held_table {
   explicit held_table(std::uint32_t limit);
 
   [[nodiscard]] bool is_full() const noexcept { return count_ >= limit_; }
+  [[nodiscard]] std::uint32_t limit() const noexcept { return limit_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return count_; }
   /// No connection has had this serial or a higher one.
   [[nodiscard]] std::uint64_t next_serial() const noexcept { return next_serial_; }

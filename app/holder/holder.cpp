@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "app/holder/shared_files.hpp"
+#include "net/failover/peer.hpp"
 
 namespace orcd::app {
 
@@ -30,6 +31,7 @@ using std::chrono::steady_clock;
 /// Frames that may wait for an engine to read: all connections, 64 a frame, and some more.
 constexpr std::size_t queue_max = 256;
 constexpr milliseconds port_interval{500};
+constexpr milliseconds room_interval{20};
 
 /// A process that a pidfd is of has ended.
 bool has_ended(int pidfd) noexcept {
@@ -52,7 +54,8 @@ holder::holder(asio::io_context& io, const holder_options& opts, engine::narrato
       port_(
           io, [this] { return wants_connection(); },
           [this](file_descriptor socket) { hand_over_new(std::move(socket)); }),
-      table_(sockets_max) {}
+      table_(sockets_max),
+      refused_(io, table_.limit()) {}
 
 holder::~holder() {
   for (auto& one : clients_) one.socket->close();
@@ -161,9 +164,7 @@ bool holder::handle(client& from, net::frame_socket::received got) {
     return on_sockets(from, *sockets, std::move(got.descriptors));
   }
   if (const auto* const closed = std::get_if<net::closed_frame>(&body)) {
-    const bool was_full = table_.is_full();
     table_.close(closed->which);
-    if (was_full) port_.start();
     return true;
   }
   if (const auto* const ping = std::get_if<net::ping_frame>(&body)) {
@@ -181,6 +182,12 @@ bool holder::handle(client& from, net::frame_socket::received got) {
 /// Two engines of one number would be a mistake; one that was killed may not have been seen to be gone.
 bool holder::on_hello(client& from, const net::hello_frame& what, file_descriptor process) {
   if (from.engine) return false;
+  // Whatever it is of is killed when this engine hangs.
+  if (!net::is_own_pidfd(from.socket->descriptor(), process.get())) {
+    narrator_.narrate(severity::warning, "engine_refused", "An engine has sent the pidfd of another process",
+                      {{"engine_id", std::uint64_t{what.engine}}});
+    return false;
+  }
   const auto same = std::find_if(clients_.begin(), clients_.end(),
                                  [&](const client& c) { return c.engine == what.engine; });
   if (same != clients_.end()) {
@@ -247,12 +254,23 @@ void holder::hand_over_all(client& to) {
   } while (begin < all.size());
 }
 
-bool holder::wants_connection() {
-  if (active_ == nullptr || !complete_ || active_->socket->has_queue()) return false;
-  return !table_.is_full() || table_.close_ended() > 0;
+bool holder::wants_connection() const {
+  return active_ != nullptr && complete_ && !active_->socket->has_queue();
 }
 
+/// All connections are looked at for one that is over, but not for each client that comes while there is
+/// none.
+bool holder::has_room() {
+  if (!table_.is_full()) return true;
+  const auto now = steady_clock::now();
+  if (now - looked_for_room_ < room_interval) return false;
+  looked_for_room_ = now;
+  return table_.close_ended() > 0;
+}
+
+/// Without a place for it in the table the next engine could not go on with it.
 void holder::hand_over_new(file_descriptor socket) {
+  if (!has_room()) return refused_.refuse(std::move(socket));
   const std::array<int, 1> beside{socket.get()};
   const auto place = table_.add(std::move(socket));
   if (!place) return;

@@ -19,6 +19,7 @@
 #include "app/holder/held_table.hpp"
 #include "app/holder/holder_options.hpp"
 #include "app/holder/local_door.hpp"
+#include "app/holder/refused_clients.hpp"
 #include "app/holder/socket_place.hpp"
 #include "engine/narration.hpp"
 #include "net/failover/frame_socket.hpp"
@@ -77,7 +78,8 @@ class holder {
   void deactivate();
   void hand_over_all(client& to);
   void hand_over_new(net::file_descriptor socket);
-  [[nodiscard]] bool wants_connection();
+  [[nodiscard]] bool wants_connection() const;
+  [[nodiscard]] bool has_room();
   void set_complete();
   void try_port();
   void look_at_hearts();
@@ -92,6 +94,8 @@ class holder {
   boost::asio::steady_timer heart_timer_;
   client_port port_;
   held_table table_;
+  refused_clients refused_;
+  std::chrono::steady_clock::time_point looked_for_room_{};
   net::file_descriptor journal_;
   std::list<client> clients_;
   client* active_ = nullptr;

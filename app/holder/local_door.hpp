@@ -9,7 +9,7 @@
 
 #include "engine/narration.hpp"
 #include "net/failover/file_descriptor.hpp"
-#include "net/failover/frame_socket.hpp"
+#include "net/failover/peer.hpp"
 
 namespace orcd::app {
 

@@ -25,14 +25,15 @@ namespace {
 using boost::system::error_code;
 using engine::severity;
 
-/// Descriptors that a holder needs beside those of clients: engines with their pidfds, what they offer and
-/// the log.
-constexpr std::uint64_t fixed_descriptors = 2 * holder_clients_max + 32;
+/// Descriptors that a holder needs beside those of clients: engines with their pidfds, clients that are
+/// refused, what engines offer and the log.
+constexpr std::uint64_t fixed_descriptors = 2 * holder_clients_max + refused_clients::kept_max + 32;
 
+/// Service managers take wrong usage for final; what has only run out is worth another start.
 exit_code refuse(engine::narrator& narrator, const engine::error& why) {
   narrator.narrate(severity::critical, "error", "The holder cannot start: " + why.message,
                    {{"code", engine::code_name(why.code)}, {"param", std::string_view(why.param)}});
-  return exit_code::usage;
+  return why.code == engine::errc::not_ready ? exit_code::failure : exit_code::usage;
 }
 
 std::uint32_t find_room(engine::narrator& narrator, std::size_t devices) {

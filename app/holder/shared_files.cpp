@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -34,6 +36,12 @@ bool is_tcp(int descriptor) noexcept {
 
 }  // namespace
 
+engine::errc start_errc(int number) noexcept {
+  constexpr std::array<int, 7> passing{EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN, EINTR, ENOSPC};
+  const bool passes = std::find(passing.begin(), passing.end(), number) != passing.end();
+  return passes ? engine::errc::not_ready : engine::errc::worker_start_failed;
+}
+
 engine::result<net::file_descriptor> make_journal(std::uint32_t mib) {
   net::file_descriptor journal(::memfd_create("worker-orcd-journal", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const auto bytes = net::journal::bytes_of(mib);
@@ -46,9 +54,9 @@ engine::result<net::file_descriptor> make_journal(std::uint32_t mib) {
       return journal;
     }
   }
-  return engine::error(engine::errc::worker_start_failed,
-                       "no journal of " + std::to_string(mib) + " MiB: " + std::strerror(errno),
-                       "journal-mib");
+  const int why = errno;
+  return engine::error(start_errc(why),
+                       "no journal of " + std::to_string(mib) + " MiB: " + std::strerror(why), "journal-mib");
 }
 
 bool is_journal(int descriptor) noexcept {

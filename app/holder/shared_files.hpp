@@ -9,8 +9,12 @@
 
 namespace orcd::app {
 
+/// What a system call that failed with this number is for whoever starts a holder: not_ready where the same
+/// start may work a moment later, because something has run out; else worker_start_failed.
+[[nodiscard]] engine::errc start_errc(int number) noexcept;
+
 /// A new journal: memory of this many MiB, without a name in any file system, that nobody can make shorter or
-/// longer. Errors: worker_start_failed.
+/// longer. Errors: as start_errc().
 [[nodiscard]] engine::result<net::file_descriptor> make_journal(std::uint32_t mib);
 /// Whether it is such memory.
 [[nodiscard]] bool is_journal(int descriptor) noexcept;

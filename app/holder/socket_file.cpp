@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "app/holder/shared_files.hpp"
+
 namespace orcd::app {
 namespace {
 
@@ -41,7 +43,10 @@ error path_refusal(const std::string& path, const std::string& why) {
 }
 
 error path_refusal(const std::string& path) {
-  return path_refusal(path, std::strerror(errno));
+  const int why = errno;
+  error out = path_refusal(path, std::strerror(why));
+  out.code = start_errc(why);
+  return out;
 }
 
 std::optional<error> socket_file::check_length(const std::string& path) {

@@ -16,7 +16,7 @@ inline constexpr auto no_group = static_cast<gid_t>(-1);
 class socket_file {
  public:
   /// Takes the file of a process away that is gone. `group`: its members may connect, too, or no_group. The
-  /// caller sees that nobody else does this in the folder. Errors (worker_start_failed) are one sentence that
+  /// caller sees that nobody else does this in the folder. Errors (as start_errc()) are one sentence that
   /// names the path: a process lives there, a file is in the way, the path is too long.
   [[nodiscard]] static engine::result<socket_file> listen(const std::string& path, gid_t group);
   /// Whether a path is too long for a socket, without touching it.

@@ -7,7 +7,7 @@
 #include "app/holder/socket_file.hpp"
 #include "engine/base/error.hpp"
 #include "net/failover/file_descriptor.hpp"
-#include "net/failover/frame_socket.hpp"
+#include "net/failover/peer.hpp"
 
 namespace orcd::app {
 

@@ -146,14 +146,6 @@ void frame_socket::shut() noexcept {
   queue_.clear();
 }
 
-bool is_allowed(int socket, const peer_rule& rule) noexcept {
-  ucred peer{};
-  socklen_t bytes = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return false;
-  const bool in_group = rule.group != static_cast<gid_t>(-1) && peer.gid == rule.group;
-  return peer.uid == rule.user || in_group;
-}
-
 result<file_descriptor> connect_frames(const std::string& path) {
   const auto fail = [&](const std::string& why) {
     return error(errc::not_ready, "holder at '" + path + "': " + why);

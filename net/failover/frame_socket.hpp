@@ -2,8 +2,6 @@
 // read yet is queued, up to a bound, and one who breaks a rule is left.
 #pragma once
 
-#include <sys/types.h>
-
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -42,6 +40,8 @@ class frame_socket : public std::enable_shared_from_this<frame_socket> {
   /// Waits for something to come, for this long at most, and reads it.
   void read_within(std::chrono::milliseconds limit);
   [[nodiscard]] bool is_open() const noexcept { return !ended_; }
+  /// For questions to the kernel about the other side; -1 when it has ended.
+  [[nodiscard]] int descriptor() { return ended_ ? -1 : socket_.native_handle(); }
   [[nodiscard]] bool has_queue() const noexcept { return !queue_.empty(); }
   void close() noexcept;
 
@@ -66,13 +66,6 @@ class frame_socket : public std::enable_shared_from_this<frame_socket> {
   bool ended_ = false;
   bool left_ = false;  ///< the owner wants to hear no more
 };
-
-/// Another user's process has no business at the socket. `group`: members of it may; -1: only the same user.
-struct peer_rule {
-  uid_t user = 0;
-  gid_t group = static_cast<gid_t>(-1);
-};
-[[nodiscard]] bool is_allowed(int socket, const peer_rule& rule) noexcept;
 
 /// Connects without waiting. Errors, naming the path and the reason: not_ready; queue_full where connects
 /// wait for the other side already, as many as may.

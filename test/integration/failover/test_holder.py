@@ -7,7 +7,7 @@ import time
 import pytest
 
 from engines import ask
-from holders import check, descriptors, get, settle
+from holders import Holder, check, descriptors, get, settle
 from http_client import Closed, Connection
 from test_takeover import story
 from worker_process import PATIENCE, STRETCH, wait_until
@@ -206,6 +206,31 @@ def test_an_engine_without_a_holder_listens_itself(held):
     off = held.start(1, '--holder', 'off', state='STANDBY')
     alone.kill()
     off.wait_event('ready')
+
+
+def test_a_full_holder_says_so(held):
+    """Every connection beyond its room is told, at once, and the next one is served when there is room."""
+    held.holder.terminate()
+    held.holder.wait_exit(PATIENCE)
+    # Its own part of the descriptors leaves room for some hundreds.
+    holder = Holder(held.folder, held.port, prefix=['prlimit', '--nofile=600:600', '--'])
+    held.holders.append(holder)
+    room = holder.wait_event('connections_limited')['connections']
+    holder.wait_event('ready')
+    held.start(0, state='ACTIVE')
+    crowd = [Connection(held.port) for _ in range(room)]
+    assert get(crowd[-1]).status == 200
+    for _ in range(70):
+        with Connection(held.port) as beyond:
+            beyond.request('GET', '/health')
+            told = beyond.read_response()
+            assert told.status == 503 and told.headers['connection'] == 'close'
+            assert int(told.headers['retry-after']) > 0
+    for one in crowd[:10]:
+        one.close()
+    wait_until(lambda: ask(held.port, '/health').status == 200, PATIENCE, 'there is room again')
+    for one in crowd:
+        one.close()
 
 
 def test_the_holder_stays_small(held):

@@ -7,6 +7,7 @@ from subprocess import PIPE, run
 
 import pytest
 
+from engines import free_port
 from holders import (CLOSED, HELLO, HOLDER, OFFER, PING, PROBE, REPORT, SOCKETS, TAKE_OVER, Client, Holder,
                      check, descriptors)
 from worker_process import PATIENCE, wait_until
@@ -63,6 +64,19 @@ def test_the_socket_of_a_dead_holder_is_replaced(held):
     assert (held.folder / 'connections.sock').exists()
     held.start_holder()
     assert os.stat(held.folder).st_mode & 0o777 == 0o700
+
+
+def test_a_start_that_only_lacks_descriptors_is_not_final(tmp_path):
+    """Service managers do not try again after a 2."""
+    ends = []
+    for limit in range(5, 12):
+        folder = tmp_path / str(limit)
+        holder = Holder(folder, free_port(), prefix=['prlimit', f'--nofile={limit}:{limit}', '--'])
+        wait_until(lambda: not holder.alive() or holder.events('ready'), PATIENCE, 'it starts or does not')
+        if not holder.alive():
+            ends.append(holder.wait_exit(PATIENCE))
+        holder.end()
+    assert set(ends) == {1}, ends
 
 
 # --- its socket and strangers ---------------------------------------------------------------------
@@ -123,6 +137,52 @@ def test_an_engine_of_the_same_number_is_refused_while_the_first_lives(held):
         first.send(CLOSED, PLACE)  # of a connection that is not there: no harm
         first.send(TAKE_OVER)
         assert first.receive()[0] == SOCKETS
+
+
+def test_a_pidfd_of_another_process_is_refused(held):
+    """The holder kills what hangs: nobody may make it kill another process."""
+    with Client(held.folder) as client:
+        other = os.pidfd_open(held.holder.pid)
+        client.send(HELLO, struct.pack('=I', 4), [other])
+        os.close(other)
+        assert client.is_dropped()
+    held.holder.wait_event('engine_refused', engine_id=4)
+
+
+MEMBER = """
+import socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
+    one.settimeout(30)
+    one.connect('connections.sock')
+    try:
+        one.send(bytes.fromhex(sys.argv[1]))
+        sys.exit(0 if one.recv(100) else 3)
+    except OSError:
+        sys.exit(3)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='becomes another user')
+@pytest.mark.parametrize('groups, code', [((45_678,), 0), ((45_677,), 3)])
+def test_supplementary_groups_count(held, tmp_path, groups, code):
+    folder = tmp_path / 'g'
+    holder = start_in(folder, free_port(), '--group', '45678')
+    holder.wait_event('ready')
+    (folder / 'connections.sock').chmod(0o666)  # the kernel lets a stranger connect, too
+    folder.chmod(0o775)
+    probe = struct.pack('=IHHII', 0x4843524F, 1, PROBE, 7, 0).hex()
+    ended = run(['/usr/bin/python3', '-c', MEMBER, probe], cwd=folder, user=65_534, group=65_534,
+                extra_groups=groups, timeout=PATIENCE, check=False)
+    assert ended.returncode == code
+    holder.end()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='gives files away')
+def test_an_engine_leaves_a_strangers_socket_alone(held):
+    os.chown(held.folder / 'connections.sock', 12_345, -1)
+    engine = held.start(0, '--holder', 'require')
+    assert engine.wait_exit(30) == 1
+    assert 'belongs to user 12345' in engine.events('error')[0]['message']
 
 
 def test_a_thousand_connects_and_a_client_that_never_reads_do_no_harm(held):

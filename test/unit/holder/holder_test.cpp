@@ -3,14 +3,20 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
+#include <cerrno>
+#include <string_view>
+#include <vector>
 
 #include "app/holder/heart_watch.hpp"
 #include "app/holder/held_table.hpp"
 #include "app/holder/holder_options.hpp"
+#include "app/holder/refused_clients.hpp"
 #include "app/holder/restart_policy.hpp"
 #include "app/holder/shared_files.hpp"
 #include "app/holder/socket_place.hpp"
+#include "net/failover/frame_socket.hpp"
 #include "net/failover/own_process.hpp"
 #include "test/support/temporary_directory.hpp"
 
@@ -154,6 +160,41 @@ BOOST_AUTO_TEST_CASE(memory_is_told_from_what_cannot_be_mapped) {
   BOOST_TEST(!app::is_memory(-1, 1));
   BOOST_TEST(!app::is_process(memory.get()));
   BOOST_TEST(app::is_process(net::own_pidfd().get()));
+}
+
+BOOST_AUTO_TEST_CASE(what_has_only_run_out_is_no_final_start_error) {
+  for (const int number : {EMFILE, ENFILE, ENOMEM, EAGAIN, ENOBUFS, ENOSPC}) {
+    BOOST_TEST((app::start_errc(number) == engine::errc::not_ready));
+  }
+  for (const int number : {EACCES, ENOENT, EADDRNOTAVAIL, EROFS, ENAMETOOLONG}) {
+    BOOST_TEST((app::start_errc(number) == engine::errc::worker_start_failed));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refused_clients_are_told_and_their_number_is_bounded) {
+  boost::asio::io_context io;
+  app::refused_clients refused(io, 7);
+  std::vector<file_descriptor> ends;
+  for (std::size_t i = 0; i < 2 * app::refused_clients::kept_max; ++i) {
+    std::array<int, 2> pair{};
+    BOOST_TEST_REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0);
+    ends.emplace_back(pair[0]);
+    refused.refuse(file_descriptor(pair[1]));
+  }
+  BOOST_TEST(refused.count() == 2 * app::refused_clients::kept_max);
+  std::array<char, 4'096> text{};
+  const auto bytes = ::recv(ends[0].get(), text.data(), text.size(), 0);
+  BOOST_TEST_REQUIRE(bytes > 0);
+  const std::string_view told(text.data(), static_cast<std::size_t>(bytes));
+  BOOST_TEST(told.starts_with("HTTP/1.1 503 "));
+  for (const auto* part : {"Retry-After: ", "Connection: close", "the limit is 7"}) {
+    BOOST_TEST(told.find(part) != std::string_view::npos, part);
+  }
+  // The first ones are closed; the last one is kept open for a while.
+  BOOST_TEST(::send(ends[0].get(), "x", 1, MSG_NOSIGNAL) < 0);
+  BOOST_TEST(::send(ends.back().get(), "x", 1, MSG_NOSIGNAL) == 1);
+  io.run();
+  BOOST_TEST(::send(ends.back().get(), "x", 1, MSG_NOSIGNAL) < 0);
 }
 
 BOOST_AUTO_TEST_CASE(one_holder_a_folder) {

@@ -121,6 +121,7 @@ constexpr std::array idle_rules = {
     idle_rule{"return_hidden_states", idle::is_false},
     idle_rule{"safe_prompt", idle::is_false},
     idle_rule{"enable_search", idle::is_false},
+    idle_rule{"no_stop_trim", idle::is_false},
     idle_rule{"parse_tool_calls", idle::is_true},
     idle_rule{"lora", idle::empty},
     idle_rule{"bad_words", idle::empty},

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cstdint>
 #include <cstdlib>
@@ -259,8 +260,21 @@ void worker::begin_drain(const char* reason) {
   });
   server_->begin_drain();
   admission_->drain();
-  admission_->on_idle([this] { post_event(shutdown_event::idle, "drained"); });
+  admission_->on_idle([this] { asio::post(io_, [this] { linger(); }); });
   drain_begun_ = true;
+}
+
+/// The last job is done. A proxy in front may not know yet that the worker drains: what it sends meanwhile is
+/// answered with 503, which it can try elsewhere, unlike a request that is cut off.
+void worker::linger() {
+  constexpr std::chrono::milliseconds long_enough{1'000};  // for some health checks
+  const auto done = [this] { handle(shutdown_event::idle, "drained"); };
+  if (failover_ || server_->connections() == 0) return done();
+  drain_timer_.expires_after(
+      std::min<std::chrono::milliseconds>(long_enough, std::chrono::seconds(opts_.drain_timeout_sec)));
+  drain_timer_.async_wait([done](const boost::system::error_code& failed) {
+    if (!failed) done();
+  });
 }
 
 void worker::stop_server() {

@@ -129,6 +129,7 @@ class worker {
   void handle(shutdown_event event, const char* reason);
   void perform(shutdown_action action, const char* reason);
   void begin_drain(const char* reason);
+  void linger();
   void stop_server();
   void post_event(shutdown_event event, const char* reason);
 

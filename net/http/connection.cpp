@@ -185,12 +185,6 @@ void connection_set::close_idle() {
   }
 }
 
-void connection_set::close_served() {
-  for (connection* c : all_) {
-    if (c->phase == connection_phase::head && c->served) c->close();
-  }
-}
-
 void connection_set::close_all() {
   for (connection* c : all_) c->close();
 }

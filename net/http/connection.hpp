@@ -92,8 +92,6 @@ class connection_set {
   void mark_unread(connection& c);
   /// Closes the connections that wait for a request's head.
   void close_idle();
-  /// Closes those of them that have served a request; a probe that has just connected is still answered.
-  void close_served();
   void close_all();
 
  private:

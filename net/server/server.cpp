@@ -365,7 +365,10 @@ void server::limit_connections(std::size_t connections_max) {
 
 void server::begin_drain() {
   impl_->shared->context.admission.drain();
-  impl_->shared->connections.close_served();
+}
+
+std::size_t server::connections() const noexcept {
+  return impl_->shared->connections.size();
 }
 
 void server::stop(std::chrono::milliseconds grace, std::function<void()> done) {

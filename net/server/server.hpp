@@ -55,8 +55,11 @@ class server {
   /// Accepts no more than this many connections at a time from now on.
   void limit_connections(std::size_t connections_max);
 
-  /// Refuses new jobs (503 DRAINING); open streams go on. Idle connections are closed.
+  /// Refuses new jobs (503 DRAINING); open streams go on. Idle connections stay for one more request, which
+  /// may be under way: closing them would leave a proxy without an answer.
   void begin_drain();
+  /// Those that are open now.
+  [[nodiscard]] std::size_t connections() const noexcept;
   /// Ends every stream that is still open with an `error` event and closes all connections;
   /// `done` is called when the last session is gone, at the latest after `grace`.
   void stop(std::chrono::milliseconds grace, std::function<void()> done);

@@ -356,6 +356,10 @@ BOOST_AUTO_TEST_CASE(drain_finishes_what_runs_and_refuses_the_rest) {
   client.send(execute("a", 400));
   BOOST_TEST_REQUIRE(client.read_until("event: token", seen));
   BOOST_TEST(status_of(worker.ask(make_post("/shutdown", ""))) == 202);
+  // What a proxy had sent on a connection of before is answered, and then it is closed.
+  idle.send(execute("c", 5));
+  BOOST_TEST(idle.read_until("DRAINING", answer));
+  BOOST_TEST(answer.find("Connection: close\r\n") != std::string::npos);
   BOOST_TEST(idle.closed_within());
   const auto refused = worker.ask(execute("b", 5));
   BOOST_TEST(status_of(refused) == 503);

@@ -9,7 +9,7 @@ build=(g++ cmake ninja-build ccache pkg-config git ca-certificates
        libssl-dev libsystemd-dev libutf8proc-dev libyaml-cpp-dev libjs-marked xz-utils)
 demo=("${build[@]}" python3 python3-pip curl)
 test=("${demo[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3-pytest
-      python3-pytest-xdist chromium systemd dpkg-dev debootstrap curl groff-base zsh)
+      python3-pytest-xdist chromium systemd dpkg-dev debootstrap curl groff-base zsh nginx haproxy)
 
 case "${1:-}" in
   demo) wanted=("${demo[@]}") ;;

@@ -2,7 +2,7 @@
 # Puts a Python program that only tests need, pinned, with what it needs at build/tools/python/NAME and prints
 # the path. A second run takes nothing from the network.
 # Usage: tools/python_packages.sh NAME, one of: openai openai-agents anthropic litellm lm_eval schemathesis
-# playwright axe conan kubernetes clients
+# playwright axe conan kubernetes clients vllm-router
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +16,7 @@ case "${1:-}" in
   schemathesis) package=schemathesis==4.32.5 ;;
   playwright) package=playwright==1.65.2 ;;
   conan) package=conan==2.34.0 ;;
+  vllm-router) package=vllm-router==0.1.17 ;;
   axe) package=axe-playwright-python==0.1.8 ;;
   # Schemas of the Kubernetes API and of its monitors, an interpreter of policies, a linter of recipes.
   kubernetes) package=$(<tools/python_kubernetes.txt) ;;

@@ -56,6 +56,14 @@ class Runner:
         assert os.access(path, os.X_OK)
         subprocess.run(['bash', '-n', path], check=True, timeout=60)
 
+    def front(self, command):
+        """test/integration/fronts runs nginx, HAProxy and the router with these files and this command."""
+        copied = re.fullmatch(r'cp /usr/share/worker-orcd/(\S+) \S+', command)
+        if copied:
+            assert (PROJECT / 'etc' / copied[1]).exists()
+        else:
+            assert command == 'nginx -t' or command.startswith(('haproxy -c -f ', 'vllm-router --'))
+
     def package(self, command):
         """tools/package_check.sh installs it."""
         assert command.split()[-1] == f'./worker-orcd_{VERSION}_amd64.deb'
@@ -75,8 +83,10 @@ class Runner:
         units = [word for word in words if re.search(r'\.(service|socket)$', word)]
         assert units
         for unit in units:
-            assert (BUILD / 'etc' / re.sub(r'@\w+\.', '@.', unit)).exists(), unit
-        assert words[0] == 'journalctl' or words[1] in ('enable', 'restart', 'status', 'start', 'stop')
+            if unit not in ('nginx.service', 'haproxy.service'):
+                assert (BUILD / 'etc' / re.sub(r'@\w+\.', '@.', unit)).exists(), unit
+        verbs = ('enable', 'reload', 'restart', 'status', 'start', 'stop')
+        assert words[0] == 'journalctl' or words[1] in verbs
 
     def version(self, command):
         assert run(command).startswith(f'worker-orcd {VERSION}\nbackends: ')
@@ -123,7 +133,8 @@ class Runner:
         assert self.worker.wait_exit(30) == 0, text
 
 
-FORMS = (('tools/', 'script'), ('apt-get install', 'package'), ("echo '", 'configuration'),
+FORMS = (('tools/', 'script'), ('cp /usr/', 'front'), ('nginx ', 'front'), ('haproxy ', 'front'),
+         ('vllm-router ', 'front'), ('apt-get install', 'package'), ("echo '", 'configuration'),
          ('systemctl ', 'unit'), ('journalctl ', 'unit'), ('worker-orcd --version', 'version'),
          ('build/release/worker-orcd ', 'serve'), ('worker-orcd-inspect ', 'inspect'),
          ('curl -s -X POST http://127.0.0.1:8080/shutdown', 'stop'), ('curl ', 'ask'))

@@ -60,7 +60,7 @@ class Stream:
                            'max_tokens': max_tokens, 'ignore_eos': True, 'cache_prompt': False}).encode()
         self.socket = socket.create_connection(('127.0.0.1', worker.port))
         self.begin = time.perf_counter()
-        self.socket.sendall(b'POST /execute HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n'
+        self.socket.sendall(b'POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
                             b'Content-Length: %d\r\n\r\n' % len(body) + body)
         self.pieces, self.tail, self.over = [], b'', False
 

@@ -18,6 +18,7 @@ struct recovered_connection {
   std::string input;                ///< received since the request's first byte, and not all of it used
   std::uint64_t request_bytes = 0;  ///< of `input`, those of the request; 0: it was still being read
   std::uint32_t flags = 0;          ///< journal_flags of the request
+  bool served = false;              ///< it has had an answer to a request before this one
   std::uint32_t resumed = 0;        ///< engines that have died with it before
   request_origin origin{};
   std::vector<journal_event> told;  ///< what the output tells of, `unsent` included

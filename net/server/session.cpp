@@ -431,6 +431,7 @@ bool leave_recovered(connection& c) {
 /// Sends what a dead engine had made and the socket had not taken. Whether the connection goes on.
 asio::awaitable<bool> finish_write(service& s, connection& c) {
   const bool answered = (c.recovered->flags & journal_answered) != 0;
+  c.served = c.recovered->served;  // else it would have as little time as one that has never asked
   c.enter(answered ? connection_phase::unread : connection_phase::request);
   if (!c.recovered->unsent.empty() && !co_await write_recovered(s, c)) co_return false;
   const auto flags = c.recovered->flags;

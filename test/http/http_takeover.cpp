@@ -307,6 +307,29 @@ BOOST_AUTO_TEST_CASE(requests_in_every_state_are_answered) {
   holder.close_all();
 }
 
+BOOST_AUTO_TEST_CASE(an_idle_connection_has_as_much_time_as_before) {
+  http_options hasty;
+  hasty.connections.header_timeout = std::chrono::seconds(1);
+  fake_holder holder;
+  engine_of_a_pair first(holder, "same", hasty);
+  http_client served(holder.port()), silent(holder.port());
+  first.take(served);
+  first.take(silent);
+  const std::string_view request = "GET /live HTTP/1.1\r\nHost: w\r\n\r\n";
+  std::string answer;
+  served.send(request);
+  BOOST_REQUIRE(served.read_until("}", answer));
+  first.stop_for_ever();
+  {
+    engine_of_a_pair second(holder, "same", hasty);
+    BOOST_TEST(silent.closed_within());  // it has never asked for anything
+    answer.clear();
+    served.send(request);
+    BOOST_TEST(served.read_until("}", answer));
+  }
+  holder.close_all();
+}
+
 BOOST_AUTO_TEST_CASE(the_end_of_a_choice_is_told_once) {
   http_options one_at_a_time;
   one_at_a_time.slots = 1;

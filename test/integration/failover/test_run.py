@@ -1,7 +1,7 @@
 """A holder that runs its engines itself: starts, restarts, kills and ends them."""
 import os
 import signal
-from typing import List
+from typing import List, Sequence
 
 import pytest
 
@@ -17,10 +17,11 @@ class Running:
         self.held = held
         self.holders: List[Holder] = []
 
-    def start(self, *options: str, run: int = 2, model: str = '') -> Holder:
+    def start(self, *options: str, run: int = 2, model: str = '',
+              engine_options: Sequence[str] = ()) -> Holder:
         # Other tests may have the system ports.
         engine = ['--backend', 'host', '--log-format', 'json', '--system-enabled', 'false', '--model',
-                  model or str(self.held.model)]
+                  model or str(self.held.model), *engine_options]
         holder = Holder(self.held.folder, self.held.port, *options, '--run', str(run), '--', *engine)
         self.holders.append(holder)
         return holder

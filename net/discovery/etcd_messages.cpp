@@ -96,14 +96,14 @@ std::string lease_body(std::int64_t lease) {
 
 }  // namespace
 
-result<etcd_address> parse_etcd_url(std::string_view url) {
+result<http_url> parse_etcd_url(std::string_view url) {
   constexpr std::string_view scheme = "etcd://";
   if (url.size() > url_bytes_max || !url.starts_with(scheme)) return refuse("must be etcd://HOST:PORT");
   const auto authority = url.substr(scheme.size());
   const bool bracketed = authority.starts_with('[');
   const auto end = bracketed ? authority.find(']') : std::min(authority.find(':'), authority.size());
   if (end == std::string_view::npos) return refuse("has an IPv6 address without its closing bracket");
-  etcd_address out;
+  http_url out;
   out.host = bracketed ? authority.substr(1, end - 1) : authority.substr(0, end);
   const bool named = !out.host.empty() && std::all_of(out.host.begin(), out.host.end(), [&](char c) {
     return is_alphanumeric(c) || c == '.' || c == '-' || c == '_' || (bracketed && c == ':');

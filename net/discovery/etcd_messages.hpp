@@ -10,20 +10,15 @@
 
 #include "engine/base/error.hpp"
 #include "net/discovery/registration.hpp"
+#include "net/http/http_url.hpp"
 
 namespace orcd::net {
 
 /// Longest answer that is read.
 constexpr std::size_t etcd_answer_bytes_max = 64U * 1024U;
 
-struct etcd_address {
-  std::string host;  ///< without the brackets of an IPv6 address
-  std::string port;
-  std::string authority;  ///< as the Host header wants it
-};
-
 /// etcd://HOST:PORT, or etcd://HOST with port 2379; an IPv6 address in brackets.
-[[nodiscard]] engine::result<etcd_address> parse_etcd_url(std::string_view url);
+[[nodiscard]] engine::result<http_url> parse_etcd_url(std::string_view url);
 /// Printable, with no line end, up to 512 bytes; one '/' between it and the worker's id.
 [[nodiscard]] engine::result<void> check_etcd_prefix(std::string_view prefix);
 [[nodiscard]] std::string etcd_key(std::string_view prefix, std::string_view worker_id);

@@ -2,87 +2,27 @@
 
 #include <atomic>
 #include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <thread>
 #include <utility>
 
 #include "net/http/asio.hpp"
+#include "net/http/http_post.hpp"
 #include "net/status/metrics_text.hpp"
 
 namespace orcd::net {
 namespace {
 
-namespace http = beast::http;
 using namespace asio::experimental::awaitable_operators;
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// What one request came to: a body, or why there is none.
-struct exchange_result {
-  std::string body;
-  std::string failure = "no answer in time";
-  bool answered = false;
-};
-
-std::string text_of(const etcd_address& address, const etcd_request& request) {
-  return "POST " + request.target + " HTTP/1.1\r\nHost: " + address.authority +
-         "\r\nUser-Agent: worker-orcd\r\nContent-Type: application/json\r\nConnection: close\r\n"
-         "Content-Length: " +
-         std::to_string(request.body.size()) + "\r\n\r\n" + request.body;
+/// What is wrong with an answer before its body is read, or nothing.
+std::string failure_of(const http_answer& answer) {
+  return answer.status == 200 ? std::string() : answer.shown();
 }
 
-/// An address needs no lookup, which cannot be given up.
-asio::awaitable<error_code> connect(beast::tcp_stream& stream, const etcd_address& address) {
-  error_code is_a_name;
-  const auto literal = asio::ip::make_address(address.host, is_a_name);
-  if (!is_a_name) {
-    const tcp::endpoint endpoint(literal, static_cast<std::uint16_t>(std::stoul(address.port)));
-    const auto [failed] = co_await stream.async_connect(endpoint, as_tuple_token);
-    co_return failed;
-  }
-  tcp::resolver resolver(stream.get_executor());
-  const auto [unknown, endpoints] =
-      co_await resolver.async_resolve(address.host, address.port, as_tuple_token);
-  if (unknown) co_return unknown;
-  const auto [failed, endpoint] = co_await stream.async_connect(endpoints, as_tuple_token);
-  static_cast<void>(endpoint);
-  co_return failed;
-}
-
-asio::awaitable<void> exchange(const etcd_address& address, const std::string& text, exchange_result& out) {
-  beast::tcp_stream stream(co_await asio::this_coro::executor);
-  const error_code refused = co_await connect(stream, address);
-  if (refused) {
-    out.failure = "connecting failed: " + refused.message();
-    co_return;
-  }
-  const auto [unsent, n] = co_await asio::async_write(stream, asio::buffer(text), as_tuple_token);
-  static_cast<void>(n);
-  if (unsent) {
-    out.failure = "sending failed: " + unsent.message();
-    co_return;
-  }
-  beast::flat_buffer input(etcd_answer_bytes_max);
-  http::response_parser<http::string_body> parser;
-  parser.body_limit(etcd_answer_bytes_max);
-  const auto [unread, m] = co_await http::async_read(stream, input, parser, as_tuple_token);
-  static_cast<void>(m);
-  if (unread) {
-    out.failure = "reading the answer failed: " + unread.message();
-  } else if (parser.get().result() != http::status::ok) {
-    out.failure = "HTTP status " + std::to_string(parser.get().result_int());
-  } else {
-    out.body = std::move(parser.get().body());
-    out.answered = true;
-  }
-}
-
-asio::awaitable<void> sleep_until(clock::time_point end) {
-  asio::steady_timer timer(co_await asio::this_coro::executor, end);
-  const auto [ec] = co_await timer.async_wait(as_tuple_token);
-  static_cast<void>(ec);
+std::string text_of(const http_url& address, const etcd_request& request) {
+  return make_post(address, request.target, request.body);
 }
 
 }  // namespace
@@ -148,7 +88,7 @@ asio::awaitable<void> etcd_registrar::impl::stay() {
   while (!leaving) {
     const auto step = plan.next(clock::now());
     if (step == registration_step::wait) {
-      co_await (sleep_until(plan.due()) || until_left());
+      co_await (wait_until(plan.due()) || until_left());
     } else {
       co_await (ask(step) || until_left());
     }
@@ -202,10 +142,12 @@ std::string etcd_registrar::impl::take(registration_step step, const std::string
 asio::awaitable<void> etcd_registrar::impl::ask(registration_step step) {
   const auto asked = clock::now();
   const std::string text = text_of(config.address, request_for(step));
-  exchange_result outcome;
-  co_await (exchange(config.address, text, outcome) || sleep_until(asked + config.request_timeout));
+  http_answer outcome;
+  co_await (post_once(config.address, text, etcd_answer_bytes_max, outcome) ||
+            wait_until(asked + config.request_timeout));
   if (leaving) co_return;
-  std::string wrong = outcome.answered ? take(step, outcome.body, asked) : outcome.failure;
+  std::string wrong = failure_of(outcome);
+  if (wrong.empty()) wrong = take(step, outcome.body, asked);
   if (!wrong.empty()) {
     plan.on_failure(step, clock::now());
     count(wrong);
@@ -240,9 +182,9 @@ asio::awaitable<void> etcd_registrar::impl::say_goodbye() {
   good_until = 0;
   if (plan.lease() == 0) co_return;
   const std::string text = text_of(config.address, etcd_revoke(plan.lease()));
-  exchange_result outcome;
+  http_answer outcome;
   const auto end = clock::now() + config.farewell_timeout;
-  co_await (exchange(config.address, text, outcome) || sleep_until(end));
+  co_await (post_once(config.address, text, etcd_answer_bytes_max, outcome) || wait_until(end));
 }
 
 etcd_registrar::etcd_registrar(registrar_config config, listener tell)

@@ -13,7 +13,7 @@
 namespace orcd::net {
 
 struct registrar_config {
-  etcd_address address;
+  http_url address;
   std::string key;
   discovery_entry entry;
   registration_times times;

@@ -9,12 +9,12 @@
 #include "engine/base/ensure.hpp"
 #include "net/execute/parse_cancel.hpp"
 #include "net/execute/parse_execute.hpp"
+#include "net/http/http_url.hpp"
 #include "net/http/request_head.hpp"
 #include "net/http/routes.hpp"
 #include "net/json/request_fields.hpp"
 #include "net/llama/llama_request.hpp"
 #include "net/openai/completion_request.hpp"
-#include "net/status/callback_url.hpp"
 
 namespace {
 
@@ -109,7 +109,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(net::parse_cancel(bytes));
   static_cast<void>(net::parse_shutdown(bytes));
   static_cast<void>(net::parse_deadline(bytes));
-  static_cast<void>(net::parse_callback_url(bytes));
+  static_cast<void>(net::parse_http_url(bytes));
   static_cast<void>(net::find_route("GET", bytes));
   return 0;
 }

@@ -1,4 +1,4 @@
-// The address of the ready callback, taken apart. Pure. Source: WORK-3014.
+// The address of something that this worker calls, taken apart. Pure. Source: WORK-3014.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace orcd::net {
 
-struct callback_url {
+struct http_url {
   bool tls = false;
   std::string host;       ///< without the brackets of an IPv6 address
   std::string port;       ///< "80" and "443" when not given
   std::string authority;  ///< as the Host header wants it
-  std::string target;     ///< the path of the endpoint
+  std::string path;       ///< without slashes at its end; may be empty
 
   /// For logs and messages; holds nothing secret.
-  [[nodiscard]] std::string shown() const { return (tls ? "https://" : "http://") + authority + target; }
+  [[nodiscard]] std::string shown() const { return (tls ? "https://" : "http://") + authority + path; }
 };
 
 /// Accepts http://host[:port][/base] and https://...; refuses user info, query and fragment.
 /// Error: invalid_request, which never repeats user info.
-[[nodiscard]] engine::result<callback_url> parse_callback_url(std::string_view url);
+[[nodiscard]] engine::result<http_url> parse_http_url(std::string_view url);
 
 }  // namespace orcd::net

@@ -1,4 +1,4 @@
-#include "net/status/callback_url.hpp"
+#include "net/http/http_url.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -13,10 +13,9 @@ using engine::error;
 using engine::result;
 
 constexpr std::size_t url_bytes_max = 2'048;
-constexpr std::string_view endpoint_path = "/v2/internal/workers/ready";
 
 error refuse(std::string_view why) {
-  return {errc::invalid_request, "the callback URL " + std::string(why), "callback-url"};
+  return {errc::invalid_request, "the URL " + std::string(why)};
 }
 
 bool is_port(std::string_view text) {
@@ -33,7 +32,7 @@ bool is_host(std::string_view text, bool bracketed) {
 }
 
 /// Splits "host:port" or "[v6]:port".
-result<void> read_authority(std::string_view authority, callback_url& out) {
+result<void> read_authority(std::string_view authority, http_url& out) {
   const bool bracketed = authority.starts_with('[');
   const auto end = bracketed ? authority.find(']') : authority.find(':');
   if (bracketed && end == std::string_view::npos)
@@ -54,14 +53,14 @@ result<void> read_authority(std::string_view authority, callback_url& out) {
 
 }  // namespace
 
-result<callback_url> parse_callback_url(std::string_view url) {
+result<http_url> parse_http_url(std::string_view url) {
   if (url.size() > url_bytes_max) {
     return refuse("may have " + std::to_string(url_bytes_max) + " bytes, it has " +
                   std::to_string(url.size()));
   }
   const bool plain = std::all_of(url.begin(), url.end(), [](char c) { return c > 0x20 && c < 0x7F; });
   if (!plain) return refuse("holds a space, a control character or a byte outside ASCII");
-  callback_url out;
+  http_url out;
   out.tls = url.starts_with("https://");
   if (!out.tls && !url.starts_with("http://")) return refuse("must begin with http:// or https://");
   if (url.find_first_of("?#") != std::string_view::npos) return refuse("must not have a query or a fragment");
@@ -73,7 +72,7 @@ result<callback_url> parse_callback_url(std::string_view url) {
   out.authority = authority;
   std::string_view base = slash == std::string_view::npos ? std::string_view() : url.substr(slash);
   while (base.ends_with('/')) base.remove_suffix(1);
-  out.target = std::string(base) + std::string(endpoint_path);
+  out.path = base;
   return out;
 }
 

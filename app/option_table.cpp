@@ -360,6 +360,7 @@ std::vector<option_row> make_table() {
   add("Requests", request_rows());
   add("RoPE (replaces what the model file says)", rope_rows());
   add("Failover", failover_rows());
+  add("Traces", trace_rows());
   add("Logging", log_rows());
   return table;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app/options.hpp"
@@ -38,6 +39,12 @@ struct option_row {
 /// The option that a variable of the failover plan sets, by the names that its pods use: "ENGINE_ID" is
 /// engine-id. Nullptr for other variables.
 [[nodiscard]] const char* failover_option_of(std::string_view variable) noexcept;
+
+/// Those of the traces of requests.
+[[nodiscard]] std::vector<option_row> trace_rows();
+/// What OpenTelemetry's own variables say, where no option says it; wrong values are left, with a warning, as
+/// its specification wants it.
+void read_trace_environment(const std::vector<std::pair<std::string, std::string>>& env, options& out);
 
 // Parsers of values. The whole text must match; no sign, space or suffix is accepted where the format has
 // none.

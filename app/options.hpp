@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/signal_policy.hpp"
@@ -12,6 +13,7 @@
 #include "engine/model/model_spec.hpp"
 #include "engine/narration.hpp"
 #include "net/jobs/server_config.hpp"
+#include "net/traces/trace_context.hpp"
 
 namespace orcd::app {
 
@@ -44,6 +46,16 @@ struct failover_options {
   holder_use holder = holder_use::automatic;
   holder_use share_weights = holder_use::off;  ///< with the other engines of the device, by the holder
   std::uint32_t replays = 2;  ///< engines that may end with a request before it is given up; 0: none goes on
+};
+
+/// Where the spans of requests are sent.
+struct trace_options {
+  std::string endpoint;            ///< http:// or https://; empty: nowhere
+  bool endpoint_is_whole = false;  ///< it has the path of the traces already
+  std::optional<double> ratio;     ///< --trace-ratio; nullopt: as the sampler says
+  net::trace_sampler sampler;
+  std::string service_name;  ///< empty: the resource's, or worker-orcd
+  std::vector<std::pair<std::string, std::string>> resource;
 };
 
 struct options {
@@ -107,6 +119,7 @@ struct options {
   bool matryoshka = false;                      ///< `dimensions` may be less than the model's
 
   failover_options failover;
+  trace_options traces;
 
   log_format format = log_format::json;
   engine::severity log_level = engine::severity::info;

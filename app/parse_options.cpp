@@ -288,6 +288,7 @@ result<command> parse_options(std::span<const std::string> args, const environme
   merged->merge(read_failover_environment(env, *merged, from_file));
   merged->merge(from_file);
   if (auto assigned = assign_all(*merged, out.opts); !assigned) return assigned.error();
+  read_trace_environment(env, out.opts);
   for (const auto& [variable, value] : env) {
     if (variable == "JOURNAL_STREAM") out.opts.journal_stream = value;
   }

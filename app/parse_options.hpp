@@ -1,6 +1,6 @@
 // Reads the options and checks them: command line, then environment (WORKER_ORCD_<OPTION>), then the file
-// named by --config, then defaults. No other code reads argv or the environment. Source: M0-W-1100,
-// M0-W-1101, WORK-3010.
+// named by --config, then defaults; for traces OpenTelemetry's own variables, too. No other code reads argv
+// or the environment. Source: M0-W-1100, M0-W-1101, WORK-3010.
 #pragma once
 
 #include <functional>

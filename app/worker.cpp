@@ -228,6 +228,7 @@ void worker::perform(shutdown_action action, const char* reason) {
       // The port is closed: the next engine need not wait for the rest, nor find it at its connections.
       if (server_) server_->leave_held();
       if (failover_) failover_->lock.release();
+      if (traces_) traces_->leave();
       io_.stop();
       return;
     case shutdown_action::exit_now:

@@ -1,6 +1,6 @@
 // The worker's parts and their order. Private to app/: worker_start.cpp builds, worker_load.cpp loads the
 // model, worker_failover.cpp waits for another engine's end, worker_holder.cpp has connections from a holder,
-// worker_discovery.cpp has the worker listed,
+// worker_reports.cpp has the worker listed and its traces sent,
 // worker_signals.cpp takes the signals, worker.cpp runs and ends. Everything here is on the io thread unless
 // a function says otherwise.
 #pragma once
@@ -33,6 +33,7 @@
 #include "net/discovery/etcd_registrar.hpp"
 #include "net/jobs/background_threads.hpp"
 #include "net/server/server.hpp"
+#include "net/traces/trace_exporter.hpp"
 
 namespace orcd::app {
 
@@ -87,6 +88,7 @@ class worker {
   void announce();
   void become_ready();
   void start_discovery();
+  void start_traces();
   void tell_of_discovery(net::registrar_event event, const std::string& text);
   [[nodiscard]] std::string render_more_metrics() const;
   void fail_start(const start_failure& failure);
@@ -154,6 +156,7 @@ class worker {
   std::unique_ptr<engine::accelerator> accelerator_;
   std::unique_ptr<gpu::gpu_thread> gpu_thread_;
   std::optional<engine::admission> admission_;
+  std::unique_ptr<net::trace_exporter> traces_;  ///< null: no spans are kept
   boost::asio::io_context io_{1};
   net::background_threads background_;  ///< posts its results to `io_`
   boost::asio::posix::stream_descriptor signals_{io_};

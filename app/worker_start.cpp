@@ -235,17 +235,19 @@ void worker::make_server() {
   config.connections.connections_per_address = opts_.max_connections_per_address;
   config.connections.write_timeout = std::chrono::seconds(opts_.write_timeout_sec);
   config.connections.body_bytes_max = body_bytes_max(opts_, context);
-  server_.emplace(io_, std::move(config),
-                  net::server_context{
-                      *gpu_thread_, *admission_, state_, identity_, *model_->tokenizer, narrator_,
-                      [this] { post_event(shutdown_event::request, "POST /shutdown"); },
-                      [] {
-                        const auto counts = gpu::counted_allocations();
-                        return engine::memory_counts{counts.pinned_bytes, counts.after_seal};
-                      },
-                      chat_ ? &*chat_ : nullptr, chat_ ? make_table(*model_) : nullptr,
-                      [this](net::queued_task task) { return background_.take(std::move(task)); },
-                      model_->pairs ? &*model_->pairs : nullptr, [this] { return render_more_metrics(); }});
+  start_traces();
+  server_.emplace(
+      io_, std::move(config),
+      net::server_context{*gpu_thread_, *admission_, state_, identity_, *model_->tokenizer, narrator_,
+                          [this] { post_event(shutdown_event::request, "POST /shutdown"); },
+                          [] {
+                            const auto counts = gpu::counted_allocations();
+                            return engine::memory_counts{counts.pinned_bytes, counts.after_seal};
+                          },
+                          chat_ ? &*chat_ : nullptr, chat_ ? make_table(*model_) : nullptr,
+                          [this](net::queued_task task) { return background_.take(std::move(task)); },
+                          model_->pairs ? &*model_->pairs : nullptr, [this] { return render_more_metrics(); },
+                          traces_.get()});
 }
 
 void worker::on_loaded(const result<engine::memory_plan>& plan) {

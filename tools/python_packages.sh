@@ -2,7 +2,7 @@
 # Puts a Python program that only tests need, pinned, with what it needs at build/tools/python/NAME and prints
 # the path. A second run takes nothing from the network.
 # Usage: tools/python_packages.sh NAME, one of: openai openai-agents anthropic litellm lm_eval schemathesis
-# playwright axe conan kubernetes clients vllm-router
+# playwright axe conan kubernetes clients vllm-router otlp
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +18,8 @@ case "${1:-}" in
   conan) package=conan==2.34.0 ;;
   vllm-router) package=vllm-router==0.1.17 ;;
   axe) package=axe-playwright-python==0.1.8 ;;
+  # The messages of OTLP, with the reader of their JSON.
+  otlp) package=$'opentelemetry-proto==1.45.2\nprotobuf==7.36.2' ;;
   # Schemas of the Kubernetes API and of its monitors, an interpreter of policies, a linter of recipes.
   kubernetes) package=$(<tools/python_kubernetes.txt) ;;
   # Clients that tests run in processes of their own; the file pins all that they need as well.

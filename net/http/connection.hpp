@@ -18,6 +18,8 @@
 
 namespace orcd::net {
 
+struct request_trace;
+
 /// What a connection may be used for.
 enum class connection_tier {
   regular,   ///< one of connections_max: serves everything
@@ -53,6 +55,8 @@ struct connection {
   std::size_t replayed = 0;              ///< of recovered->input: the bytes that have been read again
   std::optional<engine::error> refusal;  ///< why that request is not gone on with
   std::uint64_t maker = 0;               ///< see journalled
+  /// Of the request that is served now; null: its spans are not kept.
+  request_trace* trace = nullptr;
   connection_phase phase = connection_phase::head;
   engine::steady_time since{};   ///< when the phase began; of a body: when more of it is due
   bool served = false;           ///< it has served a request, and another may follow

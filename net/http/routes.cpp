@@ -163,24 +163,6 @@ reply answer_options(std::string_view allow) {
   return r;
 }
 
-/// The text with its percent escapes replaced; as it is where one of them is none.
-std::string percent_decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    const auto digits = text.substr(i + 1, 2);
-    unsigned value = 0;
-    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-    if (digits.size() != 2 || code != std::errc{} || end != digits.data() + 2) return std::string(text);
-    out += static_cast<char>(value);
-    i += 2;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target, bool page) {
@@ -209,6 +191,35 @@ bool is_probe(endpoint target) noexcept {
     case endpoint::metrics: return true;
     default: return false;
   }
+}
+
+std::string_view pattern_of(endpoint target) noexcept {
+  switch (target) {
+    case endpoint::stored_response: return "/v1/responses/{id}";
+    case endpoint::stored_input: return "/v1/responses/{id}/input_items";
+    case endpoint::model: return "/v1/models/{id}";
+    default: break;
+  }
+  const auto* const row =
+      std::find_if(routes.begin(), routes.end(), [target](const route& r) { return r.target == target; });
+  return row == routes.end() ? std::string_view() : row->path;
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    const auto digits = text.substr(i + 1, 2);
+    unsigned value = 0;
+    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    if (digits.size() != 2 || code != std::errc{} || end != digits.data() + 2) return std::string(text);
+    out += static_cast<char>(value);
+    i += 2;
+  }
+  return out;
 }
 
 bool needs_key(endpoint target) noexcept {

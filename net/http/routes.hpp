@@ -55,6 +55,12 @@ enum class endpoint {
 [[nodiscard]] std::variant<endpoint, reply> find_route(std::string_view method, std::string_view target,
                                                        bool page = true);
 
+/// The path by which an endpoint is known, "{id}" in it where a name stands.
+[[nodiscard]] std::string_view pattern_of(endpoint target) noexcept;
+
+/// The text with its percent escapes replaced; as it is where one of them is none.
+[[nodiscard]] std::string percent_decoded(std::string_view text);
+
 /// The API that a target belongs to, whether there is such a path or not.
 [[nodiscard]] api_words words_of(std::string_view target);
 

@@ -5,6 +5,7 @@
 
 #include "net/http/keep_alive.hpp"
 #include "net/jobs/write.hpp"
+#include "net/traces/trace_notes.hpp"
 
 namespace orcd::net {
 namespace {
@@ -36,6 +37,7 @@ asio::awaitable<bool> write_from_background(service& s, connection& c, const htt
     co_return co_await write_reply(s, c, request, std::move(refusal));
   }
   s.count_response(made->status);
+  note_answer(c, made->status);
   std::string bytes = std::move(made->bytes);
   const bool written = co_await write_bytes(s, c, std::move(bytes));
   co_return written && made->keep_alive && !s.draining();

@@ -135,6 +135,7 @@ void job_execution::fail(const error& failure) {
 
 void job_execution::ended(const terminal_event& event, steady_time now) {
   job_over_ = true;
+  ended_at_ = now;
   if (cancel_ && *cancel_ != cancel_reason::stop_string) cancel_time_ = now - cancelled_at_;
   stats_ = std::visit([](const auto& e) { return e.stats; }, event);
   stats_.resumed = engines_;

@@ -122,6 +122,9 @@ class job_execution {
   [[nodiscard]] std::optional<std::chrono::duration<double>> cancel_time() const noexcept {
     return cancel_time_;
   }
+  [[nodiscard]] const std::optional<engine::finish_reason>& finished() const noexcept { return finished_; }
+  /// When the terminal event was taken.
+  [[nodiscard]] engine::steady_time ended_at() const noexcept { return ended_at_; }
   [[nodiscard]] const std::string& job_id() const noexcept { return config_.job_id; }
   [[nodiscard]] engine::steady_time received_at() const noexcept { return config_.received_at; }
 
@@ -137,6 +140,7 @@ class job_execution {
   engine::job_stats stats_;
   engine::steady_time last_output_;
   engine::steady_time cancelled_at_{};
+  engine::steady_time ended_at_{};
   resume_point told_;
   std::uint32_t engines_ = 0;  ///< that have died with the job
   std::uint32_t tokens_ = 0;

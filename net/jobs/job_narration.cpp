@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/narration.hpp"
+#include "net/traces/request_trace.hpp"
 
 namespace orcd::net {
 namespace {
@@ -44,6 +45,12 @@ void narrate_end(service& s, const http_request& request, const job_execution& e
                               {"decode_ms", stats.decode_ms},
                               {"duration_ms", duration_ms},
                               {"vram_bytes", std::uint64_t{s.context.state.vram_bytes.load()}}});
+}
+
+/// The beginning and some milliseconds, as the scheduler's statistics have them.
+engine::steady_time after(engine::steady_time begin, double ms) {
+  const std::chrono::duration<double, std::milli> time(ms);
+  return begin + std::chrono::duration_cast<engine::steady_time::duration>(time);
 }
 
 }  // namespace
@@ -89,6 +96,30 @@ void account(service& s, const http_request& request, const job_execution& execu
   s.metrics.count_job(execution.result(), execution.stats(), duration_ms);
   if (const auto time = execution.cancel_time()) s.metrics.cancel_to_idle_seconds.observe(time->count());
   narrate_end(s, request, execution, duration_ms);
+}
+
+void note_job(connection& c, const job_execution& execution, const traced_jobs& jobs) {
+  if (c.trace == nullptr) return;
+  const auto& stats = execution.stats();
+  job_trace job;
+  job.job_id = execution.job_id();
+  job.queued_at = jobs.queued_at;
+  job.ended_at = execution.ended_at();
+  if (execution.where() != phase::queued) {
+    job.slot_at = after(execution.received_at(), stats.queue_ms);
+    if (stats.first_token_ms > 0) job.first_token_at = after(execution.received_at(), stats.first_token_ms);
+  }
+  job.tokens_in = stats.tokens_in;
+  job.tokens_out = stats.tokens_out;
+  job.tokens_cached = stats.tokens_cached;
+  job.resumed = stats.resumed;
+  if (const auto& reason = execution.finished()) {
+    job.finish = *reason == engine::finish_reason::stop ? "stop" : "length";
+  }
+  if (execution.failure()) job.error = execution.failure()->code;
+  if (!c.trace->error) c.trace->error = job.error;
+  c.trace->generates = jobs.generate;
+  c.trace->jobs.push_back(std::move(job));
 }
 
 }  // namespace orcd::net

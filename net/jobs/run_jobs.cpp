@@ -14,6 +14,7 @@
 #include "net/jobs/run_in_background.hpp"
 #include "net/jobs/write.hpp"
 #include "net/jobs/write_order.hpp"
+#include "net/traces/trace_notes.hpp"
 
 namespace orcd::net {
 namespace {
@@ -140,6 +141,7 @@ bool take_all_events(job_stream& stream) {
 asio::awaitable<std::string> render_answer(job_stream& stream, const http_request& request) {
   const auto render = [&](const reply& answer) {
     stream.owner.count_response(answer.status);
+    note_answer(stream.link, answer);
     const final_reply_head head{stream.keep_alive, answer.close, stream.group.job_over()};
     stream.keep_alive = may_keep_alive(head);
     return render_reply(answer, request, stream.keep_alive);
@@ -156,6 +158,7 @@ asio::awaitable<std::string> render_answer(job_stream& stream, const http_reques
                                                          std::move(plan), std::move(write));
   if (!written) co_return render(make_error_reply(written.error()));
   stream.owner.count_response(200);
+  note_answer(stream.link, 200);
   co_return std::move(*written);
 }
 
@@ -267,6 +270,7 @@ asio::awaitable<bool> refuse_jobs(service& s, connection& c, const http_request&
 
 asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& request, job_batch batch) {
   narrate_deadline(s, request, batch);
+  const traced_jobs traced{steady_clock::now(), batch.jobs.front().inputs.empty()};
   const auto hold = std::make_shared<admission_hold>(s, batch.id, batch.jobs, request.owner,
                                                      [&s, &c] { s.connections.mark_unread(c); });
   if (const auto entered = hold->enter(c.recovered.has_value()); !entered) {
@@ -289,6 +293,7 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
   stream.keep_alive = may_keep_alive(begin);
   if (stream.group.streams()) {
     s.count_response(200);
+    note_answer(c, 200);
     const bool told = c.recovered && (c.recovered->flags & journal_head) != 0;
     std::string head = told ? std::string() : render_stream_head(request, stream.keep_alive);
     stream.writable = told || co_await write_bytes(s, c, std::move(head), journal_head);
@@ -297,7 +302,10 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
   co_await (pump(stream, request) && watch_disconnect(stream));
 
   hold->finish();
-  for (const job_execution& execution : stream.group.executions()) account(s, request, execution);
+  for (const job_execution& execution : stream.group.executions()) {
+    account(s, request, execution);
+    note_job(c, execution, traced);
+  }
   jobs_end end;
   end.promised = stream.keep_alive;
   end.streams = stream.group.streams();

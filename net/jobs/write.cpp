@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "net/http/keep_alive.hpp"
+#include "net/traces/trace_notes.hpp"
 
 namespace orcd::net {
 
@@ -31,6 +32,7 @@ asio::awaitable<bool> write_recovered(service& s, connection& c) {
 
 asio::awaitable<bool> write_reply(service& s, connection& c, const http_request& request, reply response) {
   s.count_response(response.status);
+  note_answer(c, response);
   const answer_begin begin{request.keep_alive, s.draining()};
   const bool keep = keeps_alive(reply_end{begin, response.close, c.tier == connection_tier::reserved});
   std::string bytes = render_reply(response, request, keep);

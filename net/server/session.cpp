@@ -25,6 +25,7 @@
 #include "net/responses/stored_responses.hpp"
 #include "net/server/handlers.hpp"
 #include "net/server/read_decisions.hpp"
+#include "net/server/traced_request.hpp"
 
 namespace orcd::net {
 namespace {
@@ -341,6 +342,7 @@ asio::awaitable<bool> serve_request(service& s, connection& c, bool first_reques
     co_return false;
   }
   http_request request = take_head(s, c, parser);
+  const traced_request traced(s, c, request, parser.get());
   auto judged = judge_head(s, c, parser, request);
   if (auto* const refusal = std::get_if<reply>(&judged)) {
     c.enter(connection_phase::request);

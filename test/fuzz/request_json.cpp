@@ -2,6 +2,7 @@
 // fields: no crash, and whatever is accepted keeps the documented limits.
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "net/json/request_fields.hpp"
 #include "net/llama/llama_request.hpp"
 #include "net/openai/completion_request.hpp"
+#include "net/traces/otlp.hpp"
+#include "net/traces/trace_context.hpp"
 
 namespace {
 
@@ -93,6 +96,27 @@ void check_head(std::string_view bytes) {
   ORCD_ENSURE(whole.problem().status == split.problem().status);
 }
 
+/// What is taken from a caller's trace goes to a collector as it is.
+void check_trace(std::string_view bytes) {
+  const auto parent = net::parse_traceparent(bytes);
+  if (parent) {
+    constexpr std::string_view hex = "0123456789abcdef";
+    ORCD_ENSURE(parent->trace_id.size() == 32 && parent->span_id.size() == 16);
+    for (const auto& id : {parent->trace_id, parent->span_id}) {
+      ORCD_ENSURE(id.find_first_not_of(hex) == std::string::npos);
+      ORCD_ENSURE(id.find_first_not_of('0') != std::string::npos);
+    }
+    ORCD_ENSURE(
+        bytes.starts_with(std::string(bytes.substr(0, 3)) + parent->trace_id + "-" + parent->span_id + "-"));
+  }
+  if (net::is_tracestate(bytes)) ORCD_ENSURE(bytes.size() <= net::tracestate_bytes_max);
+  const auto resource = net::parse_resource_attributes(bytes);
+  if (!resource) return;
+  for (const auto& [key, value] : *resource) {
+    ORCD_ENSURE(!key.empty() && net::is_trace_text(key) && net::is_trace_text(value));
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -110,6 +134,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(net::parse_shutdown(bytes));
   static_cast<void>(net::parse_deadline(bytes));
   static_cast<void>(net::parse_http_url(bytes));
+  check_trace(bytes);
   static_cast<void>(net::find_route("GET", bytes));
   return 0;
 }

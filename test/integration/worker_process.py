@@ -93,7 +93,7 @@ class Worker:
             command += ['--log-format', log_format]
         self.command = command + [str(a) for a in arguments]
         clean = {k: v for k, v in os.environ.items()
-                 if not k.startswith(('WORKER_', 'ORCD_', 'NOTIFY_', 'LISTEN_', 'WATCHDOG_'))}
+                 if not k.startswith(('WORKER_', 'ORCD_', 'NOTIFY_', 'LISTEN_', 'WATCHDOG_', 'OTEL_'))}
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env={**clean, **(environment or {})},
                                         cwd=directory, close_fds=not keep_descriptors)

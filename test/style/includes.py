@@ -24,7 +24,8 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'net/discovery': ('net/status',),
     # What one server's requests share holds it.
     'net/responses/response_store': ('net/http',),
-    'net/jobs': ('net/status', 'net/responses/response_store'),
+    'net/traces': ('net/status',),
+    'net/jobs': ('net/traces', 'net/responses/response_store'),
     'net/execute': ('net/jobs',),
     'net/openai': ('net/jobs',),
     'net/anthropic': ('net/openai',),

@@ -1,0 +1,16 @@
+#include "net/traces/trace_notes.hpp"
+
+#include "net/traces/request_trace.hpp"
+
+namespace orcd::net {
+
+void note_answer(connection& c, unsigned status) {
+  if (c.trace != nullptr) c.trace->status = status;
+}
+
+void note_answer(connection& c, const reply& answer) {
+  note_answer(c, answer.status);
+  if (c.trace != nullptr && answer.failure) c.trace->error = answer.failure->code;
+}
+
+}  // namespace orcd::net

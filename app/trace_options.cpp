@@ -1,5 +1,8 @@
 // The options of the traces of requests, and the variables by which OpenTelemetry's own programs are told the
 // same.
+#include <algorithm>
+#include <cctype>
+
 #include "app/option_table.hpp"
 #include "net/http/http_url.hpp"
 #include "net/traces/otlp.hpp"
@@ -54,8 +57,16 @@ class otel_variables {
   options& out_;
 };
 
+/// OpenTelemetry's booleans and enumerations have no case.
+bool is_word(std::string_view value, std::string_view word) {
+  return std::equal(value.begin(), value.end(), word.begin(), word.end(), [](char one, char lower) {
+    return std::tolower(static_cast<unsigned char>(one)) == lower;
+  });
+}
+
 void take_endpoint(const otel_variables& variables, trace_options& traces) {
-  const bool off = variables["OTEL_SDK_DISABLED"] == "true" || variables["OTEL_TRACES_EXPORTER"] == "none";
+  const bool off =
+      is_word(variables["OTEL_SDK_DISABLED"], "true") || is_word(variables["OTEL_TRACES_EXPORTER"], "none");
   if (!traces.endpoint.empty() || off) return;
   traces.endpoint_is_whole = variables.take_endpoint("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
   if (!traces.endpoint_is_whole) static_cast<void>(variables.take_endpoint("OTEL_EXPORTER_OTLP_ENDPOINT"));

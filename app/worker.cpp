@@ -271,8 +271,7 @@ void worker::linger() {
   constexpr std::chrono::milliseconds long_enough{1'000};  // for some health checks
   const auto done = [this] { handle(shutdown_event::idle, "drained"); };
   if (failover_ || server_->connections() == 0) return done();
-  drain_timer_.expires_after(
-      std::min<std::chrono::milliseconds>(long_enough, std::chrono::seconds(opts_.drain_timeout_sec)));
+  drain_timer_.expires_at(std::min(drain_timer_.expiry(), std::chrono::steady_clock::now() + long_enough));
   drain_timer_.async_wait([done](const boost::system::error_code& failed) {
     if (!failed) done();
   });

@@ -11,6 +11,10 @@ void export_backoff::succeed() {
   attempts_ = 0;
 }
 
+void export_backoff::begin_other_spans() {
+  attempts_ = 0;
+}
+
 backoff_step export_backoff::fail(std::optional<milliseconds> asked, double random) {
   backoff_step out;
   const auto part = std::chrono::duration<double, std::milli>(delay_) * (1.0 - random / 2.0);
@@ -18,8 +22,6 @@ backoff_step export_backoff::fail(std::optional<milliseconds> asked, double rand
   if (asked) out.wait = std::clamp(*asked, out.wait, std::max(out.wait, limits_.asked_max));
   delay_ = std::min(delay_ * 2, limits_.max);
   out.give_up = ++attempts_ >= limits_.attempts;
-  // The next spans have their own attempts, but no quicker ones.
-  if (out.give_up) attempts_ = 0;
   return out;
 }
 

@@ -23,6 +23,8 @@ class export_backoff {
   explicit export_backoff(backoff_limits limits) : limits_(limits), delay_(limits.first) {}
 
   void succeed();
+  /// Those that failed are dropped. The next ones have their own attempts, but no quicker ones.
+  void begin_other_spans();
   /// `asked`: the wait that the collector asks for. `random`, 0 to 1, takes up to half of the wait off, so
   /// that many workers do not come back at once.
   [[nodiscard]] backoff_step fail(std::optional<std::chrono::milliseconds> asked, double random);

@@ -169,6 +169,7 @@ asio::awaitable<void> trace_exporter::impl::until_left() {
 /// Until the time for the farewell is over.
 asio::awaitable<void> trace_exporter::impl::until_farewell() {
   co_await until_left();
+  if (!leaving) co_return;  // cancelled, because the request is over
   if (over_at == clock::time_point::max()) over_at = clock::now() + config.farewell_timeout;
   co_await wait_until(over_at);
 }
@@ -207,7 +208,9 @@ void trace_exporter::impl::take(const http_answer& answer) {
   const double part = std::generate_canonical<double, 32>(random);
   const auto step = backoff.fail(outcome.wait, part);
   next_at = clock::now() + step.wait;
-  if (step.give_up || outcome.verdict == export_verdict::refused) drop_batch();
+  if (!step.give_up && outcome.verdict != export_verdict::refused) return;
+  drop_batch();
+  backoff.begin_other_spans();
 }
 
 void trace_exporter::impl::drop_batch() {

@@ -96,11 +96,11 @@ def test_a_stream(collector, start):
     assert phases[0].end == phases[1].begin and phases[1].end == phases[2].begin
     assert sink.paths == ['/v1/traces']
     assert sink.resource()['service.name'] == 'worker-orcd' and sink.resource()['service.instance.id']
+    wait_until(lambda: worker.metric('orcd_trace_spans_exported_total') == 4, PATIENCE, 'it is counted', 0.02)
     # The trace changes no byte of the answer.
     again = worker.execute(job_id='job-7', max_tokens=4, ignore_eos=True)
     tokens = [[e.raw for e in run if e.name == 'token'] for run in (events, again)]
     assert tokens[0] == tokens[1] and tokens[0]
-    assert worker.metric('orcd_trace_spans_exported_total') == 4
 
 
 def test_whole_answers_choices_and_refusals(collector, start):
@@ -204,13 +204,20 @@ def test_the_variables_of_opentelemetry(collector, start):
     assert 'orcd_trace' not in off.get('/metrics').body.decode()
 
 
-def test_what_is_left_is_sent_when_the_worker_ends(collector, start):
+@pytest.mark.parametrize('earlier', [0, 1])
+def test_what_is_left_is_sent_when_the_worker_ends(collector, start, earlier):
+    """Also where something was sent before, longer ago than the time that the farewell has."""
     sink = collector()
     worker = start(sink.url)
+    for _ in range(earlier):
+        complete(worker)
+        sink.wait()
+        time.sleep(2.5)
     complete(worker)
     worker.terminate()
     assert worker.wait_exit(30) == 0
-    assert len(sink.spans()) == 4
+    assert len(sink.spans()) == 4 * (earlier + 1)
+    assert not worker.events('traces_failing')
 
 
 def test_a_busy_collector_is_asked_again_and_a_broken_one_is_not(collector, start):

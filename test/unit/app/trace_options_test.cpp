@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(wrong_variables_are_left_with_a_warning) {
 
 BOOST_AUTO_TEST_CASE(the_whole_can_be_turned_off) {
   for (const auto& [name, value] :
-       environment{{"OTEL_SDK_DISABLED", "true"}, {"OTEL_TRACES_EXPORTER", "none"}}) {
+       environment{{"OTEL_SDK_DISABLED", "True"}, {"OTEL_TRACES_EXPORTER", "none"}}) {
     BOOST_TEST(read({}, {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"}, {name, value}}).traces.endpoint == "");
   }
 }

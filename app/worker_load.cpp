@@ -5,6 +5,7 @@
 
 #include "app/model_digest.hpp"
 #include "app/worker_parts.hpp"
+#include "engine/sha256.hpp"
 #include "gpu/weight_check.hpp"
 
 namespace orcd::app {
@@ -37,6 +38,7 @@ void worker::start_digest() {
       find_digest(stop);
     } catch (const std::bad_alloc&) {
       narrator_.narrate(severity::warning, "model_digest", "No digest of the model file: out of memory");
+      if (weights_) weights_->keep("out of memory");
     }
   });
 }
@@ -47,9 +49,13 @@ void worker::find_digest(const std::stop_token& stop) {
     if (!need.find) return know_digest(std::move(need.known));
   }
   const auto digest = model_digest(model_->file.parts(), stop);
-  if (!digest || !model_->file.check_intact()) return;
-  know_digest(*digest);
-  if (weights_ && weights_->wait_until_loaded(stop) && model_->file.check_intact()) weights_->give(*digest);
+  if (!digest) return;
+  const bool intact = model_->file.check_intact().has_value();
+  if (intact) know_digest(*digest);
+  if (!weights_ || !weights_->wait_until_loaded(stop)) return;
+  // What was loaded may not be what has the digest.
+  if (!intact || !model_->file.check_intact()) return weights_->keep("the model's file was written to");
+  weights_->give(*digest);
 }
 
 void worker::know_digest(std::string digest) {
@@ -107,7 +113,12 @@ result<engine::memory_plan> worker::load_on_gpu_thread() {
 
 /// Waits for the holder's grant, without a limit.
 result<engine::weight_source> worker::claim_weights() {
-  const weights_record own{.numerics = numerics_id(opts_), .files = model_->file.identity()};
+  weights_record own{.numerics = numerics_id(opts_)};
+  if (const auto files = model_->file.identity(); !files.empty()) {
+    engine::sha256 hash;  // of what is long where a model has hundreds of files
+    hash.update(files);
+    own.files = hash.finish();
+  }
   auto from = weights_->claim(
       own, [this, stop = digest_.get_stop_token()] { return model_digest(model_->file.parts(), stop); });
   if (from && from->imported) {

@@ -40,20 +40,26 @@ std::uint32_t find_room(engine::narrator& narrator, std::size_t devices) {
   const std::uint64_t own_descriptors = fixed_descriptors + devices * weights_descriptors_max;
   const auto limit = raise_descriptor_limit();
   if (limit >= net::held_sockets_max + own_descriptors) return net::held_sockets_max;
-  const auto room = limit > 2 * own_descriptors ? limit - own_descriptors : own_descriptors;
+  const auto room = limit > 2 * own_descriptors ? limit - own_descriptors : limit / 2;
   narrator.narrate(severity::warning, "connections_limited",
                    "Fewer connections than are possible fit into the limit of file descriptors",
                    {{"connections", std::uint64_t{room}}, {"descriptors", std::uint64_t{limit}}});
   return static_cast<std::uint32_t>(room);
 }
 
-/// One of each device, in one order.
+/// One of each device, in one order. A device that nobody has named is no reason not to start: the engines
+/// may not share weights.
 engine::result<std::list<weights_port>> open_weights(boost::asio::io_context& io, const holder_options& opts,
                                                      const net::peer_rule& rule, engine::narrator& narrator) {
   std::list<weights_port> out;
   for (const auto& device : opts.devices.empty() ? find_devices() : opts.devices) {
-    auto& one = out.emplace_back(io, device, narrator);
-    if (const auto opened = one.open(opts.dir, rule); !opened) return opened.error();
+    const auto opened = out.emplace_back(io, device, narrator).open(opts.dir, rule);
+    if (opened) continue;
+    if (!opts.devices.empty()) return opened.error();
+    out.pop_back();
+    narrator.narrate(severity::warning, "weights_unavailable",
+                     "Engines cannot share the weights of a device: " + opened.error().message,
+                     {{"device", std::string_view(device.name)}});
   }
   return out;
 }

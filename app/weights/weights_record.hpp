@@ -12,7 +12,7 @@ namespace orcd::app {
 struct weights_record {
   std::string numerics{};  ///< what decides the bits that come of the weights, besides them
   std::string gpu{};       ///< UUID of the device; empty: the host's memory, or not known yet
-  std::string files{};     ///< gguf_file::identity() of the model
+  std::string files{};     ///< SHA-256 of the model's gguf_file::identity()
   std::string digest{};    ///< model_digest() of the same; empty: not known
   bool operator==(const weights_record&) const = default;
 };

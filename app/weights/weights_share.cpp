@@ -73,6 +73,8 @@ result<engine::weight_source> weights_share::claim(const weights_record& own,
   const auto mode = engine_ == 0 ? weights_mode::write_or_read : weights_mode::read;
   auto grant = link_.request(mode, notice_interval);
   while (!grant && grant.error().kind == weights_problem::timeout) {
+    // A holder that hangs gives no grant either.
+    if (const auto answers = link_.state(); !answers) return error_of(answers.error());
     told_.waiting();
     grant = link_.request(mode, notice_interval);
   }
@@ -145,6 +147,15 @@ void weights_share::give(const std::string& digest) {
   }
   told_.shared();
   watch();
+}
+
+void weights_share::keep(const std::string& why) {
+  {
+    const std::lock_guard held(mutex_);
+    if (role_ != role::writer) return;
+  }
+  told_.trouble(why);
+  link_.release();
 }
 
 net::weights_result<void> weights_share::put_and_commit() {

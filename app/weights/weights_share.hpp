@@ -55,6 +55,8 @@ class weights_share {
   [[nodiscard]] bool wait_until_loaded(const std::stop_token& stop);
   /// Gives the weights away. After that.
   void give(const std::string& digest);
+  /// Instead of that: says why, and lets another engine load them.
+  void keep(const std::string& why);
 
   /// Ends what waits, for good. Any thread.
   void cancel() noexcept;

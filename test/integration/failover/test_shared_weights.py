@@ -148,6 +148,15 @@ def test_without_a_holder_the_engine_says_so_and_ends(sharing):
     assert engine.wait_event('error')['code'] == 'WEIGHTS_LOST'
 
 
+def test_a_holder_that_hangs_is_not_waited_for(sharing):
+    sharing.holder.process.send_signal(signal.SIGSTOP)
+    try:
+        engine = start(sharing, 0, '', '--holder', 'off')
+        assert engine.wait_exit(PATIENCE * STRETCH) == 72
+    finally:
+        sharing.holder.process.send_signal(signal.SIGCONT)
+
+
 def test_the_next_holder_gets_the_weights_from_whoever_has_them(sharing):
     first, second = pair(sharing)
     first.wait_event('weights_shared')

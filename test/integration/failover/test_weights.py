@@ -375,14 +375,16 @@ def test_members_of_the_group_may_and_others_with_access_may_not():
             holder.wait_event('ready')
             assert oct((folder / 'gms_host.sock').stat().st_mode & 0o777) == '0o660'
 
-            def connects(own_group: int) -> bool:
+            def connects(own_group: int, *others: int) -> bool:
                 path, frame = str(folder / 'gms_host.sock'), packet(ASK, b'').hex()
                 done = subprocess.run([sys.executable, '-c', STRANGER, path, frame], user=nobody,
-                                      group=own_group, extra_groups=[group], timeout=PATIENCE, check=False)
+                                      group=own_group, extra_groups=others, timeout=PATIENCE, check=False)
                 return done.returncode == 0
 
-            assert connects(group)
-            assert not connects(nobody)
+            assert connects(group) and connects(nobody, group)
+            os.chmod(folder, 0o755)
+            os.chmod(folder / 'gms_host.sock', 0o666)
+            assert not connects(nobody) and not connects(nobody, nobody)
             holder.wait_event('stranger_refused')
 
 

@@ -46,7 +46,8 @@ def leaving(slow_model, tmp_path_factory) -> Iterator[Worker]:
 
 def body_of(worker: Worker, client: str, name: str, **changes) -> dict:
     served = worker.call('GET', '/v1/models').json()['data'][0]['id']
-    return {**REQUESTS[client][name], 'model': served, **changes}
+    # With a seed, or now and then the model would have nothing to say.
+    return {'seed': 1, **REQUESTS[client][name], 'model': served, **changes}
 
 
 def ask(worker: Worker, client: str, name: str, **changes):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a purpose needs and that are missing.
-# Usage: tools/packages.sh demo|test
+# Usage: tools/packages.sh demo|test|fronts
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache pkg-config git ca-certificates
@@ -9,12 +9,14 @@ build=(g++ cmake ninja-build ccache pkg-config git ca-certificates
        libssl-dev libsystemd-dev libutf8proc-dev libyaml-cpp-dev libjs-marked xz-utils)
 demo=("${build[@]}" python3 python3-pip curl)
 test=("${demo[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3-pytest
-      python3-pytest-xdist chromium systemd dpkg-dev debootstrap curl groff-base zsh nginx haproxy)
+      python3-pytest-xdist chromium systemd dpkg-dev debootstrap curl groff-base zsh)
+fronts=(nginx haproxy) # Debian starts what it installs
 
 case "${1:-}" in
   demo) wanted=("${demo[@]}") ;;
   test) wanted=("${test[@]}") ;;
-  *) echo "usage: tools/packages.sh demo|test" >&2; exit 2 ;;
+  fronts) wanted=("${fronts[@]}") ;;
+  *) echo "usage: tools/packages.sh demo|test|fronts" >&2; exit 2 ;;
 esac
 
 missing=()

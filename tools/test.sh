@@ -23,9 +23,8 @@ ORCD_SCHEMATHESIS=$PWD/$(tools/python_packages.sh schemathesis)
 ORCD_LM_EVAL=$PWD/$(tools/python_packages.sh lm_eval)
 ORCD_CLIENTS=$PWD/$(tools/python_packages.sh clients)
 ORCD_KUBERNETES=$PWD/$(tools/python_packages.sh kubernetes)
-ORCD_ROUTER=$PWD/$(tools/python_packages.sh vllm-router)
 ORCD_OTLP=$PWD/$(tools/python_packages.sh otlp)
-export PYTHONPATH ORCD_SCHEMATHESIS ORCD_LM_EVAL ORCD_CLIENTS ORCD_KUBERNETES ORCD_ROUTER ORCD_OTLP
+export PYTHONPATH ORCD_SCHEMATHESIS ORCD_LM_EVAL ORCD_CLIENTS ORCD_KUBERNETES ORCD_OTLP
 ORCD_DEMO_MODEL=$PWD/$(tools/fetch_demo_model.sh)
 export ORCD_DEMO_MODEL ORCD_PROMTOOL=$PWD/build/tools/promtool ORCD_ETCD=$PWD/build/tools/etcd
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
@@ -79,6 +78,11 @@ for stage in "$@"; do
   selection=(--parallel 2)
   [ "$stage" = fuzz ] && selection+=(--tests-regex '^fuzz_')
   left_out=$(tr ' ' '\n' <<<"${ORCD_LEFT_OUT:-}" | sed -n "s/^$stage://p" | paste -sd '|')
+  if [ "$stage" = release ] && [[ "|$left_out|" != *"|fronts|"* ]]; then
+    tools/packages.sh fronts
+    ORCD_ROUTER=$PWD/$(tools/python_packages.sh vllm-router)
+    export ORCD_ROUTER
+  fi
   if [ -n "$left_out" ]; then
     echo "== $stage: left out here: $left_out"
     selection+=(--exclude-regex "^($left_out)\$")

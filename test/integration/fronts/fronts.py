@@ -101,7 +101,7 @@ class Nginx(Front):
     name = 'nginx'
 
     def command(self) -> List[str]:
-        assert shutil.which('nginx'), 'nginx is not here: tools/packages.sh test'
+        assert shutil.which('nginx'), 'nginx is not here: tools/packages.sh fronts'
         site = replaced((PROJECT / 'etc' / 'nginx' / 'worker-orcd.conf').read_text(),
                         (r'127\.0\.0\.1:8081', f'127.0.0.1:{self.workers[0]}'),
                         (r'127\.0\.0\.1:8082', f'127.0.0.1:{self.workers[1]}'),
@@ -130,7 +130,7 @@ class Haproxy(Front):
     body_session = True
 
     def command(self) -> List[str]:
-        assert shutil.which('haproxy'), 'haproxy is not here: tools/packages.sh test'
+        assert shutil.which('haproxy'), 'haproxy is not here: tools/packages.sh fronts'
         site = replaced((PROJECT / 'etc' / 'haproxy' / 'worker-orcd.cfg').read_text(),
                         (r'127\.0\.0\.1:8081', f'127.0.0.1:{self.workers[0]}'),
                         (r'127\.0\.0\.1:8082', f'127.0.0.1:{self.workers[1]}'),

@@ -49,9 +49,7 @@ std::optional<std::string> model_digest(std::span<const std::span<const std::byt
 }
 
 std::string numerics_id(const options& opts) {
-  engine::sha256 hash;
-  hash.update(arithmetic_of(opts));
-  return hash.finish();
+  return engine::sha256_of(arithmetic_of(opts));
 }
 
 std::string system_fingerprint(const options& opts, const engine::gguf_file& file,

@@ -114,11 +114,8 @@ result<engine::memory_plan> worker::load_on_gpu_thread() {
 /// Waits for the holder's grant, without a limit.
 result<engine::weight_source> worker::claim_weights() {
   weights_record own{.numerics = numerics_id(opts_)};
-  if (const auto files = model_->file.identity(); !files.empty()) {
-    engine::sha256 hash;  // of what is long where a model has hundreds of files
-    hash.update(files);
-    own.files = hash.finish();
-  }
+  // What is long where a model has hundreds of files.
+  if (const auto files = model_->file.identity(); !files.empty()) own.files = engine::sha256_of(files);
   auto from = weights_->claim(
       own, [this, stop = digest_.get_stop_token()] { return model_digest(model_->file.parts(), stop); });
   if (from && from->imported) {

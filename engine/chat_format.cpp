@@ -52,9 +52,7 @@ chat_format::chat_format(chat_template compiled, std::string_view text, boost::j
       text_(text) {
   // Asked only where it matters: a template that knows no calls shows none, however they are written.
   if (text.find("tool_calls") != std::string_view::npos) habits_ = learn_habits(template_, special_tokens_);
-  sha256 hash;
-  hash.update(text);
-  digest_ = hash.finish();
+  digest_ = sha256_of(text);
   if (const auto* bos = special_tokens_.if_contains("bos_token")) {
     if (bos->is_string()) bos_ = std::string(bos->get_string());
   }

@@ -82,9 +82,7 @@ class short_ids {
     if (is_short_id(id)) return id;
     std::string& made = made_[id];
     for (std::string from = id; made.empty(); from += '+') {
-      sha256 hash;
-      hash.update(from);
-      std::string digest = hash.finish().substr(0, 9);
+      std::string digest = sha256_of(from).substr(0, 9);
       if (used_.insert(digest).second) made = std::move(digest);
     }
     return made;

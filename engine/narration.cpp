@@ -5,9 +5,7 @@
 namespace orcd::engine {
 
 std::string prompt_digest(std::string_view prompt) {
-  sha256 hash;
-  hash.update(prompt);
-  return "sha256:" + hash.finish();
+  return "sha256:" + sha256_of(prompt);
 }
 
 }  // namespace orcd::engine

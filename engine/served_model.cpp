@@ -9,12 +9,6 @@ namespace {
 
 constexpr std::int64_t gguf_token_unused = 5;
 
-std::string digest_of(std::string_view text) {
-  sha256 hash;
-  hash.update(text);
-  return hash.finish();
-}
-
 result<std::vector<std::int64_t>> token_types_of(const gguf_file& file, const tokenizer& tokenizer) {
   // A tokenizer.json has its own vocabulary; the file's types say nothing about it.
   if (tokenizer.kind().substr(0, 4) != "gguf") return std::vector<std::int64_t>{};
@@ -56,7 +50,7 @@ result<served_model> open_served_model(const model_source& source) {
                       std::move(*vocabulary),
                       std::move(*spec),
                       std::move(plan_for),
-                      *beside ? digest_of((*beside)->text) : std::string(),
+                      *beside ? sha256_of((*beside)->text) : std::string(),
                       std::move(pairs)};
 }
 

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "engine/base/ensure.hpp"
+#include "engine/base/hexadecimal.hpp"
 
 namespace orcd::engine {
 
@@ -30,14 +31,13 @@ std::string sha256::finish() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
   unsigned int length = 0;
   ORCD_ENSURE(EVP_DigestFinal_ex(state_->context.get(), hash.data(), &length) == 1);
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string out;
-  out.reserve(std::size_t{2} * length);
-  for (unsigned int i = 0; i < length; ++i) {
-    out.push_back(digits[hash[i] >> 4U]);
-    out.push_back(digits[hash[i] & 15U]);
-  }
-  return out;
+  return hexadecimal(std::span(hash).first(length));
+}
+
+std::string sha256_of(std::span<const std::byte> bytes) {
+  sha256 hash;
+  hash.update(bytes);
+  return hash.finish();
 }
 
 }  // namespace orcd::engine

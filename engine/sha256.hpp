@@ -27,4 +27,10 @@ class sha256 {
   std::unique_ptr<state> state_;
 };
 
+/// Of all of it at once: 64 hexadecimal digits.
+[[nodiscard]] std::string sha256_of(std::span<const std::byte> bytes);
+[[nodiscard]] inline std::string sha256_of(std::string_view text) {
+  return sha256_of(std::as_bytes(std::span(text.data(), text.size())));
+}
+
 }  // namespace orcd::engine

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "engine/base/hexadecimal.hpp"
+
 namespace orcd::app {
 namespace {
 
@@ -20,16 +22,6 @@ constexpr const char* piece_name = "weights";
 /// How long a claim waits before it is told that it does.
 constexpr milliseconds notice_interval{10'000};
 constexpr milliseconds offer_interval{100};
-
-std::string hexadecimal(const net::weights_hash& hash) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string out;
-  for (const std::uint8_t byte : hash) {
-    out += digits[byte >> 4U];
-    out += digits[byte & 15U];
-  }
-  return out;
-}
 
 /// All zero where it is no hash.
 net::weights_hash hash_of(std::string_view hex) {
@@ -105,7 +97,8 @@ result<void> weights_share::take(const net::grant_frame& grant, const digest_fun
   record_ = std::move(*others);
   imported_ = std::move((*memory)->descriptor);
   committed_ = {grant.layout, grant.content, grant.metadata};
-  weights_ = {imported_.get(), (*memory)->bytes, hexadecimal(grant.layout), hexadecimal(grant.content)};
+  weights_ = {imported_.get(), (*memory)->bytes, engine::hexadecimal(grant.layout),
+              engine::hexadecimal(grant.content)};
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "gpu/cuda/cuda_steps.hpp"
 #include "gpu/cuda/cuda_weights.hpp"
 #include "gpu/plan/allocation_counter.hpp"
+#include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 #include "gpu/plan/step_results.hpp"
 #include "kernels/layer/experts.hpp"
@@ -209,11 +210,7 @@ void cuda_backend::place_weights(const engine::model& m, const engine::weight_so
 }
 
 void cuda_backend::import_weights(const engine::model& m, const engine::shared_weights& from) {
-  if (const auto own = weights_layout_hash(m); own != from.layout_hash) {
-    throw engine::accelerator_failure(errc::stale_weights,
-                                      "the shared weights are of another model or version: layout " +
-                                          from.layout_hash + ", this model's is " + own);
-  }
+  require_layout(from, weights_layout_hash(m));
   const auto bytes = vram_arena::size_of(device_->index(), plan_.weights_bytes);
   if (bytes != from.bytes) {
     throw engine::accelerator_failure(errc::stale_weights,
@@ -221,11 +218,7 @@ void cuda_backend::import_weights(const engine::model& m, const engine::shared_w
                                           " bytes, the model needs " + std::to_string(bytes));
   }
   weights_arena_ = vram_arena(device_->index(), from.descriptor, plan_.weights_bytes);
-  if (const auto found = device_content_hash(weights_arena_, plan_.weights_bytes);
-      found != from.content_hash) {
-    throw engine::accelerator_failure(errc::stale_weights, "the shared weights are damaged: their hash is " +
-                                                               found + " and should be " + from.content_hash);
-  }
+  require_content(from, device_content_hash(weights_arena_, plan_.weights_bytes));
   weights_ = place_cuda_weights(m, weights_arena_);
 }
 

@@ -3,10 +3,10 @@
 #include <array>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "engine/base/ensure.hpp"
+#include "engine/base/hexadecimal.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/slice_reader.hpp"
@@ -16,13 +16,13 @@
 namespace orcd::gpu {
 namespace {
 
+/// A hash as the device has it: words, of which the first byte is the highest.
 std::string hexadecimal(std::span<const std::uint32_t> words) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string out;
+  std::vector<std::uint8_t> bytes;
   for (const std::uint32_t word : words) {
-    for (int shift = 28; shift >= 0; shift -= 4) out.push_back(digits[word >> shift & 15U]);
+    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(word >> shift));
   }
-  return out;
+  return engine::hexadecimal(bytes);
 }
 
 /// The ring on both sides. A slot's copy and repack run on one stream, in order; two streams let one

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/accelerator.hpp"
 #include "gpu/host/host_tensors.hpp"
 #include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/arena_plan.hpp"
@@ -15,8 +14,6 @@
 namespace orcd::gpu {
 namespace {
 
-using engine::accelerator_failure;
-using engine::errc;
 using engine::tensor_view;
 
 /// The kernels read the file's own blocks. Another order or alignment is another version.
@@ -88,16 +85,9 @@ void host_weights::copy(engine::model& m, const std::function<void(unsigned perc
 
 void host_weights::import(engine::model& m, const engine::shared_weights& from, unsigned threads) {
   const host_layout layout = lay_out(m.weights);
-  if (layout.hash != from.layout_hash) {
-    throw accelerator_failure(errc::stale_weights,
-                              "the shared weights are of another model or version: layout " +
-                                  from.layout_hash + ", this model's is " + layout.hash);
-  }
+  require_layout(from, layout.hash);
   arena_mapping arena(memfd_driver::instance(), from.descriptor, layout.bytes);
-  if (const auto found = content_hash({bytes_of(arena), layout.bytes}, threads); found != from.content_hash) {
-    throw accelerator_failure(errc::stale_weights, "the shared weights are damaged: their hash is " + found +
-                                                       " and should be " + from.content_hash);
-  }
+  require_content(from, content_hash({bytes_of(arena), layout.bytes}, threads));
   arena_ = std::move(arena);
   bind_views(m.weights, layout, bytes_of(arena_));
 }

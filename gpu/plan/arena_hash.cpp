@@ -5,6 +5,7 @@
 #include <system_error>
 #include <thread>
 
+#include "engine/accelerator.hpp"
 #include "engine/sha256.hpp"
 
 namespace orcd::gpu {
@@ -24,9 +25,12 @@ void put(engine::sha256& hash, std::uint64_t number) {
 
 std::string tile_hash(std::span<const std::byte> arena, std::size_t tile) {
   const std::size_t begin = tile * hash_tile_bytes;
-  engine::sha256 hash;
-  hash.update(arena.subspan(begin, std::min<std::size_t>(hash_tile_bytes, arena.size() - begin)));
-  return hash.finish();
+  return engine::sha256_of(
+      arena.subspan(begin, std::min<std::size_t>(hash_tile_bytes, arena.size() - begin)));
+}
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw engine::accelerator_failure(engine::errc::stale_weights, "the shared weights are " + why);
 }
 
 }  // namespace
@@ -45,6 +49,16 @@ std::string layout_hash(std::string_view scheme, std::span<const placed_tensor> 
     put(hash, tensor.bytes);
   }
   return hash.finish();
+}
+
+void require_layout(const engine::shared_weights& from, const std::string& own) {
+  if (own == from.layout_hash) return;
+  refuse("of another model or version: layout " + from.layout_hash + ", this model's is " + own);
+}
+
+void require_content(const engine::shared_weights& from, const std::string& found) {
+  if (found == from.content_hash) return;
+  refuse("damaged: their hash is " + found + " and should be " + from.content_hash);
 }
 
 std::string combine_tile_hashes(std::span<const std::string> tiles) {

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/model/shared_weights.hpp"
+
 namespace orcd::gpu {
 
 /// Where a tensor, or a part of one, lies.
@@ -24,6 +26,12 @@ struct placed_tensor {
 /// SHA-256 of the plan, hexadecimal. `scheme` names what the forms mean and the version of that.
 [[nodiscard]] std::string layout_hash(std::string_view scheme, std::span<const placed_tensor> tensors,
                                       std::uint64_t arena_bytes);
+
+// Both throw accelerator_failure (stale_weights) with what was found and what should be.
+/// That another process's weights lie as this one's model has them.
+void require_layout(const engine::shared_weights& from, const std::string& own);
+/// That they are what that process committed.
+void require_content(const engine::shared_weights& from, const std::string& found);
 
 /// Tiles are hashed apart, so that many threads share the work.
 inline constexpr std::uint64_t hash_tile_bytes = std::uint64_t{4} << 20;

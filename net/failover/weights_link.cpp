@@ -13,8 +13,10 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <utility>
 
+#include "engine/base/hexadecimal.hpp"
 #include "net/failover/frame_socket.hpp"
 #include "net/failover/own_process.hpp"
 
@@ -33,13 +35,7 @@ constexpr milliseconds grace{1'000};
 
 /// The first bytes of a hash, for people.
 std::string beginning_of(const weights_hash& hash) {
-  constexpr const char* digits = "0123456789abcdef";
-  std::string out;
-  for (std::size_t i = 0; i < 8; ++i) {
-    out += digits[hash.at(i) >> 4U];
-    out += digits[hash.at(i) & 15U];
-  }
-  return out;
+  return engine::hexadecimal(std::span(hash).first(8));
 }
 
 }  // namespace

@@ -12,12 +12,6 @@ using engine::errc;
 using engine::error;
 using engine::result;
 
-std::string digest_of(std::string_view key) {
-  engine::sha256 hash;
-  hash.update(key);
-  return hash.finish();
-}
-
 /// Compares every character, so that the time does not tell where two keys differ.
 bool same(std::string_view a, std::string_view b) noexcept {
   unsigned difference = a.size() == b.size() ? 0U : 1U;
@@ -78,7 +72,7 @@ result<api_keys> api_keys::parse(std::string_view text) {
                     " letters, digits and ._-");
     if (out.keys_.size() == count_max)
       return refuse("is one key too many, " + std::to_string(count_max) + " fit");
-    key made{digest_of(shown), {}};
+    key made{engine::sha256_of(shown), {}};
     const auto twice = [&made](const key& other) { return other.digest == made.digest; };
     if (std::any_of(out.keys_.begin(), out.keys_.end(), twice)) return refuse("has a key a second time");
     made.owner.key_id = made.digest.substr(0, key_id_digits);
@@ -91,7 +85,7 @@ result<api_keys> api_keys::parse(std::string_view text) {
 }
 
 const api_keys::key* api_keys::find(std::string_view shown) const {
-  const std::string digest = digest_of(trimmed(shown));
+  const std::string digest = engine::sha256_of(trimmed(shown));
   const key* found = nullptr;
   for (const key& one : keys_) found = same(one.digest, digest) ? &one : found;
   return found;

@@ -3,6 +3,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Iterator
 
@@ -58,6 +59,17 @@ def demo_model() -> Path:
     if not path or not Path(path).exists():
         pytest.skip('the demo model is not here: set ORCD_DEMO_MODEL (tools/fetch_demo_model.sh)')
     return Path(path)
+
+
+@pytest.fixture
+def started():
+    """started(*arguments, **more): a worker that is ready. It ends with the test."""
+    with ExitStack() as all_of_them:
+        def one(*arguments, **more) -> Worker:
+            worker = all_of_them.enter_context(Worker(*arguments, **more))
+            worker.wait_event('ready')
+            return worker
+        yield one
 
 
 @pytest.fixture(scope='session')

@@ -12,6 +12,7 @@
 #include "gpu/plan/allocation_counter.hpp"
 #include "gpu/plan/arena_hash.hpp"
 #include "test/gpu/cuda/generated_cuda_model.hpp"
+#include "test/support/some_bytes.hpp"
 
 namespace orcd::test {
 namespace {
@@ -23,16 +24,6 @@ int current_device() {
   int device = -1;
   BOOST_REQUIRE_EQUAL(cudaGetDevice(&device), cudaSuccess);
   return device;
-}
-
-std::vector<std::byte> some_bytes(std::size_t count) {
-  std::vector<std::byte> out(count);
-  std::uint32_t state = 1;
-  for (std::byte& b : out) {
-    state = state * 1664525U + 1013904223U;
-    b = static_cast<std::byte>(state >> 24U);
-  }
-  return out;
 }
 
 void put(const gpu::vram_arena& arena, const std::vector<std::byte>& bytes) {

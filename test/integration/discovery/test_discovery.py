@@ -28,17 +28,10 @@ def etcd(tmp_path):
 
 
 @pytest.fixture
-def start(tiny_model):
-    started = []
-
+def start(tiny_model, started):
     def one(url: str, *options: str) -> Worker:
-        worker = Worker('--model', tiny_model, '--discovery-url', url, '--worker-id', ID, *options)
-        started.append(worker)
-        worker.wait_event('ready')
-        return worker
-    yield one
-    for worker in started:
-        worker.end()
+        return started('--model', tiny_model, '--discovery-url', url, '--worker-id', ID, *options)
+    return one
 
 
 def registered(worker) -> bool:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from engines import free_port
-from holders import (ASK, CLAIM, COMMIT, DONE, GET, HOLDER, PING, PROBE, PUT, READ, WRITE, WRITE_OR_READ,
-                     Holder, State, WeightsClient, check, descriptors, memory)
+from holders import (ASK, CLAIM, COMMIT, DONE, GET, HOLDER, NOBODY, PING, PROBE, PUT, READ, WRITE,
+                     WRITE_OR_READ, Holder, State, WeightsClient, answers_nobody, check, descriptors, memory)
 from worker_process import PATIENCE, STRETCH, wait_until
 
 GPU = 'GPU-01234567-89ab-cdef-0123-456789abcdef'
@@ -352,22 +352,9 @@ def test_crowds_and_who_never_reads_do_no_harm(holder, folder):
         assert later.claim(READ).metadata == bytes(16_384)
 
 
-STRANGER = """
-import socket, sys
-one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-one.connect(sys.argv[1])
-one.settimeout(60)
-try:
-    one.send(bytes.fromhex(sys.argv[2]))
-    sys.exit(0 if one.recv(1000) else 9)
-except OSError:
-    sys.exit(9)
-"""
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason='only root can become another user')
 def test_members_of_the_group_may_and_others_with_access_may_not():
-    group, nobody = 54_321, 65_534
+    group, nobody = 54_321, NOBODY
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)
         folder = Path(place) / 'h'
@@ -376,10 +363,7 @@ def test_members_of_the_group_may_and_others_with_access_may_not():
             assert oct((folder / 'gms_host.sock').stat().st_mode & 0o777) == '0o660'
 
             def connects(own_group: int, *others: int) -> bool:
-                path, frame = str(folder / 'gms_host.sock'), packet(ASK, b'').hex()
-                done = subprocess.run([sys.executable, '-c', STRANGER, path, frame], user=nobody,
-                                      group=own_group, extra_groups=others, timeout=PATIENCE, check=False)
-                return done.returncode == 0
+                return answers_nobody(folder / 'gms_host.sock', packet(ASK, b''), own_group, others)
 
             assert connects(group) and connects(nobody, group)
             os.chmod(folder, 0o755)

@@ -43,18 +43,11 @@ def collector(bodies):
 
 
 @pytest.fixture
-def start(tiny_model):
-    started = []
-
+def start(tiny_model, started):
     def one(url: str, *options: str, model=None, **more) -> Worker:
         endpoint = ('--otlp-endpoint', url) if url else ()
-        worker = Worker('--model', model or tiny_model, *endpoint, *options, **more)
-        started.append(worker)
-        worker.wait_event('ready')
-        return worker
-    yield one
-    for worker in started:
-        worker.end()
+        return started('--model', model or tiny_model, *endpoint, *options, **more)
+    return one
 
 
 def server_of(spans):

@@ -10,27 +10,14 @@
 
 #include "engine/sha256.hpp"
 #include "kernels/device/sha256_block.hpp"
+#include "test/support/some_bytes.hpp"
 
 namespace orcd::test {
 namespace {
 
+using engine::sha256_of;
+
 constexpr std::size_t tile = gpu::hash_tile_bytes;
-
-std::vector<std::byte> some_bytes(std::size_t count) {
-  std::vector<std::byte> out(count);
-  std::uint32_t state = 1;
-  for (std::byte& b : out) {
-    state = state * 1664525U + 1013904223U;
-    b = static_cast<std::byte>(state >> 24U);
-  }
-  return out;
-}
-
-std::string sha256_of(std::span<const std::byte> bytes) {
-  engine::sha256 hash;
-  hash.update(bytes);
-  return hash.finish();
-}
 
 /// As a thread of the GPU does it.
 std::string by_blocks(const std::vector<std::byte>& bytes) {

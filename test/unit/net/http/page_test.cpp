@@ -15,11 +15,7 @@
 namespace orcd::net {
 namespace {
 
-std::string sha256_of(std::string_view text) {
-  engine::sha256 hash;
-  hash.update(text);
-  return hash.finish();
-}
+using engine::sha256_of;
 
 /// What stands between the tags of the elements of this name, in their order.
 std::vector<std::string_view> inside(std::string_view html, const std::string& tag) {

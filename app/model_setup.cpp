@@ -9,6 +9,7 @@
 #include "engine/gguf/location.hpp"
 #include "engine/text/utf8_buffer.hpp"
 #include "gpu/host/host_backend.hpp"
+#include "net/failover/weights_frames.hpp"
 #include "net/json/text.hpp"
 #ifdef ORCD_HAS_CUDA
 #include <thread>
@@ -57,22 +58,39 @@ gpu::wait_clock cancellable_clock(gpu_wait_hooks hooks) {
   return clock;
 }
 
-result<std::unique_ptr<engine::accelerator>> make_cuda(const options& opts, gpu_wait_hooks hooks) {
+gpu::cuda_backend_options cuda_options(const options& opts, gpu_wait_hooks hooks) {
   gpu::cuda_backend_options cuda;
   cuda.gpu = {opts.gpu.index, opts.gpu.uuid};
   cuda.kv_bytes_max = opts.kv_cache_size_mb * mebibyte;
   cuda.pinned = !opts.no_pinned;
   cuda.wait.total = std::chrono::seconds(opts.gpu_wait_sec);
   cuda.clock = cancellable_clock(std::move(hooks));
-  return gpu::make_cuda_backend(cuda);
+  return cuda;
+}
+
+result<std::unique_ptr<engine::accelerator>> make_cuda(const options& opts, gpu_wait_hooks hooks) {
+  return gpu::make_cuda_backend(cuda_options(opts, std::move(hooks)));
+}
+
+result<std::string> find_gpu(const options& opts, gpu_wait_hooks hooks) {
+  return gpu::find_gpu_uuid(cuda_options(opts, std::move(hooks)));
 }
 #else
+result<std::string> find_gpu(const options&, const gpu_wait_hooks&) {
+  return error{errc::worker_start_failed, "this build has no CUDA backend; use --backend host", "backend"};
+}
+
 result<std::unique_ptr<engine::accelerator>> make_cuda(const options&, const gpu_wait_hooks&) {
   return error{errc::worker_start_failed, "this build has no CUDA backend; use --backend host", "backend"};
 }
 #endif
 
 }  // namespace
+
+result<std::string> find_device(const options& opts, gpu_wait_hooks hooks) {
+  if (opts.backend == backend_kind::host) return std::string(net::host_device);
+  return find_gpu(opts, std::move(hooks));
+}
 
 result<engine::served_model> open_model(const options& opts) {
   auto model = engine::open_served_model({.location = opts.model,

@@ -41,6 +41,11 @@ struct gpu_wait_hooks {
 [[nodiscard]] engine::result<std::unique_ptr<engine::accelerator>> make_accelerator(
     const options& opts, gpu_wait_hooks hooks = {}, std::function<engine::result<void>()> check_weights = {});
 
+/// The device that the engine will use, as the holder's socket is named after it: a GPU's UUID, which it
+/// waits for as the accelerator does, or net::host_device. An index would not do: CUDA's and nvidia-smi's
+/// differ. Errors: worker_start_failed.
+[[nodiscard]] engine::result<std::string> find_device(const options& opts, gpu_wait_hooks hooks);
+
 /// For the host backend; the CUDA backend checks its own plan against the GPU. Refuses a plan that exceeds
 /// --kv-cache-size-mb or the machine's memory, with both numbers.
 [[nodiscard]] std::optional<start_failure> check_plan(const engine::memory_plan& plan, const options& opts,

@@ -82,6 +82,7 @@ exit_code worker::run() {
   narrate_startup();
   auto failure = start_failover();
   if (!failure) failure = open();
+  if (!failure) failure = link_weights();
   if (failure) {
     // A signal that came meanwhile made open() give up: that is no failure.
     if (guard_.stop_asked()) {

@@ -64,7 +64,6 @@ std::optional<start_failure> worker::start_failover() {
   auto port = net::system_port::start(std::move(config), std::move(context));
   if (!port) return start_failure{port.error(), {}, {}};
   failover_->port = std::move(*port);
-  link_weights();
   return link_holder();
 }
 

@@ -45,29 +45,6 @@ std::optional<start_failure> worker::link_holder() {
   return std::nullopt;
 }
 
-/// The thread that loads asks for them.
-void worker::link_weights() {
-  const auto use = opts_.failover.share_weights;
-  auto device = opts_.gpu.uuid.empty() ? std::to_string(opts_.gpu.index) : opts_.gpu.uuid;
-  if (opts_.backend == backend_kind::host) device = net::host_device;
-  const auto path = net::weights_socket_path(opts_.failover.dir, device);
-  if (use == holder_use::off || (use == holder_use::automatic && !is_socket(path))) return;
-  weights_share::hooks told;
-  told.waiting = [this] {
-    service_.waiting("Waiting for another engine's weights");
-    narrator_.narrate(severity::info, "weights_wait", "Waits for another engine to load the weights",
-                      {{"waited_ms", ms_since(load_started_at_)}});
-  };
-  told.shared = [this] {
-    narrator_.narrate(severity::info, "weights_shared", "Other engines can use these weights");
-  };
-  told.trouble = [this](const std::string& why) {
-    narrator_.narrate(severity::warning, "weights_not_shared",
-                      "Other engines cannot use these weights: " + why);
-  };
-  weights_ = std::make_unique<weights_share>(io_, path, opts_.failover.engine_id, std::move(told));
-}
-
 /// Instead of the serving port. The lock is held already, so that whoever had these connections is gone.
 void worker::take_connections() {
   auto& link = *failover_->link;
@@ -116,12 +93,28 @@ void worker::narrate_takeover(std::uint64_t all, const net::takeover_counts& cou
 
 void worker::on_holder_lost() {
   narrator_.narrate(severity::warning, "holder_lost", "The holder is gone and is looked for");
-  if (!failover_->takes_connections || failover_->substitute) return;
-  const int duplicate = ::fcntl(failover_->link->listener(), F_DUPFD_CLOEXEC, 0);
-  // Without a descriptor connects wait for the next holder.
-  if (duplicate < 0) return;
-  failover_->substitute.emplace(io_, net::protocol_of(duplicate), duplicate);
-  accept_itself();
+  accept_without_holder();
+}
+
+/// Where the system is short of what it takes, connects wait for the next try or the next holder.
+void worker::accept_without_holder() {
+  const int listener = failover_->link->listener();
+  if (!failover_->takes_connections || failover_->substitute || listener < 0) return;
+  if (failover_->link->is_connected()) return;
+  net::file_descriptor duplicate(::fcntl(listener, F_DUPFD_CLOEXEC, 0));
+  if (duplicate) {
+    error_code failed;
+    failover_->substitute.emplace(io_).assign(net::protocol_of(duplicate.get()), duplicate.get(), failed);
+    if (!failed) {
+      static_cast<void>(duplicate.release());
+      return accept_itself();
+    }
+    failover_->substitute.reset();
+  }
+  failover_->pause.expires_after(pause_length);
+  failover_->pause.async_wait([this](error_code ended) {
+    if (!ended) accept_without_holder();
+  });
 }
 
 /// Takes a connection out of the kernel's queue only while it can be served: what a holder has been offered

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
+#include <filesystem>
+#include <system_error>
 
 #include "app/model_digest.hpp"
 #include "app/worker_parts.hpp"
@@ -29,6 +31,50 @@ void yield_to_others() noexcept {
 }
 
 }  // namespace
+
+/// The thread that loads asks for them.
+std::optional<start_failure> worker::link_weights() {
+  const auto use = opts_.failover.share_weights;
+  if (!failover_ || use == holder_use::off) return std::nullopt;
+  const auto device =
+      find_device(opts_, {.cancelled = [this] { return guard_.stop_asked(); },
+                          .waiting = [this](const auto& notice) { narrate_gpu_wait(notice); }});
+  if (!device) return start_failure{device.error(), {}, {}};
+  share_config config{{}, opts_.failover.engine_id, use == holder_use::require};
+  for (const auto& name : net::device_names_of(*device)) {
+    const auto path = net::weights_socket_path(opts_.failover.dir, name);
+    std::error_code ignored;
+    if (std::filesystem::is_socket(path, ignored)) config.socket = path;
+  }
+  if (config.socket.empty() && use == holder_use::automatic) return std::nullopt;
+  if (config.socket.empty()) config.socket = net::weights_socket_path(opts_.failover.dir, *device);
+  try {
+    weights_ = std::make_unique<weights_share>(std::move(config), hooks_of_weights());
+  } catch (const std::system_error& failed) {
+    return start_failure{
+        error{errc::worker_start_failed, std::string("no thread for shared weights: ") + failed.what()},
+        {},
+        {}};
+  }
+  return std::nullopt;
+}
+
+weights_share::hooks worker::hooks_of_weights() {
+  weights_share::hooks told;
+  told.others_live = [this] { return failover_->lock.is_taken(); };
+  told.waiting = [this](const std::string& what) {
+    service_.waiting(what);
+    narrator_.narrate(severity::info, "weights_wait", what, {{"waited_ms", ms_since(load_started_at_)}});
+  };
+  told.shared = [this] {
+    narrator_.narrate(severity::info, "weights_shared", "Other engines can use these weights");
+  };
+  told.trouble = [this](const std::string& why) {
+    narrator_.narrate(severity::warning, "weights_not_shared",
+                      "Other engines cannot use these weights: " + why);
+  };
+  return told;
+}
 
 /// The hash takes about a second per gigabyte and nothing waits for it; /health shows it when known.
 void worker::start_digest() {
@@ -80,7 +126,7 @@ void worker::start_load() {
   });
 }
 
-/// On the GPU thread.
+/// On the GPU thread, or before there is one.
 void worker::narrate_gpu_wait(const gpu::wait_notice& notice) {
   service_.waiting("Waiting for a GPU: " + notice.found);
   narrator_.narrate(severity::warning, "gpu_wait", "Waiting for a GPU: " + notice.found,

@@ -73,6 +73,8 @@ class worker {
   void warn_of_open_key_file();
   engine::result<void> read_request_files();
   void make_server();
+  std::optional<start_failure> link_weights();
+  [[nodiscard]] weights_share::hooks hooks_of_weights();
   void start_digest();
   void find_digest(const std::stop_token& stop);
   void start_load();
@@ -104,11 +106,11 @@ class worker {
   void try_later(const std::string& problem);
   // With a holder (worker_holder.cpp).
   std::optional<start_failure> link_holder();
-  void link_weights();
   void take_connections();
   void on_taken_over(std::vector<net::held_socket> held);
   void narrate_takeover(std::uint64_t all, const net::takeover_counts& counts);
   void on_holder_lost();
+  void accept_without_holder();
   void on_holder_connected();
   void accept_itself();
   void leave_connections();

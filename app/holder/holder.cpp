@@ -42,12 +42,11 @@ bool has_ended(int pidfd) noexcept {
 }  // namespace
 
 holder::holder(asio::io_context& io, const holder_options& opts, engine::narrator& narrator,
-               socket_place place, std::uint32_t sockets_max)
+               const socket_place& place, std::uint32_t sockets_max)
     : io_(io),
       opts_(opts),
       narrator_(narrator),
-      place_(std::move(place)),
-      door_(io, place_.listener(), place_.rule(), narrator,
+      door_(io, place.listener(), place.rule(), narrator,
             [this](file_descriptor socket) { add_client(std::move(socket)); }),
       port_timer_(io),
       heart_timer_(io),

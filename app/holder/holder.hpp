@@ -31,9 +31,9 @@ inline constexpr std::size_t holder_clients_max = 64;
 
 class holder {
  public:
-  /// `sockets_max`: clients' connections that there are descriptors for.
+  /// `place` outlives the holder. `sockets_max`: clients' connections that there are descriptors for.
   holder(boost::asio::io_context& io, const holder_options& opts, engine::narrator& narrator,
-         socket_place place, std::uint32_t sockets_max);
+         const socket_place& place, std::uint32_t sockets_max);
   ~holder();
   holder(const holder&) = delete;
   holder& operator=(const holder&) = delete;
@@ -88,7 +88,6 @@ class holder {
   boost::asio::io_context& io_;
   const holder_options& opts_;
   engine::narrator& narrator_;
-  const socket_place place_;
   local_door door_;
   boost::asio::steady_timer port_timer_;
   boost::asio::steady_timer heart_timer_;

@@ -105,13 +105,14 @@ class ending {
 exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
   std::signal(SIGPIPE, SIG_IGN);
   forbid_core_dumps();
-  auto place = socket_place::take(opts.dir, opts.group);
+  // The last to go: with its lock the next holder may have the folder, and every file in it.
+  const auto place = socket_place::take(opts.dir, opts.group);
   if (!place) return refuse(narrator, place.error());
   boost::asio::io_context io{1};
   // Before the port: who waits for the holder to be there expects all of its sockets.
   const auto weights = open_weights(io, opts, place->rule(), narrator);
   if (!weights) return refuse(narrator, weights.error());
-  holder held(io, opts, narrator, std::move(*place), find_room(narrator, weights->size()));
+  holder held(io, opts, narrator, *place, find_room(narrator, weights->size()));
   if (const auto opened = held.open(); !opened) return refuse(narrator, opened.error());
   ending end(io, narrator);
   service_manager service;

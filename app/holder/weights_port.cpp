@@ -127,14 +127,15 @@ result<void> weights_port::answer(client& from, net::frame_socket::received got)
 
 result<void> weights_port::on_claim(client& from, const net::claim_frame& what, file_descriptor process) {
   if (!is_process(process.get())) return breach("a claim without the descriptor of a process");
-  const auto told = table_.claim(from.number, what, std::chrono::steady_clock::now());
-  if (!told) return told.error();
-  from.engine = what.engine;
+  // Before the table is asked: what it says then is for others, too, whatever becomes of this client.
   error_code failed;
   from.process.close(failed);
   from.process.assign(process.get(), failed);
   if (failed) return breach("a process that cannot be watched");
   [[maybe_unused]] const int owned = process.release();
+  const auto told = table_.claim(from.number, what, std::chrono::steady_clock::now());
+  if (!told) return told.error();
+  from.engine = what.engine;
   watch_process(from);
   tell(*told);
   return {};

@@ -1,16 +1,17 @@
 #include "app/weights/weights_share.hpp"
 
 #include <array>
-#include <boost/asio/post.hpp>
 #include <charconv>
+#include <chrono>
+#include <new>
 #include <utility>
 
+#include "app/weights/claim_turns.hpp"
 #include "engine/base/hexadecimal.hpp"
 
 namespace orcd::app {
 namespace {
 
-namespace asio = boost::asio;
 using engine::errc;
 using engine::error;
 using engine::result;
@@ -21,7 +22,8 @@ using std::chrono::milliseconds;
 constexpr const char* piece_name = "weights";
 /// How long a claim waits before it is told that it does.
 constexpr milliseconds notice_interval{10'000};
-constexpr milliseconds offer_interval{100};
+constexpr milliseconds look_interval{50};
+constexpr const char* load_notice = "Waits for another engine to load the weights";
 
 /// All zero where it is no hash.
 net::weights_hash hash_of(std::string_view hex) {
@@ -47,11 +49,14 @@ error stale(const std::string& why) {
 
 }  // namespace
 
-weights_share::weights_share(asio::io_context& io, std::string socket, std::uint32_t engine_id, hooks told)
-    : io_(io), engine_(engine_id), told_(std::move(told)), link_(std::move(socket), engine_id) {}
+weights_share::weights_share(share_config config, hooks told)
+    : config_(std::move(config)),
+      told_(std::move(told)),
+      link_(config_.socket, config_.engine_id),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 weights_share::~weights_share() {
-  again_.request_stop();
+  thread_.request_stop();
   cancel();
 }
 
@@ -59,41 +64,110 @@ void weights_share::cancel() noexcept {
   link_.cancel();
 }
 
+void weights_share::set_role(role now) {
+  {
+    const std::lock_guard held(mutex_);
+    role_ = now;
+  }
+  changed_.notify_all();
+}
+
+void weights_share::set_stage(stage now) {
+  {
+    const std::lock_guard held(mutex_);
+    stage_ = now;
+  }
+  changed_.notify_all();
+}
+
 result<engine::weight_source> weights_share::claim(const weights_record& own,
                                                    const digest_function& own_digest) {
   record_ = own;
-  const auto mode = engine_ == 0 ? weights_mode::write_or_read : weights_mode::read;
-  auto grant = link_.request(mode, notice_interval);
-  while (!grant && grant.error().kind == weights_problem::timeout) {
-    // A holder that hangs gives no grant either.
-    if (const auto answers = link_.state(); !answers) return error_of(answers.error());
-    told_.waiting();
-    grant = link_.request(mode, notice_interval);
-  }
-  if (!grant) return error_of(grant.error());
-  const bool writes = grant->mode == weights_mode::write;
+  const auto grant = first_grant();
+  if (!grant) return grant.error();
+  bool writes = grant->mode == weights_mode::write;
   if (!writes) {
-    if (const auto taken = take(*grant, own_digest); !taken) return taken.error();
+    if (const auto differs = compare(*grant, own_digest)) {
+      if (const auto left = leave_others(*differs); !left) return left.error();
+      writes = true;
+    } else if (const auto taken = take(*grant); !taken) {
+      return taken.error();
+    }
   }
-  {
-    const std::lock_guard held(mutex_);
-    role_ = writes ? role::writer : role::reader;
-  }
-  changed_.notify_all();
+  set_role(writes ? role::writer : role::reader);
   engine::weight_source out;
   out.share = writes;
   if (!writes) out.imported = weights_;
   return out;
 }
 
-/// What was granted, if it is what this engine would have loaded.
-result<void> weights_share::take(const net::grant_frame& grant, const digest_function& own_digest) {
+result<net::grant_frame> weights_share::first_grant() {
+  const auto begin = std::chrono::steady_clock::now();
+  const bool may_write = config_.engine_id == 0;
+  for (bool told = false;; told = true) {
+    const auto found = link_.state();
+    if (!found) return error_of(found.error());
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    const claim_facts facts{may_write, told_.others_live(), found->committed || found->has_writer,
+                            std::chrono::duration_cast<milliseconds>(waited)};
+    switch (decide(facts)) {
+      case claim_turn::read: return wait_for(weights_mode::read, load_notice);
+      case claim_turn::write_or_read: return wait_for(weights_mode::write_or_read, load_notice);
+      case claim_turn::look_again: break;
+    }
+    if (!told) told_.waiting("Waits for an engine that lives to offer its weights to the holder again");
+    if (const auto paused = link_.pause(look_interval); !paused) return error_of(paused.error());
+  }
+}
+
+/// Without a limit, and says now and then for what.
+result<net::grant_frame> weights_share::wait_for(weights_mode mode, const std::string& what) {
+  auto grant = link_.request(mode, notice_interval);
+  while (!grant && grant.error().kind == weights_problem::timeout) {
+    // A holder that hangs gives no grant either.
+    if (const auto answers = link_.state(); !answers) return error_of(answers.error());
+    told_.waiting(what);
+    grant = link_.request(mode, notice_interval);
+  }
+  if (!grant) return error_of(grant.error());
+  return *grant;
+}
+
+/// What keeps this engine from using what was granted.
+std::optional<std::string> weights_share::compare(const net::grant_frame& grant,
+                                                  const digest_function& own_digest) const {
+  const auto others = weights_record_of(grant.metadata);
+  if (!others) return "are another program's, or another version's";
+  return difference(record_, *others, own_digest);
+}
+
+/// So that this engine may load weights of its own, now or as soon as nobody reads those of the others.
+result<void> weights_share::leave_others(const std::string& why) {
+  const auto found = link_.state();
+  if (!found) return error_of(found.error());
+  // This engine is one of the readers still.
+  const unsigned others = found->readers > 0 ? found->readers - 1 : 0;
+  const auto users = std::to_string(others) + (others == 1 ? " other engine uses" : " other engines use");
+  switch (decide(stale_facts{config_.engine_id == 0, config_.must_share, others})) {
+    case stale_turn::refuse: return stale(why);
+    case stale_turn::load_own:
+      link_.release();
+      replaces_ = true;
+      told_.trouble(users + " weights that " + why + "; these are passed on when nobody uses those any more");
+      return {};
+    case stale_turn::replace: break;
+  }
+  const auto waits = "Waits for the end of engines with other weights: " + users + " weights that " + why;
+  if (others > 0) told_.waiting(waits);
+  if (const auto grant = wait_for(weights_mode::write, waits); !grant) return grant.error();
+  return {};
+}
+
+result<void> weights_share::take(const net::grant_frame& grant) {
   auto others = weights_record_of(grant.metadata);
-  if (!others) return stale("are another program's, or another version's");
-  if (const auto differs = difference(record_, *others, own_digest)) return stale(*differs);
   auto memory = link_.get(piece_name);
   if (!memory) return error_of(memory.error());
-  if (!*memory) return stale("are not there: the holder has something else");
+  if (!others || !*memory) return stale("are not there: the holder has something else");
   record_ = std::move(*others);
   imported_ = std::move((*memory)->descriptor);
   committed_ = {grant.layout, grant.content, grant.metadata};
@@ -105,7 +179,7 @@ result<void> weights_share::take(const net::grant_frame& grant, const digest_fun
 result<void> weights_share::loaded(const engine::shared_weights* exported, const std::string& gpu) {
   if (exported == nullptr) {
     if (record_.gpu != gpu) return stale("are in the memory of GPU " + record_.gpu + ", not of " + gpu);
-    watch();
+    set_stage(stage::watching);
   } else {
     weights_ = *exported;
     record_.gpu = gpu;
@@ -133,13 +207,13 @@ bool weights_share::wait_until_loaded(const std::stop_token& stop) {
 void weights_share::give(const std::string& digest) {
   record_.digest = digest;
   committed_ = {hash_of(weights_.layout_hash), hash_of(weights_.content_hash), to_text(record_)};
+  if (replaces_) return set_stage(stage::offering);
   if (const auto given = put_and_commit(); !given) {
     told_.trouble(given.error().message);
-    asio::post(io_, [this] { begin_offers(); });
-    return;
+    return set_stage(stage::offering);
   }
   told_.shared();
-  watch();
+  set_stage(stage::watching);
 }
 
 void weights_share::keep(const std::string& why) {
@@ -157,46 +231,65 @@ net::weights_result<void> weights_share::put_and_commit() {
   return {};
 }
 
-/// The connection is what tells the holder that the weights are in use.
-void weights_share::watch() {
-  asio::post(io_, [this] {
-    link_.watch(io_, [this] {
-      told_.trouble("the holder is gone, and is looked for");
-      begin_offers();
-    });
-  });
+void weights_share::run(const std::stop_token& stop) {
+  for (;;) {
+    stage now = stage::none;
+    {
+      std::unique_lock held(mutex_);
+      if (!changed_.wait(held, stop, [this] { return stage_ != stage::none; })) return;
+      now = stage_;
+    }
+    if (now == stage::over || stop.stop_requested()) return;
+    try {
+      set_stage(now == stage::watching ? watch() : offer());
+    } catch (const std::bad_alloc&) {
+      // What has run out may be there a moment later, and nothing else waits for this.
+      std::this_thread::sleep_for(next_offer(false, {}));
+    }
+  }
 }
 
-/// On the io thread.
-void weights_share::begin_offers() {
-  again_ = std::jthread([this](const std::stop_token& stop) {
-    std::mutex pause;
-    std::unique_lock held(pause);
-    std::condition_variable_any never;
-    while (!stop.stop_requested() && try_offer() == turn::again) {
-      never.wait_for(held, stop, offer_interval, [] { return false; });
-    }
-  });
+/// The connection is what tells the holder that the weights are in use.
+weights_share::stage weights_share::watch() {
+  const auto end = link_.await_end();
+  if (end.kind == weights_problem::cancelled) return stage::over;
+  told_.trouble("the holder is gone, and is looked for");
+  return stage::offering;
 }
 
 /// To a holder that may have just been started: it gets the memory again from whoever comes first, and the
-/// others find their own weights there.
-weights_share::turn weights_share::try_offer() {
-  const auto grant = link_.request(weights_mode::write_or_read, milliseconds(0));
-  if (!grant) return grant.error().kind == weights_problem::cancelled ? turn::over : turn::again;
+/// others find their own weights there. Waits in its queue, so that nothing has to be asked for twice.
+weights_share::stage weights_share::offer() {
+  const auto is_ours = [this](const net::grant_frame& had) {
+    return had.layout == committed_.layout && had.content == committed_.content &&
+           had.metadata == committed_.metadata;
+  };
+  auto grant = link_.request(weights_mode::write_or_read, std::nullopt);
+  if (grant && grant->mode == weights_mode::read && !is_ours(*grant)) {
+    if (!replaces_) {
+      link_.release();
+      told_.trouble("the holder has other weights by now");
+      return stage::over;
+    }
+    grant = link_.request(weights_mode::write, std::nullopt);
+  }
+  if (!grant) return offer_later(grant.error());
   if (grant->mode == weights_mode::write) {
-    if (!put_and_commit()) return turn::again;
+    if (const auto given = put_and_commit(); !given) return offer_later(given.error());
     told_.shared();
-    watch();
-    return turn::over;
   }
-  if (grant->layout == committed_.layout && grant->content == committed_.content) {
-    watch();
-    return turn::over;
-  }
-  link_.release();
-  told_.trouble("the holder has other weights by now");
-  return turn::over;
+  replaces_ = said_ = false;
+  pause_ = {};
+  return stage::watching;
+}
+
+weights_share::stage weights_share::offer_later(const net::weights_failure& why) {
+  if (why.kind == weights_problem::cancelled) return stage::over;
+  const bool was_there = link_.has_reached();
+  pause_ = next_offer(was_there, pause_);
+  if (was_there && !said_) told_.trouble("the holder does not take them: " + why.message);
+  said_ = was_there;
+  return link_.pause(pause_) ? stage::offering : stage::over;
 }
 
 }  // namespace orcd::app

@@ -1,10 +1,11 @@
 // How the weights of one engine come to serve others of its device: the first one loads them into memory that
-// can be passed on and gives that to the holder, the others get it from there. Source: the weights of the
-// failover plan.
+// can be passed on and gives that to the holder, the others get it from there. A thread of its own sees the
+// holder's end and offers the weights to the next one. Source: the weights of the failover plan.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -19,16 +20,23 @@
 
 namespace orcd::app {
 
+struct share_config {
+  std::string socket;           ///< the holder's, of the device
+  std::uint32_t engine_id = 0;  ///< 0 loads the weights if nobody has
+  bool must_share = false;      ///< waits rather than have a copy of its own beside one of other weights
+};
+
 class weights_share {
  public:
   struct hooks {
-    std::function<void()> waiting;                    ///< on the loading thread, now and then
+    std::function<bool()> others_live;                ///< another engine has the failover lock
+    std::function<void(const std::string&)> waiting;  ///< for what; on the loading thread, now and then
     std::function<void()> shared;                     ///< others can have them; any thread
     std::function<void(const std::string&)> trouble;  ///< the engine goes on without; any thread
   };
 
-  /// `socket`: the holder's, of the device. Reads and writes nothing yet.
-  weights_share(boost::asio::io_context& io, std::string socket, std::uint32_t engine_id, hooks told);
+  /// Reads and writes nothing yet. Throws std::system_error where there can be no thread.
+  weights_share(share_config config, hooks told);
   /// Ends whatever waits. On the thread that made it.
   ~weights_share();
   weights_share(const weights_share&) = delete;
@@ -63,28 +71,40 @@ class weights_share {
 
  private:
   enum class role { unknown, writer, reader };
-  enum class turn { again, over };
+  /// What the thread of its own does; before, the link is the other threads'.
+  enum class stage { none, watching, offering, over };
 
-  [[nodiscard]] engine::result<void> take(const net::grant_frame& grant, const digest_function& own_digest);
+  [[nodiscard]] engine::result<net::grant_frame> first_grant();
+  [[nodiscard]] engine::result<net::grant_frame> wait_for(net::weights_mode mode, const std::string& what);
+  [[nodiscard]] std::optional<std::string> compare(const net::grant_frame& grant,
+                                                   const digest_function& own_digest) const;
+  [[nodiscard]] engine::result<void> leave_others(const std::string& why);
+  [[nodiscard]] engine::result<void> take(const net::grant_frame& grant);
+  void set_role(role now);
+  void set_stage(stage now);
   [[nodiscard]] net::weights_result<void> put_and_commit();
-  void watch();
-  void begin_offers();
-  [[nodiscard]] turn try_offer();
+  void run(const std::stop_token& stop);
+  [[nodiscard]] stage watch();
+  [[nodiscard]] stage offer();
+  [[nodiscard]] stage offer_later(const net::weights_failure& why);
 
-  boost::asio::io_context& io_;
-  const std::uint32_t engine_;
+  const share_config config_;
   const hooks told_;
   net::weights_link link_;
   engine::file_descriptor imported_;  ///< kept, for a holder that comes later
   net::commit_frame committed_;       ///< what there is, as the next holder is told
   engine::shared_weights weights_;
   weights_record record_;
+  bool replaces_ = false;  ///< others use other weights, which are dropped when nobody does any more
+  std::chrono::milliseconds pause_{0};
+  bool said_ = false;  ///< that the holder does not take them
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
   role role_ = role::unknown;
   bool is_loaded_ = false;
-  std::jthread again_;  ///< assigned on the io thread
+  stage stage_ = stage::none;
+  std::jthread thread_;
 };
 
 }  // namespace orcd::app

@@ -248,6 +248,15 @@ engine::device_facts cuda_backend::device() const {
 
 }  // namespace
 
+engine::result<std::string> find_gpu_uuid(const cuda_backend_options& options) {
+  const auto clock = options.clock.sleep ? options.clock : real_wait_clock();
+  const auto gpus = wait_for_gpus([](bool last_try) { return list_gpus(last_try); }, options.wait, clock);
+  if (!gpus) return gpus.error();
+  const auto chosen = choose_gpu(*gpus, options.gpu);
+  if (!chosen) return chosen.error();
+  return chosen->uuid;
+}
+
 std::unique_ptr<engine::accelerator> make_cuda_backend(const cuda_backend_options& options) {
   return std::make_unique<cuda_backend>(options);
 }

@@ -30,6 +30,10 @@ struct cuda_backend_options {
   pointer_probe probe{};     ///< unset: cuda_pointer_probe(); tests report faults with it
 };
 
+/// The UUID of the GPU that load() will use, "GPU-..." also of a part of one; waits as load() does. Makes no
+/// context and takes no memory of the GPU. Any thread.
+[[nodiscard]] engine::result<std::string> find_gpu_uuid(const cuda_backend_options& options);
+
 [[nodiscard]] std::unique_ptr<engine::accelerator> make_cuda_backend(const cuda_backend_options& options);
 
 }  // namespace orcd::gpu

@@ -114,6 +114,14 @@ result<void> flock_lock::check() const {
   return {};
 }
 
+bool flock_lock::is_taken() const noexcept {
+  const int descriptor = ::open(config_.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0) return false;
+  const bool taken = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(descriptor);
+  return taken;
+}
+
 void flock_lock::acquire(granted_handler granted) {
   install_waking_signal();
   granted_ = std::move(granted);

@@ -33,6 +33,9 @@ class flock_lock final : public failover_lock {
   /// Whether there can be a lock at that path: it is no directory, may be written, and lies on a file system
   /// whose locks end with their holder, which network file systems do not promise.
   [[nodiscard]] engine::result<void> check() const;
+  /// Whether somebody has it now, this process or another one. Any thread; another engine that asks for the
+  /// lock in the very moment may have to ask once more.
+  [[nodiscard]] bool is_taken() const noexcept;
 
   void acquire(granted_handler granted) override;
   void release() noexcept override;

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "net/failover/peer.hpp"
+
 namespace orcd::net {
 namespace {
 
@@ -30,10 +32,14 @@ error broken(const std::string& why) {
 }  // namespace
 
 frame_socket::frame_socket(asio::io_context& io, file_descriptor socket, std::size_t queue_max)
-    : socket_(io, socket.release()), retry_(io), queue_max_(queue_max) {}
+    : socket_(io), retry_(io), queue_max_(queue_max) {
+  socket_.assign(socket.get(), unwatched_);
+  if (!unwatched_) static_cast<void>(socket.release());
+}
 
 void frame_socket::start(handlers told) {
   told_ = std::move(told);
+  if (unwatched_) return end(broken(unwatched_.message()));
   await_read();
 }
 
@@ -156,6 +162,7 @@ result<file_descriptor> connect_frames(const std::string& path) {
     return fail("a path of " + std::to_string(path.size()) + " bytes, the limit of a socket's is " +
                 std::to_string(sizeof address.sun_path - 1));
   }
+  if (auto trusted = check_owner(path); !trusted) return trusted.error();
   std::memcpy(address.sun_path, path.data(), path.size());
   file_descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return fail(std::strerror(errno));

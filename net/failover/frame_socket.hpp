@@ -4,6 +4,7 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/error_code.hpp>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -29,7 +30,8 @@ class frame_socket : public std::enable_shared_from_this<frame_socket> {
     std::function<void()> on_drained{};
   };
 
-  /// `queue_max`: frames that may wait for the other side to read.
+  /// `queue_max`: frames that may wait for the other side to read. Where the system is short of what it takes
+  /// to wait for a socket, start() ends the connection.
   frame_socket(boost::asio::io_context& io, file_descriptor socket, std::size_t queue_max);
 
   void start(handlers told);
@@ -58,6 +60,7 @@ class frame_socket : public std::enable_shared_from_this<frame_socket> {
   void end(const engine::error& why);
   void shut() noexcept;
 
+  boost::system::error_code unwatched_;  ///< why the socket could not be waited for, if so
   boost::asio::posix::stream_descriptor socket_;
   boost::asio::steady_timer retry_;  ///< where the kernel has too many descriptors under way
   const std::size_t queue_max_;
@@ -67,8 +70,8 @@ class frame_socket : public std::enable_shared_from_this<frame_socket> {
   bool left_ = false;  ///< the owner wants to hear no more
 };
 
-/// Connects without waiting. Errors, naming the path and the reason: not_ready; queue_full where connects
-/// wait for the other side already, as many as may.
+/// Connects without waiting, and only to a socket file that check_owner() trusts. Errors, naming the path and
+/// the reason: not_ready; queue_full where connects wait for the other side already, as many as may.
 [[nodiscard]] engine::result<file_descriptor> connect_frames(const std::string& path);
 
 }  // namespace orcd::net

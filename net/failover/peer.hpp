@@ -36,7 +36,8 @@ struct peer_rule {
 
 /// Whether a socket file may be the holder's: it is this user's, root's or the folder's owner's.
 [[nodiscard]] bool is_trusted_owner(uid_t socket, uid_t folder, uid_t self) noexcept;
-/// Looks before connecting. Errors: not_ready, naming the path.
+/// Looks before connecting, at the file itself: a link might lead to anybody's. Errors: not_ready, naming the
+/// path.
 [[nodiscard]] engine::result<void> check_owner(const std::string& socket_path);
 
 }  // namespace orcd::net

@@ -12,4 +12,11 @@ bool is_piece_name(std::string_view name) noexcept {
   });
 }
 
+std::vector<std::string> device_names_of(const std::string& device) {
+  constexpr std::string_view whole = "GPU-";
+  std::vector<std::string> out{device};
+  if (device.compare(0, whole.size(), whole) == 0) out.push_back("MIG-" + device.substr(whole.size()));
+  return out;
+}
+
 }  // namespace orcd::net

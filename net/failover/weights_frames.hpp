@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace orcd::net {
 
@@ -33,6 +34,8 @@ enum class weights_mode : std::uint32_t {
 [[nodiscard]] inline std::string weights_socket_path(const std::string& dir, const std::string& device) {
   return dir + "/gms_" + device + ".sock";
 }
+/// The names that a device may have there: CUDA tells the UUID of a part of a GPU as if it was a GPU's.
+[[nodiscard]] std::vector<std::string> device_names_of(const std::string& device);
 /// Stands for memory that is on no GPU.
 inline constexpr const char* host_device = "host";
 

@@ -7,13 +7,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "engine/base/hexadecimal.hpp"
@@ -23,8 +21,6 @@
 namespace orcd::net {
 namespace {
 
-namespace asio = boost::asio;
-using boost::system::error_code;
 using engine::errc;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -40,40 +36,6 @@ std::string beginning_of(const weights_hash& hash) {
 
 }  // namespace
 
-/// Looks at the connection on the io thread, through a duplicate of its own.
-class weights_link::watcher : public std::enable_shared_from_this<watcher> {
- public:
-  watcher(asio::io_context& io, int socket, std::function<void()> lost)
-      : socket_(io, ::fcntl(socket, F_DUPFD_CLOEXEC, 0)), lost_(std::move(lost)) {}
-
-  void start() {
-    socket_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [self = shared_from_this()](error_code failed) {
-                         if (!failed) self->look();
-                       });
-  }
-  void leave() {
-    left_ = true;
-    asio::post(socket_.get_executor(), [self = shared_from_this()] {
-      error_code ignored;
-      self->socket_.close(ignored);
-    });
-  }
-
- private:
-  void look() {
-    // Nothing was asked, so that nothing but the end is expected.
-    if (receive_frame(socket_.native_handle())) return start();
-    error_code ignored;
-    socket_.close(ignored);
-    if (!left_.exchange(true)) lost_();
-  }
-
-  asio::posix::stream_descriptor socket_;
-  const std::function<void()> lost_;
-  std::atomic<bool> left_{false};
-};
-
 weights_link::weights_link(std::string socket_path, std::uint32_t engine_id)
     : path_(std::move(socket_path)),
       engine_(engine_id),
@@ -88,16 +50,26 @@ weights_failure weights_link::failure(weights_problem kind, const std::string& w
 }
 
 void weights_link::release() noexcept {
-  // The watcher's duplicate may be closed later.
-  if (socket_) ::shutdown(socket_.get(), SHUT_RDWR);
-  if (const auto one = std::exchange(watcher_, nullptr)) one->leave();
   socket_.reset();
 }
 
-void weights_link::watch(asio::io_context& io, std::function<void()> lost) {
-  if (!socket_) return;
-  watcher_ = std::make_shared<watcher>(io, socket_.get(), std::move(lost));
-  asio::post(io, [one = watcher_] { one->start(); });
+weights_failure weights_link::await_end() {
+  while (socket_) {
+    // Nothing was asked, so that nothing but the end is expected.
+    if (const auto got = receive_frame(socket_.get()); !got) {
+      release();
+      return failure(weights_problem::connection, got.error().message);
+    }
+    if (const auto waited = wait(POLLIN, std::nullopt); !waited) return waited.error();
+  }
+  return failure(weights_problem::connection, "there is no connection");
+}
+
+weights_result<void> weights_link::pause(milliseconds length) {
+  release();
+  const auto waited = wait(0, steady_clock::now() + length);
+  if (waited || waited.error().kind == weights_problem::timeout) return {};
+  return waited.error();
 }
 
 void weights_link::cancel() noexcept {
@@ -114,7 +86,11 @@ weights_result<void> weights_link::wait(short events, deadline until) const {
     left = static_cast<int>(std::min<std::int64_t>(time, std::numeric_limits<int>::max()));
   }
   std::array<pollfd, 2> both{{{cancelled_.get(), POLLIN, 0}, {socket_.get(), events, 0}}};
-  ::poll(both.data(), both.size(), left);
+  if (::poll(both.data(), both.size(), left) < 0) {
+    // The kernel has no memory for it, or a signal came: whoever waits looks again.
+    std::this_thread::sleep_for(milliseconds(1));
+    return {};
+  }
   if (both[0].revents != 0) return failure(weights_problem::cancelled, "the engine ends");
   return {};
 }
@@ -125,6 +101,7 @@ weights_result<void> weights_link::connect(deadline until) {
   for (;;) {
     auto made = connect_frames(path_);
     if (made) {
+      reached_ = true;
       socket_ = std::move(*made);
       return {};
     }
@@ -180,6 +157,7 @@ weights_result<received_frame> weights_link::ask(frame body, std::span<const int
 weights_result<grant_frame> weights_link::request(weights_mode mode, std::optional<milliseconds> timeout,
                                                   std::uint64_t epoch) {
   release();
+  reached_ = false;
   deadline until;
   std::uint32_t limit = no_timeout;
   if (timeout) {

@@ -1,15 +1,11 @@
 // An engine's side of the holder's socket of one device: asks for the right to write or to read its weights,
-// and passes memory on. Calls wait, each with a bound, and are for the thread that starts the engine, one
-// thread at a time. The connection is the lock: it stays until release(), the end of the link, or of either
-// process.
+// and passes memory on. Calls wait, and are for threads that may, one at a time. The connection is the lock:
+// it stays until release(), the end of the link, or of either process.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <boost/system/result.hpp>
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -79,17 +75,20 @@ class weights_link {
   [[nodiscard]] weights_result<weights_state_frame> state();
 
   [[nodiscard]] bool is_connected() const noexcept { return static_cast<bool>(socket_); }
+  /// Whether the last request() that failed had come through to a holder.
+  [[nodiscard]] bool has_reached() const noexcept { return reached_; }
   /// Ends the connection, and with it what it held.
   void release() noexcept;
-  /// From now on `lost` is called on the io thread, once, when the holder ends or closes the connection; not
-  /// after release(), except for a call that is under way. No other call but release() until then.
-  void watch(boost::asio::io_context& io, std::function<void()> lost);
+  /// Waits until the holder ends or closes the connection, without a limit: connection. Or cancelled, with
+  /// the connection kept.
+  [[nodiscard]] weights_failure await_end();
+  /// Waits, without a connection. The only error is cancelled.
+  [[nodiscard]] weights_result<void> pause(milliseconds length);
   /// Ends the call that waits, and all later ones. From any thread.
   void cancel() noexcept;
 
  private:
   using deadline = std::optional<std::chrono::steady_clock::time_point>;
-  class watcher;
 
   [[nodiscard]] weights_result<void> connect(deadline until);
   [[nodiscard]] weights_result<void> wait(short events, deadline until) const;
@@ -105,7 +104,7 @@ class weights_link {
   file_descriptor cancelled_;  ///< an eventfd, readable once it is
   file_descriptor socket_;
   std::uint32_t requests_ = 0;
-  std::shared_ptr<watcher> watcher_;
+  bool reached_ = false;
 };
 
 }  // namespace orcd::net

@@ -1,5 +1,6 @@
 """The holder's sockets of devices: who may write the weights there and who may read them, and what strangers,
 broken engines and dead ones do to it."""
+import ctypes
 import os
 import socket
 import struct
@@ -8,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import List
 
 import pytest
 
@@ -391,6 +393,47 @@ def test_sockets_go_with_the_holder_and_those_of_a_dead_one_are_replaced(tmp_pat
         second.terminate()
         assert second.wait_exit(PATIENCE) == 0
     assert not list(folder.glob('gms_*'))
+
+
+class Watch:
+    """What happens to the files of a folder, in order (inotify)."""
+    CLOSED_WRITTEN, DELETED = 0x8, 0x200
+
+    def __init__(self, folder: Path):
+        libc = ctypes.CDLL(None)
+        self.descriptor = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        assert self.descriptor >= 0
+        what = self.CLOSED_WRITTEN | self.DELETED
+        assert libc.inotify_add_watch(self.descriptor, os.fsencode(folder), what) >= 0
+
+    def __enter__(self) -> 'Watch':
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+
+    def names(self) -> List[str]:
+        raw, out = os.read(self.descriptor, 1 << 16), []
+        while raw:
+            length = struct.unpack('iIII', raw[:16])[3]
+            out.append(os.fsdecode(raw[16:16 + length].rstrip(b'\0')))
+            raw = raw[16 + length:]
+        return out
+
+
+def test_a_holder_keeps_its_lock_until_all_of_its_sockets_are_gone():
+    """The next one may have the folder as soon as the lock is free."""
+    with tempfile.TemporaryDirectory() as place, \
+            start(Path(place), '--device', 'host', '--device', GPU) as holder:
+        folder = Path(place)
+        holder.wait_event('ready')
+        with Watch(folder) as watch:
+            holder.terminate()
+            assert holder.wait_exit(PATIENCE) == 0
+            *sockets, last = watch.names()
+    assert sorted(sockets) == sorted([
+        'connections.sock', 'gms_0.sock', 'gms_1.sock', 'gms_host.sock', f'gms_{GPU}.sock'])
+    assert last == 'holder.lock'
 
 
 @pytest.mark.parametrize('name', ['gms_host.sock', 'gms_0.sock'])

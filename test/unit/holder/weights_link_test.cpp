@@ -1,12 +1,10 @@
 // An engine's side against a holder's port, on a thread of its own as it would be in its process.
 #include "net/failover/weights_link.hpp"
 
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <atomic>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 #include <filesystem>
@@ -16,8 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "app/holder/weights_port.hpp"
-#include "test/support/temporary_directory.hpp"
+#include "test/unit/holder/held_weights.hpp"
 
 using namespace orcd;
 using net::file_descriptor;
@@ -28,75 +25,11 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds patience{60'000};
-
-class silent_narrator final : public engine::narrator {
- public:
-  void narrate(engine::severity, std::string_view, std::string_view,
-               std::initializer_list<engine::narration_field>) noexcept override {}
-};
-
-/// A holder's part for one device in a folder, which can die and come again.
-class held_weights {
- public:
-  explicit held_weights(const std::string& name = net::host_device, std::uint32_t index = 0)
-      : device_{name, index} {
-    start();
-  }
-  ~held_weights() { stop(); }
-  held_weights(const held_weights&) = delete;
-  held_weights& operator=(const held_weights&) = delete;
-
-  void start() {
-    io_.emplace(1);
-    port_.emplace(*io_, device_, narrator_);
-    BOOST_TEST_REQUIRE(port_->open(folder_.path().string(), {::geteuid()}).has_value());
-    thread_ = std::thread([this] {
-      const auto work = boost::asio::make_work_guard(*io_);
-      io_->run();
-    });
-  }
-  void stop() {
-    if (!io_) return;
-    io_->stop();
-    thread_.join();
-    port_.reset();
-    io_.reset();
-  }
-  [[nodiscard]] std::string path() const {
-    return net::weights_socket_path(folder_.path().string(), device_.name);
-  }
-  [[nodiscard]] const test::temporary_directory& folder() const { return folder_; }
-
- private:
-  test::temporary_directory folder_;
-  silent_narrator narrator_;
-  const app::held_device device_;
-  std::optional<boost::asio::io_context> io_;
-  std::optional<app::weights_port> port_;
-  std::thread thread_;
-};
-
-net::weights_hash hash_of(std::uint8_t first) {
-  net::weights_hash out{};
-  out[0] = first;
-  return out;
-}
-
-/// Memory that begins with a text.
-file_descriptor memory_with(const char* text) {
-  constexpr std::size_t bytes = 4'096;
-  file_descriptor out(::memfd_create("weights", MFD_CLOEXEC));
-  BOOST_TEST_REQUIRE(::ftruncate(out.get(), bytes) == 0);
-  BOOST_TEST_REQUIRE(::pwrite(out.get(), text, std::strlen(text), 0) > 0);
-  return out;
-}
-
-std::string text_in(int memory) {
-  char text[64]{};
-  BOOST_TEST_REQUIRE(::pread(memory, text, sizeof text - 1, 0) > 0);
-  return text;
-}
+using test::hash_of;
+using test::held_weights;
+using test::memory_with;
+using test::patience;
+using test::text_in;
 
 void commit(weights_link& link, std::uint8_t layout, const char* text) {
   BOOST_TEST_REQUIRE(link.put("weights", 4'096, memory_with(text).get()).has_value());
@@ -157,10 +90,22 @@ BOOST_AUTO_TEST_CASE(the_index_is_a_link_to_the_device) {
   held_weights device(uuid, 7);
   const auto path = device.folder().file("gms_7.sock");
   BOOST_TEST(std::filesystem::read_symlink(path).string() == "gms_" + uuid + ".sock");
+  // For people: an engine follows no link, which might lead to anybody's socket.
   weights_link by_index(path, 0);
-  BOOST_TEST(by_index.state().has_value());
+  BOOST_TEST(failed_as(by_index.state(), weights_problem::connection));
   device.stop();
   BOOST_TEST(std::filesystem::is_empty(device.folder().path()));
+}
+
+BOOST_AUTO_TEST_CASE(a_strangers_socket_is_not_connected_to) {
+  if (::geteuid() != 0) return;
+  const held_weights device;
+  BOOST_TEST_REQUIRE(::chown(device.path().c_str(), 12'345, static_cast<gid_t>(-1)) == 0);
+  weights_link link(device.path(), 0);
+  const auto refused = link.request(weights_mode::write_or_read, patience);
+  BOOST_TEST(failed_as(refused, weights_problem::connection));
+  BOOST_TEST(refused.error().message.find("belongs to user 12345") != std::string::npos);
+  BOOST_TEST(!link.has_reached());
 }
 
 BOOST_AUTO_TEST_CASE(a_link_waits_until_the_other_one_commits) {
@@ -225,25 +170,24 @@ BOOST_AUTO_TEST_CASE(a_cancelled_link_waits_no_more) {
   BOOST_TEST(failed_as(link.request(weights_mode::read, std::nullopt), weights_problem::cancelled));
 }
 
-BOOST_AUTO_TEST_CASE(the_end_of_the_holder_is_told_on_the_io_thread) {
+BOOST_AUTO_TEST_CASE(the_end_of_the_holder_is_waited_for) {
   held_weights device;
-  boost::asio::io_context io{1};
   const auto first = loaded_engine(device);
   weights_link second(device.path(), 1);
   BOOST_TEST_REQUIRE(second.request(weights_mode::read, patience).has_value());
-  int first_lost = 0;
-  int second_lost = 0;
-  first->watch(io, [&] { ++first_lost; });
-  second.watch(io, [&] { ++second_lost; });
-  io.run_for(milliseconds(30));
-  BOOST_TEST(first_lost + second_lost == 0);
-  second.release();
+  std::optional<net::weights_failure> first_end;
+  std::optional<net::weights_failure> second_end;
+  std::thread first_waits([&] { first_end = first->await_end(); });
+  std::thread second_waits([&] { second_end = second.await_end(); });
+  second.cancel();
+  second_waits.join();
+  BOOST_TEST((second_end->kind == weights_problem::cancelled));
+  BOOST_TEST(second.is_connected());
   device.stop();
-  io.restart();
-  io.run_for(patience);  // ends by itself: nothing is watched any more
-  BOOST_TEST(first_lost == 1);
-  BOOST_TEST(second_lost == 0);
-  BOOST_TEST(io.stopped());
+  first_waits.join();
+  BOOST_TEST((first_end->kind == weights_problem::connection));
+  BOOST_TEST(!first->is_connected());
+  BOOST_TEST((first->await_end().kind == weights_problem::connection));
 }
 
 BOOST_AUTO_TEST_CASE(test_remap_timeout) {

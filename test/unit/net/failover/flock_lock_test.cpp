@@ -154,10 +154,13 @@ BOOST_AUTO_TEST_CASE(test_owner) {
   engine_side a(*this, "engine-a");
   engine_side b(*this, "engine-b");
   BOOST_TEST(b.lock.owner().empty());
+  BOOST_TEST(!b.lock.is_taken());
   a.acquire();
   BOOST_TEST_REQUIRE(a.wait());
   BOOST_TEST(b.lock.owner() == "engine-a");
+  BOOST_TEST(b.lock.is_taken());
   a.lock.release();
+  BOOST_TEST(!b.lock.is_taken());
   BOOST_TEST(b.lock.owner() == "engine-a", "stale, which is allowed: the lock decides, not its text");
   std::ofstream(file()) << "  \n";
   BOOST_TEST(b.lock.owner().empty());

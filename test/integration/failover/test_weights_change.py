@@ -1,0 +1,104 @@
+"""Engines with one copy of the weights whose holder or model changes under them."""
+import resource
+import signal
+import time
+
+import pytest
+
+from holders import Held, WeightsClient
+from test_shared_weights import SHAPE, answer, pair, start
+from worker_process import PATIENCE, wait_until
+
+
+@pytest.fixture
+def sharing(models, tmp_path):
+    with Held(models('wide', *SHAPE), tmp_path) as all_of_them:
+        all_of_them.start_holder('--device', 'host')
+        yield all_of_them
+
+
+def newer_model(models):
+    """The same shapes with other numbers."""
+    return models('wide-other', *SHAPE, '--seed', '2')
+
+
+def is_complete(held: Held) -> bool:
+    """Whether the weights are at the holder, and two engines read them."""
+    with WeightsClient(held.folder) as one:
+        state = one.state()
+        return bool(state.committed) and state.readers == 2
+
+
+def test_an_engine_that_starts_with_the_holder_waits_for_one_that_lives(sharing):
+    first, second = pair(sharing)
+    first.wait_event('weights_shared')
+    first.kill()
+    second.wait_state('ACTIVE')
+    sharing.holder.kill()
+    # It cannot offer anything for a moment.
+    second.process.send_signal(signal.SIGSTOP)
+    try:
+        sharing.start_holder('--device', 'host', ready=False)
+        wait_until(lambda: (sharing.folder / 'connections.sock').exists(), PATIENCE, 'the holder is there')
+        first = start(sharing, 0, '', '--holder', 'off')
+        assert 'an engine that lives' in first.wait_event('weights_wait')['message']
+    finally:
+        second.process.send_signal(signal.SIGCONT)
+    first.wait_event('weights_imported')
+    assert not first.events('weights_shared')
+
+
+def test_an_upgrade_with_room_for_both(sharing, models):
+    """docs/failover.md: the new engine 0 has weights beside the old ones, until nobody reads those."""
+    first = sharing.start(0, '--share-weights', 'auto', state='ACTIVE')
+    first.wait_event('weights_shared')
+    second = sharing.start(1, '--share-weights', 'auto', state='STANDBY')
+    expected = answer(sharing)
+    first.terminate()
+    second.wait_state('ACTIVE')
+    sharing.model = newer_model(models)
+    newer = sharing.start(0, '--share-weights', 'auto', state='STANDBY')
+    assert '1 other engine uses weights' in newer.wait_event('weights_not_shared')['message']
+    assert answer(sharing) == expected
+    assert not newer.events('weights_shared')
+    second.terminate()
+    newer.wait_state('ACTIVE')
+    newer.wait_event('weights_shared')
+    sharing.start(1, '--share-weights', 'auto', state='STANDBY').wait_event('weights_imported')
+    assert answer(sharing) != expected
+
+
+def test_an_upgrade_with_room_for_one(sharing, models):
+    """The new engine 0 waits until nobody reads the old weights."""
+    first, second = pair(sharing)
+    first.wait_event('weights_shared')
+    first.terminate()
+    second.wait_state('ACTIVE')
+    sharing.model = newer_model(models)
+    newer = start(sharing, 0, '')
+    assert '1 other engine uses weights' in newer.wait_event('weights_wait')['message']
+    assert newer.state() == 'INIT'
+    second.terminate()
+    newer.wait_state('ACTIVE')
+    newer.wait_event('weights_shared')
+    start(sharing, 1, 'STANDBY').wait_event('weights_imported')
+
+
+def test_engines_without_descriptors_outlive_the_holder(sharing):
+    """What they need to accept by themselves, and for the next one, they get later."""
+    both = pair(sharing)
+    both[0].wait_event('weights_shared')
+    soft, hard = resource.prlimit(both[0].pid, resource.RLIMIT_NOFILE)
+    for engine in both:
+        resource.prlimit(engine.pid, resource.RLIMIT_NOFILE, (3, hard))
+    sharing.holder.kill()
+    for engine in both:
+        engine.wait_event('holder_lost')
+    time.sleep(0.5)  # some tries
+    for engine in both:
+        assert engine.alive()
+        resource.prlimit(engine.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    assert answer(sharing)
+    sharing.start_holder('--device', 'host')
+    wait_until(lambda: is_complete(sharing), PATIENCE, 'both have their weights at the holder again')
+    assert answer(sharing)

@@ -1,0 +1,179 @@
+// Engines that share weights by a holder which dies, comes again, refuses, or has weights of another model.
+#include "app/weights/weights_share.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/hexadecimal.hpp"
+#include "test/unit/holder/held_weights.hpp"
+
+using namespace orcd;
+using app::weights_record;
+using app::weights_share;
+using net::weights_link;
+using net::weights_mode;
+using std::chrono::milliseconds;
+using test::hash_of;
+using test::held_weights;
+using test::patience;
+
+namespace {
+
+void wait_until(const std::function<bool()>& holds) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (!holds()) {
+    BOOST_TEST_REQUIRE((std::chrono::steady_clock::now() < until));
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+}
+
+/// An engine of a model, whose weights begin with its name.
+class sharing_engine {
+ public:
+  sharing_engine(const held_weights& where, std::uint32_t id, std::uint8_t model, bool must_share = true)
+      : model_(model),
+        share_({where.path(), id, must_share},
+               {[this] { return others_live.load(); }, [this](const std::string& what) { add(waits_, what); },
+                [this] { ++shared; }, [this](const std::string& why) { add(troubles_, why); }}) {}
+
+  /// Claims, loads what it is to load, and gives that away.
+  engine::result<engine::weight_source> start() {
+    auto from = share_.claim({"options", "", "files " + std::to_string(model_), ""},
+                             [this] { return std::optional("digest " + std::to_string(model_)); });
+    if (!from) return from;
+    const auto hash = engine::hexadecimal(hash_of(model_));
+    const engine::shared_weights own{memory_.get(), 4'096, hash, hash};
+    BOOST_TEST_REQUIRE(share_.loaded(from->imported ? nullptr : &own, "").has_value());
+    if (share_.wait_for_role({}).find) share_.give("digest " + std::to_string(model_));
+    return from;
+  }
+  [[nodiscard]] std::vector<std::string> waits() const { return copy(waits_); }
+  [[nodiscard]] std::vector<std::string> troubles() const { return copy(troubles_); }
+
+  std::atomic<bool> others_live{false};
+  std::atomic<int> shared{0};
+
+ private:
+  void add(std::vector<std::string>& to, const std::string& text) {
+    const std::lock_guard held(mutex_);
+    to.push_back(text);
+  }
+  std::vector<std::string> copy(const std::vector<std::string>& from) const {
+    const std::lock_guard held(mutex_);
+    return from;
+  }
+
+  const std::uint8_t model_;
+  const net::file_descriptor memory_ = test::memory_with("weights");
+  mutable std::mutex mutex_;
+  std::vector<std::string> waits_;
+  std::vector<std::string> troubles_;
+  weights_share share_;
+};
+
+net::weights_state_frame state_of(const held_weights& where) {
+  const auto found = weights_link(where.path(), 9).state();
+  BOOST_TEST_REQUIRE(found.has_value());
+  return *found;
+}
+
+bool contains(const std::vector<std::string>& texts, const std::string& part) {
+  return texts.size() == 1 && texts.front().find(part) != std::string::npos;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(weights_shares)
+
+BOOST_AUTO_TEST_CASE(an_engine_that_starts_with_the_holder_waits_for_what_another_one_has_mapped) {
+  held_weights device;
+  std::optional<sharing_engine> first;
+  first.emplace(device, 0, 1);
+  BOOST_TEST_REQUIRE(first->start().has_value());
+  sharing_engine second(device, 1, 1);
+  BOOST_TEST_REQUIRE(second.start()->imported.has_value());
+  device.stop();
+  first.emplace(device, 0, 1);
+  first->others_live = true;
+  device.start();
+  const auto again = first->start();
+  BOOST_TEST_REQUIRE(again.has_value());
+  BOOST_TEST(again->imported.has_value());
+  BOOST_TEST((!again->share && second.shared == 1));
+}
+
+BOOST_AUTO_TEST_CASE(a_holder_that_gives_them_to_somebody_else_is_waited_for_without_a_word) {
+  held_weights device;
+  sharing_engine first(device, 0, 1);
+  BOOST_TEST_REQUIRE(first.start().has_value());
+  weights_link other(device.path(), 2);
+  do {  // the engine may be there first
+    device.stop();
+    device.start();
+  } while (!other.request(weights_mode::write, milliseconds(0)));
+  wait_until([&] { return state_of(device).waiting == 1; });
+  const auto before = device.lines();
+  // As long as some refusals would take.
+  std::this_thread::sleep_for(milliseconds(600));
+  BOOST_TEST(device.lines() == before);
+  other.release();
+  wait_until([&] { return state_of(device).committed; });
+}
+
+BOOST_AUTO_TEST_CASE(weights_of_another_model_that_nobody_uses_are_replaced) {
+  const held_weights device;
+  {
+    sharing_engine first(device, 0, 1);
+    BOOST_TEST_REQUIRE(first.start().has_value());
+  }
+  wait_until([&] { return state_of(device).readers == 0; });
+  BOOST_TEST(state_of(device).committed);
+  // Who only reads cannot use them, and ends.
+  BOOST_TEST((sharing_engine(device, 1, 2).start().error().code == engine::errc::stale_weights));
+  sharing_engine newer(device, 0, 2);
+  const auto from = newer.start();
+  BOOST_TEST_REQUIRE(from.has_value());
+  BOOST_TEST((from->share && !from->imported));
+  BOOST_TEST((state_of(device).layout == hash_of(2)));
+  BOOST_TEST(sharing_engine(device, 1, 2).start()->imported.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(weights_of_another_model_that_are_in_use_are_waited_for) {
+  const held_weights device;
+  std::optional<sharing_engine> first;
+  first.emplace(device, 0, 1);
+  BOOST_TEST_REQUIRE(first->start().has_value());
+  sharing_engine newer(device, 0, 2);
+  std::optional<engine::result<engine::weight_source>> from;
+  std::thread starts([&] { from = newer.start(); });
+  wait_until([&] { return state_of(device).waiting == 1; });
+  BOOST_TEST(contains(newer.waits(), "1 other engine uses weights that are of another model"));
+  first.reset();
+  starts.join();
+  BOOST_TEST_REQUIRE(from->has_value());
+  BOOST_TEST((*from)->share);
+  BOOST_TEST((state_of(device).layout == hash_of(2)));
+}
+
+BOOST_AUTO_TEST_CASE(weights_beside_those_in_use_are_passed_on_when_nobody_uses_these) {
+  const held_weights device;
+  std::optional<sharing_engine> first;
+  first.emplace(device, 0, 1);
+  BOOST_TEST_REQUIRE(first->start().has_value());
+  sharing_engine newer(device, 0, 2, false);
+  const auto from = newer.start();
+  BOOST_TEST_REQUIRE(from.has_value());
+  BOOST_TEST(from->share);
+  BOOST_TEST(contains(newer.troubles(), "1 other engine uses weights that are of another model"));
+  wait_until([&] { return state_of(device).waiting == 1; });
+  BOOST_TEST((newer.shared == 0 && state_of(device).layout == hash_of(1)));
+  first.reset();
+  wait_until([&] { return newer.shared == 1; });
+  BOOST_TEST(sharing_engine(device, 1, 2).start()->imported.has_value());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -51,6 +51,11 @@ say_failed() {
     "build/$1/Testing/Temporary/LastTest.log" | cut -c 1-400 | tail -n 40
 }
 
+# What passed only when it was run again alone (test/integration/run_tests.py).
+say_passed_alone() {
+  grep -hE '^PASSED ONLY ALONE' "build/$1/Testing/Temporary/LastTest.log" || true
+}
+
 for stage in "$@"; do
   started=$SECONDS
   if [ "$stage" = lint ]; then
@@ -91,5 +96,6 @@ for stage in "$@"; do
     say_failed "$stage"
     exit 8
   }
+  say_passed_alone "$stage"
   echo "== $stage: done in $((SECONDS - started)) s"
 done

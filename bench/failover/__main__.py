@@ -1,7 +1,7 @@
 """What a takeover costs those who read, and what failover costs while nothing fails, through HTTP.
 
     bench/failover --build DIR --model FILE [--backend host] [--kills 50] [--runs 11] [--json FILE]
-                   [--scenarios 1x512,4x512,1x2048,8x4096] [-- ENGINE OPTIONS]
+                   [--scenarios 1x512,4x512,1x2048,8x4096] [--share-weights off] [-- OPTIONS]
 
 Two engines and a holder. In each scenario, streams x positions, so many streams run on prompts of so many
 tokens; the serving engine is killed by SIGKILL at some token; they are read on, and it is started again. Lock
@@ -37,6 +37,7 @@ def arguments(words: List[str]) -> argparse.Namespace:
     parser.add_argument('--kills', type=int, default=50, help='in each scenario (50)')
     parser.add_argument('--scenarios', default='1x512,4x512,1x2048,8x4096')
     parser.add_argument('--runs', type=int, default=11, help='streams whose pace is compared (11)')
+    parser.add_argument('--share-weights', default='off', choices=('off', 'auto', 'require'))
     parser.add_argument('--json', type=Path, help='write all of it there as JSON')
     chosen = parser.parse_args(own)
     chosen.options = options
@@ -77,7 +78,8 @@ def main(words: List[str]) -> int:
               'date': time.strftime('%Y-%m-%d', time.gmtime()), 'model': chosen.model.name,
               'backend': chosen.backend, 'load_before': round(os.getloadavg()[0], 1), 'scenarios': []}
     with tempfile.TemporaryDirectory() as folder:
-        setup = measure.Setup(chosen.model.resolve(), Path(folder), chosen.backend, chosen.options)
+        setup = measure.Setup(chosen.model.resolve(), Path(folder), chosen.backend, chosen.options,
+                              ['--share-weights', chosen.share_weights])
         report['cost'], report['standby'] = measure.cost(setup, chosen.runs)
         for streams, positions in chosen.scenarios:
             report['scenarios'].append(measure.kills(setup, streams, positions, chosen.kills))

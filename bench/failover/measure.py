@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, List, Tuple
 
+import gpu_memory
 from engines import Engine
 from gpu_http import WORD, Stream, percentile, words_of
 from holders import Held
@@ -26,7 +27,8 @@ class Setup:
     model: Path
     folder: Path
     backend: str
-    options: List[str]
+    options: List[str]  # of every worker
+    engine_options: List[str]  # of engines that stand in for one another
 
 
 class TimedEngine(Engine):
@@ -57,7 +59,8 @@ class Pair(Held):
 
     def __init__(self, setup: Setup, name: str, *options: str):
         self.setup = setup
-        self.options = ['--backend', setup.backend, '--holder', 'require', *options, *setup.options]
+        self.options = ['--backend', setup.backend, '--holder', 'require', *options, *setup.options,
+                        *setup.engine_options]
         self.cold: List[float] = []
         folder = setup.folder / name
         folder.mkdir()
@@ -67,7 +70,9 @@ class Pair(Held):
         self.start_holder()
         self.active = self.launch(0)
         self.active.entered('ACTIVE')
+        before = gpu_memory.used() if self.setup.backend == 'cuda' else 0
         self.standby = self.launch(1)
+        self.standby_vram = gpu_memory.used() - before if self.setup.backend == 'cuda' else 0
         return self
 
     def launch(self, number: int) -> TimedEngine:
@@ -189,12 +194,14 @@ def cost(setup: Setup, runs: int) -> Tuple[Dict, Dict]:
                 bytes_us[name].append(first_byte(worker.port if name == 'alone' else pair.port))
         memory = pair.standby.memory()
         holder = pair.holder.memory()
+        vram = pair.standby_vram
         cold = pair.cold
     found = {f'decode_tok_s_{name}': round(statistics.median(values), 1) for name, values in rates.items()}
     for name, values in bytes_us.items():
         found[f'first_byte_us_{name}_p50'] = round(percentile(values, 0.5))
         found[f'first_byte_us_{name}_p95'] = round(percentile(values, 0.95))
     return found, {'cold_start_to_standby_s': round(statistics.median(cold), 3),
+                   'standby_vram_mib': round(vram / 2**20, 1),
                    'standby_rss_mib': round(memory['VmRSS'] / 2**20, 1),
                    'standby_rss_of_files_mib': round(memory['RssFile'] / 2**20, 1),
                    'holder_rss_mib': round(holder['VmRSS'] / 2**20, 1)}

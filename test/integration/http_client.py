@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Dict, Iterator, List, Optional, Tuple
 
-READ_TIMEOUT = 60.0
+READ_TIMEOUT = 180.0
 EVENT_NAMES = {'started', 'token', 'metrics', 'end', 'error'}
 
 

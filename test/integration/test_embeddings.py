@@ -238,7 +238,7 @@ def test_a_full_queue_answers_429_and_a_client_that_goes_away_frees_its_place(sl
     first.close()
     second.close()
     slow_bert.wait_idle()
-    assert time.monotonic() - started < PATIENCE / 2
+    assert time.monotonic() - started < 30
     assert slow_bert.metric('worker_disconnects_total') == 2
     assert len(vectors(embed(slow_bert, 'a'))) == 1
 

@@ -8,7 +8,7 @@ from engines import ask
 from holders import settle
 from http_client import Closed, Connection, Stream, text_of
 from test_holder import serving_engine
-from worker_process import PATIENCE, SANITIZED, STRETCH, wait_until
+from worker_process import BACKEND, PATIENCE, SANITIZED, STRETCH, wait_until
 
 REQUIRE = ('--holder', 'require')
 STORY = {'prompt': 'Once', 'max_tokens': 100, 'seed': 5, 'temperature': 0.8, 'ignore_eos': True}
@@ -153,5 +153,7 @@ def test_a_death_inside_a_long_prompt(held):
         if active.metric('worker_tokens_generated_total') == made:
             break
         finish(Stream(connection))  # it was over too soon
+    else:
+        pytest.skip(f'a tiny prompt is over too soon on {BACKEND}')
     active.kill()
     assert finish(Stream(connection)) == alone

@@ -7,7 +7,7 @@ import pytest
 
 from holders import Held, Holder, check, get, settle
 from http_client import Connection
-from worker_process import PATIENCE, STRETCH, wait_until
+from worker_process import BACKEND, PATIENCE, STRETCH, wait_until
 
 
 class Running:
@@ -20,7 +20,7 @@ class Running:
     def start(self, *options: str, run: int = 2, model: str = '',
               engine_options: Sequence[str] = ()) -> Holder:
         # Other tests may have the system ports.
-        engine = ['--backend', 'host', '--log-format', 'json', '--system-enabled', 'false', '--model',
+        engine = ['--backend', BACKEND, '--log-format', 'json', '--system-enabled', 'false', '--model',
                   model or str(self.held.model), *engine_options]
         holder = Holder(self.held.folder, self.held.port, *options, '--run', str(run), '--', *engine)
         self.holders.append(holder)

@@ -12,7 +12,7 @@ import pytest
 from engines import Engine
 from holders import Held, WeightsClient
 from http_client import Connection
-from worker_process import PATIENCE, STRETCH, wait_until
+from worker_process import BACKEND, PATIENCE, STRETCH, wait_until
 
 SHAPE = ('--embedding', '256', '--heads', '8', '--ffn', '2048', '--layers', '3')
 SHARE = ('--share-weights', 'require')
@@ -79,11 +79,12 @@ def test_the_second_engine_maps_what_the_first_has_loaded(sharing, wide_model):
     first, second = pair(sharing)
     first.wait_event('weights_shared')
     second.wait_event('weights_imported')
-    ours, theirs = mappings(first, 'orcd-weights'), mappings(second, 'orcd-weights')
-    assert ours.access == theirs.access == {'r--s'}
-    assert theirs.Size * 1024 > 2_000_000 and theirs.Rss == theirs.Size == ours.Size
-    # Each page is in both, and in memory once.
-    assert ours.Pss + theirs.Pss <= theirs.Size * 1.05
+    if BACKEND == 'host':  # a GPU's memory is in no table of the kernel
+        ours, theirs = mappings(first, 'orcd-weights'), mappings(second, 'orcd-weights')
+        assert ours.access == theirs.access == {'r--s'}
+        assert theirs.Size * 1024 > 2_000_000 and theirs.Rss == theirs.Size == ours.Size
+        # Each page is in both, and in memory once.
+        assert ours.Pss + theirs.Pss <= theirs.Size * 1.05
     # Of the file it has read the head, and what the system maps around that.
     assert mappings(second, str(wide_model)).Rss < mappings(first, str(wide_model)).Rss / 2
     # It tells the digest that the first one has found.

@@ -11,6 +11,8 @@ from shapes import Case, faults
 from vllm_cases import VLLM
 
 SHARE_MIN = 0.85
+LENGTHS = ('max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict')
+OWN_LENGTH = {'/completion': 'n_predict', '/infill': 'n_predict', '/responses': 'max_output_tokens'}
 
 
 def objects_of(body: bytes) -> list:
@@ -19,14 +21,19 @@ def objects_of(body: bytes) -> list:
     return [json.loads(line) for line in lines if line != '[DONE]']
 
 
-def seeded(case: Case):
-    """A request that draws tokens has a seed, or now and then an answer would end before its length."""
+def bounded(case: Case):
+    """A request that draws tokens has a seed, or now and then an answer would end before its length; and a
+    length, or it would go on to the end of the context."""
     draws = case.path.endswith(('/completions', '/completion', '/infill', '/responses'))
-    return {'seed': 2, **case.body} if draws and isinstance(case.body, dict) else case.body
+    if not (draws and isinstance(case.body, dict)):
+        return case.body
+    if not any(name in case.body for name in LENGTHS):
+        return {'seed': 2, OWN_LENGTH.get(case.path, 'max_tokens'): 16, **case.body}
+    return {'seed': 2, **case.body}
 
 
 def found_wrong(case: Case, worker) -> list:
-    answer = worker.call(case.method, case.path, seeded(case), dict(case.headers))
+    answer = worker.call(case.method, case.path, bounded(case), dict(case.headers))
     if answer.status not in case.status:
         return [f'status {answer.status}: {answer.body[:300]!r}']
     if case.stream:

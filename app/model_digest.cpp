@@ -33,7 +33,7 @@ std::string arithmetic_of(const options& opts) {
 }  // namespace
 
 std::optional<std::string> model_digest(std::span<const std::span<const std::byte>> parts,
-                                        const std::stop_token& stop) {
+                                        const std::stop_token& stop, const std::function<void()>& moves) {
   // Small enough that a request to stop takes effect within milliseconds.
   constexpr std::size_t piece_bytes = 4 << 20;
   engine::sha256 hash;
@@ -42,6 +42,7 @@ std::optional<std::string> model_digest(std::span<const std::span<const std::byt
       if (stop.stop_requested()) return std::nullopt;
       const auto piece = part.first(std::min(piece_bytes, part.size()));
       hash.update(piece);
+      if (moves) moves();
       part = part.subspan(piece.size());
     }
   }

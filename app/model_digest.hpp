@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -14,10 +15,11 @@
 namespace orcd::app {
 
 /// What `sha256sum FILE` prints, with "sha256:" before it. Parts of a split model are hashed in order as if
-/// they were one file. Reads every byte once, in pieces of 4 MiB; empty when asked to stop. Runs on any
-/// thread.
+/// they were one file. Reads every byte once, in pieces of 4 MiB; empty when asked to stop. `moves` is called
+/// after each. Runs on any thread.
 [[nodiscard]] std::optional<std::string> model_digest(std::span<const std::span<const std::byte>> parts,
-                                                      const std::stop_token& stop);
+                                                      const std::stop_token& stop,
+                                                      const std::function<void()>& moves = {});
 
 /// SHA-256 of what decides, besides weights and tokens, which bits are computed: version, backend and the
 /// options that change the arithmetic.

@@ -20,6 +20,9 @@ using engine::result;
 using engine::severity;
 using clock = std::chrono::steady_clock;
 
+/// Between two words to a service manager, whose limit for a start begins anew with each.
+constexpr std::chrono::seconds notice_interval{10};
+
 /// Thrown by the progress report through accelerator::load, to end a load that is not wanted any more.
 struct load_ended {};
 
@@ -162,8 +165,15 @@ result<engine::weight_source> worker::claim_weights() {
   weights_record own{.numerics = numerics_id(opts_)};
   // What is long where a model has hundreds of files.
   if (const auto files = model_->file.identity(); !files.empty()) own.files = engine::sha256_of(files);
-  auto from = weights_->claim(
-      own, [this, stop = digest_.get_stop_token()] { return model_digest(model_->file.parts(), stop); });
+  // As long as a load: the start's time limit begins anew while it moves.
+  const auto moves = [this, said = clock::time_point()]() mutable {
+    if (clock::now() - said < notice_interval) return;
+    said = clock::now();
+    service_.waiting("Comparing the model with the weights of other engines");
+  };
+  auto from = weights_->claim(own, [this, moves, stop = digest_.get_stop_token()] {
+    return model_digest(model_->file.parts(), stop, moves);
+  });
   if (from && from->imported) {
     narrator_.narrate(severity::info, "weights_imported", "Uses the weights that another engine has loaded",
                       {{"bytes", from->imported->bytes}, {"waited_ms", ms_since(load_started_at_)}});
@@ -172,7 +182,6 @@ result<engine::weight_source> worker::claim_weights() {
 }
 
 result<void> worker::wait_for_check(gpu::weight_check& check) {
-  constexpr std::chrono::seconds notice_interval{10};
   for (auto noticed = clock::now() - notice_interval; !check.done_within(std::chrono::milliseconds(20));) {
     if (clock::now() - noticed >= notice_interval) {
       service_.waiting("Checking the weights of the loaded model");

@@ -199,6 +199,7 @@ void cuda_backend::allocate(const engine::model& m, const engine::accelerator_co
 void cuda_backend::place_weights(const engine::model& m, const engine::weight_source& from,
                                  const std::function<void(unsigned)>& progress) {
   if (from.imported) {
+    progress(0);  // the check of all of it takes the device some seconds at most
     import_weights(m, *from.imported);
     progress(100);
     return;

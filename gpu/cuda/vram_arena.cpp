@@ -6,9 +6,12 @@
 #include <string>
 
 #include "gpu/plan/allocation_counter.hpp"
+#include "gpu/plan/import_problem.hpp"
 
 namespace orcd::gpu {
 namespace {
+
+using engine::errc;
 
 /// The driver calls of an arena, found at run time: the program starts on a host without a driver.
 struct driver {
@@ -53,11 +56,24 @@ const driver& driver_calls() {
   return calls;
 }
 
-/// The runtime's code of a driver failure that matters here.
+/// The runtime's codes are the driver's, number by number.
+cudaError_t code_of(CUresult status) {
+  return static_cast<cudaError_t>(status);
+}
+
 void check_driver(CUresult status, const char* call) {
-  if (status == CUDA_SUCCESS) return;
-  check_cuda(status == CUDA_ERROR_OUT_OF_MEMORY ? cudaErrorMemoryAllocation : cudaErrorUnknown, call,
-             __FILE__, __LINE__);
+  check_cuda(code_of(status), call, __FILE__, __LINE__);
+}
+
+[[noreturn]] void refuse_import(errc code, const std::string& why) {
+  throw engine::accelerator_failure(code, "the shared weights " + why);
+}
+
+void check_import(CUresult status, const char* call) {
+  const auto problem = import_problem_of(static_cast<int>(status));
+  if (!problem) return;
+  refuse_import(problem->code,
+                std::string(problem->why) + " (" + call + ": " + cudaGetErrorName(code_of(status)) + ")");
 }
 
 CUmemAllocationProp properties_of(int device) {
@@ -123,9 +139,8 @@ class device_driver final : public arena_driver {
   std::uint64_t import_fd(int fd, std::uint64_t) override {
     CUmemGenericAllocationHandle handle = 0;
     void* const given = reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd));
-    if (calls_.import_handle(&handle, given, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS) {
-      refuse_import("are no memory that this GPU's driver exported");
-    }
+    check_import(calls_.import_handle(&handle, given, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                 "cuMemImportFromShareableHandle");
     CUmemAllocationProp found{};
     const bool known = calls_.properties(&found, handle) == CUDA_SUCCESS;
     if (known && found.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
@@ -133,15 +148,11 @@ class device_driver final : public arena_driver {
       return handle;
     }
     calls_.release(handle);
-    refuse_import("are in the memory of another device");
+    refuse_import(errc::stale_weights, "are in the memory of another device");
   }
   void seal(std::uint64_t) override {}  // each mapping has its own access
 
  private:
-  [[noreturn]] static void refuse_import(const std::string& why) {
-    throw engine::accelerator_failure(engine::errc::stale_weights, "the shared weights " + why);
-  }
-
   const driver& calls_;
   CUmemAllocationProp properties_;
 };
@@ -159,8 +170,14 @@ vram_arena::vram_arena(int device, std::uint64_t bytes)
   device_memory_taken(mapping_.bytes());
 }
 
-vram_arena::vram_arena(int device, int fd, std::uint64_t bytes)
-    : mapping_(driver_of(device), fd, size_of(device, bytes)), imported_(true) {}
+vram_arena::vram_arena(int device, int fd, std::uint64_t bytes) try
+    : mapping_(driver_of(device), fd, size_of(device, bytes)), imported_(true) {
+} catch (const cuda_failure& failure) {
+  // What the mapping says of memory that is shorter than it should be.
+  if (failure.status == cudaErrorInvalidValue)
+    refuse_import(errc::stale_weights, std::string("are shorter than this model's: ") + failure.what());
+  throw;
+}
 
 vram_arena::~vram_arena() {
   if (mapping_.bytes() == 0) return;

@@ -190,7 +190,7 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
 /// The views of the model point into its file unless the weights are shared.
 void host_backend::place_weights(const std::function<void(unsigned)>& progress) {
   if (config_.weights.imported) {
-    weights_.import(model_, *config_.weights.imported, options_.threads);
+    weights_.import(model_, *config_.weights.imported, options_.threads, progress);
   } else if (config_.weights.share) {
     weights_.copy(model_, progress);
   }

@@ -64,8 +64,8 @@ void copy_tensors(const host_layout& layout, std::byte* base,
       const std::uint64_t count = std::min(piece_bytes, tensor.bytes - at);
       std::memcpy(base + layout.offsets[i] + at, tensor.data + at, count);
       done += count;
-      const auto percent = static_cast<unsigned>(done * 100 / total);
-      if (percent > told && percent < 100) progress(told = percent);
+      const auto percent = static_cast<unsigned>(done * 50 / total);
+      if (percent > told) progress(told = percent);
     }
   }
 }
@@ -78,16 +78,19 @@ void host_weights::copy(engine::model& m, const std::function<void(unsigned perc
   copy_tensors(layout, bytes_of(arena), progress);
   arena.freeze();
   descriptor_ = arena.export_fd();
-  exported_ = {descriptor_.get(), layout.bytes, layout.hash, content_hash({bytes_of(arena), layout.bytes})};
+  const auto hash =
+      content_hash({bytes_of(arena), layout.bytes}, 0, [&](unsigned percent) { progress(50 + percent / 2); });
+  exported_ = {descriptor_.get(), layout.bytes, layout.hash, hash};
   arena_ = std::move(arena);
   bind_views(m.weights, layout, bytes_of(arena_));
 }
 
-void host_weights::import(engine::model& m, const engine::shared_weights& from, unsigned threads) {
+void host_weights::import(engine::model& m, const engine::shared_weights& from, unsigned threads,
+                          const std::function<void(unsigned percent)>& progress) {
   const host_layout layout = lay_out(m.weights);
   require_layout(from, layout.hash);
   arena_mapping arena(memfd_driver::instance(), from.descriptor, layout.bytes);
-  require_content(from, content_hash({bytes_of(arena), layout.bytes}, threads));
+  require_content(from, content_hash({bytes_of(arena), layout.bytes}, threads, progress));
   arena_ = std::move(arena);
   bind_views(m.weights, layout, bytes_of(arena_));
 }

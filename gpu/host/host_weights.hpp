@@ -19,12 +19,14 @@ class host_weights {
   host_weights& operator=(const host_weights&) = delete;
 
   /// Copies the weights of `m` out of its file, binds the views in `m` to the copies and gives up writing to
-  /// them. `progress` gets up to 100. Throws accelerator_failure: insufficient_vram.
+  /// them. `progress` gets up to 100, half of it by the copy and half by its hash. Throws
+  /// accelerator_failure: insufficient_vram.
   void copy(engine::model& m, const std::function<void(unsigned percent)>& progress);
   /// Binds the views of `m` to another process's copy, of which every byte is checked first, on `threads`
-  /// threads (0 = one per processor). Throws accelerator_failure: stale_weights where it is not the same
-  /// model in the same places, or damaged.
-  void import(engine::model& m, const engine::shared_weights& from, unsigned threads);
+  /// threads (0 = one per processor), which `progress` tells. Throws accelerator_failure: stale_weights where
+  /// it is not the same model in the same places, or damaged.
+  void import(engine::model& m, const engine::shared_weights& from, unsigned threads,
+              const std::function<void(unsigned percent)>& progress);
 
   /// After copy().
   [[nodiscard]] const engine::shared_weights& exported() const noexcept { return exported_; }

@@ -67,11 +67,17 @@ std::string combine_tile_hashes(std::span<const std::string> tiles) {
   return hash.finish();
 }
 
-std::string content_hash(std::span<const std::byte> arena, unsigned threads) {
+std::string content_hash(std::span<const std::byte> arena, unsigned threads,
+                         const std::function<void(unsigned percent)>& progress) {
   std::vector<std::string> tiles((arena.size() + hash_tile_bytes - 1) / hash_tile_bytes);
   std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t tile = next++; tile < tiles.size(); tile = next++) tiles[tile] = tile_hash(arena, tile);
+  std::atomic<std::size_t> done{0};
+  const auto work = [&](const std::function<void(unsigned percent)>& told) {
+    for (std::size_t tile = next++; tile < tiles.size(); tile = next++) {
+      tiles[tile] = tile_hash(arena, tile);
+      const auto percent = static_cast<unsigned>(++done * 100 / tiles.size());
+      if (told) told(percent);
+    }
   };
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t helpers = std::min<std::size_t>({threads, threads_max, tiles.size()});
@@ -79,11 +85,16 @@ std::string content_hash(std::span<const std::byte> arena, unsigned threads) {
     std::vector<std::jthread> pool;
     pool.reserve(helpers);
     try {
-      while (pool.size() + 1 < helpers) pool.emplace_back(work);
+      while (pool.size() + 1 < helpers) pool.emplace_back([&work] { work({}); });
     } catch (const std::system_error&) {
       // Those that there are do all of it.
     }
-    work();
+    try {
+      work(progress);
+    } catch (...) {
+      next = tiles.size();  // the others need not go on
+      throw;
+    }
   }
   return combine_tile_hashes(tiles);
 }

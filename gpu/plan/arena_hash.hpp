@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ inline constexpr std::uint64_t hash_tile_bytes = std::uint64_t{4} << 20;
 [[nodiscard]] std::string combine_tile_hashes(std::span<const std::string> tiles);
 
 /// The content hash of bytes in host memory; `threads` as many as the system grants, 0 = one per processor.
-[[nodiscard]] std::string content_hash(std::span<const std::byte> arena, unsigned threads = 0);
+/// `progress` gets the percent that are done, now and then, on the calling thread; what it throws ends it.
+[[nodiscard]] std::string content_hash(std::span<const std::byte> arena, unsigned threads = 0,
+                                       const std::function<void(unsigned percent)>& progress = {});
 
 }  // namespace orcd::gpu

@@ -2,12 +2,14 @@
 // is not this model's, or damaged, is refused.
 #include <fcntl.h>
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <sstream>
 
+#include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/memfd_driver.hpp"
 #include "test/unit/gpu/child_process.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
@@ -261,6 +263,28 @@ BOOST_AUTO_TEST_CASE(a_load_that_is_broken_off_leaves_no_memory_behind) {
   BOOST_CHECK_THROW((void)device->load(source.model(), config, break_off), stop);
   BOOST_TEST(weights_mappings().empty());
   BOOST_TEST(device->exported_weights() == nullptr);
+}
+
+/// A check of many gigabytes takes minutes, in which a service manager hears of it and a signal can end it.
+BOOST_AUTO_TEST_CASE(an_import_says_how_far_it_is_and_can_be_broken_off) {
+  struct stop {};
+  tiny_backend writer(large, {}, 1, {}, shared());
+  const auto& weights = *writer.device().exported_weights();
+  BOOST_TEST_REQUIRE(weights.bytes > 2 * gpu::hash_tile_bytes);
+  engine::accelerator_config config{.slots = 1, .context_tokens = 128, .banned_tokens = {}};
+  config.weights = imported(weights);
+  std::vector<unsigned> told;
+  const auto device = gpu::make_host_backend(one_thread());
+  const auto listen = [&](unsigned percent) { told.push_back(percent); };
+  BOOST_TEST_REQUIRE(device->load(writer.model(), config, listen).has_value());
+  BOOST_TEST(
+      std::any_of(told.begin(), told.end(), [](unsigned percent) { return percent > 0 && percent < 100; }));
+  BOOST_TEST((std::is_sorted(told.begin(), told.end()) && told.back() == 100));
+  const auto before = weights_mappings().size();
+  const auto other = gpu::make_host_backend();
+  const auto break_off = [](unsigned) { throw stop{}; };
+  BOOST_CHECK_THROW((void)other->load(writer.model(), config, break_off), stop);
+  BOOST_TEST(weights_mappings().size() == before);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/sha256.hpp"
@@ -58,6 +59,22 @@ BOOST_AUTO_TEST_CASE(the_number_of_threads_does_not_matter) {
   const auto one = gpu::content_hash(bytes, 1);
   for (const unsigned threads : {0U, 2U, 3U, 64U, 1000U})
     BOOST_TEST(gpu::content_hash(bytes, threads) == one);
+}
+
+BOOST_AUTO_TEST_CASE(it_tells_how_far_it_is_on_the_thread_that_asked) {
+  const auto bytes = some_bytes(7 * tile);
+  const auto caller = std::this_thread::get_id();
+  std::vector<unsigned> told;
+  bool elsewhere = false;
+  const auto listen = [&](unsigned percent) {
+    elsewhere = elsewhere || std::this_thread::get_id() != caller;
+    told.push_back(percent);
+  };
+  BOOST_TEST(gpu::content_hash(bytes, 1, listen) == gpu::content_hash(bytes));
+  BOOST_TEST((told.size() == 7U && told.front() == 14U && told.back() == 100U));
+  told.clear();
+  static_cast<void>(gpu::content_hash(bytes, 3, listen));
+  BOOST_TEST((!elsewhere && std::is_sorted(told.begin(), told.end())));
 }
 
 BOOST_AUTO_TEST_CASE(one_spoilt_bit_of_any_tile_is_found) {

@@ -61,6 +61,12 @@ option_row use_of_holder(std::string name, holder_use failover_options::*member,
       }};
 }
 
+requirement assign_standby_weights(text_view value, options& out) {
+  if (value != "mapped" && value != "unmapped") return "must be mapped or unmapped";
+  out.failover.standby_unmaps = value == "unmapped";
+  return std::nullopt;
+}
+
 /// The names of endpoints as a JSON list; there is one endpoint here, whatever it is called.
 requirement assign_endpoint_health(text_view value, options& out) {
   constexpr std::size_t bytes_max = 1'024;
@@ -91,6 +97,12 @@ std::vector<option_row> failover_rows() {
           "share-weights", &f::share_weights,
           "Whether the engines of a device have one copy of the weights, by worker-orcd-holder: if its "
           "socket of the device is in the folder at the start, never, or always (default off)"),
+      {"", "standby-weights", "mapped|unmapped",
+       "Whether a waiting engine maps the weights that are shared, or again when it has the lock (default "
+       "mapped)",
+       assign_standby_weights},
+      number("remap-timeout-ms", &f::remap_timeout_ms, 1, 600'000,
+             "Longest time to be granted unmapped weights again; then the engine ends with exit code 72"),
       number("failover-replays", &f::replays, 0, 16,
              "Engines that may end with a request before it is given up; 0 = none goes on"),
       {"", "system-port", "PORT",
@@ -112,9 +124,10 @@ std::vector<option_row> failover_rows() {
 }
 
 const char* failover_option_of(text_view variable) noexcept {
-  constexpr std::array<std::pair<text_view, const char*>, 6> names{
+  constexpr std::array<std::pair<text_view, const char*>, 7> names{
       {{"ENGINE_ID", "engine-id"},
        {"FAILOVER_LOCK_PATH", "failover-lock-path"},
+       {"GMS_REMAP_TIMEOUT_MS", "remap-timeout-ms"},
        {"DYN_SYSTEM_PORT", "system-port"},
        {"DYN_SYSTEM_ENABLED", "system-enabled"},
        {"DYN_SYSTEM_STARTING_HEALTH_STATUS", "starting-health"},

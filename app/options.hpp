@@ -45,6 +45,8 @@ struct failover_options {
   bool endpoint_health = false;  ///< /health of the system port follows the serving endpoint alone
   holder_use holder = holder_use::automatic;
   holder_use share_weights = holder_use::off;  ///< with the other engines of the device, by the holder
+  bool standby_unmaps = false;                 ///< a waiting engine does not map the weights that are shared
+  std::uint32_t remap_timeout_ms = 30'000;     ///< for that to be made up for
   std::uint32_t replays = 2;  ///< engines that may end with a request before it is given up; 0: none goes on
 };
 

@@ -27,6 +27,12 @@ constexpr milliseconds port_interval{2};
 /// For the last words of an engine whose wake takes too long.
 constexpr milliseconds last_words{1'000};
 
+/// To get weights back that were unmapped has a limit of its own.
+milliseconds waking_limit(const failover_options& opts) {
+  const bool unmaps = opts.standby_unmaps && opts.share_weights != holder_use::off;
+  return milliseconds(opts.waking_timeout_ms) + milliseconds(unmaps ? opts.remap_timeout_ms : 0);
+}
+
 }  // namespace
 
 /// What the probes of this engine depend on. On the system port's thread.
@@ -52,7 +58,7 @@ std::optional<start_failure> worker::start_failover() {
   failover_ = std::make_unique<engine_failover>(io_, opts_.failover);
   if (const auto usable = failover_->lock.check(); !usable) return start_failure{usable.error(), {}, {}};
   failover_->lock.on_lost([this](const error& why) { on_fatal(why); });
-  net::system_config config{opts_.host, *opts_.failover.port, milliseconds(opts_.failover.waking_timeout_ms),
+  net::system_config config{opts_.host, *opts_.failover.port, waking_limit(opts_.failover),
                             serving_hosts(opts_)};
   net::system_context context{failover_->status, [this] { return gather_probe_facts(); },
                               [this](std::function<void(std::string)> done) {
@@ -111,6 +117,8 @@ void worker::stand_by() {
   beat();
   start_watchdog();
   start_watching();
+  weights_are_back_ = false;
+  let_weights_go();
   failover_->lock.acquire([this](const result<void>& granted) {
     if (fsm_.ending() || state_.get() != lifecycle::standby) return;
     if (!granted) return fail_start({granted.error(), {}, {}});
@@ -123,6 +131,7 @@ void worker::stand_by() {
 /// port that never comes free ends with the waking timeout.
 void worker::try_to_serve() {
   if (fsm_.ending() || failover_->expired) return;
+  if (!weights_are_back_) return get_weights_back();
   if (failover_->link) return take_connections();
   const auto port = reserve_port();
   if (!port) return try_later(port.error().message);

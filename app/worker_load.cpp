@@ -71,12 +71,62 @@ weights_share::hooks worker::hooks_of_weights() {
   };
   told.shared = [this] {
     narrator_.narrate(severity::info, "weights_shared", "Other engines can use these weights");
+    asio::post(io_, [this] { let_weights_go(); });
   };
   told.trouble = [this](const std::string& why) {
     narrator_.narrate(severity::warning, "weights_not_shared",
                       "Other engines cannot use these weights: " + why);
   };
   return told;
+}
+
+/// Of an engine that waits, where it was asked for. With the GPU thread's tasks in their order, what maps
+/// them again comes later.
+void worker::let_weights_go() {
+  if (!weights_ || !opts_.failover.standby_unmaps || fsm_.ending()) return;
+  if (failover_->status.state() != net::failover_state::standby) return;
+  gpu_thread_->post([this] {
+    if (weights_are_away_ || !weights_->sleep()) return;
+    try {
+      accelerator_->unmap_weights();
+    } catch (const engine::accelerator_failure& failure) {
+      const error why{failure.code, failure.what()};
+      const auto code = fault_exit_code(failure.code, accelerator_->device_lost());
+      return asio::post(io_, [this, why, code] { on_fatal(why, code); });
+    }
+    weights_are_away_ = true;
+    narrator_.narrate(severity::info, "weights_unmapped", "Maps the weights again when it is to serve");
+  });
+}
+
+void worker::get_weights_back() {
+  if (!weights_ || !opts_.failover.standby_unmaps) {
+    weights_are_back_ = true;
+    return try_to_serve();
+  }
+  gpu_thread_->post([this] {
+    const auto mapped = map_weights_again();
+    asio::post(io_, [this, mapped] {
+      if (fsm_.ending() || failover_->expired) return;
+      if (!mapped) return fail_start({mapped.error(), {}, {}});
+      weights_are_back_ = true;
+      try_to_serve();
+    });
+  });
+}
+
+/// On the GPU thread.
+result<void> worker::map_weights_again() {
+  if (!weights_are_away_) return {};
+  const auto begin = clock::now();
+  const auto from = weights_->wake(std::chrono::milliseconds(opts_.failover.remap_timeout_ms));
+  if (!from) return from.error();
+  const auto granted_ms = ms_since(begin);
+  if (const auto mapped = accelerator_->map_weights(*from); !mapped) return mapped.error();
+  weights_are_away_ = false;
+  narrator_.narrate(severity::info, "weights_mapped", "Has mapped the weights again",
+                    {{"granted_ms", granted_ms}, {"mapped_ms", ms_since(begin)}});
+  return {};
 }
 
 /// The hash takes about a second per gigabyte and nothing waits for it; /health shows it when known.

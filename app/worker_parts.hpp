@@ -75,6 +75,9 @@ class worker {
   void make_server();
   std::optional<start_failure> link_weights();
   [[nodiscard]] weights_share::hooks hooks_of_weights();
+  void let_weights_go();
+  void get_weights_back();
+  [[nodiscard]] engine::result<void> map_weights_again();
   void start_digest();
   void find_digest(const std::stop_token& stop);
   void start_load();
@@ -182,6 +185,8 @@ class worker {
   std::unique_ptr<engine_failover> failover_;       ///< null: the worker is alone
   std::unique_ptr<net::etcd_registrar> registrar_;  ///< null: not ready yet, or listed nowhere
   std::unique_ptr<weights_share> weights_;          ///< null: this engine's are its own
+  bool weights_are_away_ = false;                   ///< unmapped, on the GPU thread
+  bool weights_are_back_ = false;                   ///< since the engine has the lock
 };
 
 }  // namespace orcd::app

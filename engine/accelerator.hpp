@@ -155,6 +155,12 @@ class accelerator {
   /// The weights for other processes, after a load() with weights.share; else null. Valid like this object.
   [[nodiscard]] virtual const shared_weights* exported_weights() const noexcept { return nullptr; }
 
+  /// Lets go of weights that others have, too (exported or imported). No step until they are mapped again,
+  /// and exported_weights() has no descriptor any more. What is not shared stays. Throws accelerator_failure.
+  virtual void unmap_weights() {}
+  /// The same weights again, of which every byte is checked. Errors: stale_weights where they are others.
+  [[nodiscard]] virtual result<void> map_weights(const shared_weights&) { return {}; }
+
   /// The most tokens of one sequence in a step; longer prompts go in chunks of this. The results do not
   /// depend on it. After load() of an encoder it is the context, because its sequences cannot be cut. It
   /// bounds the tokens of all pooled sequences of a step together as well.

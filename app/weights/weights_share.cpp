@@ -171,6 +171,7 @@ result<void> weights_share::take(const net::grant_frame& grant) {
   record_ = std::move(*others);
   imported_ = std::move((*memory)->descriptor);
   committed_ = {grant.layout, grant.content, grant.metadata};
+  epoch_ = grant.epoch;
   weights_ = {imported_.get(), (*memory)->bytes, engine::hexadecimal(grant.layout),
               engine::hexadecimal(grant.content)};
   return {};
@@ -227,7 +228,9 @@ void weights_share::keep(const std::string& why) {
 
 net::weights_result<void> weights_share::put_and_commit() {
   if (auto put = link_.put(piece_name, weights_.bytes, weights_.descriptor); !put) return put;
-  if (const auto granted = link_.commit(committed_); !granted) return granted.error();
+  const auto granted = link_.commit(committed_);
+  if (!granted) return granted.error();
+  epoch_ = granted->epoch;
   return {};
 }
 
@@ -236,7 +239,8 @@ void weights_share::run(const std::stop_token& stop) {
     stage now = stage::none;
     {
       std::unique_lock held(mutex_);
-      if (!changed_.wait(held, stop, [this] { return stage_ != stage::none; })) return;
+      const auto has_work = [this] { return stage_ != stage::none && stage_ != stage::asleep; };
+      if (!changed_.wait(held, stop, has_work)) return;
       now = stage_;
     }
     if (now == stage::over || stop.stop_requested()) return;
@@ -252,9 +256,38 @@ void weights_share::run(const std::stop_token& stop) {
 /// The connection is what tells the holder that the weights are in use.
 weights_share::stage weights_share::watch() {
   const auto end = link_.await_end();
-  if (end.kind == weights_problem::cancelled) return stage::over;
+  if (!end) return fall_asleep();
+  if (end->kind == weights_problem::cancelled) return stage::over;
   told_.trouble("the holder is gone, and is looked for");
   return stage::offering;
+}
+
+weights_share::stage weights_share::fall_asleep() {
+  const std::lock_guard held(mutex_);
+  if (!std::exchange(wants_sleep_, false)) return stage::watching;
+  link_.release();
+  imported_.reset();
+  return stage::asleep;
+}
+
+bool weights_share::sleep() {
+  std::unique_lock held(mutex_);
+  if (stage_ != stage::watching) return false;
+  wants_sleep_ = true;
+  link_.nudge();
+  changed_.wait(held, [this] { return stage_ != stage::watching; });
+  wants_sleep_ = false;
+  return stage_ == stage::asleep;
+}
+
+result<engine::shared_weights> weights_share::wake(milliseconds timeout) {
+  const net::grant_frame had{weights_mode::read, epoch_, committed_.layout, committed_.content,
+                             committed_.metadata};
+  const auto grant = link_.remap(had, timeout);
+  if (!grant) return error_of(grant.error());
+  if (const auto taken = take(*grant); !taken) return taken.error();
+  set_stage(stage::watching);
+  return weights_;
 }
 
 /// To a holder that may have just been started: it gets the memory again from whoever comes first, and the
@@ -278,6 +311,7 @@ weights_share::stage weights_share::offer() {
     if (const auto given = put_and_commit(); !given) return offer_later(given.error());
     told_.shared();
   }
+  if (grant->mode == weights_mode::read) epoch_ = grant->epoch;
   replaces_ = said_ = false;
   pause_ = {};
   return stage::watching;

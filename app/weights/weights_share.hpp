@@ -66,13 +66,20 @@ class weights_share {
   /// Instead of that: says why, and lets another engine load them.
   void keep(const std::string& why);
 
+  // On the loading thread, when all that is over.
+  /// Gives the right to read back, so that this engine keeps nobody from writing. False where it has to keep
+  /// its weights: others do not have them (yet).
+  [[nodiscard]] bool sleep();
+  /// After that: the same weights again. Errors: stale_weights, weights_lost, cancelled.
+  [[nodiscard]] engine::result<engine::shared_weights> wake(std::chrono::milliseconds timeout);
+
   /// Ends what waits, for good. Any thread.
   void cancel() noexcept;
 
  private:
   enum class role { unknown, writer, reader };
   /// What the thread of its own does; before, the link is the other threads'.
-  enum class stage { none, watching, offering, over };
+  enum class stage { none, watching, offering, asleep, over };
 
   [[nodiscard]] engine::result<net::grant_frame> first_grant();
   [[nodiscard]] engine::result<net::grant_frame> wait_for(net::weights_mode mode, const std::string& what);
@@ -85,6 +92,7 @@ class weights_share {
   [[nodiscard]] net::weights_result<void> put_and_commit();
   void run(const std::stop_token& stop);
   [[nodiscard]] stage watch();
+  [[nodiscard]] stage fall_asleep();
   [[nodiscard]] stage offer();
   [[nodiscard]] stage offer_later(const net::weights_failure& why);
 
@@ -93,6 +101,7 @@ class weights_share {
   net::weights_link link_;
   engine::file_descriptor imported_;  ///< kept, for a holder that comes later
   net::commit_frame committed_;       ///< what there is, as the next holder is told
+  std::uint64_t epoch_ = 0;           ///< of the latest grant
   engine::shared_weights weights_;
   weights_record record_;
   bool replaces_ = false;  ///< others use other weights, which are dropped when nobody does any more
@@ -104,6 +113,7 @@ class weights_share {
   role role_ = role::unknown;
   bool is_loaded_ = false;
   stage stage_ = stage::none;
+  bool wants_sleep_ = false;
   std::jthread thread_;
 };
 

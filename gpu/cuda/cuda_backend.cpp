@@ -39,6 +39,8 @@ class cuda_backend final : public engine::accelerator {
   const engine::shared_weights* exported_weights() const noexcept override {
     return descriptor_ ? &exported_ : nullptr;
   }
+  void unmap_weights() override;
+  engine::result<void> map_weights(const engine::shared_weights& from) override;
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   std::uint32_t launch_depth() const noexcept override { return steps_ ? steps_->depth() : 1; }
   void launch(std::span<const engine::sequence_step> sequences,
@@ -87,6 +89,8 @@ class cuda_backend final : public engine::accelerator {
   vram_arena weights_arena_, cache_arena_, work_arena_;
   engine::file_descriptor descriptor_;  ///< of weights_arena_, where it is shared
   engine::shared_weights exported_;
+  std::string layout_hash_;       ///< where the weights are shared; else empty
+  bool weights_dropped_ = false;  ///< between unmap_weights() and map_weights()
   cuda_weights weights_;
   std::optional<cuda_forward> forward_;
   std::optional<cuda_steps> steps_;
@@ -211,7 +215,8 @@ void cuda_backend::place_weights(const engine::model& m, const engine::weight_so
 }
 
 void cuda_backend::import_weights(const engine::model& m, const engine::shared_weights& from) {
-  require_layout(from, weights_layout_hash(m));
+  layout_hash_ = weights_layout_hash(m);
+  require_layout(from, layout_hash_);
   const auto bytes = vram_arena::size_of(device_->index(), plan_.weights_bytes);
   if (bytes != from.bytes) {
     throw engine::accelerator_failure(errc::stale_weights,
@@ -226,8 +231,30 @@ void cuda_backend::import_weights(const engine::model& m, const engine::shared_w
 void cuda_backend::export_weights(const engine::model& m) {
   weights_arena_.freeze();
   descriptor_ = weights_arena_.export_fd();
-  exported_ = {descriptor_.get(), weights_arena_.bytes(), weights_layout_hash(m),
+  layout_hash_ = weights_layout_hash(m);
+  exported_ = {descriptor_.get(), weights_arena_.bytes(), layout_hash_,
                device_content_hash(weights_arena_, plan_.weights_bytes)};
+}
+
+void cuda_backend::unmap_weights() {
+  if (layout_hash_.empty()) return;
+  weights_arena_.drop();
+  descriptor_.reset();
+  exported_.descriptor = -1;
+  weights_dropped_ = true;
+}
+
+/// Kernels and graphs have the addresses, which are the same.
+engine::result<void> cuda_backend::map_weights(const engine::shared_weights& from) {
+  try {
+    require_layout(from, layout_hash_);
+    weights_arena_.map_again(from.descriptor);
+    require_content(from, device_content_hash(weights_arena_, plan_.weights_bytes));
+  } catch (const engine::accelerator_failure& failure) {
+    return error(failure.code, failure.what());
+  }
+  weights_dropped_ = false;
+  return {};
 }
 
 void cuda_backend::watch_residency() {
@@ -239,6 +266,7 @@ void cuda_backend::watch_residency() {
 
 std::vector<std::string> cuda_backend::audit() {
   if (!audit_) return {"no model is loaded"};
+  if (weights_dropped_) return {};
   return audit_->audit().failures;
 }
 

@@ -157,6 +157,12 @@ class device_driver final : public arena_driver {
   CUmemAllocationProp properties_;
 };
 
+/// What a mapping says of imported memory that is shorter than it should be.
+void refuse_if_short(const cuda_failure& failure) {
+  if (failure.status != cudaErrorInvalidValue) return;
+  refuse_import(errc::stale_weights, std::string("are shorter than this model's: ") + failure.what());
+}
+
 /// Arenas of all devices share these; they live as long as the process.
 device_driver& driver_of(int device) {
   static std::map<int, device_driver> drivers;
@@ -173,9 +179,7 @@ vram_arena::vram_arena(int device, std::uint64_t bytes)
 vram_arena::vram_arena(int device, int fd, std::uint64_t bytes) try
     : mapping_(driver_of(device), fd, size_of(device, bytes)), imported_(true) {
 } catch (const cuda_failure& failure) {
-  // What the mapping says of memory that is shorter than it should be.
-  if (failure.status == cudaErrorInvalidValue)
-    refuse_import(errc::stale_weights, std::string("are shorter than this model's: ") + failure.what());
+  refuse_if_short(failure);
   throw;
 }
 
@@ -188,6 +192,17 @@ vram_arena::~vram_arena() {
 
 std::uint64_t vram_arena::size_of(int device, std::uint64_t bytes) {
   return driver_of(device).round_up(bytes);
+}
+
+void vram_arena::drop() {
+  ORCD_CUDA(cudaDeviceSynchronize());
+  mapping_.drop();
+  if (!std::exchange(imported_, true)) device_memory_freed(mapping_.bytes());
+}
+
+void vram_arena::map_again(int fd) try { mapping_.map_again(fd); } catch (const cuda_failure& failure) {
+  refuse_if_short(failure);
+  throw;
 }
 
 void vram_arena::freeze() {

@@ -42,6 +42,11 @@ class vram_arena {
   void freeze();
   [[nodiscard]] engine::file_descriptor export_fd() const { return mapping_.export_fd(); }
 
+  /// Lets the memory go and keeps the addresses. Waits for what is under way.
+  void drop();
+  /// Another process's memory at these addresses. Throws as the constructor does.
+  void map_again(int fd);
+
  private:
   arena_mapping mapping_;
   bool imported_ = false;

@@ -101,6 +101,10 @@ class host_backend final : public engine::accelerator {
   const engine::shared_weights* exported_weights() const noexcept override {
     return forward_ && config_.weights.share ? &weights_.exported() : nullptr;
   }
+  void unmap_weights() override {
+    if (config_.weights.share || config_.weights.imported) weights_.drop();
+  }
+  engine::result<void> map_weights(const engine::shared_weights& from) override;
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
   void launch(std::span<const engine::sequence_step> sequences,
@@ -194,6 +198,15 @@ void host_backend::place_weights(const std::function<void(unsigned)>& progress) 
   } else if (config_.weights.share) {
     weights_.copy(model_, progress);
   }
+}
+
+engine::result<void> host_backend::map_weights(const engine::shared_weights& from) {
+  try {
+    weights_.map_again(from, options_.threads);
+  } catch (const engine::accelerator_failure& failure) {
+    return error(failure.code, failure.what());
+  }
+  return {};
 }
 
 void host_backend::allocate(std::uint32_t context) {

@@ -82,7 +82,20 @@ void host_weights::copy(engine::model& m, const std::function<void(unsigned perc
       content_hash({bytes_of(arena), layout.bytes}, 0, [&](unsigned percent) { progress(50 + percent / 2); });
   exported_ = {descriptor_.get(), layout.bytes, layout.hash, hash};
   arena_ = std::move(arena);
+  layout_hash_ = layout.hash;
   bind_views(m.weights, layout, bytes_of(arena_));
+}
+
+void host_weights::drop() noexcept {
+  arena_.drop();
+  descriptor_.reset();
+  exported_.descriptor = -1;
+}
+
+void host_weights::map_again(const engine::shared_weights& from, unsigned threads) {
+  require_layout(from, layout_hash_);
+  arena_.map_again(from.descriptor);
+  require_content(from, content_hash({bytes_of(arena_), arena_.bytes()}, threads));
 }
 
 void host_weights::import(engine::model& m, const engine::shared_weights& from, unsigned threads,
@@ -92,6 +105,7 @@ void host_weights::import(engine::model& m, const engine::shared_weights& from, 
   arena_mapping arena(memfd_driver::instance(), from.descriptor, layout.bytes);
   require_content(from, content_hash({bytes_of(arena), layout.bytes}, threads, progress));
   arena_ = std::move(arena);
+  layout_hash_ = layout.hash;
   bind_views(m.weights, layout, bytes_of(arena_));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "engine/model/model_spec.hpp"
 #include "engine/model/shared_weights.hpp"
@@ -28,6 +29,12 @@ class host_weights {
   void import(engine::model& m, const engine::shared_weights& from, unsigned threads,
               const std::function<void(unsigned percent)>& progress);
 
+  /// Lets the memory go; the views in the model stay, and may not be used until map_again().
+  void drop() noexcept;
+  /// The same weights in another process's memory, of which every byte is checked. Throws
+  /// accelerator_failure: stale_weights.
+  void map_again(const engine::shared_weights& from, unsigned threads);
+
   /// After copy().
   [[nodiscard]] const engine::shared_weights& exported() const noexcept { return exported_; }
 
@@ -35,6 +42,7 @@ class host_weights {
   arena_mapping arena_;
   engine::file_descriptor descriptor_;
   engine::shared_weights exported_;
+  std::string layout_hash_{};  ///< of what is bound
 };
 
 }  // namespace orcd::gpu

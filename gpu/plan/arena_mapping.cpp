@@ -34,6 +34,24 @@ void arena_mapping::freeze() {
   driver_->open(address_, bytes_, arena_access::read);
 }
 
+void arena_mapping::drop() noexcept {
+  if (std::exchange(mapped_, false)) driver_->unmap(address_, bytes_);
+  if (std::exchange(created_, false)) driver_->release(handle_);
+}
+
+void arena_mapping::map_again(int fd) {
+  handle_ = driver_->import_fd(fd, bytes_);
+  created_ = true;
+  try {
+    driver_->map(address_, bytes_, handle_);
+    mapped_ = true;
+    driver_->open(address_, bytes_, arena_access::read);
+  } catch (...) {
+    drop();
+    throw;
+  }
+}
+
 arena_mapping::~arena_mapping() {
   if (mapped_) driver_->unmap(address_, bytes_);
   if (address_ != 0) driver_->give_back(address_, bytes_);

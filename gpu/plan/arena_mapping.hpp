@@ -56,6 +56,12 @@ class arena_mapping {
   void freeze();
   [[nodiscard]] engine::file_descriptor export_fd() const { return driver_->export_fd(handle_); }
 
+  /// Lets the memory go and keeps the addresses, which nobody may use until map_again().
+  void drop() noexcept;
+  /// Another process's memory at these addresses, to be read. Throws what the driver throws, and has none
+  /// then.
+  void map_again(int fd);
+
   [[nodiscard]] std::uintptr_t address() const noexcept { return address_; }  ///< 0 = none
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 

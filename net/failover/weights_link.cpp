@@ -39,7 +39,8 @@ std::string beginning_of(const weights_hash& hash) {
 weights_link::weights_link(std::string socket_path, std::uint32_t engine_id)
     : path_(std::move(socket_path)),
       engine_(engine_id),
-      cancelled_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      cancelled_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      nudged_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 weights_link::~weights_link() {
   release();
@@ -53,14 +54,16 @@ void weights_link::release() noexcept {
   socket_.reset();
 }
 
-weights_failure weights_link::await_end() {
+std::optional<weights_failure> weights_link::await_end() {
   while (socket_) {
+    std::uint64_t nudges = 0;
+    if (::read(nudged_.get(), &nudges, sizeof nudges) > 0) return std::nullopt;
     // Nothing was asked, so that nothing but the end is expected.
     if (const auto got = receive_frame(socket_.get()); !got) {
       release();
       return failure(weights_problem::connection, got.error().message);
     }
-    if (const auto waited = wait(POLLIN, std::nullopt); !waited) return waited.error();
+    if (const auto waited = wait(POLLIN, std::nullopt, nudged_.get()); !waited) return waited.error();
   }
   return failure(weights_problem::connection, "there is no connection");
 }
@@ -72,26 +75,31 @@ weights_result<void> weights_link::pause(milliseconds length) {
   return waited.error();
 }
 
+void weights_link::nudge() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(nudged_.get(), &one, sizeof one);
+}
+
 void weights_link::cancel() noexcept {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(cancelled_.get(), &one, sizeof one);
 }
 
 /// For the socket, or for a pause where there is none.
-weights_result<void> weights_link::wait(short events, deadline until) const {
+weights_result<void> weights_link::wait(short events, deadline until, int also) const {
   int left = -1;
   if (until) {
     const auto time = std::chrono::ceil<milliseconds>(*until - steady_clock::now()).count();
     if (time <= 0) return failure(weights_problem::timeout, "the time is over");
     left = static_cast<int>(std::min<std::int64_t>(time, std::numeric_limits<int>::max()));
   }
-  std::array<pollfd, 2> both{{{cancelled_.get(), POLLIN, 0}, {socket_.get(), events, 0}}};
-  if (::poll(both.data(), both.size(), left) < 0) {
+  std::array<pollfd, 3> all{{{cancelled_.get(), POLLIN, 0}, {socket_.get(), events, 0}, {also, POLLIN, 0}}};
+  if (::poll(all.data(), all.size(), left) < 0) {
     // The kernel has no memory for it, or a signal came: whoever waits looks again.
     std::this_thread::sleep_for(milliseconds(1));
     return {};
   }
-  if (both[0].revents != 0) return failure(weights_problem::cancelled, "the engine ends");
+  if (all[0].revents != 0) return failure(weights_problem::cancelled, "the engine ends");
   return {};
 }
 

@@ -80,8 +80,10 @@ class weights_link {
   /// Ends the connection, and with it what it held.
   void release() noexcept;
   /// Waits until the holder ends or closes the connection, without a limit: connection. Or cancelled, with
-  /// the connection kept.
-  [[nodiscard]] weights_failure await_end();
+  /// the connection kept. Nullopt after nudge().
+  [[nodiscard]] std::optional<weights_failure> await_end();
+  /// Ends the present call of await_end(), or the next one. From any thread.
+  void nudge() noexcept;
   /// Waits, without a connection. The only error is cancelled.
   [[nodiscard]] weights_result<void> pause(milliseconds length);
   /// Ends the call that waits, and all later ones. From any thread.
@@ -91,7 +93,7 @@ class weights_link {
   using deadline = std::optional<std::chrono::steady_clock::time_point>;
 
   [[nodiscard]] weights_result<void> connect(deadline until);
-  [[nodiscard]] weights_result<void> wait(short events, deadline until) const;
+  [[nodiscard]] weights_result<void> wait(short events, deadline until, int also = -1) const;
   [[nodiscard]] weights_result<received_frame> exchange(frame body, std::span<const int> beside,
                                                         deadline until);
   [[nodiscard]] weights_result<received_frame> receive(deadline until) const;
@@ -102,6 +104,7 @@ class weights_link {
   const std::string path_;
   const std::uint32_t engine_;
   file_descriptor cancelled_;  ///< an eventfd, readable once it is
+  file_descriptor nudged_;     ///< likewise
   file_descriptor socket_;
   std::uint32_t requests_ = 0;
   bool reached_ = false;

@@ -1,13 +1,15 @@
-"""Engines with one copy of the weights whose holder or model changes under them."""
+"""Engines with one copy of the weights whose holder or model changes under them, or that do not map it all
+the time."""
+import fcntl
 import resource
 import signal
 import time
 
 import pytest
 
-from holders import Held, WeightsClient
-from test_shared_weights import SHAPE, answer, pair, start
-from worker_process import PATIENCE, wait_until
+from holders import WRITE, Held, WeightsClient
+from test_shared_weights import SHAPE, answer, mappings, pair, start
+from worker_process import PATIENCE, STRETCH, wait_until
 
 
 @pytest.fixture
@@ -102,3 +104,93 @@ def test_engines_without_descriptors_outlive_the_holder(sharing):
     sharing.start_holder('--device', 'host')
     wait_until(lambda: is_complete(sharing), PATIENCE, 'both have their weights at the holder again')
     assert answer(sharing)
+
+
+# --- weights that are not mapped while the engine waits ---------------------------------------------------
+
+def sleeping_pair(held: Held, *options: str):
+    """The second one has given its right to read back."""
+    first = start(held, 0, 'ACTIVE')
+    second = start(held, 1, 'STANDBY', '--standby-weights', 'unmapped', *options)
+    second.wait_event('weights_unmapped')
+    return first, second
+
+
+def test_remap_success(sharing):
+    first, second = sleeping_pair(sharing)
+    expected = answer(sharing)
+    assert mappings(second, 'orcd-weights').Size == 0
+    with WeightsClient(sharing.folder) as one:
+        assert one.state().readers == 1
+    first.kill()
+    second.wait_state('ACTIVE')
+    second.wait_event('weights_mapped')
+    assert answer(sharing) == expected
+    assert mappings(second, 'orcd-weights').Size > 0
+    # Its right to read is there again, and it offers what it has to the next holder.
+    sharing.holder.kill()
+    sharing.start_holder('--device', 'host')
+
+    def is_there() -> bool:
+        with WeightsClient(sharing.folder) as one:
+            return one.state()[3:] == (1, 0, 0, 1)
+    wait_until(is_there, PATIENCE, 'it has offered them')
+
+
+def test_remap_by_the_one_that_has_loaded(sharing):
+    first, second = pair(sharing)
+    expected = answer(sharing)
+    first.kill()
+    second.wait_state('ACTIVE')
+    # Nobody has the weights any more, and it has to load them while another one has the lock.
+    second.kill()
+    sharing.holder.kill()
+    sharing.start_holder('--device', 'host')
+    with open(sharing.folder / 'failover.lock', 'r+', encoding='ascii') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        first = start(sharing, 0, 'STANDBY', '--standby-weights', 'unmapped')
+        first.wait_event('weights_unmapped')
+        assert mappings(first, 'orcd-weights').Size == 0
+    first.wait_state('ACTIVE')
+    assert answer(sharing) == expected
+
+
+def wakes_beside_a_writer(held: Held, *options: str):
+    """The engine that waits has the lock, and somebody else writes to the device."""
+    first, second = sleeping_pair(held, *options)
+    writer = WeightsClient(held.folder)
+    writer.ask_claim(WRITE, engine=5)
+    wait_until(lambda: waiting(held) == 1, PATIENCE, 'it has asked')
+    first.kill()
+    assert writer.granted().mode == WRITE
+    return second, writer
+
+
+def waiting(held: Held) -> int:
+    with WeightsClient(held.folder) as one:
+        return one.state().waiting
+
+
+def test_remap_timeout(sharing):
+    second, writer = wakes_beside_a_writer(sharing, '--remap-timeout-ms', '300')
+    with writer:
+        assert second.wait_exit(PATIENCE * STRETCH) == 72
+    assert 'not granted within 300 ms' in second.wait_event('error', code='WEIGHTS_LOST')['message']
+    assert not second.events('failover_state', to='ACTIVE')
+
+
+def test_remap_stale_layout(sharing):
+    second, writer = wakes_beside_a_writer(sharing)
+    with writer:
+        writer.put(b'weights', b'others')
+        writer.commit(bytes(range(32)))
+        assert second.wait_exit(PATIENCE * STRETCH) == 71
+    assert 'the layout is not what it was' in second.wait_event('error', code='STALE_WEIGHTS')['message']
+
+
+def test_remap_gms_dead(sharing):
+    first, second = sleeping_pair(sharing)
+    sharing.holder.kill()
+    first.kill()
+    assert second.wait_exit(PATIENCE * STRETCH) == 72
+    assert second.wait_event('error')['code'] == 'WEIGHTS_LOST'

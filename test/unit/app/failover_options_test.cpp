@@ -81,6 +81,11 @@ BOOST_AUTO_TEST_CASE(the_use_of_a_holder) {
   BOOST_TEST((taken(on).share_weights == holder_use::off));
   BOOST_TEST((taken({"--failover-dir", "/run/orcd", "--share-weights", "auto"}).share_weights ==
               holder_use::automatic));
+  BOOST_TEST((!taken(on).standby_unmaps && taken(on).remap_timeout_ms == 30'000U));
+  const auto unmapped =
+      taken({"--failover-dir", "/run/orcd", "--standby-weights", "unmapped", "--remap-timeout-ms", "500"});
+  BOOST_TEST((unmapped.standby_unmaps && unmapped.remap_timeout_ms == 500U));
+  BOOST_TEST(taken(on, {{"GMS_REMAP_TIMEOUT_MS", "700"}}).remap_timeout_ms == 700U);
   BOOST_TEST(taken(on).replays == 2U);
   BOOST_TEST(taken({"--failover-dir", "/run/orcd", "--failover-replays", "0"}).replays == 0U);
 }
@@ -107,6 +112,9 @@ BOOST_AUTO_TEST_CASE(values_that_are_none) {
                                                     {"--failover-lock-path", ""},
                                                     {"--holder", "yes"},
                                                     {"--share-weights", "on"},
+                                                    {"--standby-weights", "off"},
+                                                    {"--remap-timeout-ms", "0"},
+                                                    {"--remap-timeout-ms", "600001"},
                                                     {"--failover-replays", "17"},
                                                     {"--port", "0"}};
   for (const auto& one : cases) {

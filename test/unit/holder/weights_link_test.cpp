@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(the_end_of_the_holder_is_waited_for) {
   first_waits.join();
   BOOST_TEST((first_end->kind == weights_problem::connection));
   BOOST_TEST(!first->is_connected());
-  BOOST_TEST((first->await_end().kind == weights_problem::connection));
+  BOOST_TEST((first->await_end()->kind == weights_problem::connection));
 }
 
 BOOST_AUTO_TEST_CASE(test_remap_timeout) {

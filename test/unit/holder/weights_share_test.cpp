@@ -51,6 +51,7 @@ class sharing_engine {
     if (share_.wait_for_role({}).find) share_.give("digest " + std::to_string(model_));
     return from;
   }
+  [[nodiscard]] weights_share& share() { return share_; }
   [[nodiscard]] std::vector<std::string> waits() const { return copy(waits_); }
   [[nodiscard]] std::vector<std::string> troubles() const { return copy(troubles_); }
 
@@ -174,6 +175,49 @@ BOOST_AUTO_TEST_CASE(weights_beside_those_in_use_are_passed_on_when_nobody_uses_
   first.reset();
   wait_until([&] { return newer.shared == 1; });
   BOOST_TEST(sharing_engine(device, 1, 2).start()->imported.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(an_engine_that_sleeps_keeps_nobody_from_writing) {
+  held_weights device;
+  sharing_engine first(device, 0, 1);
+  BOOST_TEST_REQUIRE(first.start().has_value());
+  sharing_engine second(device, 1, 1);
+  BOOST_TEST(!second.share().sleep());  // it has nothing
+  BOOST_TEST_REQUIRE(second.start().has_value());
+  BOOST_TEST_REQUIRE(second.share().sleep());
+  BOOST_TEST(!second.share().sleep());
+  wait_until([&] { return state_of(device).readers == 1; });
+  const auto woken = second.share().wake(patience);
+  BOOST_TEST_REQUIRE(woken.has_value());
+  BOOST_TEST((woken->descriptor >= 0 && woken->bytes == 4'096U));
+  BOOST_TEST(test::text_in(woken->descriptor) == "weights");
+  BOOST_TEST(state_of(device).readers == 2U);
+  // Awake it has its weights for the next holder; of one that has nothing and nobody who writes it is told.
+  BOOST_TEST_REQUIRE(first.share().sleep());
+  device.stop();
+  BOOST_TEST((first.share().wake(patience).error().code == engine::errc::weights_lost));
+  device.start();
+  wait_until([&] { return state_of(device).committed; });
+  BOOST_TEST(first.share().wake(patience).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(an_engine_that_wakes_to_other_weights_ends) {
+  held_weights device;
+  sharing_engine first(device, 0, 1);
+  BOOST_TEST_REQUIRE(first.start().has_value());
+  BOOST_TEST_REQUIRE(first.share().sleep());
+  {
+    weights_link writer(device.path(), 3);
+    BOOST_TEST_REQUIRE(writer.request(weights_mode::write, patience).has_value());
+    BOOST_TEST((first.share().wake(milliseconds(50)).error().code == engine::errc::weights_lost));
+    BOOST_TEST_REQUIRE(writer.put("weights", 4'096, test::memory_with("other").get()).has_value());
+    // The same shapes, other numbers.
+    BOOST_TEST_REQUIRE(writer.commit({hash_of(1), hash_of(7), "of somebody"}).has_value());
+    BOOST_TEST((first.share().wake(patience).error().code == engine::errc::stale_weights));
+  }
+  device.stop();
+  device.start();
+  BOOST_TEST((first.share().wake(patience).error().code == engine::errc::stale_weights));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

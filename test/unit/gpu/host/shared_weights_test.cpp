@@ -265,6 +265,45 @@ BOOST_AUTO_TEST_CASE(a_load_that_is_broken_off_leaves_no_memory_behind) {
   BOOST_TEST(device->exported_weights() == nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(weights_that_were_unmapped_are_mapped_again_at_the_same_place) {
+  tiny_backend writer(plain, {}, 1, {}, shared());
+  const auto expected = logits_of(writer);
+  const auto& exported = *writer.device().exported_weights();
+  tiny_backend reader(plain, {}, 1, {}, imported(exported));
+  BOOST_TEST(weights_mappings().size() == 2U);
+  reader.device().unmap_weights();
+  BOOST_TEST(weights_mappings().size() == 1U);
+  BOOST_TEST_REQUIRE(reader.device().map_weights(exported).has_value());
+  BOOST_TEST(same_logits(logits_of(reader), expected));
+  // Whoever has loaded them can do the same, while others have the memory.
+  const engine::file_descriptor kept(::fcntl(exported.descriptor, F_DUPFD_CLOEXEC, 0));
+  auto of_others = exported;
+  of_others.descriptor = kept.get();
+  writer.device().unmap_weights();
+  BOOST_TEST(writer.device().exported_weights()->descriptor == -1);
+  BOOST_TEST_REQUIRE(writer.device().map_weights(of_others).has_value());
+  BOOST_TEST(same_logits(logits_of(writer), expected));
+}
+
+BOOST_AUTO_TEST_CASE(other_weights_are_not_mapped_again) {
+  tiny_backend writer(plain, {}, 1, {}, shared());
+  const auto& exported = *writer.device().exported_weights();
+  tiny_backend reader(plain, {}, 1, {}, imported(exported));
+  reader.device().unmap_weights();
+  const auto refusal = [&](const engine::shared_weights& from) -> std::optional<engine::error> {
+    const auto mapped = reader.device().map_weights(from);
+    return mapped ? std::nullopt : std::optional(mapped.error());
+  };
+  auto others = exported;
+  others.layout_hash[0] = others.layout_hash[0] == '0' ? '1' : '0';
+  expect_stale(refusal(others), "another model or version");
+  auto nothing = exported;
+  nothing.descriptor = -1;
+  expect_stale(refusal(nothing), "no memory file");
+  const spoilt_copy spoilt(exported);
+  expect_stale(refusal(spoilt.facts), "damaged");
+}
+
 /// A check of many gigabytes takes minutes, in which a service manager hears of it and a signal can end it.
 BOOST_AUTO_TEST_CASE(an_import_says_how_far_it_is_and_can_be_broken_off) {
   struct stop {};

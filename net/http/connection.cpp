@@ -47,6 +47,12 @@ std::string network_of(const asio::ip::address& address) {
   return asio::ip::address_v6(bytes).to_string() + "/64";
 }
 
+std::size_t readable_bytes(const tcp::socket& socket) {
+  error_code gone;
+  const std::size_t bytes = socket.available(gone);
+  return gone ? 0 : bytes;
+}
+
 connection::connection(tcp::socket socket, const connection_limits& limits, connection_tier given,
                        journalled kept)
     : stream(std::move(socket)),
@@ -181,7 +187,8 @@ void connection_set::mark_unread(connection& c) {
 
 void connection_set::close_idle() {
   for (connection* c : all_) {
-    if (c->phase == connection_phase::head) c->close();
+    const std::size_t replayed = c->recovered ? c->recovered->input.size() - c->replayed : 0;
+    if (is_idle(c->phase, c->input.size() + replayed, readable_bytes(c->stream.socket()))) c->close();
   }
 }
 

@@ -74,6 +74,9 @@ struct connection {
 /// The /64 of an IPv6 address, because one client may use any address in it; else the IPv4 address.
 [[nodiscard]] std::string network_of(const asio::ip::address& address);
 
+/// What the kernel has received and nobody has read; 0 for a socket that is closed.
+[[nodiscard]] std::size_t readable_bytes(const tcp::socket& socket);
+
 class connection_set {
  public:
   explicit connection_set(const connection_limits& limits) : limits_(limits) {}
@@ -94,7 +97,7 @@ class connection_set {
   bool evict(std::chrono::milliseconds head_grace = eviction_grace);
   /// The work for this connection's request is done; what is left of the answer is for the client to read.
   void mark_unread(connection& c);
-  /// Closes the connections that wait for a request's head.
+  /// Closes the connections of which nothing is lost by it, see is_idle().
   void close_idle();
   void close_all();
 

@@ -22,6 +22,9 @@ using engine::severity;
 
 namespace {
 
+/// Clients that are accepted while the server stops, at most: as many as the system lets wait.
+constexpr int rest_max = 4'096;
+
 /// A file descriptor in reserve: it is closed when there are no others, so that one waiting client can be
 /// accepted and told why it is refused.
 class spare_descriptor {
@@ -79,11 +82,13 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
   void close_held(tcp::socket socket, std::uint32_t slot, std::uint64_t serial);
   void refuse(tcp::socket& socket, const error& why);
   void refuse_one();
+  void take(tcp::socket socket);
   void admit(tcp::socket socket);
   void session_ended() noexcept;
   void start_accepting();
   void report(const std::exception_ptr& failure, std::string_view where);
   void stop(std::chrono::milliseconds grace, std::function<void()> done);
+  void accept_the_rest();
   void finish_stop();
 };
 
@@ -159,12 +164,16 @@ asio::awaitable<void> server::impl::accept_loop(std::shared_ptr<impl> self) {
       if (!co_await after_failed_accept(ec)) co_return;
       continue;
     }
-    ++shared->metrics.connections_total;
-    try {
-      admit(std::move(socket));
-    } catch (const std::bad_alloc&) {
-      ++shared->metrics.connections_refused;  // closed without an answer, for which there is no memory
-    }
+    take(std::move(socket));
+  }
+}
+
+void server::impl::take(tcp::socket socket) {
+  ++shared->metrics.connections_total;
+  try {
+    admit(std::move(socket));
+  } catch (const std::bad_alloc&) {
+    ++shared->metrics.connections_refused;  // closed without an answer, for which there is no memory
   }
 }
 
@@ -266,6 +275,20 @@ void server::impl::start_accepting() {
   accepting = true;
 }
 
+/// Serves the requests of clients that are connected and were not accepted: they would be lost with the
+/// listening socket. One that was passed stays open at whoever passed it, and the next worker accepts them.
+void server::impl::accept_the_rest() {
+  if (listens || !acceptor.is_open()) return;
+  error_code ec;
+  acceptor.non_blocking(true, ec);
+  for (int left = rest_max; left > 0 && !ec; --left) {
+    tcp::socket socket(io);
+    acceptor.accept(socket, ec);
+    if (ec || readable_bytes(socket) == 0) continue;
+    take(std::move(socket));
+  }
+}
+
 void server::impl::finish_stop() {
   grace_timer.cancel();
   if (const auto done = std::exchange(stopped, nullptr)) done();
@@ -279,10 +302,12 @@ void server::impl::stop(std::chrono::milliseconds grace, std::function<void()> d
     if (first) first();
     if (done) done();
   };
+  accept_the_rest();
   error_code ignored;
   acceptor.close(ignored);
   pause.cancel();
-  shared->connections.close_idle();
+  // After what has been read already and waits for its turn: its connection does not look idle then.
+  asio::post(io, [self = shared_from_this()] { self->shared->connections.close_idle(); });
   shared->cancel_all(engine::cancel_reason::shutdown);
   grace_timer.expires_after(grace);
   grace_timer.async_wait([self = shared_from_this()](error_code ec) {

@@ -3,6 +3,8 @@
 // it is not disturbed.
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <future>
+#include <optional>
 #include <thread>
 
 #include "test/http/http_client.hpp"
@@ -369,6 +371,36 @@ BOOST_AUTO_TEST_CASE(drain_finishes_what_runs_and_refuses_the_rest) {
   BOOST_TEST(status_of(worker.ask("GET /live HTTP/1.1\r\nHost: w\r\n\r\n")) == 200);
   BOOST_TEST(client.read_until("0\r\n\r\n", seen));
   BOOST_TEST(events_of(seen).back().name == "end");
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_answers_what_has_arrived_and_closes_what_is_idle) {
+  http_fixture worker;
+  http_client kept(worker.port());
+  http_client idle(worker.port());
+  std::optional<http_client> connecting;
+  std::string first, answer, last;
+  for (http_client* const one : {&kept, &idle}) {
+    one->send(get_health);
+    BOOST_TEST_REQUIRE(one->read_until("}", first));
+    first.clear();
+  }
+  std::promise<void> stopped;
+  worker.on_io([&] {  // nobody reads meanwhile, and nobody accepts
+    kept.send(execute("a", 5));
+    connecting.emplace(worker.port());
+    connecting->send(execute("b", 5));
+    std::this_thread::sleep_for(50ms);
+    worker.server().stop(std::chrono::milliseconds(patience_ms), [&] { stopped.set_value(); });
+  });
+  BOOST_TEST(kept.read_until("DRAINING", answer));
+  BOOST_TEST(answer.find("Connection: close\r\n") != std::string::npos);
+  BOOST_TEST(kept.closed_within());
+  BOOST_TEST(connecting->read_until("DRAINING", last));
+  BOOST_TEST(connecting->closed_within());
+  BOOST_TEST(idle.drain().empty());
+  // Long before its grace is over.
+  const auto ended = stopped.get_future().wait_for(std::chrono::milliseconds(patience_ms / 2));
+  BOOST_TEST((ended == std::future_status::ready));
 }
 
 BOOST_AUTO_TEST_CASE(stop_ends_streams_with_an_error_event) {

@@ -39,6 +39,15 @@ BOOST_AUTO_TEST_CASE(the_longest_idle_go_first) {
   BOOST_TEST(choose_evicted(all, 0).empty());
 }
 
+BOOST_AUTO_TEST_CASE(idle_is_who_waits_for_a_head_of_which_nothing_has_come) {
+  BOOST_TEST(is_idle(phase::head, 0, 0));
+  BOOST_TEST(!is_idle(phase::head, 1, 0));
+  BOOST_TEST(!is_idle(phase::head, 0, 1));
+  for (const auto busy : {phase::body, phase::request, phase::unread, phase::closing}) {
+    BOOST_TEST(!is_idle(busy, 0, 0));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bytes_of_a_body_buy_time) {
   const std::chrono::steady_clock::time_point now{seconds(100)};
   // One byte buys nothing, a second's worth a second, and the largest part no more than the grace.

@@ -80,6 +80,16 @@ void take_sampler(const otel_variables& variables, trace_options& traces) {
   traces.sampler = *sampler;
 }
 
+/// Every collector that takes http/protobuf takes http/json at the same address; one that takes gRPC does
+/// not, and a protocol that is not there is ignored with a warning (OpenTelemetry).
+void check_protocol(const otel_variables& variables) {
+  std::string_view name = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL";
+  if (variables[name].empty()) name = "OTEL_EXPORTER_OTLP_PROTOCOL";
+  const auto protocol = variables[name];
+  if (protocol.empty() || is_word(protocol, "http/json") || is_word(protocol, "http/protobuf")) return;
+  variables.warn(name, "asks for another protocol than JSON over HTTP, in which spans are sent,");
+}
+
 }  // namespace
 
 std::vector<option_row> trace_rows() {
@@ -111,9 +121,7 @@ void read_trace_environment(const std::vector<std::pair<std::string, std::string
   } else {
     variables.warn("OTEL_RESOURCE_ATTRIBUTES", "is not key=value,key=value");
   }
-  for (const char* const name : {"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"}) {
-    if (variables[name] == "grpc") variables.warn(name, "asks for gRPC, spans are sent as JSON over HTTP,");
-  }
+  check_protocol(variables);
   for (const char* const name : {"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"}) {
     if (!variables[name].empty()) variables.warn(name, "has headers, which are not sent,");
   }

@@ -81,13 +81,14 @@ void worker::start_traces() {
   net::exporter_config config;
   config.target = net::otlp_target(*address, asked.endpoint_is_whole);
   config.address = std::move(*address);
+  // Its path is left out of the log: some collectors know their senders by it.
+  const std::string collector = "The collector " + config.address.origin();
   config.sampler = asked.sampler;
   config.model = identity_.model_name;
   config.resource = trace_resource_of(opts_);
   try {
     traces_ = std::make_unique<net::trace_exporter>(
-        std::move(config), [this](net::export_event event, const std::string& text) {
-          const std::string collector = "The collector " + opts_.traces.endpoint;
+        std::move(config), [this, collector](net::export_event event, const std::string& text) {
           if (event == net::export_event::recovered) {
             return narrator_.narrate(severity::info, "traces_recovered", collector + " takes spans again");
           }

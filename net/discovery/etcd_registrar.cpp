@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <boost/asio/experimental/awaitable_operators.hpp>
-#include <thread>
 #include <utility>
 
 #include "net/http/asio.hpp"
 #include "net/http/http_post.hpp"
+#include "net/http/reporter.hpp"
 #include "net/status/metrics_text.hpp"
 
 namespace orcd::net {
@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 /// What is wrong with an answer before its body is read, or nothing.
 std::string failure_of(const http_answer& answer) {
-  return answer.status == 200 ? std::string() : answer.shown();
+  return answer.status == 200 && answer.failure.empty() ? std::string() : answer.shown();
 }
 
 std::string text_of(const http_url& address, const etcd_request& request) {
@@ -31,9 +31,12 @@ struct etcd_registrar::impl {
   impl(registrar_config with, listener told)
       : config(std::move(with)), tell(std::move(told)), plan(config.times) {}
 
-  void run() noexcept;
+  ~impl() { thread.end(); }
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+
+  void start();
   asio::awaitable<void> stay();
-  asio::awaitable<void> until_left();
   asio::awaitable<void> ask(registration_step step);
   asio::awaitable<void> say_goodbye();
   [[nodiscard]] etcd_request request_for(registration_step step) const;
@@ -44,53 +47,36 @@ struct etcd_registrar::impl {
   const registrar_config config;
   const listener tell;
   registration plan;
-  asio::io_context io{1};
-  asio::steady_timer left{io, clock::time_point::max()};
   bool failing = false;
   bool told_registered = false;
   bool told_superseded = false;
-  std::atomic<bool> leaving{false};
   std::atomic<std::int64_t> good_until{0};  ///< of the entry, in the clock's nanoseconds
   std::atomic<std::uint64_t> registrations{0};
   std::atomic<std::uint64_t> failures{0};
-  std::jthread thread;  ///< last: it uses what is above
+  reporter thread;
 };
 
-/// Whatever is thrown for lack of memory, the worker goes on; so does this, a little later.
-void etcd_registrar::impl::run() noexcept {
-  while (!leaving) {
-    try {
-      asio::co_spawn(io, stay(), [](const std::exception_ptr& failed) {
-        if (failed) std::rethrow_exception(failed);
-      });
-      io.run();
-      io.restart();
-    } catch (const std::exception&) {
-      failures.fetch_add(1);
-      std::this_thread::sleep_for(config.times.retry_first);
-    }
-  }
-  try {
-    io.restart();
-    asio::co_spawn(io, say_goodbye(), [](const std::exception_ptr&) {});
-    io.run_for(config.farewell_timeout);
-  } catch (const std::exception&) {
-    failures.fetch_add(1);  // the lease ends by itself
-  }
-}
-
-asio::awaitable<void> etcd_registrar::impl::until_left() {
-  const auto [ec] = co_await left.async_wait(as_tuple_token);
-  static_cast<void>(ec);
+void etcd_registrar::impl::start() {
+  reporter_duties duties;
+  duties.work = [this] { return stay(); };
+  duties.over = [this] { return thread.leaving(); };
+  duties.failed = [this] { failures.fetch_add(1); };
+  // Where it fails the lease ends by itself.
+  duties.last = [this] {
+    asio::co_spawn(thread.io(), say_goodbye(), [](const std::exception_ptr&) {});
+    thread.io().run_for(config.farewell_timeout);
+  };
+  duties.pause = config.times.retry_first;
+  thread.start(std::move(duties));
 }
 
 asio::awaitable<void> etcd_registrar::impl::stay() {
-  while (!leaving) {
+  while (!thread.leaving()) {
     const auto step = plan.next(clock::now());
     if (step == registration_step::wait) {
-      co_await (wait_until(plan.due()) || until_left());
+      co_await (wait_until(plan.due()) || thread.until_left());
     } else {
-      co_await (ask(step) || until_left());
+      co_await (ask(step) || thread.until_left());
     }
   }
 }
@@ -145,7 +131,7 @@ asio::awaitable<void> etcd_registrar::impl::ask(registration_step step) {
   http_answer outcome;
   co_await (post_once(config.address, text, etcd_answer_bytes_max, outcome) ||
             wait_until(asked + config.request_timeout));
-  if (leaving) co_return;
+  if (thread.leaving()) co_return;
   std::string wrong = failure_of(outcome);
   if (wrong.empty()) wrong = take(step, outcome.body, asked);
   if (!wrong.empty()) {
@@ -189,7 +175,7 @@ asio::awaitable<void> etcd_registrar::impl::say_goodbye() {
 
 etcd_registrar::etcd_registrar(registrar_config config, listener tell)
     : impl_(std::make_unique<impl>(std::move(config), std::move(tell))) {
-  impl_->thread = std::jthread([state = impl_.get()] { state->run(); });
+  impl_->start();
 }
 
 etcd_registrar::~etcd_registrar() {
@@ -197,12 +183,7 @@ etcd_registrar::~etcd_registrar() {
 }
 
 void etcd_registrar::leave() noexcept {
-  if (impl_->leaving.exchange(true)) return;
-  try {
-    asio::post(impl_->io, [state = impl_.get()] { state->left.cancel(); });
-  } catch (const std::exception&) {
-    impl_->io.stop();
-  }
+  impl_->thread.leave();
 }
 
 std::string etcd_registrar::render_metrics() const {

@@ -17,7 +17,17 @@ namespace ssl = asio::ssl;
 /// Room for the head of an answer, and for a body that comes with it.
 constexpr std::size_t input_bytes_max = 64U * 1024U;
 
-/// Sends the request and reads the answer.
+using answer_parser = http::response_parser<http::string_body>;
+
+void take_head(const answer_parser& parser, http_answer& out) {
+  constexpr std::size_t retry_after_max = 64;
+  const std::string_view retry_after = parser.get()[http::field::retry_after];
+  if (retry_after.size() <= retry_after_max) out.retry_after = retry_after;
+  out.status = parser.get().result_int();
+  out.failure = "its body did not come in time";
+}
+
+/// Sends the request and reads the answer. The status counts from the head on, whatever becomes of the body.
 template <class Stream>
 asio::awaitable<void> exchange(Stream& stream, const std::string& request, std::size_t body_bytes_max,
                                http_answer& out) {
@@ -28,21 +38,21 @@ asio::awaitable<void> exchange(Stream& stream, const std::string& request, std::
     co_return;
   }
   beast::flat_buffer input(input_bytes_max);
-  http::response_parser<http::string_body> parser;
+  answer_parser parser;
   parser.body_limit(body_bytes_max);
   // The body of an answer whose head alone is wanted may have any length: it is not looked at.
   if (body_bytes_max == 0) parser.skip(true);
-  const auto [unread, m] = co_await http::async_read(stream, input, parser, as_tuple_token);
+  const auto [no_head, m] = co_await http::async_read_header(stream, input, parser, as_tuple_token);
   static_cast<void>(m);
-  if (unread) {
-    out.failure = "reading the answer failed: " + unread.message();
+  if (no_head) {
+    out.failure = "reading the answer failed: " + no_head.message();
     co_return;
   }
-  constexpr std::size_t retry_after_max = 64;
-  const std::string_view retry_after = parser.get()[http::field::retry_after];
-  if (retry_after.size() <= retry_after_max) out.retry_after = retry_after;
-  out.status = parser.get().result_int();
-  out.body = std::move(parser.get().body());
+  take_head(parser, out);
+  const auto [no_body, k] = co_await http::async_read(stream, input, parser, as_tuple_token);
+  static_cast<void>(k);
+  out.failure = no_body ? "reading its body failed: " + no_body.message() : std::string();
+  if (!no_body) out.body = std::move(parser.get().body());
 }
 
 asio::awaitable<void> exchange_tls(beast::tcp_stream tcp, const http_url& to, const std::string& request,

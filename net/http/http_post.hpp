@@ -16,12 +16,14 @@ namespace orcd::net {
 /// What came of one request.
 struct http_answer {
   unsigned status = 0;      ///< 0: there is no answer, and `failure` says why
-  std::string body;         ///< empty where it was not asked for
+  std::string body;         ///< whole; empty where it was not asked for, or could not be read
   std::string retry_after;  ///< the header Retry-After as received, if it is short
+  /// Why there is no answer, or no body though there is a status; else empty.
   std::string failure = "no answer in time";
 
   [[nodiscard]] std::string shown() const {
-    return status > 0 ? "HTTP status " + std::to_string(status) : failure;
+    if (status == 0) return failure;
+    return "HTTP status " + std::to_string(status) + (failure.empty() ? "" : ", " + failure);
   }
 };
 

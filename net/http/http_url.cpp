@@ -61,6 +61,7 @@ result<http_url> parse_http_url(std::string_view url) {
   const bool plain = std::all_of(url.begin(), url.end(), [](char c) { return c > 0x20 && c < 0x7F; });
   if (!plain) return refuse("holds a space, a control character or a byte outside ASCII");
   http_url out;
+  out.own_path = "/";
   out.tls = url.starts_with("https://");
   if (!out.tls && !url.starts_with("http://")) return refuse("must begin with http:// or https://");
   if (url.find_first_of("?#") != std::string_view::npos) return refuse("must not have a query or a fragment");
@@ -70,6 +71,7 @@ result<http_url> parse_http_url(std::string_view url) {
   if (authority.find('@') != std::string_view::npos) return refuse("must not hold user info");
   if (const auto ok = read_authority(authority, out); !ok) return ok.error();
   out.authority = authority;
+  if (slash != std::string_view::npos) out.own_path = url.substr(slash);
   std::string_view base = slash == std::string_view::npos ? std::string_view() : url.substr(slash);
   while (base.ends_with('/')) base.remove_suffix(1);
   out.path = base;

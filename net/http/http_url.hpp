@@ -14,9 +14,12 @@ struct http_url {
   std::string port;       ///< "80" and "443" when not given
   std::string authority;  ///< as the Host header wants it
   std::string path;       ///< without slashes at its end; may be empty
+  std::string own_path;   ///< as it was given; "/" where there was none
 
+  /// Scheme, host and port: for logs where the path may be somebody's secret.
+  [[nodiscard]] std::string origin() const { return (tls ? "https://" : "http://") + authority; }
   /// For logs and messages; holds nothing secret.
-  [[nodiscard]] std::string shown() const { return (tls ? "https://" : "http://") + authority + path; }
+  [[nodiscard]] std::string shown() const { return origin() + path; }
 };
 
 /// Accepts http://host[:port][/base] and https://...; refuses user info, query and fragment.

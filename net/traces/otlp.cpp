@@ -143,8 +143,7 @@ std::optional<std::vector<std::pair<std::string, std::string>>> parse_resource_a
 }
 
 std::string otlp_target(const http_url& url, bool whole) {
-  if (!whole) return url.path + "/v1/traces";
-  return url.path.empty() ? "/" : url.path;
+  return whole ? url.own_path : url.path + "/v1/traces";
 }
 
 std::string encode_spans(std::span<const trace_span> spans, const trace_resource& resource) {

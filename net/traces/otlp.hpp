@@ -30,7 +30,8 @@ struct trace_resource {
 /// Whether a text may stand in an export: valid UTF-8.
 [[nodiscard]] bool is_trace_text(std::string_view text);
 
-/// Where spans are posted. `whole`: the URL is that of the traces alone, else /v1/traces stands below it.
+/// Where spans are posted. `whole`: the URL is that of the traces alone, to its last slash, else /v1/traces
+/// stands below it.
 [[nodiscard]] std::string otlp_target(const http_url& url, bool whole);
 
 /// An ExportTraceServiceRequest.

@@ -62,8 +62,14 @@ std::optional<trace_parent> parse_traceparent(std::string_view text) {
 }
 
 bool is_tracestate(std::string_view text) {
-  return !text.empty() && text.size() <= tracestate_bytes_max &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (text.empty() || text.size() > tracestate_bytes_max) return false;
+  for (;;) {
+    const auto end = std::min(text.find(','), text.size());
+    const auto member = trimmed(text.substr(0, end));
+    if (!std::all_of(member.begin(), member.end(), [](char c) { return c >= ' ' && c <= '~'; })) return false;
+    if (end == text.size()) return true;
+    text.remove_prefix(end + 1);
+  }
 }
 
 std::optional<double> parse_ratio(std::string_view text) {

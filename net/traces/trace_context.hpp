@@ -21,7 +21,8 @@ struct trace_parent {
 
 /// Longest tracestate that is passed on.
 constexpr std::size_t tracestate_bytes_max = 512;
-/// Whether the header tracestate may be passed on, unread: printable ASCII up to that length.
+/// Whether the header tracestate may be passed on, unread: printable ASCII up to that length, with
+/// tabs around its members, too.
 [[nodiscard]] bool is_tracestate(std::string_view text);
 
 /// Which requests' spans are kept.

@@ -5,10 +5,10 @@
 #include <deque>
 #include <mutex>
 #include <random>
-#include <thread>
 #include <utility>
 
 #include "net/http/asio.hpp"
+#include "net/http/reporter.hpp"
 #include "net/json/request_fields.hpp"
 #include "net/status/metrics_text.hpp"
 
@@ -71,33 +71,32 @@ struct trace_exporter::impl {
         backoff(config.backoff),
         random(random_bits()) {}
 
-  void run() noexcept;
+  ~impl() { thread.end(); }
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+
+  void start();
   asio::awaitable<void> work();
   asio::awaitable<void> collect();
   asio::awaitable<void> send();
   asio::awaitable<void> until_queued(std::size_t spans);
-  asio::awaitable<void> until_left();
   asio::awaitable<void> until_farewell();
   void take_batch();
   void take(const http_answer& answer);
   void drop_batch();
   void fail(const std::string& why);
-  [[nodiscard]] bool wake(asio::steady_timer& timer) noexcept;
   [[nodiscard]] bool is_over() const;
 
   const exporter_config config;
   const listener tell;
   trace_queue queue;
-  std::atomic<bool> leaving{false};
-  std::atomic<bool> stuck{false};  ///< it could not be told to leave
   std::atomic<std::uint64_t> exported{0};
   std::atomic<std::uint64_t> dropped{0};
   std::atomic<std::uint64_t> failures{0};
 
-  // The exporter's thread only.
-  asio::io_context io{1};
-  asio::steady_timer left{io, clock::time_point::max()};
-  asio::steady_timer news{io, clock::time_point::max()};
+  reporter thread;
+  // That thread's only.
+  asio::steady_timer news{thread.io(), clock::time_point::max()};
   export_backoff backoff;
   std::mt19937_64 random;
   std::string batch;  ///< the request that is to be sent; empty: none
@@ -106,38 +105,34 @@ struct trace_exporter::impl {
   clock::time_point over_at = clock::time_point::max();
   bool failing = false;
   bool gave_up = false;  ///< when leaving: a request has failed
-  std::jthread thread;   ///< last: it uses what is above
 };
 
-/// Whatever is thrown for lack of memory, the worker goes on; so does this, a little later.
-void trace_exporter::impl::run() noexcept {
-  while (!is_over()) {
-    try {
-      asio::co_spawn(io, work(), [](const std::exception_ptr& failed) {
-        if (failed) std::rethrow_exception(failed);
-      });
-      io.run();
-      io.restart();
-    } catch (const std::exception&) {
-      failures.fetch_add(1);
-      drop_batch();
-      if (leaving) gave_up = true;
-      if (!leaving) std::this_thread::sleep_for(config.backoff.first);
-    }
-  }
-  drop_batch();
-  dropped.fetch_add(queue.spans());
+void trace_exporter::impl::start() {
+  reporter_duties duties;
+  duties.work = [this] { return work(); };
+  duties.over = [this] { return is_over(); };
+  duties.failed = [this] {
+    failures.fetch_add(1);
+    drop_batch();
+    gave_up = gave_up || thread.leaving();
+  };
+  duties.last = [this] {
+    drop_batch();
+    dropped.fetch_add(queue.spans());
+  };
+  duties.pause = config.backoff.first;
+  thread.start(std::move(duties));
 }
 
 bool trace_exporter::impl::is_over() const {
-  if (stuck) return true;
-  if (!leaving) return false;
+  if (thread.stopped_short()) return true;
+  if (!thread.leaving()) return false;
   return gave_up || clock::now() >= over_at || (batch.empty() && queue.spans() == 0);
 }
 
 asio::awaitable<void> trace_exporter::impl::work() {
   while (!is_over()) {
-    if (clock::now() < next_at) co_await (wait_until(next_at) || until_left());
+    if (clock::now() < next_at) co_await (wait_until(next_at) || thread.until_left());
     if (batch.empty()) co_await collect();
     if (!batch.empty()) co_await send();
   }
@@ -145,9 +140,9 @@ asio::awaitable<void> trace_exporter::impl::work() {
 
 /// Waits for spans, then for more of them.
 asio::awaitable<void> trace_exporter::impl::collect() {
-  co_await (until_queued(1) || until_left());
+  co_await (until_queued(1) || thread.until_left());
   const auto end = clock::now() + config.linger;
-  co_await (until_queued(config.batch_spans_max) || wait_until(end) || until_left());
+  co_await (until_queued(config.batch_spans_max) || wait_until(end) || thread.until_left());
   take_batch();
 }
 
@@ -160,16 +155,10 @@ asio::awaitable<void> trace_exporter::impl::until_queued(std::size_t spans) {
   }
 }
 
-asio::awaitable<void> trace_exporter::impl::until_left() {
-  if (leaving) co_return;
-  const auto [ec] = co_await left.async_wait(as_tuple_token);
-  static_cast<void>(ec);
-}
-
 /// Until the time for the farewell is over.
 asio::awaitable<void> trace_exporter::impl::until_farewell() {
-  co_await until_left();
-  if (!leaving) co_return;  // cancelled, because the request is over
+  co_await thread.until_left();
+  if (!thread.leaving()) co_return;  // cancelled, because the request is over
   if (over_at == clock::time_point::max()) over_at = clock::now() + config.farewell_timeout;
   co_await wait_until(over_at);
 }
@@ -204,7 +193,7 @@ void trace_exporter::impl::take(const http_answer& answer) {
     return;
   }
   fail(answer.shown());
-  if (leaving) gave_up = true;
+  if (thread.leaving()) gave_up = true;
   const double part = std::generate_canonical<double, 32>(random);
   const auto step = backoff.fail(outcome.wait, part);
   next_at = clock::now() + step.wait;
@@ -224,19 +213,9 @@ void trace_exporter::impl::fail(const std::string& why) {
   if (!std::exchange(failing, true)) tell(export_event::failing, why);
 }
 
-/// False where there is no memory for it.
-bool trace_exporter::impl::wake(asio::steady_timer& timer) noexcept {
-  try {
-    asio::post(io, [&timer] { timer.cancel(); });
-    return true;
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
 trace_exporter::trace_exporter(exporter_config config, listener tell)
     : impl_(std::make_unique<impl>(std::move(config), std::move(tell))) {
-  impl_->thread = std::jthread([state = impl_.get()] { state->run(); });
+  impl_->start();
 }
 
 trace_exporter::~trace_exporter() {
@@ -262,14 +241,11 @@ void trace_exporter::offer(request_trace request) noexcept {
   // The thread waits for the first span, and then for a batch.
   const std::size_t before = *now - more;
   const std::size_t batch = impl_->config.batch_spans_max;
-  if (before == 0 || (before < batch && *now >= batch)) static_cast<void>(impl_->wake(impl_->news));
+  if (before == 0 || (before < batch && *now >= batch)) static_cast<void>(impl_->thread.wake(impl_->news));
 }
 
 void trace_exporter::leave() noexcept {
-  if (impl_->leaving.exchange(true)) return;
-  if (impl_->wake(impl_->left)) return;
-  impl_->stuck = true;
-  impl_->io.stop();
+  impl_->thread.leave();
 }
 
 std::string trace_exporter::render_metrics() const {

@@ -236,6 +236,18 @@ def test_a_collector_that_talks_nonsense_and_leaves_out_spans(collector, start):
     assert worker.metric('orcd_trace_spans_exported_total') == 1
 
 
+def test_a_refusal_counts_though_its_body_is_cut_off(collector, start):
+    """And the log does not say the path, by which some collectors know their senders."""
+    sink = collector(b'HTTP/1.1 400 No\r\nContent-Length: 99\r\n\r\ncut', (200, {}, b'{}'))
+    worker = start(f'{sink.url}/secret')
+    complete(worker)
+    failing = worker.wait_event('traces_failing')['message']
+    assert 'HTTP status 400' in failing and sink.url in failing
+    assert 'secret' not in '\n'.join(worker.lines)
+    assert len(sink.bodies) == 1 and sink.paths == ['/secret/v1/traces']
+    assert worker.metric('orcd_trace_spans_dropped_total') == 4
+
+
 def test_a_collector_that_hangs(collector, start):
     sink = collector(None)
     worker = start(sink.url)

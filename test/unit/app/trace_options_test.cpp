@@ -56,6 +56,27 @@ BOOST_AUTO_TEST_CASE(wrong_variables_are_left_with_a_warning) {
   for (const auto& warning : o.warnings) BOOST_TEST(warning.find("secret") == std::string::npos, warning);
 }
 
+BOOST_AUTO_TEST_CASE(another_protocol_is_left_with_a_warning) {
+  const auto warnings = [](const environment& protocols) {
+    environment all = {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"}};
+    all.insert(all.end(), protocols.begin(), protocols.end());
+    const auto o = read({}, all);
+    BOOST_TEST(o.traces.endpoint == "http://c:4317");
+    return o.warnings;
+  };
+  const std::string all = "OTEL_EXPORTER_OTLP_PROTOCOL", own = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL";
+  for (const char* const wrong : {"grpc", "GRPC", "http", "http/json2"}) {
+    BOOST_TEST_REQUIRE(warnings({{all, wrong}}).size() == 1U, wrong);
+    BOOST_TEST(warnings({{all, wrong}})[0].find(all) != std::string::npos);
+    BOOST_TEST(warnings({{all, wrong}, {own, "http/json"}}).empty());
+    BOOST_TEST_REQUIRE(warnings({{all, "http/json"}, {own, wrong}}).size() == 1U);
+    BOOST_TEST(warnings({{all, "http/json"}, {own, wrong}})[0].find(own) != std::string::npos);
+  }
+  for (const char* const right : {"", "http/json", "HTTP/JSON", "http/protobuf"}) {
+    BOOST_TEST(warnings({{all, right}}).empty(), right);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_whole_can_be_turned_off) {
   for (const auto& [name, value] :
        environment{{"OTEL_SDK_DISABLED", "True"}, {"OTEL_TRACES_EXPORTER", "none"}}) {

@@ -64,6 +64,8 @@ BOOST_AUTO_TEST_CASE(targets) {
   BOOST_TEST(otlp_target(*parse_http_url("http://c:4318/"), false) == "/v1/traces");
   BOOST_TEST(otlp_target(*parse_http_url("http://c/base"), false) == "/base/v1/traces");
   BOOST_TEST(otlp_target(*parse_http_url("http://c/own/path"), true) == "/own/path");
+  BOOST_TEST(otlp_target(*parse_http_url("http://c/own/path/"), true) == "/own/path/");
+  BOOST_TEST(otlp_target(*parse_http_url("http://c/"), true) == "/");
   BOOST_TEST(otlp_target(*parse_http_url("http://c"), true) == "/");
 }
 

@@ -50,9 +50,10 @@ BOOST_AUTO_TEST_CASE(what_is_no_parent) {
 
 BOOST_AUTO_TEST_CASE(a_state_is_passed_on_within_limits) {
   BOOST_TEST(is_tracestate("vendor=value,other=1"));
+  BOOST_TEST(is_tracestate("vendor=value,\tother=1 \t,, third=a b"));
   BOOST_TEST(is_tracestate(std::string(512, 'a')));
   for (const std::string& bad : {std::string(), std::string(513, 'a'), std::string("a=\xC3\xA9"),
-                                 std::string("a=\t"), std::string("a=\0b", 4)}) {
+                                 std::string("a=\tb"), std::string("a=1,b=\x7F"), std::string("a=\0b", 4)}) {
     BOOST_TEST(!is_tracestate(bad));
   }
 }

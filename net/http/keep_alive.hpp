@@ -39,19 +39,20 @@ struct final_reply_head {
   return at.promised && !at.reply_closes && at.jobs_over;
 }
 
-/// What is known when the answer of jobs was written, or could not be.
+/// What is known when the answer of jobs was written, or could not be. A drain that has begun meanwhile
+/// breaks no promise: a proxy may be sending the next request already, which is told of the drain.
 struct jobs_end {
   bool promised = false;   ///< by the head, or by the head of the one reply
   bool streams = false;    ///< a stream's head has promised nothing about how it ends
   bool completed = false;  ///< every job ran to its end
   bool client_gone = false;
   bool half_closed = false;  ///< the client sends no more requests
-  bool draining = false;
+  bool stopping = false;     ///< the server ends its connections
 };
 
 [[nodiscard]] constexpr bool keeps_alive(const jobs_end& at) noexcept {
   const bool ended_well = !at.streams || at.completed;
-  return at.promised && ended_well && !at.client_gone && !at.half_closed && !at.draining;
+  return at.promised && ended_well && !at.client_gone && !at.half_closed && !at.stopping;
 }
 
 }  // namespace orcd::net

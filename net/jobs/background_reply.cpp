@@ -40,7 +40,7 @@ asio::awaitable<bool> write_from_background(service& s, connection& c, const htt
   note_answer(c, made->status);
   std::string bytes = std::move(made->bytes);
   const bool written = co_await write_bytes(s, c, std::move(bytes));
-  co_return written && made->keep_alive && !s.draining();
+  co_return written && made->keep_alive && !s.stopping;
 }
 
 }  // namespace orcd::net

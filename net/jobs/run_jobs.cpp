@@ -139,6 +139,8 @@ bool take_all_events(job_stream& stream) {
 
 /// The answer of jobs that are over, as bytes; a long one is made on a background thread.
 asio::awaitable<std::string> render_answer(job_stream& stream, const http_request& request) {
+  // Its head is only sent now: nothing has been promised yet.
+  stream.keep_alive = stream.keep_alive && !stream.owner.draining();
   const auto render = [&](const reply& answer) {
     stream.owner.count_response(answer.status);
     note_answer(stream.link, answer);
@@ -312,7 +314,7 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
   end.completed = stream.group.completed();
   end.client_gone = stream.gone;
   end.half_closed = stream.half_closed;
-  end.draining = s.draining();
+  end.stopping = s.stopping;
   co_return keeps_alive(end);
 }
 

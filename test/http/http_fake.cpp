@@ -371,6 +371,11 @@ BOOST_AUTO_TEST_CASE(drain_finishes_what_runs_and_refuses_the_rest) {
   BOOST_TEST(status_of(worker.ask("GET /live HTTP/1.1\r\nHost: w\r\n\r\n")) == 200);
   BOOST_TEST(client.read_until("0\r\n\r\n", seen));
   BOOST_TEST(events_of(seen).back().name == "end");
+  // The head of that stream promised that another request may follow.
+  std::string last;
+  client.send(execute("d", 5));
+  BOOST_TEST(client.read_until("DRAINING", last));
+  BOOST_TEST(client.closed_within());
 }
 
 BOOST_AUTO_TEST_CASE(a_stop_answers_what_has_arrived_and_closes_what_is_idle) {

@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(after_a_stream_only_a_good_end_keeps_the_connection) {
 
 BOOST_AUTO_TEST_CASE(whatever_the_end_nothing_is_kept_for_a_client_that_is_gone) {
   const jobs_end good{.promised = true, .streams = true, .completed = true};
-  for (bool jobs_end::*const reason : {&jobs_end::client_gone, &jobs_end::half_closed, &jobs_end::draining}) {
+  for (bool jobs_end::*const reason : {&jobs_end::client_gone, &jobs_end::half_closed, &jobs_end::stopping}) {
     jobs_end end = good;
     end.*reason = true;
     BOOST_TEST(!keeps_alive(end));

@@ -32,6 +32,10 @@ using std::chrono::steady_clock;
 constexpr std::size_t queue_max = 256;
 constexpr milliseconds port_interval{500};
 constexpr milliseconds room_interval{20};
+/// Connections that last shorter cost the service manager nothing.
+constexpr milliseconds store_interval{250};
+/// More connections than a holder has between two looks at its table: serials of those that were not kept.
+constexpr std::uint64_t serials_unknown = std::uint64_t{1} << 32U;
 
 /// A process that a pidfd is of has ended.
 bool has_ended(int pidfd) noexcept {
@@ -42,7 +46,7 @@ bool has_ended(int pidfd) noexcept {
 }  // namespace
 
 holder::holder(asio::io_context& io, const holder_options& opts, engine::narrator& narrator,
-               const socket_place& place, std::uint32_t sockets_max)
+               const socket_place& place, std::uint32_t sockets_max, descriptor_store& store)
     : io_(io),
       opts_(opts),
       narrator_(narrator),
@@ -50,6 +54,8 @@ holder::holder(asio::io_context& io, const holder_options& opts, engine::narrato
             [this](file_descriptor socket) { add_client(std::move(socket)); }),
       port_timer_(io),
       heart_timer_(io),
+      store_timer_(io),
+      store_(store),
       port_(
           io, [this] { return wants_connection(); },
           [this](file_descriptor socket) { hand_over_new(std::move(socket)); }),
@@ -60,14 +66,16 @@ holder::~holder() {
   for (auto& one : clients_) one.socket->close();
 }
 
-result<void> holder::open() {
-  const auto listens = port_.listen(opts_.host, opts_.port);
+result<void> holder::open(stored_state stored) {
+  result<bool> listens = true;
+  if (stored.listener) {
+    port_.adopt(std::move(stored.listener));
+  } else {
+    listens = port_.listen(opts_.host, opts_.port);
+  }
   if (!listens) return listens.error();
   if (*listens) {
-    auto journal = make_journal(opts_.journal_mib);
-    if (!journal) return journal.error();
-    journal_ = std::move(*journal);
-    set_complete();
+    if (const auto done = complete_with(std::move(stored)); !done) return done;
   } else {
     narrator_.narrate(severity::warning, "port_in_use",
                       "The port is in use: waits for the engine that has it from the holder before",
@@ -76,7 +84,49 @@ result<void> holder::open() {
   }
   door_.start();
   look_at_hearts();
+  if (store_.is_there()) store_often();
   return {};
+}
+
+/// An engine that lives offers what it has all the same, and that is newer.
+result<void> holder::complete_with(stored_state stored) {
+  journal_ = std::move(stored.journal);
+  if (!journal_) {
+    auto made = make_journal(opts_.journal_mib);
+    if (!made) return made.error();
+    journal_ = std::move(*made);
+  }
+  put_stored(stored);
+  set_complete();
+  return {};
+}
+
+void holder::put_stored(stored_state& stored) {
+  if (stored.connections.empty()) return;
+  for (auto& [place, socket] : stored.connections) {
+    // One that is over, or beyond the limit, goes with its last duplicate.
+    static_cast<void>(table_.put(place, std::move(socket)));
+  }
+  table_.close_ended();
+  table_.skip_serials(table_.next_serial() + serials_unknown);
+  narrator_.narrate(severity::info, "restored", "Goes on with connections that the service manager kept",
+                    {{"connections", std::uint64_t{table_.size()}}});
+}
+
+void holder::store_all() {
+  if (!complete_ || !store_.is_there()) return;
+  std::vector<descriptor_store::item> wanted{{std::string(stored_listener), port_.descriptor()},
+                                             {std::string(stored_journal), journal_.get()}};
+  for (const auto& one : table_.all()) wanted.push_back({stored_name(one.place), one.socket});
+  store_.update(wanted);
+}
+
+void holder::store_often() {
+  store_all();
+  store_timer_.expires_after(store_interval);
+  store_timer_.async_wait([this](error_code failed) {
+    if (!failed) store_often();
+  });
 }
 
 /// The engines that had the port may be gone, too.

@@ -21,6 +21,7 @@
 #include "app/holder/local_door.hpp"
 #include "app/holder/refused_clients.hpp"
 #include "app/holder/socket_place.hpp"
+#include "app/holder/stored_state.hpp"
 #include "engine/narration.hpp"
 #include "net/failover/frame_socket.hpp"
 
@@ -31,16 +32,19 @@ inline constexpr std::size_t holder_clients_max = 64;
 
 class holder {
  public:
-  /// `place` outlives the holder. `sockets_max`: clients' connections that there are descriptors for.
+  /// `place` and `store`, which keeps what it has, outlive the holder. `sockets_max`: clients' connections
+  /// that there are descriptors for.
   holder(boost::asio::io_context& io, const holder_options& opts, engine::narrator& narrator,
-         const socket_place& place, std::uint32_t sockets_max);
+         const socket_place& place, std::uint32_t sockets_max, descriptor_store& store);
   ~holder();
   holder(const holder&) = delete;
   holder& operator=(const holder&) = delete;
 
-  /// Listens for clients, or waits for an engine that has the port from a holder before. Errors:
-  /// worker_start_failed.
-  [[nodiscard]] engine::result<void> open();
+  /// Goes on with what was stored. Without a listener there it listens for clients, or waits for an engine
+  /// that has the port from a holder before. Errors: worker_start_failed.
+  [[nodiscard]] engine::result<void> open(stored_state stored);
+  /// Has the service manager keep what there is now.
+  void store_all();
   /// Whether it has journal and port; `told` is called once, when it has.
   void on_complete(std::function<void()> told);
   /// The pidfd of an engine that is connected; -1 where it is not.
@@ -81,6 +85,9 @@ class holder {
   [[nodiscard]] bool wants_connection() const;
   [[nodiscard]] bool has_room();
   void set_complete();
+  [[nodiscard]] engine::result<void> complete_with(stored_state stored);
+  void put_stored(stored_state& stored);
+  void store_often();
   void try_port();
   void look_at_hearts();
   [[nodiscard]] net::report_frame report() const;
@@ -91,6 +98,8 @@ class holder {
   local_door door_;
   boost::asio::steady_timer port_timer_;
   boost::asio::steady_timer heart_timer_;
+  boost::asio::steady_timer store_timer_;
+  descriptor_store& store_;
   client_port port_;
   held_table table_;
   refused_clients refused_;

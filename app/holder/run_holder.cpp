@@ -14,6 +14,7 @@
 #include "app/holder/holder.hpp"
 #include "app/holder/shared_files.hpp"
 #include "app/holder/socket_place.hpp"
+#include "app/holder/stored_state.hpp"
 #include "app/holder/weights_port.hpp"
 #include "app/process_limits.hpp"
 #include "app/service/service_manager.hpp"
@@ -64,6 +65,22 @@ engine::result<std::list<weights_port>> open_weights(boost::asio::io_context& io
   return out;
 }
 
+/// What the service manager kept; what of it is foreign is closed, said and no longer kept.
+engine::result<stored_state> take_stored(descriptor_store& store, const holder_options& opts,
+                                         engine::narrator& narrator) {
+  auto passed = take_stored_descriptors();
+  if (!passed) return passed.error();
+  for (const auto& one : *passed) store.note(one);
+  auto stored = sort_stored(std::move(*passed), opts.host, opts.port);
+  if (!stored.refused.empty()) {
+    narrator.narrate(severity::warning, "stored_refused",
+                     "The service manager passed descriptors that are not this holder's; they are closed",
+                     {{"count", std::uint64_t{stored.refused.size()}},
+                      {"first", std::string_view(stored.refused.front())}});
+  }
+  return stored;
+}
+
 constexpr std::chrono::milliseconds engines_look_for{1'500};
 
 /// Ends the io loop, by a signal or because there is nothing to run any more.
@@ -105,6 +122,9 @@ class ending {
 exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
   std::signal(SIGPIPE, SIG_IGN);
   forbid_core_dumps();
+  descriptor_store store(stored_max);
+  auto stored = take_stored(store, opts, narrator);
+  if (!stored) return refuse(narrator, stored.error());
   // The last to go: with its lock the next holder may have the folder, and every file in it.
   const auto place = socket_place::take(opts.dir, opts.group);
   if (!place) return refuse(narrator, place.error());
@@ -112,8 +132,8 @@ exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
   // Before the port: who waits for the holder to be there expects all of its sockets.
   const auto weights = open_weights(io, opts, place->rule(), narrator);
   if (!weights) return refuse(narrator, weights.error());
-  holder held(io, opts, narrator, *place, find_room(narrator, weights->size()));
-  if (const auto opened = held.open(); !opened) return refuse(narrator, opened.error());
+  holder held(io, opts, narrator, *place, find_room(narrator, weights->size()), store);
+  if (const auto opened = held.open(std::move(*stored)); !opened) return refuse(narrator, opened.error());
   ending end(io, narrator);
   service_manager service;
   held.on_complete([&] {
@@ -132,6 +152,7 @@ exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
     end.on_signal([&] { end.finish(exit_code::ok); });
   }
   io.run();
+  held.store_all();
   return end.code();
 }
 

@@ -20,8 +20,13 @@ error passed_wrongly(const std::string& what) {
   return {errc::invalid_request, "socket activation: " + what, "port"};
 }
 
-/// Address and port of the socket. Errors: it is gone, or of another family.
-result<passed_listener> read_name(int descriptor) {
+bool is_any(const std::string& address) {
+  return address == "0.0.0.0" || address == "::";
+}
+
+}  // namespace
+
+result<passed_listener> name_of(int descriptor) {
   sockaddr_storage name{};
   socklen_t size = sizeof name;
   if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
@@ -47,12 +52,6 @@ result<passed_listener> read_name(int descriptor) {
   return out;
 }
 
-bool is_any(const std::string& address) {
-  return address == "0.0.0.0" || address == "::";
-}
-
-}  // namespace
-
 result<std::optional<passed_listener>> take_passed_listener() {
   const int count = ::sd_listen_fds(0);
   if (count < 0) {
@@ -73,7 +72,7 @@ result<std::optional<passed_listener>> take_passed_listener() {
   if (::sd_is_socket(first, AF_UNSPEC, SOCK_STREAM, 1) <= 0) {
     return passed_wrongly("the passed socket does not listen; the socket unit needs Accept=no");
   }
-  auto listener = read_name(first);
+  auto listener = name_of(first);
   if (!listener) return listener.error();
   return std::optional<passed_listener>(std::move(*listener));
 }

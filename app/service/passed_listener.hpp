@@ -23,6 +23,9 @@ struct passed_listener {
 /// listen; each is a sentence for the operator.
 [[nodiscard]] engine::result<std::optional<passed_listener>> take_passed_listener();
 
+/// Address and port of a TCP socket. Errors: it is none.
+[[nodiscard]] engine::result<passed_listener> name_of(int descriptor);
+
 /// Why the socket is not the one that was configured; nullopt when it is. `host` and `port` are what the
 /// operator gave; nullopt: whatever was passed. An IPv6 socket of any address serves IPv4 as well, so that it
 /// is "0.0.0.0", too. Pure.

@@ -1,11 +1,12 @@
-"""Stands in for a service manager, whose two ends a worker knows: the socket that it notifies, and a
-listening socket that it was passed. No real systemd runs here."""
+"""Stands in for a service manager, whose two ends a worker knows: the socket that it notifies, with the
+descriptors that it is given to keep, and sockets that it passes. No real systemd runs here."""
+import array
 import os
 import socket
 import sys
 import threading
 import time
-from typing import List, Sequence
+from typing import Dict, List, Sequence
 
 from worker_process import PATIENCE, wait_until
 
@@ -20,17 +21,23 @@ for i, n in enumerate(high):
     os.close(n)
 os.environ['LISTEN_FDS'] = sys.argv[2] or str(len(passed))
 os.environ['LISTEN_PID'] = sys.argv[3] or str(os.getpid())
-os.execv(sys.argv[4], sys.argv[4:])
+if sys.argv[4]:
+    os.environ['LISTEN_FDNAMES'] = sys.argv[4]
+os.execv(sys.argv[5], sys.argv[5:])
 """
 
 
 def passing(sockets: Sequence[socket.socket], count: str = '', pid: str = '') -> List[str]:
     """The words before a command that is to get the sockets. LISTEN_FDS and LISTEN_PID may have other values
     than the true ones."""
-    for each in sockets:
-        os.set_inheritable(each.fileno(), True)
-    numbers = ','.join(str(each.fileno()) for each in sockets)
-    return [sys.executable, '-c', PASS, numbers, count, pid]
+    return passing_descriptors([each.fileno() for each in sockets], count=count, pid=pid)
+
+
+def passing_descriptors(numbers: Sequence[int], names: Sequence[str] = (), count: str = '',
+                        pid: str = '') -> List[str]:
+    for each in numbers:
+        os.set_inheritable(each, True)
+    return [sys.executable, '-c', PASS, ','.join(map(str, numbers)), count, pid, ':'.join(names)]
 
 
 def listening(address: str = '127.0.0.1', family: int = socket.AF_INET) -> socket.socket:
@@ -49,6 +56,7 @@ class FakeSystemd:
         self.socket.bind(self.path)
         self.socket.settimeout(0.1)
         self.messages = []
+        self.kept: Dict[str, int] = {}  # descriptors by the names that they were given
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self._read, daemon=True)
         self.thread.start()
@@ -56,11 +64,22 @@ class FakeSystemd:
     def _read(self):
         while not self.stop.is_set():
             try:
-                self.messages.append((time.monotonic(), self.socket.recv(4096).decode()))
+                message, beside, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(4))
+                self._keep(message.decode(), beside)
+                self.messages.append((time.monotonic(), message.decode()))
             except socket.timeout:
                 continue
             except OSError:
                 return
+
+    def _keep(self, message: str, beside):
+        """As FileDescriptorStoreMax= has it, but that no connection is let go because its client has left."""
+        lines = dict(line.split('=', 1) for line in message.split('\n') if line)
+        numbers = [n for _, _, data in beside for n in array.array('i', data)]
+        if lines.get('FDSTORE') == '1' and numbers:
+            self.kept[lines['FDNAME']] = numbers[0]
+        elif lines.get('FDSTOREREMOVE') == '1' and lines['FDNAME'] in self.kept:
+            os.close(self.kept.pop(lines['FDNAME']))
 
     def read_all(self):
         """Returns when everything that was sent before has been read."""
@@ -76,3 +95,5 @@ class FakeSystemd:
         self.stop.set()
         self.thread.join(2)
         self.socket.close()
+        for one in self.kept.values():
+            os.close(one)

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from worker_process import BUILD
+from worker_process import BUILD, PROJECT
 
 UNITS = [*sorted((BUILD / 'etc').glob('worker-orcd*.service')),
          *sorted((BUILD / 'etc').glob('worker-orcd*.socket'))]
@@ -122,6 +122,9 @@ def test_the_holder_and_its_engines_share_a_folder():
                              timeout=60).stdout.decode()
     for word in re.findall(r' (--[\w-]+)', unit['ExecStart']):
         assert f'  {word} ' in options, f'{word} is no option of the holder'
+    frames = (PROJECT / 'net' / 'failover' / 'holder_frames.hpp').read_text()
+    held = int(re.search(r"held_sockets_max = ([\d']+);", frames).group(1).replace("'", ''))
+    assert int(unit['FileDescriptorStoreMax']) == held + 2
 
 
 @pytest.mark.parametrize('path', WORKERS, ids=name_of)

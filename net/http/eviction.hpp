@@ -1,5 +1,5 @@
-// Which connections are closed when the limit is reached and a new one comes, and which when the server stops.
-// Pure. Private to net/.
+// Which connections are closed when the limit is reached and a new one comes, and which when the server
+// stops. Pure. Private to net/.
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,8 @@ constexpr std::chrono::milliseconds eviction_grace{2'000};
 /// A body that comes slower than this may be closed for another connection.
 constexpr std::uint64_t body_bytes_per_second_min = 4'096;
 
-/// Whether nothing is lost with a connection when the server stops: it waits for a head, and no byte of one has
-/// come, neither to its buffer (`received`) nor to its socket (`readable`).
+/// Whether nothing is lost with a connection when the server stops: it waits for a head, and no byte of one
+/// has come, neither to its buffer (`received`) nor to its socket (`readable`).
 [[nodiscard]] constexpr bool is_idle(connection_phase phase, std::size_t received,
                                      std::size_t readable) noexcept {
   return phase == connection_phase::head && received == 0 && readable == 0;

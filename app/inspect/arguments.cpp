@@ -14,6 +14,25 @@ using engine::result;
 
 constexpr std::uint32_t most_context = 1U << 24U;
 constexpr std::uint32_t most_slots = 1024;
+constexpr std::uint32_t most_vram_mib = 1U << 24U;
+constexpr std::array flags{std::string_view("--help"),
+                           std::string_view("-h"),
+                           std::string_view("--version"),
+                           std::string_view("--json"),
+                           std::string_view("--no-special"),
+                           std::string_view("--add-generation-prompt"),
+                           std::string_view("--no-generation-prompt"),
+                           std::string_view("--failover"),
+                           std::string_view("--share-weights")};
+constexpr std::array valued_options{
+    std::string_view("--text"),     std::string_view("--file"),      std::string_view("--messages"),
+    std::string_view("--tools"),    std::string_view("--ctx"),       std::string_view("--slots"),
+    std::string_view("--vram-mib"), std::string_view("--kv-type-k"), std::string_view("--kv-type-v")};
+
+template <std::size_t N>
+bool is_one_of(const std::array<std::string_view, N>& all, std::string_view name) {
+  return std::find(all.begin(), all.end(), name) != all.end();
+}
 
 struct action_name {
   std::string_view name;
@@ -72,13 +91,11 @@ class parser {
   result<void> option(std::string_view word) {
     const auto equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
-    if (name == "--help" || name == "-h" || name == "--version" || name == "--json" ||
-        name == "--no-special" || name == "--add-generation-prompt" || name == "--no-generation-prompt") {
+    if (is_one_of(flags, name)) {
       if (equals != std::string_view::npos) return usage_error(std::string(name) + " takes no value");
       return flag(name);
     }
-    if (name != "--text" && name != "--file" && name != "--messages" && name != "--tools" &&
-        name != "--ctx" && name != "--slots" && name != "--kv-type-k" && name != "--kv-type-v") {
+    if (!is_one_of(valued_options, name)) {
       return usage_error("unknown option '" + std::string(name.substr(0, 40)) + "'");
     }
     if (equals == std::string_view::npos && at_ + 1 >= words_.size()) {
@@ -94,6 +111,10 @@ class parser {
       used_.push_back(name);
       out_.generation_prompt = name == "--add-generation-prompt";
     }
+    if (name == "--failover" || name == "--share-weights") {
+      used_.push_back(name);
+      (name == "--failover" ? out_.failover : out_.shared_weights) = true;
+    }
     if (name == "--version") out_.action = inspect_action::version;
     if (name == "--help" || name == "-h") {
       out_.action = inspect_action::help;
@@ -108,16 +129,22 @@ class parser {
     if (name == "--file") out_.input = value;
     if (name == "--messages") out_.messages = value;
     if (name == "--tools") out_.tools = value;
-    if (name == "--ctx" || name == "--slots") {
-      const auto n = number(name, value, name == "--ctx" ? most_context : most_slots);
-      if (!n) return n.error();
-      (name == "--ctx" ? out_.context : out_.slots) = *n;
-    }
+    if (name == "--ctx") return count(name, value, most_context, out_.context);
+    if (name == "--slots") return count(name, value, most_slots, out_.slots);
+    if (name == "--vram-mib") return count(name, value, most_vram_mib, out_.vram_mib);
     if (name == "--kv-type-k" || name == "--kv-type-v") {
       const auto type = kv_type_of(name, value);
       if (!type) return type.error();
       (name == "--kv-type-k" ? out_.kv.keys : out_.kv.values) = *type;
     }
+    return {};
+  }
+
+  static result<void> count(std::string_view name, std::string_view value, std::uint32_t most,
+                            std::uint32_t& out) {
+    const auto n = number(name, value, most);
+    if (!n) return n.error();
+    out = *n;
     return {};
   }
 
@@ -160,6 +187,9 @@ class parser {
     if (!out_.special && out_.action != inspect_action::tokenize &&
         out_.action != inspect_action::detokenize) {
       return usage_error("--no-special does not belong to this command");
+    }
+    if (out_.shared_weights && !out_.failover) {
+      return usage_error("--share-weights is for the two engines of --failover");
     }
     if ((out_.text || !out_.ids.empty()) && out_.input) {
       return usage_error("--file and a text or ids on the command line exclude each other");
@@ -227,6 +257,9 @@ std::string_view inspect_usage() noexcept {
          "      --slots N                sequences at a time (default: 1)\n"
          "      --kv-type-k T            how keys are kept: f16 (default), bf16, q8_0\n"
          "      --kv-type-v T            how values are kept\n"
+         "      --vram-mib N             what a GPU would need that has so much, and what fits into it\n"
+         "      --failover               the same for the two engines of a failover pair on one GPU\n"
+         "      --share-weights          which have one copy of the weights\n"
          "\n"
          "  --json                       print one JSON object\n"
          "  --help, --version\n"

@@ -30,6 +30,9 @@ struct inspect_arguments {
   std::uint32_t context = 0;              ///< plan: 0 = the model's own
   std::uint32_t slots = 1;                ///< plan
   engine::kv_types kv{};                  ///< plan
+  std::uint32_t vram_mib = 0;             ///< plan: of the GPU; 0 = none was given
+  bool failover = false;                  ///< plan: two engines
+  bool shared_weights = false;            ///< plan: of both
 };
 
 /// `words` without the program's name. Errors (invalid_request) name the word that is wrong.

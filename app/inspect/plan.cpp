@@ -2,7 +2,10 @@
 #include <array>
 #include <boost/json.hpp>
 #include <cstdio>
+#include <optional>
+#include <string_view>
 
+#include "app/inspect/gpu_plan.hpp"
 #include "app/inspect/inspect.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
@@ -19,7 +22,48 @@ struct shown_plan {
   engine::kv_types kv{};
   std::uint64_t kv_per_token = 0;
   engine::memory_plan bytes;
+  std::optional<gpu_plan> gpu{};
 };
+
+/// A row of bytes, with what it is of behind it.
+std::string row_of(std::string_view name, std::uint64_t bytes, const std::string& remark = {}) {
+  std::array<char, 96> line{};
+  std::snprintf(line.data(), line.size(), "%-11.*s %18s bytes %12.2f MiB", static_cast<int>(name.size()),
+                name.data(), grouped(bytes).c_str(), static_cast<double>(bytes) / (1024.0 * 1024.0));
+  return line.data() + (remark.empty() ? "" : "  " + remark) + "\n";
+}
+
+std::string as_text(const gpu_plan& plan) {
+  const std::string each = plan.engines > 1 ? ", of each engine" : "";
+  const std::string copies = plan.copies > 1 ? std::to_string(plan.copies) + " copies of it" : "one copy";
+  std::string out = "\nplan        one GPU, " + std::to_string(plan.engines) + " engine(s)\n";
+  out += row_of("weights", plan.weights_bytes, copies);
+  out += row_of("kv", plan.kv_bytes, plan.engines > 1 ? "of each engine" : "");
+  out += row_of("logits", plan.logits_bytes, plan.engines > 1 ? "of each engine" : "");
+  out += row_of("context", plan.beside_bytes, "CUDA context, kernels and workspace" + each + ": about");
+  out += row_of("reserve", plan.reserve_bytes, "left free while loading");
+  out += row_of("required", plan.required_bytes);
+  if (!plan.vram_bytes) return out;
+  out += row_of("vram", *plan.vram_bytes, *plan.fits() ? "fits" : "does not fit");
+  out += "longest     " + std::to_string(*plan.context_max) + " positions per slot would fit\n";
+  return out;
+}
+
+json::object as_object(const gpu_plan& plan) {
+  json::object out{{"engines", plan.engines},
+                   {"weights_copies", plan.copies},
+                   {"weights_bytes", plan.weights_bytes},
+                   {"kv_bytes", plan.kv_bytes},
+                   {"logits_bytes", plan.logits_bytes},
+                   {"context_bytes", plan.beside_bytes},
+                   {"reserve_bytes", plan.reserve_bytes},
+                   {"required_bytes", plan.required_bytes}};
+  if (!plan.vram_bytes) return out;
+  out["vram_bytes"] = *plan.vram_bytes;
+  out["fits"] = *plan.fits();
+  out["context_max"] = *plan.context_max;
+  return out;
+}
 
 std::string as_text(const engine::model_spec& spec, const shown_plan& plan) {
   std::string out = "model       " + spec.name + " (" + spec.architecture + ", " + spec.quant_kind + ")\n";
@@ -29,30 +73,27 @@ std::string as_text(const engine::model_spec& spec, const shown_plan& plan) {
   const std::array rows{std::pair{"weights", plan.bytes.weights_bytes}, std::pair{"kv", plan.bytes.kv_bytes},
                         std::pair{"workspace", plan.bytes.workspace_bytes},
                         std::pair{"logits", plan.bytes.logits_bytes}, std::pair{"total", plan.bytes.total()}};
-  for (const auto& [name, bytes] : rows) {
-    std::array<char, 96> line{};
-    std::snprintf(line.data(), line.size(), "%-11s %18s bytes %12.2f MiB\n", name, grouped(bytes).c_str(),
-                  static_cast<double>(bytes) / (1024.0 * 1024.0));
-    out += line.data();
-  }
+  for (const auto& [name, bytes] : rows) out += row_of(name, bytes);
+  if (plan.gpu) out += as_text(*plan.gpu);
   return out;
 }
 
 std::string as_json(const engine::model_spec& spec, const shown_plan& plan) {
-  const json::object out{{"model", valid_utf8(spec.name)},
-                         {"architecture", spec.architecture},
-                         {"quant_kind", spec.quant_kind},
-                         {"backend", "host"},
-                         {"context", plan.context},
-                         {"slots", plan.slots},
-                         {"kv_type_k", engine::to_string(plan.kv.keys)},
-                         {"kv_type_v", engine::to_string(plan.kv.values)},
-                         {"kv_bytes_per_token", plan.kv_per_token},
-                         {"weights_bytes", plan.bytes.weights_bytes},
-                         {"kv_bytes", plan.bytes.kv_bytes},
-                         {"workspace_bytes", plan.bytes.workspace_bytes},
-                         {"logits_bytes", plan.bytes.logits_bytes},
-                         {"total_bytes", plan.bytes.total()}};
+  json::object out{{"model", valid_utf8(spec.name)},
+                   {"architecture", spec.architecture},
+                   {"quant_kind", spec.quant_kind},
+                   {"backend", "host"},
+                   {"context", plan.context},
+                   {"slots", plan.slots},
+                   {"kv_type_k", engine::to_string(plan.kv.keys)},
+                   {"kv_type_v", engine::to_string(plan.kv.values)},
+                   {"kv_bytes_per_token", plan.kv_per_token},
+                   {"weights_bytes", plan.bytes.weights_bytes},
+                   {"kv_bytes", plan.bytes.kv_bytes},
+                   {"workspace_bytes", plan.bytes.workspace_bytes},
+                   {"logits_bytes", plan.bytes.logits_bytes},
+                   {"total_bytes", plan.bytes.total()}};
+  if (plan.gpu) out["gpu"] = as_object(*plan.gpu);
   return json::serialize(out) + "\n";
 }
 
@@ -70,6 +111,15 @@ engine::result<std::string> inspect_plan(const inspect_arguments& arguments) {
   plan.kv_per_token = model->spec.kv_bytes_per_token(plan.kv);
   plan.bytes = gpu::plan_host_memory(
       *model, {.slots = plan.slots, .context_tokens = plan.context, .banned_tokens = {}, .kv = plan.kv});
+  if (arguments.vram_mib > 0 || arguments.failover) {
+    gpu_plan_request request{plan.slots, plan.context, plan.kv};
+    request.engines = arguments.failover ? 2 : 1;
+    request.shared_weights = arguments.shared_weights;
+    if (arguments.vram_mib > 0) request.vram_bytes = std::uint64_t{arguments.vram_mib} << 20U;
+    auto on_gpu = plan_gpu(*model, request);
+    if (!on_gpu) return on_gpu.error();
+    plan.gpu = *on_gpu;
+  }
   return arguments.json ? as_json(model->spec, plan) : as_text(model->spec, plan);
 }
 

@@ -19,12 +19,12 @@ struct outcome {
   std::string err;
 };
 
-outcome run(std::initializer_list<std::string_view> words, const std::string& input = {}) {
+outcome run(const std::vector<std::string_view>& words, const std::string& input = {}) {
   std::istringstream in(input);
   std::ostringstream out;
   std::ostringstream err;
   outcome o;
-  o.status = app::run_inspect(std::span<const std::string_view>(words.begin(), words.size()), in, out, err);
+  o.status = app::run_inspect(words, in, out, err);
   o.out = out.str();
   o.err = err.str();
   return o;
@@ -190,6 +190,38 @@ BOOST_AUTO_TEST_CASE(plan) {
   BOOST_TEST(text.status == 0);
   BOOST_TEST(has(text.out, "1 slot(s) of 256 positions"));
   BOOST_TEST(has(text.out, "workspace"));
+}
+
+BOOST_AUTO_TEST_CASE(a_gpu_is_sized_for_one_engine_and_for_two) {
+  const auto gpu = [&](std::vector<std::string_view> more) {
+    std::vector<std::string_view> words = {"plan", model, "--json", "--ctx", "256"};
+    words.insert(words.end(), more.begin(), more.end());
+    return boost::json::parse(run(words).out).at("gpu");
+  };
+  const auto bytes = [](const boost::json::value& v, const char* key) {
+    return v.at(key).to_number<std::uint64_t>();
+  };
+  const auto one = gpu({"--vram-mib", "1024"});
+  const std::uint64_t engine =
+      bytes(one, "kv_bytes") + bytes(one, "logits_bytes") + bytes(one, "context_bytes");
+  const std::uint64_t weights = bytes(one, "weights_bytes"), reserve = bytes(one, "reserve_bytes");
+  BOOST_TEST(weights > 0U);
+  BOOST_TEST(bytes(one, "required_bytes") == engine + weights + reserve);
+  BOOST_TEST(one.at("fits").as_bool());
+  BOOST_TEST(bytes(one, "context_max") == 256U);  // the model's own
+  const auto two = gpu({"--failover"});
+  BOOST_TEST(bytes(two, "required_bytes") == 2 * engine + 2 * weights + reserve);
+  BOOST_TEST(!two.as_object().contains("fits"));
+  const auto shared = gpu({"--failover", "--share-weights", "--vram-mib", "600"});
+  BOOST_TEST(bytes(shared, "required_bytes") == 2 * engine + weights + reserve);
+  BOOST_TEST(!shared.at("fits").as_bool());
+  BOOST_TEST(bytes(shared, "context_max") == 0U);
+  const outcome text = run({"plan", model, "--failover", "--vram-mib", "600"});
+  BOOST_TEST(has(text.out, "2 copies of it"));
+  BOOST_TEST(has(text.out, "does not fit"));
+  BOOST_TEST(run({"plan", model, "--share-weights"}).status == 2);
+  BOOST_TEST(run({"plan", model, "--vram-mib", "0"}).status == 2);
+  BOOST_TEST(run({"info", model, "--failover"}).status == 2);
 }
 
 BOOST_AUTO_TEST_CASE(failures_have_one_line_and_a_status) {

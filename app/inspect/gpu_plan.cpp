@@ -1,0 +1,67 @@
+#include "app/inspect/gpu_plan.hpp"
+
+#include <algorithm>
+
+#include "engine/model/kv_type.hpp"
+#include "gpu/plan/device_memory_plan.hpp"
+
+namespace orcd::app {
+namespace {
+
+/// Saturates: what is absurd does not fit.
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t out = 0;
+  return __builtin_add_overflow(a, b, &out) ? ~std::uint64_t{0} : out;
+}
+std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t out = 0;
+  return __builtin_mul_overflow(a, b, &out) ? ~std::uint64_t{0} : out;
+}
+
+std::uint64_t required_of(const gpu_plan& plan, std::uint64_t kv_bytes) noexcept {
+  const std::uint64_t engine = sum(sum(kv_bytes, plan.logits_bytes), plan.beside_bytes);
+  const std::uint64_t all = sum(product(plan.engines, engine), product(plan.copies, plan.weights_bytes));
+  return sum(all, plan.reserve_bytes);
+}
+
+/// The KV cache is made of whole pages, so that contexts of whole pages are all there are to choose from.
+std::uint32_t context_max(const gpu_plan& plan, const engine::model_spec& spec,
+                          const gpu_plan_request& request) {
+  std::uint32_t pages = spec.context_length / engine::kv_page_positions;
+  std::uint32_t fit = 0;
+  while (fit < pages) {
+    const std::uint32_t half = fit + (pages - fit + 1) / 2;
+    const auto kv = gpu::planned_kv_bytes(spec, request.slots, half * engine::kv_page_positions, request.kv);
+    if (required_of(plan, kv) <= *plan.vram_bytes) {
+      fit = half;
+    } else {
+      pages = half - 1;
+    }
+  }
+  return fit * engine::kv_page_positions;
+}
+
+}  // namespace
+
+engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request& request) {
+  gpu::device_plan_request one;
+  one.slots = request.slots;
+  one.context = request.context;
+  one.kv = request.kv;
+  const auto planned = gpu::plan_device_memory(m, one);
+  if (!planned) return planned.error();
+  gpu_plan out;
+  out.engines = request.engines;
+  out.copies = request.shared_weights ? 1 : request.engines;
+  out.weights_bytes = planned->weights_bytes;
+  out.kv_bytes = planned->kv_bytes;
+  out.logits_bytes = planned->logits_bytes;
+  out.beside_bytes = engine_beside_bytes;
+  out.reserve_bytes = gpu::driver_reserve_bytes;
+  out.required_bytes = required_of(out, out.kv_bytes);
+  out.vram_bytes = request.vram_bytes;
+  if (out.vram_bytes) out.context_max = context_max(out, m.spec, request);
+  return out;
+}
+
+}  // namespace orcd::app

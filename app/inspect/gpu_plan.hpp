@@ -1,0 +1,50 @@
+// What serving a model takes of one GPU, for one engine or a failover pair, and whether a GPU has so much.
+// From shapes alone: no GPU is asked. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/accelerator.hpp"
+#include "engine/base/error.hpp"
+#include "engine/model/model_spec.hpp"
+
+namespace orcd::app {
+
+/// What an engine takes beside weights, KV cache and logits: CUDA context, kernels and workspace. Measured
+/// 350 to 390 MiB on three models (docs/performance.md), and some more.
+inline constexpr std::uint64_t engine_beside_bytes = std::uint64_t{400} << 20;
+
+struct gpu_plan_request {
+  std::uint32_t slots = 1;
+  std::uint32_t context = 0;  ///< positions per slot
+  engine::kv_types kv{};
+  std::uint32_t engines = 1;
+  bool shared_weights = false;                ///< one copy, whatever the number of engines
+  std::optional<std::uint64_t> vram_bytes{};  ///< of the GPU
+};
+
+struct gpu_plan {
+  std::uint32_t engines = 1;
+  std::uint32_t copies = 1;         ///< of the weights
+  std::uint64_t weights_bytes = 0;  ///< of one copy
+  std::uint64_t kv_bytes = 0;       ///< of one engine, as the rest
+  std::uint64_t logits_bytes = 0;
+  std::uint64_t beside_bytes = 0;
+  std::uint64_t reserve_bytes = 0;   ///< that a worker leaves free when it loads
+  std::uint64_t required_bytes = 0;  ///< of all engines
+  std::optional<std::uint64_t> vram_bytes{};
+  /// The most positions per slot that fit with so many slots, up to the model's own; 0: not even one page.
+  std::optional<std::uint32_t> context_max{};
+
+  /// Nullopt where no GPU was given.
+  [[nodiscard]] std::optional<bool> fits() const noexcept {
+    if (!vram_bytes) return std::nullopt;
+    return required_bytes <= *vram_bytes;
+  }
+};
+
+/// Errors: model_load_failed, of a tensor that no kernel takes.
+[[nodiscard]] engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request& request);
+
+}  // namespace orcd::app

@@ -244,8 +244,9 @@ void cuda_backend::unmap_weights() {
   weights_dropped_ = true;
 }
 
-/// Kernels and graphs have the addresses, which are the same.
+/// Kernels and graphs have the addresses, which are the same. The check takes some memory, and gives it back.
 engine::result<void> cuda_backend::map_weights(const engine::shared_weights& from) {
+  unseal_allocations();
   try {
     require_layout(from, layout_hash_);
     weights_arena_.map_again(from.descriptor);
@@ -253,6 +254,7 @@ engine::result<void> cuda_backend::map_weights(const engine::shared_weights& fro
   } catch (const engine::accelerator_failure& failure) {
     return error(failure.code, failure.what());
   }
+  seal_allocations();
   weights_dropped_ = false;
   return {};
 }

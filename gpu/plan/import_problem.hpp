@@ -43,7 +43,6 @@ struct import_problem {
     case 100:  // no device
     case 214:  // ECC uncorrectable
     case 220:  // NVLink uncorrectable
-    case 999:  // unknown
       return import_problem{errc::cuda_error, "could not be imported: the GPU is lost or broken"};
     default: return import_problem{errc::cuda_error, "could not be imported"};
   }

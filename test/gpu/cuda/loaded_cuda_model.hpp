@@ -82,6 +82,7 @@ class loaded_cuda_model {
   }
   [[nodiscard]] std::uint32_t position(std::uint32_t slot) const { return positions_[slot]; }
   [[nodiscard]] const engine::shared_weights* exported() const { return device_->exported_weights(); }
+  [[nodiscard]] engine::accelerator& device() noexcept { return *device_; }
   [[nodiscard]] std::uint32_t vocab() const noexcept { return model_.spec.vocab; }
 
  private:

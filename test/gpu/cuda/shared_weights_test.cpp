@@ -91,7 +91,59 @@ BOOST_AUTO_TEST_CASE(a_frozen_arena_is_read_by_whoever_imports_it) {
 
 BOOST_AUTO_TEST_CASE(a_descriptor_of_something_else_is_refused) {
   const engine::file_descriptor pipe_end(::dup(STDERR_FILENO));
-  BOOST_CHECK_THROW(gpu::vram_arena(current_device(), pipe_end.get(), 4096), engine::accelerator_failure);
+  try {
+    const gpu::vram_arena arena(current_device(), pipe_end.get(), 4096);
+    BOOST_ERROR("was accepted");
+  } catch (const engine::accelerator_failure& refused) {
+    BOOST_TEST_MESSAGE("refused: " << refused.what());
+    BOOST_TEST((refused.code == engine::errc::stale_weights || refused.code == engine::errc::cuda_error));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_is_shorter_than_the_plan_is_refused) {
+  gpu::vram_arena arena(current_device(), 1 << 20);
+  arena.freeze();
+  const auto descriptor = arena.export_fd();
+  try {
+    const gpu::vram_arena longer(current_device(), descriptor.get(), 4 * arena.bytes());
+    BOOST_ERROR("was accepted");
+  } catch (const engine::accelerator_failure& refused) {
+    BOOST_TEST((refused.code == engine::errc::stale_weights), refused.what());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_device_has_a_name_before_anything_is_loaded) {
+  const auto uuid = gpu::find_gpu_uuid({});
+  BOOST_REQUIRE(uuid);
+  BOOST_TEST(uuid->size() == 40U);
+  BOOST_TEST(gpu::find_gpu_uuid({.gpu = {0, uuid->substr(0, 12)}}).value() == *uuid);
+}
+
+/// As an engine does that does not map what it shares while it waits.
+BOOST_AUTO_TEST_CASE(weights_that_were_unmapped_are_mapped_again_at_the_same_place) {
+  const generated_model generated("phi3");
+  auto writer = load(generated, {.share = true});
+  auto reader = load(generated, {.share = false, .imported = *writer.exported()});
+  const auto expected = answer(reader);
+  reader.release(0);
+  const auto before = gpu::counted_allocations();
+  reader.device().unmap_weights();
+  BOOST_TEST(reader.device().audit().empty());
+  auto wrong = *writer.exported();
+  wrong.content_hash.back() = wrong.content_hash.back() == '0' ? '1' : '0';
+  BOOST_TEST((reader.device().map_weights(wrong).error().code == engine::errc::stale_weights));
+  reader.device().unmap_weights();
+  BOOST_REQUIRE(reader.device().map_weights(*writer.exported()).has_value());
+  BOOST_TEST((answer(reader) == expected));
+  BOOST_TEST(reader.device().audit().empty());
+  // Whoever has loaded them can do the same, while others have the memory.
+  const engine::file_descriptor kept(::dup(writer.exported()->descriptor));
+  auto from = *writer.exported();
+  from.descriptor = kept.get();
+  writer.device().unmap_weights();
+  BOOST_TEST(gpu::counted_allocations().device_bytes < before.device_bytes);
+  BOOST_REQUIRE(writer.device().map_weights(from).has_value());
+  BOOST_TEST((answer(writer) == expected));
 }
 
 BOOST_DATA_TEST_CASE(every_family_gives_the_same_bits_from_shared_weights, data::make(shape_names), name) {

@@ -197,15 +197,28 @@ result<engine::memory_plan> worker::load_on_gpu_thread() {
     if (!from) return from.error();
     config.weights = std::move(*from);
   }
+  auto plan = load_checked(config);
+  const bool damaged = !plan && plan.error().code == errc::stale_weights && config.weights.imported;
+  if (damaged && opts_.failover.engine_id == 0) {
+    // Others would find the same again and again, whoever asks the holder for them.
+    auto own = weights_->replace(plan.error().message);
+    if (!own) return own.error();
+    config.weights = std::move(*own);
+    plan = load_checked(config);
+  }
+  if (weights_ && plan) {
+    const auto kept = weights_->loaded(accelerator_->exported_weights(), accelerator_->device().uuid);
+    if (!kept) return kept.error();
+  }
+  return plan;
+}
+
+result<engine::memory_plan> worker::load_checked(const engine::accelerator_config& config) {
   std::optional<gpu::weight_check> check;
   if (opts_.verify && !config.weights.imported) check.emplace(model_->file.tensors());
   auto plan = load_weights(config, check ? &*check : nullptr);
   if (check && (plan || check->failed())) {
     if (const auto good = wait_for_check(*check); !good) return good.error();
-  }
-  if (weights_ && plan) {
-    const auto kept = weights_->loaded(accelerator_->exported_weights(), accelerator_->device().uuid);
-    if (!kept) return kept.error();
   }
   return plan;
 }

@@ -85,6 +85,7 @@ class worker {
   engine::result<engine::weight_source> claim_weights();
   engine::result<engine::memory_plan> load_weights(const engine::accelerator_config& config,
                                                    const gpu::weight_check* check);
+  engine::result<engine::memory_plan> load_checked(const engine::accelerator_config& config);
   engine::result<void> wait_for_check(gpu::weight_check& check);
   void know_digest(std::string digest);
   void narrate_gpu_wait(const gpu::wait_notice& notice);

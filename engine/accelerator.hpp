@@ -148,7 +148,7 @@ class accelerator {
   /// Loads the weights and allocates all memory that steps will need; nothing is allocated after it returns.
   /// `progress` is called with the share done, 0..100, on the calling thread. Once per object (M0-W-1001): a
   /// second call is an error. Weights that were to be imported and are not what the file would have given, or
-  /// are damaged: stale_weights.
+  /// are damaged: stale_weights, after which it may be called once more.
   [[nodiscard]] virtual result<memory_plan> load(const model& m, const accelerator_config& config,
                                                  const std::function<void(unsigned percent)>& progress) = 0;
 

@@ -94,10 +94,22 @@ result<engine::weight_source> weights_share::claim(const weights_record& own,
       return taken.error();
     }
   }
-  set_role(writes ? role::writer : role::reader);
   engine::weight_source out;
-  out.share = writes;
-  if (!writes) out.imported = weights_;
+  if (writes) {
+    set_role(role::writer);
+    out.share = true;
+  } else {
+    out.imported = weights_;
+  }
+  return out;
+}
+
+result<engine::weight_source> weights_share::replace(const std::string& why) {
+  if (const auto left = leave_others("cannot be used: " + why); !left) return left.error();
+  imported_.reset();
+  set_role(role::writer);
+  engine::weight_source out;
+  out.share = true;
   return out;
 }
 
@@ -180,6 +192,7 @@ result<void> weights_share::take(const net::grant_frame& grant) {
 result<void> weights_share::loaded(const engine::shared_weights* exported, const std::string& gpu) {
   if (exported == nullptr) {
     if (record_.gpu != gpu) return stale("are in the memory of GPU " + record_.gpu + ", not of " + gpu);
+    set_role(role::reader);
     set_stage(stage::watching);
   } else {
     weights_ = *exported;

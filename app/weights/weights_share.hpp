@@ -47,13 +47,16 @@ class weights_share {
   /// be told. Errors: stale_weights, weights_lost (no holder), cancelled.
   [[nodiscard]] engine::result<engine::weight_source> claim(const weights_record& own,
                                                             const digest_function& own_digest);
+  /// After a load that found the weights stale, in engine 0: as claim(), for weights of its own. Errors:
+  /// those of claim().
+  [[nodiscard]] engine::result<engine::weight_source> replace(const std::string& why);
   /// After a load that succeeded. `exported`: what load() has made; stays valid as long as this object.
   /// Errors: stale_weights, where the memory is another GPU's.
   [[nodiscard]] engine::result<void> loaded(const engine::shared_weights* exported, const std::string& gpu);
 
   // On the thread that finds the model's digest.
-  /// Waits for the end of claim(). Whether this engine has to find the digest: it is to pass it on. If not,
-  /// what the others say it is, or nothing when there was no claim in the end.
+  /// Waits until it is known. Whether this engine has to find the digest: it is to pass it on. If not,
+  /// what the others say it is, or nothing when there were no weights in the end.
   struct digest_need {
     bool find = false;
     std::string known;

@@ -157,9 +157,11 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
   auto planned = plan(m, config);
   if (!planned) return planned.error();
   try {
-    auto device = cuda_device::open(options_.gpu, options_.end, options_.wait, options_.clock);
-    if (!device) return device.error();
-    device_.emplace(std::move(*device));
+    if (!device_) {  // not again after an import that failed: what is destroyed resets the device
+      auto device = cuda_device::open(options_.gpu, options_.end, options_.wait, options_.clock);
+      if (!device) return device.error();
+      device_.emplace(std::move(*device));
+    }
     const device_memory memory = device_->memory();
     const bool imported = config.weights.imported.has_value();
     engine::memory_plan needed = *planned;
@@ -173,6 +175,9 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
   } catch (const engine::accelerator_failure& failure) {
     steps_.reset();
     forward_.reset();
+    weights_arena_ = vram_arena();
+    cache_arena_ = vram_arena();
+    work_arena_ = vram_arena();
     const errc code = failure.code == errc::vram_oom ? errc::insufficient_vram : failure.code;
     return error(code, failure.what());
   }

@@ -172,6 +172,25 @@ BOOST_AUTO_TEST_CASE(weights_that_are_not_the_models_are_refused) {
   BOOST_TEST((damaged.error().code == engine::errc::stale_weights));
 }
 
+BOOST_AUTO_TEST_CASE(a_load_after_an_import_that_failed_reads_the_file) {
+  const generated_model generated("phi3");
+  auto writer = load(generated, {.share = true});
+  const auto expected = answer(writer);
+  const auto file = engine::gguf_file::open(generated.path()).value();
+  const auto model = engine::load_model(file, generated_context).value();
+  engine::accelerator_config config;
+  config.context_tokens = generated_context;
+  config.weights.imported = *writer.exported();
+  config.weights.imported->content_hash.assign(64, '0');
+  const auto device = gpu::make_cuda_backend({.end = gpu::device_end::keep});
+  const auto before = gpu::counted_allocations().device_bytes;
+  BOOST_TEST((device->load(model, config, [](unsigned) {}).error().code == engine::errc::stale_weights));
+  BOOST_TEST(gpu::counted_allocations().device_bytes == before);
+  config.weights = {.share = true};
+  BOOST_REQUIRE(device->load(model, config, [](unsigned) {}).has_value());
+  BOOST_TEST(device->exported_weights()->content_hash == writer.exported()->content_hash);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace orcd::test

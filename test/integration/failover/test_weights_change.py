@@ -1,15 +1,19 @@
 """Engines with one copy of the weights whose holder or model changes under them, or that do not map it all
 the time."""
 import fcntl
+import os
 import resource
 import signal
 import time
 
 import pytest
 
-from holders import WRITE, Held, WeightsClient
+from holders import DONE, READ, WRITE, Held, WeightsClient
 from test_shared_weights import SHAPE, answer, mappings, pair, start
 from worker_process import PATIENCE, STRETCH, wait_until
+
+# Of size, for ever, and against new mappings that write (F_SEAL_FUTURE_WRITE, which Python does not name).
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL | 0x10
 
 
 @pytest.fixture
@@ -83,6 +87,34 @@ def test_an_upgrade_with_room_for_one(sharing, models):
     second.terminate()
     newer.wait_state('ACTIVE')
     newer.wait_event('weights_shared')
+    start(sharing, 1, 'STANDBY').wait_event('weights_imported')
+
+
+def test_damaged_weights_are_loaded_again(sharing):
+    """Whoever maps them finds it, and engine 0 does not find the same for ever."""
+    first = start(sharing, 0, 'ACTIVE')
+    first.wait_event('weights_shared')
+    expected = answer(sharing)
+    with WeightsClient(sharing.folder) as other:
+        granted = other.claim(READ)
+        content = bytearray(other.get(b'weights'))
+    first.kill()
+    content[len(content) // 2] ^= 1
+    spoilt = os.memfd_create('weights', os.MFD_ALLOW_SEALING)
+    os.write(spoilt, content)
+    fcntl.fcntl(spoilt, fcntl.F_ADD_SEALS, SEALS)
+    with WeightsClient(sharing.folder) as other:
+        assert other.claim(WRITE).mode == WRITE
+        other.ask_put(b'weights', len(content), spoilt)
+        assert other.receive()[0] == DONE
+        other.commit(granted.layout, content=granted.content, metadata=granted.metadata)
+    os.close(spoilt)
+    reader = start(sharing, 1, '')
+    assert reader.wait_exit(PATIENCE * STRETCH) == 71
+    assert 'damaged' in reader.wait_event('error', code='STALE_WEIGHTS')['message']
+    first = start(sharing, 0, 'ACTIVE')
+    first.wait_event('weights_shared')
+    assert answer(sharing) == expected
     start(sharing, 1, 'STANDBY').wait_event('weights_imported')
 
 

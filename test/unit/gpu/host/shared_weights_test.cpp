@@ -218,6 +218,19 @@ BOOST_AUTO_TEST_CASE(a_spoilt_byte_is_found) {
   expect_stale(refusal_of(plain, spoilt.facts), "damaged");
 }
 
+BOOST_AUTO_TEST_CASE(a_load_after_an_import_that_failed_reads_the_file) {
+  tiny_backend writer(plain, {}, 1, {}, shared());
+  const spoilt_copy spoilt(*writer.device().exported_weights());
+  engine::accelerator_config config{.slots = 1, .context_tokens = 128, .banned_tokens = {}};
+  config.weights = imported(spoilt.facts);
+  const auto device = gpu::make_host_backend();
+  BOOST_TEST(
+      (device->load(writer.model(), config, [](unsigned) {}).error().code == engine::errc::stale_weights));
+  config.weights = shared();
+  BOOST_TEST_REQUIRE(device->load(writer.model(), config, [](unsigned) {}).has_value());
+  BOOST_TEST(device->exported_weights()->content_hash == writer.device().exported_weights()->content_hash);
+}
+
 BOOST_AUTO_TEST_CASE(another_models_weights_are_refused) {
   tiny_backend writer(plain, {}, 1, {}, shared());
   const auto& weights = *writer.device().exported_weights();

@@ -40,14 +40,14 @@ class sharing_engine {
                {[this] { return others_live.load(); }, [this](const std::string& what) { add(waits_, what); },
                 [this] { ++shared; }, [this](const std::string& why) { add(troubles_, why); }}) {}
 
-  /// Claims, loads what it is to load, and gives that away.
+  /// Claims, loads what it is to load, and gives that away. On any thread, so that it checks nothing itself.
   engine::result<engine::weight_source> start() {
     auto from = share_.claim({"options", "", "files " + std::to_string(model_), ""},
                              [this] { return std::optional("digest " + std::to_string(model_)); });
     if (!from) return from;
     const auto hash = engine::hexadecimal(hash_of(model_));
     const engine::shared_weights own{memory_.get(), 4'096, hash, hash};
-    BOOST_TEST_REQUIRE(share_.loaded(from->imported ? nullptr : &own, "").has_value());
+    if (const auto kept = share_.loaded(from->imported ? nullptr : &own, ""); !kept) return kept.error();
     if (share_.wait_for_role({}).find) share_.give("digest " + std::to_string(model_));
     return from;
   }

@@ -3,13 +3,15 @@
 # compares the bytes. That compiles everything again, so that it takes minutes and is not part of CI. ccache
 # takes part both times, because it shortens the paths that the compiler sees.
 # Usage: tools/package_twice.sh DEB [PRESET]
+# With ORCD_CACHED=1 what has been compiled comes from the cache: links, documents and the whole package are
+# made twice, the objects once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deb=$(realpath "${1:?usage: tools/package_twice.sh DEB [PRESET]}")
 preset=${2:-package}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export CCACHE_RECACHE=1
+[ -n "${ORCD_CACHED:-}" ] || export CCACHE_RECACHE=1
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 again=$work/a-folder-of-another-length

@@ -122,8 +122,8 @@ def test_the_listed_endpoints_are_a_list():
         assert set(endpoint) == {'name', 'address', 'port'} and endpoint['port'].isdigit()
 
 
-# --- the image: no registry and no builder can be had here, so the recipe is linted and what it installs is
-# compared with what the programs load.
+# --- the image: tools/image_check.sh builds it; here the recipe is linted and what it installs is compared
+# with what the programs load.
 
 RECIPE = ETC / 'container' / 'Containerfile'
 

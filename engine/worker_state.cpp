@@ -27,6 +27,7 @@ std::string_view to_string(health_status status) noexcept {
 health_status status_of(health_cause cause) noexcept {
   switch (cause) {
     case health_cause::none: return health_status::healthy;
+    case health_cause::holder_away:
     case health_cause::job_out_of_memory: return health_status::degraded;
     case health_cause::handler_out_of_memory:
     case health_cause::not_resident:
@@ -38,6 +39,8 @@ health_status status_of(health_cause cause) noexcept {
 std::string_view describe(health_cause cause) noexcept {
   switch (cause) {
     case health_cause::none: return {};
+    case health_cause::holder_away:
+      return "the holder of the connections is away; over when one is there again";
     case health_cause::job_out_of_memory:
       return "a job ran out of device memory; over when a later job has ended well";
     case health_cause::handler_out_of_memory: return "out of memory; the worker drains and ends";

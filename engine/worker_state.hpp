@@ -22,6 +22,7 @@ enum class health_status { healthy, degraded, unhealthy };
 /// Why the worker is not well.
 enum class health_cause {
   none,
+  holder_away,            ///< an engine's connections end with it, should it end now
   job_out_of_memory,      ///< device memory ran out for one job; the worker goes on
   handler_out_of_memory,  ///< host memory ran out where nobody knows what was lost for it
   not_resident,
@@ -105,10 +106,15 @@ class worker_state {
 
   /// Degraded until recover(), unless something worse is known.
   void degrade() noexcept { replace(health_cause::none, health_cause::job_out_of_memory); }
+  /// Degraded while the holder is away, unless something else is known.
+  void set_holder(bool there) noexcept { holder_away_ = !there; }
   void recover() noexcept { replace(health_cause::job_out_of_memory, health_cause::none); }
   /// Unhealthy for good.
   void fail(health_cause why) noexcept { cause_ = why; }
-  [[nodiscard]] health_cause cause() const noexcept { return cause_; }
+  [[nodiscard]] health_cause cause() const noexcept {
+    const auto known = cause_.load();
+    return known == health_cause::none && holder_away_ ? health_cause::holder_away : known;
+  }
 
   std::atomic<bool> resident{false};
   std::atomic<std::uint64_t> vram_bytes{0};
@@ -129,6 +135,7 @@ class worker_state {
 
   std::atomic<lifecycle> state_{lifecycle::starting};
   std::atomic<health_cause> cause_{health_cause::none};
+  std::atomic<bool> holder_away_{false};
 };
 
 }  // namespace orcd::engine

@@ -166,6 +166,12 @@ struct gpu_thread::impl {
     publish_use();
   }
 
+  void come_to_rest() {
+    loop.cancel_all(cancel_reason::shutdown);
+    while (!loop.idle()) loop.run_step();
+    publish_use();
+  }
+
   void end_all() {
     stopped = true;
     loop.cancel_all(cancel_reason::shutdown);
@@ -212,6 +218,15 @@ void gpu_thread::cancel(const std::string& job_id, cancel_reason reason) {
 
 void gpu_thread::post(std::function<void()> task) {
   asio::post(impl_->io, std::move(task));
+}
+
+// As with cancel().
+void gpu_thread::end_jobs(std::function<void()> done) {
+  asio::post(impl_->io, [self = impl_.get(), done = std::move(done)] {
+    self->come_to_rest();
+    done();
+  });
+  impl_->loop.interrupt();
 }
 
 void gpu_thread::stop() noexcept {

@@ -33,6 +33,9 @@ class gpu_thread final : public engine::job_service {
   void cancel(const std::string& job_id, engine::cancel_reason reason) override;
   /// Runs `task` on the GPU thread, between steps (for audits). It must not throw.
   void post(std::function<void()> task);
+  /// Ends every job (draining) between two steps, and waits for the steps in progress; `done` is called on
+  /// the GPU thread when the device has nothing to do. Jobs that are submitted later run.
+  void end_jobs(std::function<void()> done);
   /// Starts no new steps; interrupts the running one. When this returns, every job has had its terminal event
   /// (if called on the GPU thread: at the next handler). The thread goes on to answer late submits until the
   /// object is destroyed. May be called again.

@@ -38,6 +38,14 @@ struct pooled_input {
   std::uint32_t second_segment = 0;  ///< index at which the second text begins; 0 = there is one text
 };
 
+/// Told of a job's time in a slot, on the GPU thread; must not block or throw.
+class slot_watch {
+ public:
+  virtual ~slot_watch() = default;
+  virtual void begins() noexcept = 0;  ///< before its first step, or the first of one of its inputs
+  virtual void ends() noexcept = 0;    ///< after the last one, before anybody is told
+};
+
 /// A job for the scheduler; validated and tokenized before it gets here.
 struct job_request {
   std::string job_id;
@@ -73,6 +81,9 @@ struct job_request {
   /// followed there, bit for bit.
   std::vector<token_id> produced = {};
   std::optional<steady_time> first_token_at = {};  ///< when the first of them was made, if that is known
+  /// It may end the process: no other job is in a slot while it is. Others go first, but not for ever.
+  bool alone = false;
+  std::shared_ptr<slot_watch> watch = {};  ///< null: nobody
 
   /// Tokens of the prompt, or of all inputs together.
   [[nodiscard]] std::uint32_t tokens_in() const noexcept {

@@ -52,6 +52,7 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
     job->finish(job_outcome::of(*refusal), config_.now());
     return;
   }
+  job->queued_at = config_.now();
   waiting_.push_back(std::move(job));
 }
 

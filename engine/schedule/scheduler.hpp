@@ -13,6 +13,9 @@
 // Jobs are admitted in the order they came: one that waits for pages is not overtaken, so that it gets them
 // when those before it end.
 //
+// A job that runs alone (job_request::alone) gets a slot when all others are free, and until its end nobody
+// else does. Jobs that came after it go before it for a while; then nobody does.
+//
 // Pooled jobs (engine/schedule/pooled_job.hpp) become sequences as slots get free, one input after the other;
 // several such jobs take turns. A step computes as many of their sequences together as its tokens allow.
 //
@@ -125,6 +128,8 @@ class scheduler {
   bool attempt(Work&& work);
   void expire(steady_time now);
   void admit(steady_time now);
+  [[nodiscard]] std::optional<std::size_t> next_in_turn(steady_time now) const;
+  bool admit_one(std::uint32_t slot, std::size_t place, steady_time now);
   void end_if_over(sequence& job, steady_time now);
   void feed_pooled();
   void end_pooled(const std::function<bool(const pooled_job&)>& which, cancel_reason reason, steady_time now);
@@ -149,7 +154,7 @@ class scheduler {
   [[nodiscard]] sequence* out_of_memory_victim() noexcept;
   void finish(std::uint32_t slot, const job_outcome& how, steady_time now);
   void note_recovery(const sequence& job, const job_outcome& how);
-  void refuse_front(steady_time now);
+  void refuse(std::size_t place, steady_time now);
   void release(sequence& job) noexcept;
   template <class Why>
   void end_waiting(const Why& why, steady_time now);

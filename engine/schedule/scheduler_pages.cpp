@@ -16,17 +16,42 @@ void scheduler::admit(steady_time now) {
   feed_pooled();
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot]) continue;
-    while (!waiting_.empty() && cache_ && !cache_->can_hold(waiting_.front()->positions_max())) {
-      refuse_front(now);
+    auto place = next_in_turn(now);
+    while (place && cache_ && !cache_->can_hold(waiting_[*place]->positions_max())) {
+      refuse(*place, now);
+      place = next_in_turn(now);
     }
-    if (waiting_.empty() || !reserve(*waiting_.front())) return;
-    slots_[slot] = std::move(waiting_.front());
-    waiting_.pop_front();
-    ++running_;
-    slots_[slot]->start(slot, ++admissions_, now);
-    begin(*slots_[slot]);
-    end_if_over(*slots_[slot], now);
+    if (!place || !admit_one(slot, *place, now)) return;
   }
+}
+
+/// The waiting job that may have a slot next.
+std::optional<std::size_t> scheduler::next_in_turn(steady_time now) const {
+  constexpr std::chrono::seconds patience{10};
+  const bool one_is_alone = running_ > 0 && std::any_of(slots_.begin(), slots_.end(), [](const auto& slot) {
+                              return slot && slot->request.alone;
+                            });
+  if (one_is_alone) return std::nullopt;
+  std::optional<std::size_t> alone;
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    if (!waiting_[i]->request.alone) return i;
+    if (!alone) alone = i;
+    // Whoever runs now may finish.
+    if (now - waiting_[i]->queued_at > patience) break;
+  }
+  return running_ == 0 ? alone : std::nullopt;
+}
+
+/// False where there are not enough pages for it.
+bool scheduler::admit_one(std::uint32_t slot, std::size_t place, steady_time now) {
+  if (!reserve(*waiting_[place])) return false;
+  slots_[slot] = std::move(waiting_[place]);
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
+  ++running_;
+  slots_[slot]->start(slot, ++admissions_, now);
+  begin(*slots_[slot]);
+  end_if_over(*slots_[slot], now);
+  return true;
 }
 
 /// Ends a job that needs no step: its prompt is known and all that it asks for, or the output that it came
@@ -44,9 +69,9 @@ void scheduler::end_if_over(sequence& job, steady_time now) {
 
 // Callers have checked the length against the context, and a job of that length fits an empty cache: no
 // request leads here.
-void scheduler::refuse_front(steady_time now) {
-  const auto job = std::move(waiting_.front());
-  waiting_.pop_front();
+void scheduler::refuse(std::size_t place, steady_time now) {
+  const auto job = std::move(waiting_[place]);
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
   job->finish(job_outcome::of(error(errc::vram_oom, "the job needs " + std::to_string(job->positions_max()) +
                                                         " positions, more than the KV cache has")),
               now);

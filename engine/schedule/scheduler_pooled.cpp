@@ -13,6 +13,7 @@ void scheduler::feed_pooled() {
     pooled_.pop_front();
     if (!job->has_next()) continue;
     waiting_.push_back(job->next());
+    waiting_.back()->queued_at = config_.now();
     if (job->has_next()) pooled_.push_back(job);
   }
 }

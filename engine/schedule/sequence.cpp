@@ -80,6 +80,7 @@ void sequence::start(std::uint32_t in_slot, std::uint64_t admission_number, stea
   slot_at = now;
   started = true;
   progress_told = cached;
+  if (request.watch) request.watch->begins();
   sink->offer(started_event{ms_between(request.received_at, now), cached});
 }
 
@@ -171,6 +172,7 @@ void sequence::tell_end(const sampled_token& end) {
 void sequence::finish(const job_outcome& how, steady_time now) {
   ORCD_ENSURE(!finished);
   finished = true;
+  if (started && request.watch) request.watch->ends();
   if (const auto* failure = std::get_if<error>(&how.value)) {
     sink->offer(error_event{*failure, stats(now)});
   } else {

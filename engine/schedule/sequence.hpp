@@ -143,6 +143,7 @@ struct sequence {
   std::vector<std::uint32_t> only_next;  ///< the mask of ask_score()
   std::optional<pool_request> pool;      ///< set: the sequence is pooled
   pooled_values pooled;                  ///< its result
+  steady_time queued_at{};               ///< when it came to wait for a slot
   bool started = false;
   bool finished = false;
   steady_time slot_at{}, first_token_at{}, last_token_at{};

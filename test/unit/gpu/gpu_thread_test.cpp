@@ -193,6 +193,23 @@ BOOST_AUTO_TEST_CASE(stop_ends_every_job_and_answers_late_ones) {
   BOOST_TEST(b.device.steps() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(jobs_end_between_two_steps_and_later_ones_run) {
+  fake_options options;
+  options.step_delay = endless;
+  thread_bench b(options);
+  std::vector<waiting_ptr> sinks;
+  for (int i = 0; i < 4; ++i) sinks.push_back(b.submit("job" + std::to_string(i), {1, 2}, 5));
+  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  std::promise<std::uint64_t> at_rest;
+  b.thread->end_jobs([&] { at_rest.set_value(b.device.held_slots()); });
+  BOOST_TEST(at_rest.get_future().get() == 0U);
+  for (const auto& sink : sinks) expect_error(sink->now(), errc::draining);
+  const auto later = b.submit("later", {1, 2}, 5);
+  while (b.state.running == 0) std::this_thread::sleep_for(1ms);
+  b.thread->cancel("later", cancel_reason::client_cancel);
+  expect_error(later->wait_end(), errc::cancelled);
+}
+
 BOOST_AUTO_TEST_CASE(destruction_ends_the_jobs) {
   fake_options options;
   options.step_delay = endless;

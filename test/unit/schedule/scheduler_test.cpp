@@ -230,4 +230,93 @@ BOOST_AUTO_TEST_CASE(log_probabilities_come_to_the_job_that_asked) {
   }
 }
 
+namespace {
+
+/// Counts the calls of one job's watch, and looks at who is in a slot then.
+struct counting_watch final : slot_watch {
+  explicit counting_watch(scheduler& l) : loop(l) {}
+  void begins() noexcept override {
+    ++begun;
+    others = loop.running() - 1;
+  }
+  void ends() noexcept override { ++ended; }
+  scheduler& loop;
+  int begun = 0;
+  int ended = 0;
+  std::uint32_t others = 99;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_job_that_runs_alone_lets_others_go_first_and_has_no_company) {
+  scheduler_bench b;
+  b.options.slots = 4;
+  auto& loop = b.up();
+  const auto first = b.submit("first", prompt_of(9), 6);
+  auto suspect = b.request("suspect", prompt_of(11, 3), 5);
+  suspect.alone = true;
+  const auto watch = std::make_shared<counting_watch>(loop);
+  suspect.watch = watch;
+  const auto alone = b.submit(suspect);
+  const auto later = b.submit("later", prompt_of(7, 5), 4);
+  b.steps(2);
+  BOOST_TEST(first->started());
+  BOOST_TEST(later->started());
+  BOOST_TEST(!alone->started());
+  BOOST_TEST(watch->begun == 0);
+  while (!alone->started()) BOOST_REQUIRE(loop.run_step());
+  BOOST_TEST(first->end().has_value());
+  BOOST_TEST(later->end().has_value());
+  BOOST_TEST(loop.running() == 1U);
+  BOOST_TEST(watch->others == 0U);
+  const auto after = b.submit("after", prompt_of(5, 9), 3);
+  b.steps(2);
+  BOOST_TEST(!after->started());
+  BOOST_TEST(watch->ended == 0);
+  b.finish();
+  BOOST_TEST(watch->begun == 1);
+  BOOST_TEST(watch->ended == 1);
+  expect_end(*after, finish_reason::length);
+  expect_tokens(*alone, b.device->expected(prompt_of(11, 3), 5));
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_runs_alone_is_not_overtaken_for_ever) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  auto& loop = b.up();
+  const auto first = b.submit("first", prompt_of(9), 40);
+  auto suspect = b.request("suspect", prompt_of(11, 3), 2);
+  suspect.alone = true;
+  const auto alone = b.submit(suspect);
+  const auto early = b.submit("early", prompt_of(7, 5), 2);
+  b.steps(8);
+  BOOST_TEST(early->end().has_value());
+  b.time += 11s;
+  const auto late = b.submit("late", prompt_of(7, 5), 2);
+  while (!first->end()) BOOST_REQUIRE(loop.run_step());
+  BOOST_TEST(!late->started());
+  b.finish();
+  expect_end(*alone, finish_reason::length);
+  expect_end(*late, finish_reason::length);
+}
+
+BOOST_AUTO_TEST_CASE(jobs_that_run_alone_take_turns_and_may_be_cancelled) {
+  scheduler_bench b;
+  b.options.slots = 3;
+  auto& loop = b.up();
+  std::vector<sink_ptr> sinks;
+  for (const auto* name : {"a", "b", "c"}) {
+    auto one = b.request(name, prompt_of(9), 3);
+    one.alone = true;
+    sinks.push_back(b.submit(one));
+  }
+  loop.cancel("b", cancel_reason::client_cancel);
+  b.steps(1);
+  BOOST_TEST(loop.running() == 1U);
+  b.finish();
+  expect_end(*sinks[0], finish_reason::length);
+  expect_error(*sinks[1], errc::cancelled);
+  expect_end(*sinks[2], finish_reason::length);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

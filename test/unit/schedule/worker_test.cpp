@@ -44,4 +44,20 @@ BOOST_AUTO_TEST_CASE(a_shortage_hides_nothing_worse_and_its_end_heals_nothing_el
   }
 }
 
+BOOST_AUTO_TEST_CASE(an_absent_holder_is_told_unless_something_else_is_and_for_as_long_as_it_is_absent) {
+  worker_state state;
+  state.set_holder(false);
+  BOOST_TEST((state.cause() == health_cause::holder_away));
+  BOOST_TEST((status_of(state.cause()) == health_status::degraded));
+  state.degrade();
+  BOOST_TEST((state.cause() == health_cause::job_out_of_memory));
+  state.recover();
+  BOOST_TEST((state.cause() == health_cause::holder_away));
+  state.set_holder(true);
+  BOOST_TEST((state.cause() == health_cause::none));
+  state.set_holder(false);
+  state.fail(health_cause::lost);
+  BOOST_TEST((state.cause() == health_cause::lost));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

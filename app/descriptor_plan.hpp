@@ -19,6 +19,7 @@ struct descriptor_plan {
   std::uint64_t soft = 0;         ///< the soft limit to set: what is needed, within the hard one
   std::uint32_t connections = 0;  ///< connections that may be open at a time; at most those asked for
   bool enough = false;            ///< false: too few to serve at all
+  std::uint64_t own = 0;          ///< what the worker itself needs
 };
 
 /// With fewer connections than this a browser's few would leave none for probes.
@@ -29,6 +30,7 @@ inline constexpr std::uint32_t connections_min = 16;
   const std::uint64_t own = facts.in_use + facts.reserve;
   const std::uint64_t wanted = own + asked;
   descriptor_plan out;
+  out.own = own;
   out.soft = facts.soft >= wanted ? facts.soft : (wanted < facts.hard ? wanted : facts.hard);
   if (out.soft < facts.soft) out.soft = facts.soft;
   const std::uint64_t left = out.soft > own ? out.soft - own : 0;

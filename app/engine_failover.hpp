@@ -58,6 +58,7 @@ struct engine_failover {
   net::flock_lock lock;
   boost::asio::steady_timer beat_timer;
   boost::asio::steady_timer wake_timer;  ///< between tries for the serving port
+  std::string maker{};                   ///< what other engines must be of to go on with this one's streams
   std::shared_ptr<heartbeats> beats = std::make_shared<heartbeats>();
   std::shared_ptr<net::holder_link> link{};  ///< null: the engine has a port of its own
   /// Accepts itself while the holder is away.

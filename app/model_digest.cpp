@@ -9,9 +9,9 @@ namespace orcd::app {
 namespace {
 
 /// The options that change the answer to a prompt, as text.
-std::string arithmetic_of(const options& opts) {
+std::string arithmetic_of(const options& opts, const std::string& build) {
   std::ostringstream out;
-  out << version() << '\n' << to_string(opts.backend) << std::hexfloat;
+  out << build << '\n' << to_string(opts.backend) << std::hexfloat;
   const auto put = [&out](const auto& value) {
     out << '\n';
     if (value) out << *value;
@@ -50,13 +50,15 @@ std::optional<std::string> model_digest(std::span<const std::span<const std::byt
 }
 
 std::string numerics_id(const options& opts) {
-  return engine::sha256_of(arithmetic_of(opts));
+  return engine::sha256_of(arithmetic_of(opts, version()));
 }
 
-std::string system_fingerprint(const options& opts, const engine::gguf_file& file,
-                               const text_digests& texts) {
+namespace {
+
+std::string fingerprint_of(const std::string& build, const options& opts, const engine::gguf_file& file,
+                           const text_digests& texts) {
   engine::sha256 hash;
-  hash.update(arithmetic_of(opts));
+  hash.update(arithmetic_of(opts, build));
   hash.update(texts.tokenizer + "\n" + texts.chat_template + "\n");
   const auto parts = file.parts();
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -68,6 +70,17 @@ std::string system_fingerprint(const options& opts, const engine::gguf_file& fil
     hash.update(parts[i].first(header));
   }
   return "fp_" + hash.finish().substr(0, 16);
+}
+
+}  // namespace
+
+std::string system_fingerprint(const options& opts, const engine::gguf_file& file,
+                               const text_digests& texts) {
+  return fingerprint_of(version(), opts, file, texts);
+}
+
+std::string answers_maker(const options& opts, const engine::gguf_file& file, const text_digests& texts) {
+  return fingerprint_of("answers " + std::to_string(answers_contract), opts, file, texts);
 }
 
 }  // namespace orcd::app

@@ -38,4 +38,12 @@ struct text_digests {
 [[nodiscard]] std::string system_fingerprint(const options& opts, const engine::gguf_file& file,
                                              const text_digests& texts);
 
+/// Raised with every change of the code after which a seed may give other tokens, or the same tokens another
+/// answer: engines of one number go on with one another's streams, whatever their versions are.
+inline constexpr unsigned answers_contract = 1;
+
+/// The fingerprint with answers_contract instead of the version.
+[[nodiscard]] std::string answers_maker(const options& opts, const engine::gguf_file& file,
+                                        const text_digests& texts);
+
 }  // namespace orcd::app

@@ -119,6 +119,7 @@ void worker::stand_by() {
   start_watching();
   weights_are_back_ = false;
   let_weights_go();
+  if (failover_->link) failover_->link->stand_by(net::maker_number(failover_->maker));
   failover_->lock.acquire([this](const result<void>& granted) {
     if (fsm_.ending() || state_.get() != lifecycle::standby) return;
     if (!granted) return fail_start({granted.error(), {}, {}});

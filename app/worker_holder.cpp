@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "app/worker_parts.hpp"
@@ -37,6 +38,9 @@ std::optional<start_failure> worker::link_holder() {
     // Without the role it stays with the holder, for the engine that has it.
     if (failover_->takes_connections) server_->adopt(std::move(one));
   };
+  events.came_late = [this](net::held_socket one) {
+    if (failover_->takes_connections) server_->adopt_late(std::move(one));
+  };
   events.lost = [this] { on_holder_lost(); };
   events.connected = [this] { on_holder_connected(); };
   failover_->link =
@@ -54,25 +58,31 @@ void worker::take_connections() {
   if (!link.is_connected() && may_come) return try_later("the holder is not there yet");
   if (link.listener() < 0) return try_later("the holder does not have the serving port");
   use_port(opts_.port);
-  link.take_over([this](std::vector<net::held_socket> held) { on_taken_over(std::move(held)); });
+  link.take_over(room_for_held(), [this](net::held_connections held) { on_taken_over(std::move(held)); });
 }
 
-void worker::on_taken_over(std::vector<net::held_socket> held) {
+/// Connections that there are descriptors for: more than that cannot be received.
+std::uint32_t worker::room_for_held() {
+  const auto plan = plan_connections(spare_descriptors(), net::held_sockets_max);
+  return plan ? std::max(plan->connections, std::uint32_t{1}) : net::held_sockets_max;
+}
+
+void worker::on_taken_over(net::held_connections held) {
   if (fsm_.ending() || failover_->expired) return;
   listening_ = true;
   step_cycle(net::cycle_event::serving);
   if (fsm_.ending()) return;
   // What was under way goes on at once, whatever a callback will say of new jobs.
-  if (!held.empty()) state_.set(engine::lifecycle::ready);
+  if (!held.sockets.empty()) state_.set(engine::lifecycle::ready);
   net::held_config config;
-  config.maker = identity_.system_fingerprint;
+  config.maker = failover_->maker;
   config.replays = opts_.failover.replays;
   // Sessions may outlive the link.
   config.closed = [to = std::weak_ptr<net::holder_link>(failover_->link)](std::uint32_t slot,
                                                                           std::uint64_t serial) {
     if (const auto there = to.lock()) there->closed(slot, serial);
   };
-  const std::uint64_t all = held.size();
+  const std::uint64_t all = held.sockets.size();
   const auto counts = server_->serve_held(failover_->link->journal(), std::move(config), std::move(held));
   if (!counts) return on_fatal(counts.error());
   failover_->takes_connections = true;

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "app/descriptor_plan.hpp"
 #include "app/engine_failover.hpp"
 #include "app/load_progress.hpp"
 #include "app/model_setup.hpp"
@@ -68,6 +69,7 @@ class worker {
   // Start-up, in this order.
   void narrate_startup();
   [[nodiscard]] std::uint64_t spare_descriptors() const;
+  [[nodiscard]] std::optional<descriptor_plan> plan_connections(std::uint64_t reserve, std::uint32_t asked);
   engine::result<void> make_room_for_connections(std::uint64_t reserve);
   std::optional<start_failure> open();
   void warn_of_open_key_file();
@@ -111,7 +113,8 @@ class worker {
   // With a holder (worker_holder.cpp).
   std::optional<start_failure> link_holder();
   void take_connections();
-  void on_taken_over(std::vector<net::held_socket> held);
+  [[nodiscard]] std::uint32_t room_for_held();
+  void on_taken_over(net::held_connections held);
   void narrate_takeover(std::uint64_t all, const net::takeover_counts& counts);
   void on_holder_lost();
   void accept_without_holder();

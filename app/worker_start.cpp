@@ -29,6 +29,8 @@ using clock = std::chrono::steady_clock;
 /// Descriptors for what is opened besides connections now and then: key and config files, the callback's
 /// socket, the socket of a refused client.
 constexpr std::uint64_t descriptor_reserve = 32;
+constexpr std::uint64_t held_burst = net::frame_descriptors_max + 8;
+constexpr std::uint32_t held_connections_max = net::held_sockets_max - net::frame_descriptors_max - 32;
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -73,30 +75,41 @@ void worker::narrate_startup() {
 }
 
 std::uint64_t worker::spare_descriptors() const {
-  return descriptor_reserve + (failover_ ? net::system_connections_max : 0);
+  if (!failover_) return descriptor_reserve;
+  // The connections of one read of the holder's socket are there before the first of them is looked at.
+  return descriptor_reserve + net::system_connections_max + (failover_->link ? held_burst : 0);
+}
+
+/// Raises the soft limit as far as `asked` connections need it; nullopt where the system does not tell it.
+std::optional<descriptor_plan> worker::plan_connections(std::uint64_t reserve, std::uint32_t asked) {
+  const auto facts = count_descriptors(reserve);
+  if (!facts) return std::nullopt;
+  const auto plan = plan_descriptors(*facts, asked);
+  if (raise_descriptor_limit(plan.soft)) return plan;
+  return plan_descriptors({facts->soft, facts->soft, facts->in_use, facts->reserve}, asked);
 }
 
 /// Raises the soft limit of descriptors as far as needed. Called twice: at the start, so that a worker that
 /// cannot serve does not load for a minute first, and when the worker has opened all of its own descriptors.
 result<void> worker::make_room_for_connections(std::uint64_t reserve) {
-  const auto facts = count_descriptors(reserve);
-  if (!facts) {
-    connections_ = opts_.max_connections;
+  // A holder that is full refuses everybody; an engine that is makes room, and answers probes.
+  const auto asked = failover_ && failover_->link ? std::min(opts_.max_connections, held_connections_max)
+                                                  : opts_.max_connections;
+  const auto found = plan_connections(reserve, asked);
+  if (!found) {
+    connections_ = asked;
     return {};
   }
-  auto plan = plan_descriptors(*facts, opts_.max_connections);
-  if (!raise_descriptor_limit(plan.soft)) {
-    plan = plan_descriptors({facts->soft, facts->soft, facts->in_use, facts->reserve}, opts_.max_connections);
-  }
+  const auto& plan = *found;
   if (!plan.enough) {
     return error{errc::worker_start_failed,
                  "too few file descriptors: the limit is " + std::to_string(plan.soft) +
-                     ", the worker itself needs " + std::to_string(facts->in_use + facts->reserve) +
-                     " and at least " + std::to_string(std::min(opts_.max_connections, connections_min)) +
+                     ", the worker itself needs " + std::to_string(plan.own) + " and at least " +
+                     std::to_string(std::min(asked, connections_min)) +
                      " connections more; raise it (ulimit -n, LimitNOFILE=)",
                  "max-connections"};
   }
-  if (plan.connections != connections_ && plan.connections < opts_.max_connections) {
+  if (plan.connections != connections_ && plan.connections < asked) {
     narrator_.narrate(severity::warning, "connections_limited",
                       "Fewer connections than --max-connections fit into the limit of file descriptors",
                       {{"connections", std::uint64_t{plan.connections}},
@@ -139,8 +152,9 @@ std::optional<start_failure> worker::open() {
   }
   if (const auto read = read_request_files(); !read) return start_failure{read.error(), {}, {}};
   if (guard_.stop_asked()) return stopped_by_signal();
-  identity_.system_fingerprint = system_fingerprint(
-      opts_, model_->file, {model_->tokenizer_digest, chat_ ? chat_->digest() : std::string()});
+  const text_digests texts{model_->tokenizer_digest, chat_ ? chat_->digest() : std::string()};
+  identity_.system_fingerprint = system_fingerprint(opts_, model_->file, texts);
+  if (failover_) failover_->maker = answers_maker(opts_, model_->file, texts);
   make_server();
   if (const auto started = background_.start(); !started) return start_failure{started.error(), {}, {}};
   if (failover_) return std::nullopt;  // another engine may serve there

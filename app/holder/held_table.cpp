@@ -52,8 +52,7 @@ bool held_table::close(net::held_place place) {
   if (place.slot >= slots_.size() || place.serial == 0 || slots_[place.slot].serial != place.serial)
     return false;
   ::shutdown(slots_[place.slot].socket.get(), SHUT_RDWR);
-  slots_[place.slot] = {};
-  --count_;
+  free(slots_[place.slot]);
   return true;
 }
 
@@ -61,8 +60,7 @@ std::uint32_t held_table::close_ended() {
   std::uint32_t closed = 0;
   for (auto& one : slots_) {
     if (one.serial == 0 || !is_ended(one.socket.get())) continue;
-    one = {};
-    --count_;
+    free(one);
     ++closed;
   }
   return closed;
@@ -70,7 +68,33 @@ std::uint32_t held_table::close_ended() {
 
 void held_table::clear() {
   for (auto& one : slots_) one = {};
-  count_ = 0;
+  count_ = waiting_ = 0;
+}
+
+void held_table::free(held& one) noexcept {
+  if (one.waits) --waiting_;
+  one = {};
+  --count_;
+}
+
+void held_table::let_wait(net::held_place place) {
+  auto& one = slots_.at(place.slot);
+  if (one.serial == 0 || one.serial != place.serial || one.waits) return;
+  one.waits = true;
+  ++waiting_;
+}
+
+std::optional<held_table::entry> held_table::take_waiting() {
+  if (waiting_ == 0) return std::nullopt;
+  const auto next = std::find_if(slots_.begin(), slots_.end(), [](const held& h) { return h.waits; });
+  next->waits = false;
+  --waiting_;
+  return entry{{static_cast<std::uint32_t>(next - slots_.begin()), next->serial}, next->socket.get()};
+}
+
+void held_table::end_waiting() noexcept {
+  for (auto& one : slots_) one.waits = false;
+  waiting_ = 0;
 }
 
 std::vector<held_table::entry> held_table::all() const {

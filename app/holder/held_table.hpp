@@ -35,22 +35,33 @@ class held_table {
   std::uint32_t close_ended();
   void clear();
 
+  /// The engine that took over has no room for this one yet.
+  void let_wait(net::held_place place);
+  [[nodiscard]] std::uint32_t waiting() const noexcept { return waiting_; }
+
   struct entry {
     net::held_place place{};
     int socket = -1;
   };
   [[nodiscard]] std::vector<entry> all() const;
+  /// The first of those that wait, which does so no more.
+  [[nodiscard]] std::optional<entry> take_waiting();
+  /// None of them does any more.
+  void end_waiting() noexcept;
 
  private:
   struct held {
     std::uint64_t serial = 0;  ///< 0: the slot is free
     net::file_descriptor socket{};
+    bool waits = false;
   };
+  void free(held& one) noexcept;
   void take(std::uint32_t slot, std::uint64_t serial, net::file_descriptor socket);
 
   const std::uint32_t limit_;
   std::vector<held> slots_;
   std::uint32_t count_ = 0;
+  std::uint32_t waiting_ = 0;
   std::uint64_t next_serial_ = 1;
 };
 

@@ -36,6 +36,8 @@ constexpr milliseconds room_interval{20};
 constexpr milliseconds store_interval{250};
 /// More connections than a holder has between two looks at its table: serials of those that were not kept.
 constexpr std::uint64_t serials_unknown = std::uint64_t{1} << 32U;
+/// Engines give a sign of life twice a second.
+constexpr milliseconds standby_silence{5'000};
 
 /// A process that a pidfd is of has ended.
 bool has_ended(int pidfd) noexcept {
@@ -201,23 +203,36 @@ void holder::remove(client& one) {
 bool holder::handle(client& from, net::frame_socket::received got) {
   auto& body = got.what.body;
   if (std::holds_alternative<net::probe_frame>(body)) {
-    from.socket->send({got.what.request, report()});
+    from.socket->send({got.what.request, report(from, std::nullopt)});
     return true;
   }
   if (const auto* const hello = std::get_if<net::hello_frame>(&body)) {
     return on_hello(from, *hello, std::move(got.descriptors[0]));
   }
   if (!from.engine) return false;
-  if (std::holds_alternative<net::take_over_frame>(body)) return on_take_over(from);
+  if (const auto* const taker = std::get_if<net::take_over_frame>(&body)) {
+    return on_take_over(from, taker->room);
+  }
   if (const auto* const sockets = std::get_if<net::sockets_frame>(&body)) {
     return on_sockets(from, *sockets, std::move(got.descriptors));
   }
   if (const auto* const closed = std::get_if<net::closed_frame>(&body)) {
     table_.close(closed->which);
+    if (&from == active_) hand_over_waiting();
     return true;
   }
   if (const auto* const ping = std::get_if<net::ping_frame>(&body)) {
-    if (from.heart) from.heart->beat(steady_clock::now(), ping->progress);
+    from.beat_at = steady_clock::now();
+    if (from.heart) from.heart->beat(from.beat_at, ping->progress);
+    return true;
+  }
+  if (const auto* const standby = std::get_if<net::standby_frame>(&body)) {
+    from.beat_at = steady_clock::now();
+    if (&from != active_) from.maker = standby->maker;
+    return true;
+  }
+  if (const auto* const ask = std::get_if<net::who_frame>(&body)) {
+    from.socket->send({got.what.request, report(from, ask->maker)});
     return true;
   }
   if (std::holds_alternative<net::yield_frame>(body)) {
@@ -266,10 +281,10 @@ void holder::welcome(client& one) {
 }
 
 /// The lock has decided who is active. What the one before has still said comes first.
-bool holder::on_take_over(client& from) {
+bool holder::on_take_over(client& from, std::uint32_t room) {
   if (active_ != nullptr && active_ != &from) active_->socket->read_now();
   activate(from);
-  hand_over_all(from);
+  hand_over_all(from, room);
   port_.start();
   return true;
 }
@@ -277,6 +292,7 @@ bool holder::on_take_over(client& from) {
 void holder::activate(client& one) {
   deactivate();
   active_ = &one;
+  one.maker.reset();
   one.heart.emplace(milliseconds(opts_.hang_timeout_sec * 1'000), steady_clock::now());
   narrator_.narrate(
       severity::info, "engine_active", "An engine serves",
@@ -288,8 +304,23 @@ void holder::deactivate() {
   active_ = nullptr;
 }
 
-void holder::hand_over_all(client& to) {
-  const auto all = table_.all();
+/// What the engine has no descriptors for stays here until it has closed others. It is told of them all the
+/// same: what is in the journal of the rest is nobody's any more.
+void holder::hand_over_all(client& to, std::uint32_t room) {
+  auto all = table_.all();
+  table_.end_waiting();
+  if (all.size() > room) {
+    net::waiting_frame rest;
+    for (std::size_t i = room; i < all.size(); ++i) {
+      table_.let_wait(all[i].place);
+      rest.places.push_back(all[i].place);
+    }
+    all.resize(room);
+    narrator_.narrate(severity::warning, "connections_wait",
+                      "The engine has too few file descriptors for all connections: some wait",
+                      {{"connections", std::uint64_t{room}}, {"waiting", std::uint64_t{table_.waiting()}}});
+    to.socket->send({0, std::move(rest)});
+  }
   std::size_t begin = 0;
   do {
     const auto end = std::min(begin + net::frame_descriptors_max, all.size());
@@ -303,8 +334,18 @@ void holder::hand_over_all(client& to) {
   } while (begin < all.size());
 }
 
+/// In the place of one that the engine has closed.
+void holder::hand_over_waiting() {
+  const auto next = table_.take_waiting();
+  if (!next) return;
+  const std::array<int, 1> beside{next->socket};
+  active_->socket->send({0, net::sockets_frame{false, false, table_.next_serial(), {next->place}}}, beside);
+  if (table_.waiting() == 0) port_.start();
+}
+
+/// Who was there before goes first.
 bool holder::wants_connection() const {
-  return active_ != nullptr && complete_ && !active_->socket->has_queue();
+  return active_ != nullptr && complete_ && !active_->socket->has_queue() && table_.waiting() == 0;
 }
 
 /// All connections are looked at for one that is over, but not for each client that comes while there is
@@ -375,9 +416,18 @@ int holder::process_of(std::uint32_t engine) const noexcept {
   return found == clients_.end() ? -1 : found->process.get();
 }
 
-net::report_frame holder::report() const {
+/// An engine that has stopped could take the lock all the same, and serve nobody; or go on later, so that one
+/// of another maker counts all the same.
+net::report_frame holder::report(const client& to, std::optional<std::uint64_t> maker) const {
   net::report_frame out;
-  for (const auto& one : clients_) out.engines += one.engine ? 1U : 0U;
+  const auto now = steady_clock::now();
+  for (const auto& one : clients_) {
+    out.engines += one.engine ? 1U : 0U;
+    if (!one.maker || &one == &to || has_ended(one.process.get())) continue;
+    const bool wanted = !maker || *one.maker == *maker;
+    if (!wanted) ++out.others;
+    if (wanted && now - one.beat_at < standby_silence) ++out.standbys;
+  }
   if (active_ != nullptr) out.active = *active_->engine;
   out.sockets = table_.size();
   out.complete = complete_;

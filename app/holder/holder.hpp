@@ -64,7 +64,9 @@ class holder {
     std::shared_ptr<net::frame_socket> socket;
     std::optional<std::uint32_t> engine{};  ///< once it has said who it is
     net::file_descriptor process{};
-    std::optional<heart_watch> heart{};  ///< of the active one
+    std::optional<std::uint64_t> maker{};  ///< of one that stands by
+    time beat_at{};                        ///< its last sign of life
+    std::optional<heart_watch> heart{};    ///< of the active one
     std::optional<offer> offered{};
   };
 
@@ -73,14 +75,15 @@ class holder {
   void remove(client& one);
   bool handle(client& from, net::frame_socket::received got);
   bool on_hello(client& from, const net::hello_frame& what, net::file_descriptor process);
-  bool on_take_over(client& from);
+  bool on_take_over(client& from, std::uint32_t room);
   bool on_sockets(client& from, const net::sockets_frame& what, std::vector<net::file_descriptor> sockets);
   bool on_offer(client& from, std::vector<net::file_descriptor> shared);
   bool adopt(client& from);
   void welcome(client& one);
   void activate(client& one);
   void deactivate();
-  void hand_over_all(client& to);
+  void hand_over_all(client& to, std::uint32_t room);
+  void hand_over_waiting();
   void hand_over_new(net::file_descriptor socket);
   [[nodiscard]] bool wants_connection() const;
   [[nodiscard]] bool has_room();
@@ -90,7 +93,7 @@ class holder {
   void store_often();
   void try_port();
   void look_at_hearts();
-  [[nodiscard]] net::report_frame report() const;
+  [[nodiscard]] net::report_frame report(const client& to, std::optional<std::uint64_t> maker) const;
 
   boost::asio::io_context& io_;
   const holder_options& opts_;

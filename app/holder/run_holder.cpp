@@ -163,8 +163,9 @@ exit_code run_check(const holder_options& opts) {
     return exit_code::failure;
   }
   const bool serves = report->active != net::no_engine;
-  std::printf("holder %s, engines %u, active %s, connections %u\n", report->complete ? "ready" : "incomplete",
-              report->engines, serves ? std::to_string(report->active).c_str() : "none", report->sockets);
+  std::printf("holder %s, engines %u, standing by %u, active %s, connections %u\n",
+              report->complete ? "ready" : "incomplete", report->engines, report->standbys,
+              serves ? std::to_string(report->active).c_str() : "none", report->sockets);
   const bool good = report->complete && (opts.what == holder_options::task::check_startup || serves);
   return good ? exit_code::ok : exit_code::failure;
 }

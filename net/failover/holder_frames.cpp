@@ -35,7 +35,9 @@ void write_body(frame_writer& to, const hello_frame& f) {
 void write_body(frame_writer& to, const welcome_frame& f) {
   to.put(std::uint32_t{f.complete});
 }
-void write_body(frame_writer&, const take_over_frame&) {}
+void write_body(frame_writer& to, const take_over_frame& f) {
+  to.put(f.room);
+}
 void write_body(frame_writer& to, const sockets_frame& f) {
   ORCD_ENSURE(f.places.size() <= frame_descriptors_max);
   to.put((f.fresh ? is_fresh : 0) | (f.last ? is_last : 0));
@@ -52,8 +54,21 @@ void write_body(frame_writer& to, const ping_frame& f) {
 }
 void write_body(frame_writer&, const offer_frame&) {}
 void write_body(frame_writer&, const probe_frame&) {}
+void write_body(frame_writer& to, const standby_frame& f) {
+  to.put(f.maker);
+}
+void write_body(frame_writer& to, const who_frame& f) {
+  to.put(f.maker);
+}
+void write_body(frame_writer& to, const waiting_frame& f) {
+  ORCD_ENSURE(f.places.size() <= held_sockets_max);
+  to.put(static_cast<std::uint32_t>(f.places.size()));
+  for (const auto& place : f.places) put_place(to, place);
+}
 void write_body(frame_writer& to, const report_frame& f) {
   to.put(f.engines);
+  to.put(f.standbys);
+  to.put(f.others);
   to.put(f.active);
   to.put(f.sockets);
   to.put(std::uint32_t{f.complete});
@@ -81,7 +96,17 @@ problem read_body(frame_reader& from, hello_frame& f) {
 problem read_body(frame_reader& from, welcome_frame& f) {
   return from.take_flag(f.complete);
 }
-problem read_body(frame_reader&, take_over_frame&) {
+problem read_body(frame_reader& from, take_over_frame& f) {
+  f.room = from.take<std::uint32_t>();
+  if (from.is_short() || (f.room > 0 && f.room <= held_sockets_max)) return std::nullopt;
+  return "room for " + std::to_string(f.room) + " sockets, not 1 to " + std::to_string(held_sockets_max);
+}
+/// So many places.
+problem read_places(frame_reader& from, std::uint32_t count, std::vector<held_place>& places) {
+  places.resize(count);
+  for (auto& place : places) {
+    if (auto wrong = read_place(from, place)) return wrong;
+  }
   return std::nullopt;
 }
 problem read_body(frame_reader& from, sockets_frame& f) {
@@ -95,11 +120,12 @@ problem read_body(frame_reader& from, sockets_frame& f) {
   }
   f.fresh = (flags & is_fresh) != 0;
   f.last = (flags & is_last) != 0;
-  f.places.resize(count);
-  for (auto& place : f.places) {
-    if (auto wrong = read_place(from, place)) return wrong;
-  }
-  return std::nullopt;
+  return read_places(from, count, f.places);
+}
+problem read_body(frame_reader& from, waiting_frame& f) {
+  const auto count = from.take<std::uint32_t>();
+  if (count <= held_sockets_max) return read_places(from, count, f.places);
+  return std::to_string(count) + " that wait, the limit is " + std::to_string(held_sockets_max);
 }
 problem read_body(frame_reader& from, closed_frame& f) {
   return read_place(from, f.which);
@@ -117,8 +143,18 @@ problem read_body(frame_reader&, offer_frame&) {
 problem read_body(frame_reader&, probe_frame&) {
   return std::nullopt;
 }
+problem read_body(frame_reader& from, standby_frame& f) {
+  f.maker = from.take<std::uint64_t>();
+  return std::nullopt;
+}
+problem read_body(frame_reader& from, who_frame& f) {
+  f.maker = from.take<std::uint64_t>();
+  return std::nullopt;
+}
 problem read_body(frame_reader& from, report_frame& f) {
   f.engines = from.take<std::uint32_t>();
+  f.standbys = from.take<std::uint32_t>();
+  f.others = from.take<std::uint32_t>();
   f.active = from.take<std::uint32_t>();
   f.sockets = from.take<std::uint32_t>();
   return from.take_flag(f.complete);

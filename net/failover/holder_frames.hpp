@@ -40,6 +40,7 @@ struct welcome_frame {
 };
 /// From an engine: it is the active one.
 struct take_over_frame {
+  std::uint32_t room = held_sockets_max;  ///< connections that it has descriptors for; at least 1
   bool operator==(const take_over_frame&) const = default;
 };
 /// Connections, each with its socket beside the frame. From the holder: one that is new, or some of those
@@ -71,13 +72,31 @@ struct ping_frame {
 struct offer_frame {
   bool operator==(const offer_frame&) const = default;
 };
+/// From the holder, before the last sockets of a takeover: connections for which the engine has no room. Each
+/// comes in a frame of its own when the engine has closed another one.
+struct waiting_frame {
+  std::vector<held_place> places{};
+  bool operator==(const waiting_frame&) const = default;
+};
 /// From anybody: how are you?
 struct probe_frame {
   bool operator==(const probe_frame&) const = default;
 };
-/// The answer.
+/// From an engine: it stands by, and answers as all engines of this maker do.
+struct standby_frame {
+  std::uint64_t maker = 0;
+  bool operator==(const standby_frame&) const = default;
+};
+/// From an engine: how are you, and who of this maker stands by?
+struct who_frame {
+  std::uint64_t maker = 0;
+  bool operator==(const who_frame&) const = default;
+};
+/// The answer to either.
 struct report_frame {
   std::uint32_t engines = 0;         ///< that are connected
+  std::uint32_t standbys = 0;        ///< of them, those that stand by and move; of who_frame: of that maker
+  std::uint32_t others = 0;          ///< those that stand by and are of another maker than who_frame's
   std::uint32_t active = no_engine;  ///< the one that serves
   std::uint32_t sockets = 0;         ///< held
   bool complete = false;             ///< it has a journal and a listening socket
@@ -87,7 +106,8 @@ struct report_frame {
 using frame =
     std::variant<hello_frame, welcome_frame, take_over_frame, sockets_frame, closed_frame, yield_frame,
                  ping_frame, offer_frame, probe_frame, report_frame, claim_frame, grant_frame, deny_frame,
-                 put_frame, commit_frame, get_frame, piece_frame, done_frame, ask_frame, weights_state_frame>;
+                 put_frame, commit_frame, get_frame, piece_frame, done_frame, ask_frame, weights_state_frame,
+                 waiting_frame, standby_frame, who_frame>;
 
 struct numbered_frame {
   std::uint32_t request = 0;  ///< an answer has its question's
@@ -97,7 +117,7 @@ struct numbered_frame {
 
 /// Descriptors that belong beside a frame.
 [[nodiscard]] std::size_t descriptors_of(const frame& body) noexcept;
-/// A frame that decode_frame() takes: at most frame_descriptors_max places.
+/// A frame that decode_frame() takes: at most frame_descriptors_max sockets, held_sockets_max that wait.
 [[nodiscard]] std::string encode_frame(const numbered_frame& what);
 /// `descriptors`: how many came beside it. Errors (invalid_request) name what was wrong, the limit and the
 /// value.

@@ -25,6 +25,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds answer_limit{5'000};
+constexpr milliseconds report_limit{1'000};
 constexpr milliseconds look_interval{100};
 /// All of its connections may end while the holder is busy.
 constexpr std::size_t queue_max = 2 * std::size_t{held_sockets_max};
@@ -40,7 +41,12 @@ std::uint64_t cookie_of(int socket) noexcept {
 
 holder_link::holder_link(asio::io_context& io, std::string socket_path, std::uint32_t engine_id,
                          holder_events events)
-    : io_(io), path_(std::move(socket_path)), engine_(engine_id), events_(std::move(events)), look_(io) {}
+    : io_(io),
+      path_(std::move(socket_path)),
+      engine_(engine_id),
+      events_(std::move(events)),
+      look_(io),
+      answer_timer_(io) {}
 
 holder_link::~holder_link() {
   if (socket_) socket_->close();
@@ -86,7 +92,34 @@ void holder_link::on_frame(frame_socket::received got) {
     on_welcome(*welcome, std::move(got.descriptors));
   } else if (const auto* const sockets = std::get_if<sockets_frame>(&got.what.body)) {
     on_sockets(*sockets, std::move(got.descriptors));
+  } else if (const auto* const waiting = std::get_if<waiting_frame>(&got.what.body)) {
+    taken_.waiting = waiting->places;
+  } else if (const auto* const report = std::get_if<report_frame>(&got.what.body)) {
+    if (got.what.request == question_) answer(*report);
   }
+}
+
+void holder_link::answer(std::optional<report_frame> report) {
+  answer_timer_.cancel();
+  if (auto told = std::exchange(asked_, nullptr)) {
+    post([told = std::move(told), report] { told(report); });
+  }
+}
+
+void holder_link::ask(std::uint64_t maker, std::function<void(std::optional<report_frame>)> told) {
+  answer(std::nullopt);
+  asked_ = std::move(told);
+  if (!welcomed_) return answer(std::nullopt);
+  socket_->send({++question_, who_frame{maker}});
+  answer_timer_.expires_after(report_limit);
+  answer_timer_.async_wait([this, alive = std::weak_ptr<bool>(alive_)](error_code failed) {
+    if (!failed && !alive.expired()) answer(std::nullopt);
+  });
+}
+
+void holder_link::stand_by(std::uint64_t maker) {
+  standby_ = maker;
+  if (welcomed_) socket_->send({0, standby_frame{maker}});
 }
 
 void holder_link::on_welcome(const welcome_frame& what, std::vector<file_descriptor> descriptors) {
@@ -96,6 +129,7 @@ void holder_link::on_welcome(const welcome_frame& what, std::vector<file_descrip
     listener_ = std::move(descriptors[1]);
   }
   const bool first = !std::exchange(welcomed_, true);
+  if (first && standby_) socket_->send({0, standby_frame{*standby_}});
   if (first && !opening_) post(events_.connected);
 }
 
@@ -104,12 +138,13 @@ void holder_link::on_sockets(const sockets_frame& what, std::vector<file_descrip
     const auto place = what.places[i];
     note(place, descriptors[i].get());
     held_socket one{place.slot, place.serial, std::move(descriptors[i])};
-    if (!what.fresh) {
-      taken_.push_back(std::move(one));
+    if (!what.fresh && taking_over_) {
+      taken_.sockets.push_back(std::move(one));
     } else {
       // std::function copies what it holds, which a descriptor cannot be.
       const auto shared = std::make_shared<held_socket>(std::move(one));
-      post([this, shared] { events_.accepted(std::move(*shared)); });
+      const auto& told = what.fresh ? events_.accepted : events_.came_late;
+      post([&told, shared] { told(std::move(*shared)); });
     }
   }
   next_serial_ = std::max(next_serial_, what.next_serial);
@@ -119,7 +154,7 @@ void holder_link::on_sockets(const sockets_frame& what, std::vector<file_descrip
 void holder_link::finish_take_over() {
   const auto done = std::exchange(taking_over_, nullptr);
   if (!done) return;
-  const auto all = std::make_shared<std::vector<held_socket>>(std::exchange(taken_, {}));
+  const auto all = std::make_shared<held_connections>(std::exchange(taken_, {}));
   post([done, all] { done(std::move(*all)); });
 }
 
@@ -127,6 +162,7 @@ void holder_link::on_end() {
   socket_.reset();
   const bool was_there = std::exchange(welcomed_, false);
   complete_ = false;
+  answer(std::nullopt);
   finish_take_over();
   if (was_there) post(events_.lost);
   look_again();
@@ -140,12 +176,13 @@ void holder_link::look_again() {
   });
 }
 
-void holder_link::take_over(held_handler done) {
+void holder_link::take_over(std::uint32_t room, held_handler done) {
+  standby_.reset();
   taking_over_ = std::move(done);
-  taken_.clear();
+  taken_ = {};
   if (!welcomed_) return finish_take_over();
   std::fill(known_.begin(), known_.end(), known_socket{});
-  socket_->send({0, take_over_frame{}});
+  socket_->send({0, take_over_frame{room}});
 }
 
 void holder_link::closed(std::uint32_t slot, std::uint64_t serial) {

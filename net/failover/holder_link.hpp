@@ -19,10 +19,18 @@
 
 namespace orcd::net {
 
+/// What an engine takes over.
+struct held_connections {
+  std::vector<held_socket> sockets{};
+  std::vector<held_place> waiting{};  ///< those that come later, when others have been closed
+};
+
 /// All on the io thread, none from within a call of the link.
 struct holder_events {
   /// A client has connected; only after take_over() or offer().
   std::function<void(held_socket)> accepted;
+  /// One that was said to wait at take_over().
+  std::function<void(held_socket)> came_late;
   /// The holder is gone. It is looked for from now on.
   std::function<void()> lost;
   /// A holder is there again. An active engine calls offer(): the holder may have nothing, and cannot know
@@ -32,7 +40,7 @@ struct holder_events {
 
 class holder_link {
  public:
-  using held_handler = std::function<void(std::vector<held_socket>)>;
+  using held_handler = std::function<void(held_connections)>;
 
   holder_link(boost::asio::io_context& io, std::string socket_path, std::uint32_t engine_id,
               holder_events events);
@@ -51,14 +59,19 @@ class holder_link {
   [[nodiscard]] int journal() const noexcept { return journal_.get(); }
   [[nodiscard]] int listener() const noexcept { return listener_.get(); }
 
-  /// This engine is the active one. `done` gets all connections that the holder has, later and once;
-  /// `accepted` is called from then on. With no holder there it gets none. What a holder had sent when it was
-  /// lost comes too.
-  void take_over(held_handler done);
+  /// This engine is the active one, with descriptors for `room` connections, at least 1. `done` gets all
+  /// connections that the holder has, later and once; `accepted` is called from then on. With no holder there
+  /// it gets none. What a holder had sent when it was lost comes too.
+  void take_over(std::uint32_t room, held_handler done);
   /// The engine has shut this connection down and closed it: the holder closes its duplicate.
   void closed(std::uint32_t slot, std::uint64_t serial);
   /// This engine is not the active one any more: another may take over.
   void yield();
+  /// This engine could take over, and answers as all engines of `maker` do; until take_over().
+  void stand_by(std::uint64_t maker);
+  /// What the holder knows; `told` gets nothing where there is no answer within a second. One question at a
+  /// time: the one before gets nothing.
+  void ask(std::uint64_t maker, std::function<void(std::optional<report_frame>)> told);
   /// Gives the holder journal, listening socket and all connections that are open here, instead of
   /// take_over(); others that it has it ends. The engine must have stopped accepting by itself.
   void offer();
@@ -83,15 +96,20 @@ class holder_link {
   const std::string path_;
   const std::uint32_t engine_;
   const holder_events events_;
+  void answer(std::optional<report_frame> report);
   boost::asio::steady_timer look_;
+  boost::asio::steady_timer answer_timer_;
   std::shared_ptr<frame_socket> socket_;
   file_descriptor journal_;
   file_descriptor listener_;
   bool opening_ = false;  ///< open() waits for the first answer
   bool welcomed_ = false;
   bool complete_ = false;
-  held_handler taking_over_;        ///< until all connections are here
-  std::vector<held_socket> taken_;  ///< those that are
+  std::optional<std::uint64_t> standby_;  ///< the maker, while this engine stands by
+  std::function<void(std::optional<report_frame>)> asked_;
+  std::uint32_t question_ = 0;
+  held_handler taking_over_;  ///< until all connections are here
+  held_connections taken_;    ///< those that are
   /// A connection that this engine has, without owning its socket: the number may be another file's by now,
   /// which the cookie tells.
   struct known_socket {

@@ -79,6 +79,7 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
   asio::awaitable<bool> after_failed_accept(error_code ec);
   void start_session(tcp::socket socket, connection_tier tier, journalled kept = {});
   void adopt(held_socket one, bool dead_engine);
+  void adopt_one(held_socket one, bool dead_engine);
   void close_held(tcp::socket socket, std::uint32_t slot, std::uint64_t serial);
   void refuse(tcp::socket& socket, const error& why);
   void refuse_one();
@@ -232,6 +233,17 @@ void server::impl::adopt(held_socket one, bool dead_engine) {
   start_session(std::move(socket), tier, std::move(*kept));
 }
 
+void server::impl::adopt_one(held_socket one, bool dead_engine) {
+  const auto slot = one.slot;
+  const auto serial = one.serial;
+  try {
+    adopt(std::move(one), dead_engine);
+  } catch (const std::bad_alloc&) {
+    ++shared->metrics.connections_refused;
+    held->closed(slot, serial);
+  }
+}
+
 /// Tells the client why, without waiting: bytes that do not fit into the socket's buffer are not sent.
 void server::impl::refuse(tcp::socket& socket, const error& why) {
   ++shared->metrics.connections_refused;
@@ -352,28 +364,24 @@ result<void> server::listen() {
   return {};
 }
 
-result<takeover_counts> server::serve_held(int journal, held_config config,
-                                           std::vector<held_socket> sockets) {
+result<takeover_counts> server::serve_held(int journal, held_config config, held_connections all) {
   if (impl_->held) return error(errc::internal, "connections of a holder are served already");
   auto made = takeover::make(journal, std::move(config));
   if (!made) return made.error();
   impl_->held = std::move(*made);
-  impl_->held->begin(sockets);
+  impl_->held->begin(all);
   impl_->shared->more_families = [taken = impl_->held.get()] { return taken->render_metrics(); };
-  for (held_socket& one : sockets) impl_->adopt(std::move(one), true);
+  for (held_socket& one : all.sockets) impl_->adopt(std::move(one), true);
   return impl_->held->counts();
 }
 
 void server::adopt(held_socket held) {
   ++impl_->shared->metrics.connections_total;
-  const auto slot = held.slot;
-  const auto serial = held.serial;
-  try {
-    impl_->adopt(std::move(held), false);
-  } catch (const std::bad_alloc&) {
-    ++impl_->shared->metrics.connections_refused;
-    impl_->held->closed(slot, serial);
-  }
+  impl_->adopt_one(std::move(held), false);
+}
+
+void server::adopt_late(held_socket held) {
+  impl_->adopt_one(std::move(held), true);
 }
 
 std::string server::scrape() const {

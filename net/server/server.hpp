@@ -38,15 +38,17 @@ class server {
   [[nodiscard]] engine::result<std::uint16_t> take_listener(int descriptor);
   [[nodiscard]] engine::result<void> listen();
 
-  /// Serves connections that a holder accepted, instead of accepting by itself: `sockets` are those that a
-  /// dead engine left, or none. Each goes on where the journal and the kernel say that it stopped. Errors: as
+  /// Serves connections that a holder accepted, instead of accepting by itself: `all` are those that a dead
+  /// engine left, or none. Each goes on where the journal and the kernel say that it stopped. Errors: as
   /// takeover::make().
   [[nodiscard]] engine::result<takeover_counts> serve_held(int journal, held_config config,
-                                                           std::vector<held_socket> sockets);
+                                                           held_connections all);
   /// Before another engine may take over: connections that are still there are left to it as they are.
   void leave_held() noexcept;
   /// One more that the holder has accepted; after serve_held().
   void adopt(held_socket held);
+  /// One of those that were to wait when the others came.
+  void adopt_late(held_socket held);
 
   /// The server's own families of /metrics.
   [[nodiscard]] std::string scrape() const;

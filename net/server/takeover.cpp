@@ -13,7 +13,11 @@ using engine::error;
 using engine::result;
 
 takeover::takeover(journal opened, held_config config)
-    : journal_(std::move(opened)), config_(std::move(config)), maker_(id_series(config_.maker).next_bits()) {}
+    : journal_(std::move(opened)), config_(std::move(config)), maker_(maker_number(config_.maker)) {}
+
+std::uint64_t maker_number(const std::string& maker) {
+  return id_series(maker).next_bits();
+}
 
 result<std::unique_ptr<takeover>> takeover::make(int journal_descriptor, held_config config) {
   auto opened = journal::map(journal_descriptor);
@@ -21,9 +25,10 @@ result<std::unique_ptr<takeover>> takeover::make(int journal_descriptor, held_co
   return std::make_unique<takeover>(std::move(*opened), std::move(config));
 }
 
-void takeover::begin(const std::vector<held_socket>& sockets) {
+void takeover::begin(const held_connections& all) {
   std::vector<bool> slots(journal_records, false);
-  for (const held_socket& held : sockets) slots[held.slot] = true;
+  for (const held_socket& held : all.sockets) slots[held.slot] = true;
+  for (const held_place& place : all.waiting) slots[place.slot] = true;
   journal_.keep_only(slots);
 }
 

@@ -24,6 +24,9 @@ struct held_config {
   std::function<void(std::uint32_t slot, std::uint64_t serial)> closed{};
 };
 
+/// A number for what decides which tokens follow: that of held_config::maker.
+[[nodiscard]] std::uint64_t maker_number(const std::string& maker);
+
 /// What became of the connections of a dead engine.
 struct takeover_counts {
   std::uint64_t resumed = 0;    ///< in the middle of a request
@@ -43,8 +46,8 @@ class takeover {
 
   /// What is known of a connection; nullopt: it cannot go on and is closed. Counted where `dead_engine`.
   [[nodiscard]] std::optional<journalled> judge(const held_socket& held, bool dead_engine);
-  /// From here on records are this engine's. `sockets` are all that the holder has: other records are freed.
-  void begin(const std::vector<held_socket>& sockets);
+  /// From here on records are this engine's. `all` is what the holder has: other records are freed.
+  void begin(const held_connections& all);
   /// This engine is about to end; another one may go on with what is left.
   void leave() noexcept { journal_.leave(); }
   void closed(std::uint32_t slot, std::uint64_t serial) const { config_.closed(slot, serial); }

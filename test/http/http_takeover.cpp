@@ -96,7 +96,7 @@ class engine_of_a_pair {
     config.maker = std::move(maker);
     config.closed = [this](auto slot, auto serial) { holder_.closed(slot, serial); };
     server_.on_io([&] {
-      auto counts = server_.server().serve_held(holder_.journal(), std::move(config), holder_.all());
+      auto counts = server_.server().serve_held(holder_.journal(), std::move(config), {holder_.all(), {}});
       BOOST_REQUIRE(counts.has_value());
       counts_ = *counts;
     });

@@ -72,8 +72,9 @@ void engine::inherit(std::vector<net::held_socket> sockets) {
     return;
   }
   journal_ = std::move(*made);
-  journal_->begin(sockets);
-  for (net::held_socket& held : sockets) {
+  net::held_connections all{std::move(sockets), {}};
+  journal_->begin(all);
+  for (net::held_socket& held : all.sockets) {
     judge(std::move(held), true);
     start_.end.passed(point::taking_over);
   }

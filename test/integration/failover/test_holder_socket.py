@@ -8,8 +8,8 @@ from subprocess import PIPE, run
 import pytest
 
 from engines import free_port
-from holders import (CLOSED, HELLO, HOLDER, OFFER, PING, PROBE, REPORT, SOCKETS, TAKE_OVER, Client, Holder,
-                     answers_nobody, check, descriptors)
+from holders import (CLOSED, HELLO, HOLDER, OFFER, PING, PROBE, REPORT, ROOM, SOCKETS, TAKE_OVER, Client,
+                     Holder, answers_nobody, check, descriptors)
 from worker_process import PATIENCE, SANITIZED, wait_until
 
 
@@ -110,7 +110,7 @@ def test_whoever_breaks_a_rule_is_dropped_alone(held, breach):
         elif breach == 'too many':
             bad.send(HELLO, struct.pack('=I', 4), [pipe[0]] * 100)
         elif breach == 'no hello':
-            bad.send(TAKE_OVER)
+            bad.send(TAKE_OVER, ROOM)
         elif breach == 'twice hello':
             bad.hello(5)
         elif breach == 'engine 64':
@@ -122,7 +122,7 @@ def test_whoever_breaks_a_rule_is_dropped_alone(held, breach):
         else:
             bad.send_raw(b'\0' * 150_000)
         assert bad.is_dropped()
-        good.send(TAKE_OVER)
+        good.send(TAKE_OVER, ROOM)
         assert good.receive()[0] == SOCKETS
     assert check(held.folder, 'startup') == 0
     for end in pipe:
@@ -136,7 +136,7 @@ def test_an_engine_of_the_same_number_is_refused_while_the_first_lives(held):
         second.hello(0)
         assert second.is_dropped()
         first.send(CLOSED, PLACE)  # of a connection that is not there: no harm
-        first.send(TAKE_OVER)
+        first.send(TAKE_OVER, ROOM)
         assert first.receive()[0] == SOCKETS
 
 

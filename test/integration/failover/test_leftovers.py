@@ -56,7 +56,8 @@ def report(held: Held) -> Tuple[int, int, int]:
         client.send(PROBE)
         kind, body, _ = client.receive()
     assert kind == REPORT
-    return struct.unpack('=IIII', body)[:3]
+    engines, _, _, active, sockets, _ = struct.unpack('=IIIIII', body)
+    return engines, active, sockets
 
 
 def ask_for_stories(port: int, number: int) -> List[Connection]:

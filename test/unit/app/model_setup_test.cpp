@@ -233,6 +233,12 @@ BOOST_AUTO_TEST_CASE(a_fingerprint_changes_with_the_content_of_tokenizer_and_tem
   BOOST_TEST(app::system_fingerprint(opts, file, {"3", "2"}) != first);
   BOOST_TEST(app::system_fingerprint(opts, file, {"1", "3"}) != first);
   BOOST_TEST(app::system_fingerprint(opts, file, {"12", ""}) != first);
+  // Engines of different versions may go on with one another's streams.
+  const auto maker = app::answers_maker(opts, file, {"1", "2"});
+  BOOST_TEST(maker != first);
+  BOOST_TEST(app::answers_maker(opts, file, {"1", "3"}) != maker);
+  opts.kv_type_k = engine::kv_type::q8_0;
+  BOOST_TEST(app::answers_maker(opts, file, {"1", "2"}) != maker);
 }
 
 BOOST_AUTO_TEST_CASE(a_fingerprint_changes_with_what_decides_the_answers) {

@@ -79,6 +79,28 @@ BOOST_AUTO_TEST_CASE(connections_of_another_holder_keep_their_places) {
   BOOST_TEST(table.size() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(those_that_wait_are_taken_in_turn) {
+  held_table table(8);
+  for (int i = 0; i < 5; ++i) static_cast<void>(table.add(some_descriptor()));
+  BOOST_TEST(!table.take_waiting().has_value());
+  for (const held_place place : {held_place{1, 2}, held_place{3, 4}, held_place{4, 5}, held_place{4, 5}}) {
+    table.let_wait(place);
+  }
+  table.let_wait({2, 77});  // of another connection
+  BOOST_TEST(table.waiting() == 3U);
+  table.close({3, 4});
+  BOOST_TEST(table.waiting() == 2U);
+  const auto next = table.take_waiting();
+  BOOST_TEST_REQUIRE(next.has_value());
+  BOOST_TEST((next->place == held_place{1, 2} && is_open(next->socket)));
+  BOOST_TEST((table.take_waiting()->place == held_place{4, 5}));
+  BOOST_TEST(!table.take_waiting().has_value());
+  table.let_wait({1, 2});
+  table.end_waiting();
+  BOOST_TEST(table.waiting() == 0U);
+  BOOST_TEST(table.size() == 4U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(heart_watches)

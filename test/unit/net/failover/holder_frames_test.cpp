@@ -21,14 +21,14 @@ weights_hash some_hash(std::uint8_t first) {
 std::vector<numbered_frame> one_of_each() {
   return {{1, hello_frame{63}},
           {2, welcome_frame{true}},
-          {3, take_over_frame{}},
+          {3, take_over_frame{77}},
           {4, sockets_frame{true, true, 9, {{0, 7}, {held_sockets_max - 1, ~std::uint64_t{0}}}}},
           {5, closed_frame{{17, 1ULL << 40U}}},
           {6, yield_frame{}},
           {7, ping_frame{~std::uint64_t{0} - 1}},
           {8, offer_frame{}},
           {9, probe_frame{}},
-          {~std::uint32_t{0}, report_frame{2, 1, 4'096, true}},
+          {~std::uint32_t{0}, report_frame{2, 1, 3, 1, 4'096, true}},
           {11, claim_frame{63, weights_mode::write_or_read, 30'000, 1ULL << 40U}},
           {12, grant_frame{weights_mode::read, 3, some_hash(1), some_hash(2), "a model"}},
           {13, deny_frame{denial::nothing}},
@@ -38,7 +38,10 @@ std::vector<numbered_frame> one_of_each() {
           {17, piece_frame{true, 1}},
           {18, done_frame{}},
           {19, ask_frame{}},
-          {20, weights_state_frame{5, 1ULL << 34U, 2, 63, 1, true, true, some_hash(5), some_hash(6)}}};
+          {20, weights_state_frame{5, 1ULL << 34U, 2, 63, 1, true, true, some_hash(5), some_hash(6)}},
+          {21, waiting_frame{{{3, 8}, {held_sockets_max - 1, 9}}}},
+          {22, standby_frame{~std::uint64_t{0}}},
+          {23, who_frame{77}}};
 }
 
 bool is_taken(const std::string& packet, std::size_t descriptors) {
@@ -90,7 +93,7 @@ BOOST_AUTO_TEST_CASE(heads_of_others_are_refused) {
   BOOST_TEST(!is_taken(changed(packet, 0, 'X'), 0));   // magic
   BOOST_TEST(!is_taken(changed(packet, 4, 2), 0));     // version
   BOOST_TEST(!is_taken(changed(packet, 6, 0), 0));     // type
-  BOOST_TEST(!is_taken(changed(packet, 6, 21), 0));    // type
+  BOOST_TEST(!is_taken(changed(packet, 6, 60), 0));    // type
   BOOST_TEST(!is_taken(changed(packet, 12, 9), 0));    // length
   BOOST_TEST(!is_taken(changed(packet, 15, 127), 0));  // length
   const auto why = decode_frame(bytes_of(changed(packet, 6, 99)), 0).error().message;
@@ -104,6 +107,10 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   BOOST_TEST(!is_taken(encode_frame({0, sockets_frame{false, false, 0, {}}}), 0));
   BOOST_TEST(!is_taken(encode_frame({0, sockets_frame{false, false, 1, {{held_sockets_max, 1}}}}), 1));
   BOOST_TEST(!is_taken(changed(encode_frame({0, welcome_frame{}}), frame_header_bytes, 2), 0));
+  BOOST_TEST(!is_taken(encode_frame({0, take_over_frame{0}}), 0));
+  BOOST_TEST(!is_taken(encode_frame({0, take_over_frame{held_sockets_max + 1}}), 0));
+  const auto waiting = encode_frame({0, waiting_frame{{{3, 1}}}});
+  BOOST_TEST(!is_taken(changed(waiting, frame_header_bytes + 1, 17), 0));  // count
   const auto sockets = encode_frame({0, sockets_frame{true, false, 1, {{3, 1}}}});
   BOOST_TEST(!is_taken(changed(sockets, frame_header_bytes, 4), 1));       // flags
   BOOST_TEST(!is_taken(changed(sockets, frame_header_bytes + 4, 65), 1));  // count

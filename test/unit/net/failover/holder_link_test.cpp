@@ -66,7 +66,8 @@ struct scripted_holder {
 
 struct linked {
   net::holder_events events() {
-    return {[this](net::held_socket one) { accepted.push_back(std::move(one)); }, [this] { ++lost; },
+    return {[this](net::held_socket one) { accepted.push_back(std::move(one)); },
+            [this](net::held_socket one) { late.push_back(std::move(one)); }, [this] { ++lost; },
             [this] { ++connected; }};
   }
   /// Runs handlers until that is so; a hang ends the test.
@@ -98,6 +99,7 @@ struct linked {
   boost::asio::io_context io;
   std::unique_ptr<scripted_holder> other = std::make_unique<scripted_holder>(io, path);
   std::vector<net::held_socket> accepted;
+  std::vector<net::held_socket> late;
   int lost = 0;
   int connected = 0;
   net::holder_link link{io, path, 5, events()};
@@ -141,9 +143,11 @@ BOOST_AUTO_TEST_CASE(an_engine_takes_over_and_gets_new_connections) {
   linked l;
   BOOST_TEST_REQUIRE(l.open(true).has_value());
   std::vector<net::held_socket> held;
+  std::vector<net::held_place> waiting;
   bool done = false;
-  l.link.take_over([&](std::vector<net::held_socket> all) {
-    held = std::move(all);
+  l.link.take_over(9, [&](net::held_connections all) {
+    held = std::move(all.sockets);
+    waiting = std::move(all.waiting);
     done = true;
   });
   l.run_until([&] { return l.other->count<net::take_over_frame>() == 1; });
@@ -151,12 +155,19 @@ BOOST_AUTO_TEST_CASE(an_engine_takes_over_and_gets_new_connections) {
   const auto ends = socket_pair();
   const std::array<int, 1> beside{ends[0].get()};
   l.other->engine->send({0, net::sockets_frame{false, false, 3, {{1, 1}}}}, beside);
+  l.other->engine->send({0, net::waiting_frame{{{9, 1}}}});
   l.other->engine->send({0, net::sockets_frame{false, true, 3, {{7, 2}}}}, beside);
+  l.other->engine->send({0, net::sockets_frame{false, false, 3, {{9, 1}}}}, beside);
   l.other->engine->send({0, net::sockets_frame{true, false, 4, {{2, 3}}}}, beside);
   l.run_until([&] { return !l.accepted.empty(); });
   BOOST_TEST(done);
   BOOST_TEST_REQUIRE(held.size() == 2U);
   BOOST_TEST((held[1].slot == 7 && held[1].serial == 2));
+  BOOST_TEST((l.other->got.back().what.body == net::frame(net::take_over_frame{9})));
+  BOOST_TEST_REQUIRE(waiting.size() == 1U);
+  BOOST_TEST((waiting[0] == net::held_place{9, 1}));
+  BOOST_TEST_REQUIRE(l.late.size() == 1U);
+  BOOST_TEST(l.late[0].slot == 9U);
   BOOST_TEST((l.accepted[0].slot == 2 && l.accepted[0].serial == 3));
   BOOST_TEST(::write(held[0].socket.get(), "x", 1) == 1);
   char letter = 0;
@@ -177,7 +188,7 @@ BOOST_AUTO_TEST_CASE(what_a_holder_sent_before_it_ended_is_not_lost) {
   linked l;
   BOOST_TEST_REQUIRE(l.open(true).has_value());
   bool done = false;
-  l.link.take_over([&](const std::vector<net::held_socket>& all) { done = all.size() == 1; });
+  l.link.take_over(1, [&](const net::held_connections& all) { done = all.sockets.size() == 1; });
   l.run_until([&] { return l.other->count<net::take_over_frame>() == 1; });
   const auto ends = socket_pair();
   const std::array<int, 1> beside{ends[0].get()};
@@ -197,7 +208,7 @@ BOOST_AUTO_TEST_CASE(the_next_holder_is_given_everything) {
   l.other.reset();
   l.run_until([&] { return l.lost == 1; });
   bool done = false;
-  l.link.take_over([&](const std::vector<net::held_socket>& all) { done = all.empty(); });
+  l.link.take_over(1, [&](const net::held_connections& all) { done = all.sockets.empty(); });
   l.run_until([&] { return done; });
   l.other = std::make_unique<scripted_holder>(l.io, l.path);
   l.accept(false);

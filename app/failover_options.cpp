@@ -104,7 +104,7 @@ std::vector<option_row> failover_rows() {
       number("remap-timeout-ms", &f::remap_timeout_ms, 1, 600'000,
              "Longest time to be granted unmapped weights again; then the engine ends with exit code 72"),
       number("failover-replays", &f::replays, 0, 16,
-             "Engines that may end with a request before it is given up; 0 = none goes on"),
+             "Engines that may end while a request runs before it is given up; 0 = none that ran goes on"),
       {"", "system-port", "PORT",
        "Port of an engine's own /live, /health, /ready and /metrics (0 = none, 1024 to 65535, default 9090 + "
        "engine-id)",

@@ -61,6 +61,7 @@ connection::connection(tcp::socket socket, const connection_limits& limits, conn
       recovered(std::move(kept.recovered)),
       refusal(std::move(kept.refusal)),
       maker(kept.maker),
+      alone(kept.alone),
       since(steady_clock::now()),
       tier(given),
       peer(peer_of(stream.socket())),

@@ -33,6 +33,7 @@ struct journalled {
   std::optional<recovered_connection> recovered;  ///< of one that a dead engine left
   std::optional<engine::error> refusal;  ///< why the request that was being answered is not gone on with
   std::uint64_t maker = 0;               ///< this engine's, for requests that it begins
+  bool alone = false;                    ///< the request may end engines: its jobs run by themselves
   std::function<void()> closed{};        ///< called when this end is shut down and closed
 };
 
@@ -55,6 +56,7 @@ struct connection {
   std::size_t replayed = 0;              ///< of recovered->input: the bytes that have been read again
   std::optional<engine::error> refusal;  ///< why that request is not gone on with
   std::uint64_t maker = 0;               ///< see journalled
+  bool alone = false;                    ///< see journalled; of the request that is served now
   /// Of the request that is served now; null: its spans are not kept.
   request_trace* trace = nullptr;
   connection_phase phase = connection_phase::head;

@@ -14,6 +14,7 @@
 #include "net/jobs/run_in_background.hpp"
 #include "net/jobs/write.hpp"
 #include "net/jobs/write_order.hpp"
+#include "net/journal/job_turn.hpp"
 #include "net/traces/trace_notes.hpp"
 
 namespace orcd::net {
@@ -215,7 +216,7 @@ bool go_on_with(const recovered_connection& before, job_batch& batch, std::uint3
     told_job& one = (*told)[job];
     known[job] = one.point;
     auto& execution = batch.executions[job];
-    execution.resume(one.point, before.resumed + 1);
+    execution.resume(one.point, before.resumed);
     if (!one.point.started || !takes_tokens(batch.jobs[job])) continue;
     execution.started(0, system_clock::now());
     execution.restore(one.tokens);
@@ -223,6 +224,22 @@ bool go_on_with(const recovered_connection& before, job_batch& batch, std::uint3
     if (one.first_token) batch.jobs[job].first_token_at = execution.received_at() + *one.first_token;
   }
   return true;
+}
+
+/// From here on the request waits for the scheduler. One that may be poison lets those go first that are read
+/// again at the same time, as it is.
+asio::awaitable<void> await_turn(connection& c, std::vector<engine::job_request>& jobs) {
+  constexpr std::chrono::milliseconds others_first{300};
+  if (!c.record) co_return;
+  c.record->waits(true);
+  for (auto& job : jobs) {
+    job.alone = c.alone;
+    job.watch = std::make_shared<job_turn>(*c.record, c.alone);
+  }
+  if (!c.alone || c.refusal) co_return;
+  asio::steady_timer timer(c.stream.get_executor(), others_first);
+  const auto [waited] = co_await timer.async_wait(as_tuple_token);
+  static_cast<void>(waited);
 }
 
 /// Ends all jobs of the request with one error, before any was submitted.
@@ -282,6 +299,7 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
   if (c.recovered && !go_on_with(*c.recovered, batch, s.context.tokenizer.vocab_size(), known)) {
     c.refusal = error(errc::internal, "the journal of this request cannot be read");
   }
+  co_await await_turn(c, batch.jobs);
   if (c.refusal) end_all(batch, *std::exchange(c.refusal, std::nullopt));
   job_group group(batch.id, std::move(batch.executions), batch.answer);
   narrate_start(s, request, batch);
@@ -302,6 +320,7 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
     if (!stream.writable) stream.client_gone();
   }
   co_await (pump(stream, request) && watch_disconnect(stream));
+  if (c.record) c.record->waits(false);
 
   hold->finish();
   for (const job_execution& execution : stream.group.executions()) {

@@ -17,6 +17,9 @@ namespace layout = journal_layout;
 namespace {
 
 constexpr std::size_t page_bytes = 4'096;
+constexpr std::size_t marks_at = 64;
+static_assert(journal_records == 64 * 64);
+static_assert(sizeof(layout::header) <= marks_at && marks_at + sizeof(layout::marks) <= page_bytes);
 constexpr std::size_t records_at = page_bytes;
 constexpr std::size_t links_at =
     (records_at + journal_records * sizeof(layout::record) + page_bytes - 1) / page_bytes * page_bytes;
@@ -93,6 +96,34 @@ result<journal> journal::over(std::span<std::byte> memory) {
 
 layout::header& journal::head() const noexcept {
   return *reinterpret_cast<layout::header*>(memory_.data());
+}
+
+journal_layout::marks& journal::marks() const noexcept {
+  return *reinterpret_cast<layout::marks*>(memory_.data() + marks_at);
+}
+
+void journal::set_waits(std::uint32_t slot, bool waits) noexcept {
+  auto& word = marks().waits.at(slot / 64);
+  const std::uint64_t bit = std::uint64_t{1} << slot % 64;
+  static_cast<void>(waits ? word.fetch_or(bit) : word.fetch_and(~bit));
+}
+
+bool journal::waits(std::uint32_t slot) const noexcept {
+  return (marks().waits.at(slot / 64).load() >> slot % 64 & 1U) != 0;
+}
+
+void journal::set_alone(std::uint32_t slot, bool alone) noexcept {
+  marks().alone = alone ? slot + 1 : 0;
+}
+
+std::optional<std::uint32_t> journal::take_alone() noexcept {
+  const std::uint32_t place = marks().alone.exchange(0);
+  return place == 0 ? std::nullopt : std::optional(place - 1);
+}
+
+void journal::leave(bool in_order) noexcept {
+  if (left_->exchange(true)) return;
+  marks().in_order = in_order ? 1 : 0;
 }
 
 journal::record& journal::at(std::uint32_t slot) const noexcept {

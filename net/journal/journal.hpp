@@ -11,8 +11,11 @@
 // connection.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,8 +53,22 @@ class journal {
   void keep_only(const std::vector<bool>& slots);
 
   [[nodiscard]] std::uint32_t blocks() const noexcept { return blocks_; }
-  /// From now on another engine may have it: records write and free nothing any more.
-  void leave() noexcept { left_ = true; }
+  /// From now on another engine may have it: records write and free nothing any more. `in_order`: this
+  /// engine is well and ends nothing, so that it does not count as one that died.
+  void leave(bool in_order) noexcept;
+  /// Any thread.
+  [[nodiscard]] bool is_left() const noexcept { return *left_; }
+  /// Whether the engine before left in order; asked once, before anything else may go wrong.
+  [[nodiscard]] bool take_in_order() noexcept { return marks().in_order.exchange(0) == 1; }
+  /// Whether the request of that place only waits for its turn: if the engine dies, it had no part in it. Any
+  /// thread.
+  void set_waits(std::uint32_t slot, bool waits) noexcept;
+  [[nodiscard]] bool waits(std::uint32_t slot) const noexcept;
+  /// The request of that place runs by itself, so that whatever happens is by it; or no longer does. Any
+  /// thread.
+  void set_alone(std::uint32_t slot, bool alone) noexcept;
+  /// Which request ran so when the engine before died.
+  [[nodiscard]] std::optional<std::uint32_t> take_alone() noexcept;
   /// Connections that were given up because it was full, since it was opened.
   [[nodiscard]] std::uint64_t given_up() const noexcept { return given_up_; }
   [[nodiscard]] std::uint32_t blocks_free() const noexcept {
@@ -73,6 +90,7 @@ class journal {
   [[nodiscard]] bool shares_blocks(const record& r, const std::vector<std::uint8_t>& owners) const;
 
   [[nodiscard]] journal_layout::header& head() const noexcept;
+  [[nodiscard]] journal_layout::marks& marks() const noexcept;
   [[nodiscard]] record& at(std::uint32_t slot) const noexcept;
   [[nodiscard]] std::uint32_t& next_of(std::uint32_t block) const noexcept;
   [[nodiscard]] std::span<std::byte> block(std::uint32_t index) const noexcept;
@@ -86,7 +104,7 @@ class journal {
   std::uint32_t blocks_ = 0;
   std::vector<std::uint32_t> free_;
   std::uint64_t given_up_ = 0;
-  bool left_ = false;
+  std::unique_ptr<std::atomic<bool>> left_ = std::make_unique<std::atomic<bool>>(false);
   std::vector<bool> in_use_ = std::vector<bool>(journal_records, false);  ///< by a record of this engine
 };
 

@@ -46,7 +46,7 @@ journal_record::journal_record(taken_over, journal& owner, std::uint32_t slot, s
 
 journal_record::~journal_record() {
   journal_.in_use_[slot_] = false;
-  if (journal_.left_) return;
+  if (journal_.is_left()) return;
   here().serial.store(0, std::memory_order_release);
   release(log_);
   release(events_chain_);
@@ -157,7 +157,8 @@ std::span<std::byte> journal_record::input_space() {
 }
 
 void journal_record::begin_request(std::string_view input) {
-  if (journal_.left_) return;
+  if (journal_.is_left()) return;
+  waits(false);
   if (abandoned_) release(log_);
   const bool again = std::exchange(abandoned_, false);
   chain log;
@@ -205,10 +206,15 @@ void journal_record::closing() noexcept {
   commit(next);
 }
 
-void journal_record::count_resumed() noexcept {
+void journal_record::waits(bool so) noexcept {
+  if (!journal_.is_left()) journal_.set_waits(slot_, so);
+}
+
+void journal_record::count_resumed(bool ran) noexcept {
   if (is_silent()) return;
   state next = now();
   ++next.resumed;
+  next.ran += ran ? 1 : 0;
   commit(next);
 }
 

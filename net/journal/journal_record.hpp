@@ -56,7 +56,7 @@ class journal_record {
 
   [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
   /// The journal is another engine's, and with it the connection.
-  [[nodiscard]] bool is_left() const noexcept { return journal_.left_; }
+  [[nodiscard]] bool is_left() const noexcept { return journal_.is_left(); }
   [[nodiscard]] std::uint32_t slot() const noexcept { return slot_; }
   [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
 
@@ -74,8 +74,11 @@ class journal_record {
   void end_of_request(std::uint64_t left_over) noexcept;
   /// The sending side is about to be shut down, and what comes from then on is not kept.
   void closing() noexcept;
-  /// One more engine has died with it.
-  void count_resumed() noexcept;
+  /// One more engine has died with it; `ran`: and it may have been the reason.
+  void count_resumed(bool ran) noexcept;
+  /// See journal::set_waits(). Of the request: a new one does not.
+  void waits(bool so) noexcept;
+  [[nodiscard]] journal& owner() const noexcept { return journal_; }
 
   /// Notes an event whose output has been made and goes with the next output().
   void event(const journal_event& event);
@@ -105,7 +108,7 @@ class journal_record {
   [[nodiscard]] chain measure(std::uint32_t first) const noexcept;
   void abandon() noexcept;
   /// Nothing is written any more: it was given up, or the journal is another engine's.
-  [[nodiscard]] bool is_silent() const noexcept { return abandoned_ || journal_.left_; }
+  [[nodiscard]] bool is_silent() const noexcept { return abandoned_ || journal_.is_left(); }
 
   journal& journal_;
   const std::uint32_t slot_;

@@ -40,7 +40,7 @@ struct state {
   std::uint32_t events_head;
   std::uint32_t flags;    ///< journal_flags
   std::uint32_t resumed;  ///< how many engines have died with this request
-  std::uint32_t unused;
+  std::uint32_t ran;      ///< of them, those that died while it ran
 };
 
 struct record {
@@ -59,6 +59,15 @@ struct header {
   std::uint64_t magic;
   std::uint32_t records;
   std::uint32_t blocks;
+};
+
+/// What an engine leaves for the next one beside the records; behind the header, in the same page.
+struct marks {
+  std::atomic<std::uint32_t> in_order;  ///< 1: the engine before has left on purpose
+  std::atomic<std::uint32_t> alone;     ///< the place, plus 1, of the request that runs by itself; 0: none
+  /// A bit for each place: all that is left of its request is to wait for its turn. Written by the GPU
+  /// thread, too.
+  std::array<std::atomic<std::uint64_t>, 64> waits;
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&

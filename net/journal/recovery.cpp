@@ -89,6 +89,7 @@ recovery go_on(const journal& from, const layout::state& s, const socket_counter
   c.flags = s.flags;
   c.served = s.log_begin > 0;
   c.resumed = s.resumed;
+  c.ran = s.ran;
   c.origin = {s.entropy, s.received_wall_ns, s.received_steady_ns, s.maker};
   return out;
 }

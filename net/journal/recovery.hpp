@@ -19,7 +19,8 @@ struct recovered_connection {
   std::uint64_t request_bytes = 0;  ///< of `input`, those of the request; 0: it was still being read
   std::uint32_t flags = 0;          ///< journal_flags of the request
   bool served = false;              ///< it has had an answer to a request before this one
-  std::uint32_t resumed = 0;        ///< engines that have died with it before
+  std::uint32_t resumed = 0;        ///< engines that have died with it
+  std::uint32_t ran = 0;            ///< of them, those that died while it ran
   request_origin origin{};
   std::vector<journal_event> told;  ///< what the output tells of, `unsent` included
 };

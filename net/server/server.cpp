@@ -337,7 +337,7 @@ server::server(asio::io_context& io, server_config config, server_context contex
 
 void server::leave_held() noexcept {
   impl_->deserted = true;
-  if (impl_->held) impl_->held->leave();
+  if (impl_->held) impl_->held->leave(false);
 }
 
 server::~server() {

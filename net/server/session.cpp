@@ -422,6 +422,7 @@ class closed_in_order {
 /// where that is more than a client may send ahead.
 bool leave_recovered(connection& c) {
   c.refusal.reset();
+  c.alone = false;
   if (!c.recovered) return true;
   const std::size_t rest = c.recovered->input.size() - c.replayed;
   if (rest > c.input.max_size() - c.input.size()) return false;

@@ -1,5 +1,6 @@
 #include "net/server/takeover.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "net/journal/socket_counters.hpp"
@@ -11,6 +12,13 @@ namespace orcd::net {
 using engine::errc;
 using engine::error;
 using engine::result;
+
+namespace {
+
+/// Engines that died while a request ran, from which on it is not run beside others.
+constexpr std::uint32_t suspicious_deaths = 2;
+
+}  // namespace
 
 takeover::takeover(journal opened, held_config config)
     : journal_(std::move(opened)), config_(std::move(config)), maker_(maker_number(config_.maker)) {}
@@ -30,6 +38,8 @@ void takeover::begin(const held_connections& all) {
   for (const held_socket& held : all.sockets) slots[held.slot] = true;
   for (const held_place& place : all.waiting) slots[place.slot] = true;
   journal_.keep_only(slots);
+  in_order_ = journal_.take_in_order();
+  alone_ = journal_.take_alone();
 }
 
 std::optional<journalled> takeover::give_up(std::uint32_t slot, bool conflict) {
@@ -51,9 +61,19 @@ std::optional<error> takeover::refusal_of(const recovered_connection& c) const {
     return error{errc::engine_changed,
                  "the engine died, and the one that took over would answer differently"};
   }
-  if (c.resumed < config_.replays) return std::nullopt;
-  return error{errc::engine_lost,
-               "the engine died with this request " + std::to_string(c.resumed + 1) + " times"};
+  if (in_order_ || c.ran <= config_.replays) return std::nullopt;
+  return error{errc::engine_lost, "the engine died with this request " + std::to_string(c.ran) + " times"};
+}
+
+/// One that ran by itself is the reason; else each that ran may be.
+bool takeover::may_have_killed(std::uint32_t slot) const {
+  if (alone_) return *alone_ == slot;
+  return !journal_.waits(slot);
+}
+
+/// Its last try, and any after two deaths: if it is innocent, another one of the same fate is not.
+bool takeover::runs_alone(const recovered_connection& c) const {
+  return c.ran > 0 && c.ran >= std::min(suspicious_deaths, config_.replays);
 }
 
 void takeover::count(const recovered_connection& c) {
@@ -106,10 +126,17 @@ std::optional<journalled> takeover::judge(const held_socket& held, bool dead_eng
     out.record = std::make_unique<journal_record>(journal_, held.slot, held.serial);
     return out;
   }
-  out.refusal = refusal_of(found.connection);
   out.record =
       std::make_unique<journal_record>(journal_record::taken_over{}, journal_, held.slot, counters->received);
-  if (in_request(found.connection)) out.record->count_resumed();
+  if (in_request(found.connection) && !in_order_) {
+    const bool ran = may_have_killed(held.slot);
+    out.record->count_resumed(ran);
+    ++found.connection.resumed;
+    found.connection.ran += ran ? 1 : 0;
+  }
+  out.record->waits(false);
+  out.refusal = refusal_of(found.connection);
+  out.alone = in_request(found.connection) && runs_alone(found.connection);
   count(found.connection);
   out.recovered = std::move(found.connection);
   return out;

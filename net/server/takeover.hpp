@@ -18,8 +18,9 @@ namespace orcd::net {
 /// How one server uses what the holder keeps; see server::serve_held().
 struct held_config {
   std::string maker;  ///< what decides which tokens follow: the model, its options, the build
-  std::uint32_t replays =
-      2;  ///< engines that may die with a request before it is given up; 0: none is gone on with
+  /// Engines that may die while a request runs before it is given up. The last time, and from the second
+  /// death on, it runs by itself. 0: none that ran is gone on with.
+  std::uint32_t replays = 2;
   /// The server has closed a connection, and the holder is to do so.
   std::function<void(std::uint32_t slot, std::uint64_t serial)> closed{};
 };
@@ -48,9 +49,13 @@ class takeover {
   [[nodiscard]] std::optional<journalled> judge(const held_socket& held, bool dead_engine);
   /// From here on records are this engine's. `all` is what the holder has: other records are freed.
   void begin(const held_connections& all);
-  /// This engine is about to end; another one may go on with what is left.
-  void leave() noexcept { journal_.leave(); }
-  void closed(std::uint32_t slot, std::uint64_t serial) const { config_.closed(slot, serial); }
+  /// Another engine may go on with what is left.
+  void leave(bool in_order) noexcept { journal_.leave(in_order); }
+  [[nodiscard]] bool is_left() const noexcept { return journal_.is_left(); }
+  /// Not told once that is left: it is another engine's.
+  void closed(std::uint32_t slot, std::uint64_t serial) const {
+    if (!is_left()) config_.closed(slot, serial);
+  }
 
   [[nodiscard]] const takeover_counts& counts() const noexcept { return counts_; }
   /// Families of /metrics.
@@ -61,11 +66,15 @@ class takeover {
   std::optional<journalled> give_up(std::uint32_t slot, bool conflict);
   [[nodiscard]] std::optional<engine::error> refusal_of(const recovered_connection& c) const;
   void count(const recovered_connection& c);
+  [[nodiscard]] bool may_have_killed(std::uint32_t slot) const;
+  [[nodiscard]] bool runs_alone(const recovered_connection& c) const;
 
   journal journal_;
   held_config config_;
   const std::uint64_t maker_;
   takeover_counts counts_;
+  bool in_order_ = false;               ///< the engine before has not died
+  std::optional<std::uint32_t> alone_;  ///< the place of the request that it ran by itself
 };
 
 }  // namespace orcd::net

@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(a_successor_goes_on_with_the_record_and_dies_too) {
   auto second = memory.open();
   journal_record record(journal_record::taken_over{}, second, 1, left.kernel.received);
   BOOST_TEST(record.serial() == 9U);
-  record.count_resumed();
+  record.count_resumed(true);
   const auto space = record.input_space();
   std::memcpy(space.data(), " HTTP", 5);
   record.input_received(5);
@@ -225,8 +225,45 @@ BOOST_AUTO_TEST_CASE(a_successor_goes_on_with_the_record_and_dies_too) {
   BOOST_TEST(found.connection.input == "POST /execute HTTP");
   BOOST_TEST(found.connection.unsent == "def");
   BOOST_TEST(found.connection.resumed == 1U);
+  BOOST_TEST(found.connection.ran == 1U);
   BOOST_TEST(found.connection.flags == (journal_interim | journal_head));
   BOOST_TEST(found.connection.told.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(an_engine_that_leaves_in_order_says_so_once) {
+  shared_memory memory(4);
+  memory.open().leave(true);
+  auto next = memory.open();
+  BOOST_TEST(next.take_in_order());
+  BOOST_TEST(!next.take_in_order());
+  next.leave(false);
+  next.leave(true);  // it has left already, and another engine may be there
+  BOOST_TEST(!memory.open().take_in_order());
+}
+
+BOOST_AUTO_TEST_CASE(who_waited_and_who_ran_alone_is_known_afterwards) {
+  shared_memory memory(4);
+  {
+    auto engine = memory.open();
+    for (const std::uint32_t slot : {0U, 63U, 64U, journal_records - 1}) engine.set_waits(slot, true);
+    engine.set_waits(63, false);
+    engine.set_alone(5, true);
+  }
+  auto next = memory.open();
+  BOOST_TEST(next.waits(0));
+  BOOST_TEST(!next.waits(63));
+  BOOST_TEST(next.waits(64));
+  BOOST_TEST(next.waits(journal_records - 1));
+  BOOST_TEST(!next.waits(1));
+  BOOST_TEST((next.take_alone() == 5U));
+  BOOST_TEST(!next.take_alone().has_value());
+  next.set_alone(0, true);
+  next.set_alone(0, false);
+  BOOST_TEST(!next.take_alone().has_value());
+  // A new request of the same place does something.
+  journal_record record(next, 64, 1);
+  record.begin_request({});
+  BOOST_TEST(!next.waits(64));
 }
 
 BOOST_AUTO_TEST_CASE(events_that_were_noted_and_not_told_leave_no_trace) {
@@ -392,7 +429,7 @@ BOOST_AUTO_TEST_CASE(an_engine_that_has_left_writes_and_frees_nothing) {
     c.receive("POST / HTTP/1.1");
     c.write("half of an answer");
     BOOST_TEST(engine.is_in_use(0));
-    engine.leave();
+    engine.leave(false);
     then.assign(memory.bytes().begin(), memory.bytes().end());
     kernel = c.kernel;
     c.record.event({0, journal_event::kind::token, 1});

@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -51,6 +52,7 @@ struct engine_failover {
                   std::chrono::milliseconds(opts.lock_poll_ms)}),
         beat_timer(io),
         wake_timer(io),
+        rest_timer(io),
         pause(io) {}
 
   net::failover_status status;
@@ -58,13 +60,23 @@ struct engine_failover {
   net::flock_lock lock;
   boost::asio::steady_timer beat_timer;
   boost::asio::steady_timer wake_timer;  ///< between tries for the serving port
+  boost::asio::steady_timer rest_timer;  ///< between looks at what a hand-over has left
   std::string maker{};                   ///< what other engines must be of to go on with this one's streams
+  bool watched = false;                  ///< threads and files, since it stood by for the first time
+  bool announced = false;                ///< it serves, and whoever wanted to be told has been
+  /// Told of the end of the hand-over that is under way.
+  std::function<void(const engine::result<void>&)> handed_over{};
+  std::chrono::steady_clock::time_point left_at{};  ///< when another engine could have the lock
   std::shared_ptr<heartbeats> beats = std::make_shared<heartbeats>();
   std::shared_ptr<net::holder_link> link{};  ///< null: the engine has a port of its own
   /// Accepts itself while the holder is away.
   std::optional<boost::asio::ip::tcp::acceptor> substitute{};
-  boost::asio::steady_timer pause;   ///< after an accept that failed
-  bool takes_connections = false;    ///< it is the active one, and not ending
+  boost::asio::steady_timer pause;  ///< after an accept that failed
+  bool takes_connections = false;   ///< it is the active one, and not ending
+  /// The holder has all connections, so that another engine can go on with them. Written by the io thread.
+  std::atomic<bool> can_leave{false};
+  bool leaves_well = false;          ///< it could not begin, so that no request is the reason
+  std::atomic<bool> leaves{false};   ///< this engine fails, and ends without a word to its clients
   std::atomic<bool> expired{false};  ///< the time to come to serve is over
   std::mutex mutex;                  ///< of what follows
   std::string wake_problem;          ///< why the serving port could not be had, at the last try

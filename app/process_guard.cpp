@@ -93,7 +93,7 @@ void process_guard::allow_drain(std::chrono::milliseconds limit) noexcept {
 signal_counts process_guard::take() noexcept {
   std::uint64_t raised = 0;
   [[maybe_unused]] const auto read = ::read(event_, &raised, sizeof raised);
-  return {interrupts_.exchange(0), terminations_.exchange(0), hangups_.exchange(0)};
+  return {interrupts_.exchange(0), terminations_.exchange(0), hangups_.exchange(0), hand_overs_.exchange(0)};
 }
 
 std::optional<process_guard::clock::duration> process_guard::time_left() noexcept {
@@ -131,9 +131,10 @@ void process_guard::on_signal(int number) noexcept {
     case SIGINT: interrupts_.fetch_add(1); break;
     case SIGTERM: terminations_.fetch_add(1); break;
     case SIGHUP: hangups_.fetch_add(1); break;
+    case SIGUSR2: hand_overs_.fetch_add(1); break;
     default: return;
   }
-  if (number != SIGHUP) {
+  if (number == SIGINT || number == SIGTERM) {
     stop_asked_ = true;
     const std::lock_guard lock(mutex_);
     const auto limit = policy_.on_signal(number == SIGINT ? exit_code::interrupted : exit_code::terminated);

@@ -5,7 +5,8 @@
 //
 //   SIGINT, SIGTERM   stop; the second one soon, the third one at once (app/signal_policy.hpp)
 //   SIGHUP            read the keys and the log level again
-//   SIGUSR1, SIGUSR2  nothing, until they have a use
+//   SIGUSR2           another engine is to serve
+//   SIGUSR1           nothing, until it has a use
 //   SIGPIPE, SIGXFSZ  ignored: a client or a log that takes no more is an error of one write
 //   SIGALRM           ignored; ends the process when even its last words cannot be written
 //
@@ -29,6 +30,7 @@ struct signal_counts {
   unsigned interrupts = 0;
   unsigned terminations = 0;
   unsigned hangups = 0;
+  unsigned hand_overs = 0;
 };
 
 class process_guard {
@@ -66,6 +68,7 @@ class process_guard {
   std::atomic<unsigned> interrupts_{0};
   std::atomic<unsigned> terminations_{0};
   std::atomic<unsigned> hangups_{0};
+  std::atomic<unsigned> hand_overs_{0};
   std::atomic<bool> stop_asked_{false};
   std::atomic<bool> released_{false};
 

@@ -35,6 +35,9 @@ shutdown_action shutdown_fsm::on(shutdown_event event) noexcept {
     case shutdown_event::loaded:
       if (phase_ == phase::starting) phase_ = phase::serving;
       return shutdown_action::none;
+    case shutdown_event::asleep:
+      if (phase_ == phase::serving) phase_ = phase::starting;
+      return shutdown_action::none;
     case shutdown_event::sigint: return on_stop_asked(true, exit_code::interrupted);
     case shutdown_event::sigterm: return on_stop_asked(true, exit_code::terminated);
     case shutdown_event::request: return on_stop_asked(false, exit_code::ok);

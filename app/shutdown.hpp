@@ -8,6 +8,7 @@ namespace orcd::app {
 
 enum class shutdown_event {
   loaded,  ///< start-up is over, the worker serves
+  asleep,  ///< another engine serves, and this one waits for its turn again
   sigint,
   sigterm,
   request,  ///< POST /shutdown

@@ -62,7 +62,7 @@ void run_handlers(asio::io_context& io) {
 
 worker::~worker() {
   guard_.arm(abandon_limit, fsm_.code());
-  if (server_) server_->leave_held();
+  if (server_) server_->leave_held(false);
   cancel_load_ = true;
   digest_.request_stop();
   if (weights_) weights_->cancel();
@@ -199,6 +199,8 @@ void worker::on_fatal(const error& why, exit_code code) {
   asio::post(io_, [this, code] {
     step_cycle(net::cycle_event::failed);
     fsm_.set_failure_code(code);
+    // What a lost device began no other engine of it can end.
+    if (failover_ && code != exit_code::device_lost && failover_->can_leave) failover_->leaves = true;
     handle(shutdown_event::fatal, "fatal failure");
   });
 }
@@ -227,7 +229,7 @@ void worker::perform(shutdown_action action, const char* reason) {
     case shutdown_action::stop_server: return stop_server();
     case shutdown_action::finish:
       // The port is closed: the next engine need not wait for the rest, nor find it at its connections.
-      if (server_) server_->leave_held();
+      if (server_) server_->leave_held(false);
       if (failover_) failover_->lock.release();
       if (traces_) traces_->leave();
       io_.stop();
@@ -283,6 +285,7 @@ void worker::stop_server() {
   const bool forced = fsm_.code() != exit_code::ok;
   const auto grace = forced ? grace_when_forced : farewell_limit;
   guard_.arm(grace + teardown_limit, fsm_.code());
+  if (failover_ && failover_->leaves) return leave_streams();
   if (failover_ && failover_->link) leave_connections();
   if (!listening_) return post_event(shutdown_event::stopped, "");
   server_->stop(grace, [this] { post_event(shutdown_event::stopped, ""); });

@@ -49,6 +49,9 @@ net::probe_facts worker::gather_probe_facts() const {
   facts.endpoint_only = opts_.failover.endpoint_health;
   facts.engine = opts_.failover.engine_id;
   facts.owner = failover_->lock.owner();
+  facts.holder_connected = failover_->status.holder_connected();
+  facts.resumed = failover_->status.resumed();
+  facts.epoch = failover_->status.epoch();
   return facts;
 }
 
@@ -60,13 +63,18 @@ std::optional<start_failure> worker::start_failover() {
   failover_->lock.on_lost([this](const error& why) { on_fatal(why); });
   net::system_config config{opts_.host, *opts_.failover.port, waking_limit(opts_.failover),
                             serving_hosts(opts_)};
-  net::system_context context{failover_->status, [this] { return gather_probe_facts(); },
+  net::system_context context{failover_->status,
+                              [this] { return gather_probe_facts(); },
                               [this](std::function<void(std::string)> done) {
                                 asio::post(io_, [this, done = std::move(done)] {
                                   done(server_ ? server_->scrape() : std::string());
                                 });
                               },
-                              [this] { return failover_->lock.held_for(); }, [this] { on_waking_timeout(); }};
+                              [this] { return failover_->lock.held_for(); },
+                              [this](std::function<void(result<void>)> done) {
+                                asio::post(io_, [this, done = std::move(done)] { hand_over(done); });
+                              },
+                              [this] { on_waking_timeout(); }};
   auto port = net::system_port::start(std::move(config), std::move(context));
   if (!port) return start_failure{port.error(), {}, {}};
   failover_->port = std::move(*port);
@@ -94,6 +102,9 @@ void worker::step_cycle(cycle_event event) {
   if (!failover_) return;
   const auto before = failover_->status.state();
   const auto age = failover_->status.since_entered();
+  // Before anybody can see it: whoever does may have this engine serve at once.
+  const bool comes_to_wait = event == cycle_event::initialised || event == cycle_event::left;
+  if (comes_to_wait && failover_->link) failover_->link->stand_by(net::maker_number(failover_->maker));
   const auto action = failover_->cycle.on(event);
   const auto now = failover_->status.state();
   if (now != before) {
@@ -108,18 +119,20 @@ void worker::step_cycle(cycle_event event) {
     case cycle_action::acquire_lock: return stand_by();
     case cycle_action::wake: return try_to_serve();
     case cycle_action::register_worker: return announce();
+    case cycle_action::leave: return leave_for_another();
   }
 }
 
 void worker::stand_by() {
   state_.set(lifecycle::standby);
   service_.ready("Engine " + std::to_string(opts_.failover.engine_id) + " stands by");
-  beat();
-  start_watchdog();
-  start_watching();
+  if (!std::exchange(failover_->watched, true)) {
+    beat();
+    start_watchdog();
+    start_watching();
+  }
   weights_are_back_ = false;
   let_weights_go();
-  if (failover_->link) failover_->link->stand_by(net::maker_number(failover_->maker));
   failover_->lock.acquire([this](const result<void>& granted) {
     if (fsm_.ending() || state_.get() != lifecycle::standby) return;
     if (!granted) return fail_start({granted.error(), {}, {}});

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "app/worker_parts.hpp"
@@ -14,6 +15,9 @@ namespace orcd::app {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
+using engine::errc;
+using engine::error;
+using engine::result;
 using engine::severity;
 using tcp = asio::ip::tcp;
 
@@ -21,6 +25,11 @@ namespace {
 
 constexpr std::chrono::milliseconds pause_length{20};
 constexpr std::chrono::milliseconds holder_wait{500};  // it is looked for every 100 ms
+constexpr std::chrono::milliseconds rest_interval{5};
+/// For another engine to serve, before this one asks for the lock again.
+constexpr std::chrono::seconds follow_limit{5};
+/// For sessions to end, of which some wait for a background thread.
+constexpr std::chrono::seconds rest_limit{90};
 
 bool is_socket(const std::string& path) noexcept {
   struct stat facts {};
@@ -46,6 +55,7 @@ std::optional<start_failure> worker::link_holder() {
   failover_->link =
       std::make_shared<net::holder_link>(io_, path, opts_.failover.engine_id, std::move(events));
   if (const auto opened = failover_->link->open(); !opened) return start_failure{opened.error(), {}, {}};
+  failover_->status.set_holder(true);
   return std::nullopt;
 }
 
@@ -72,8 +82,13 @@ void worker::on_taken_over(net::held_connections held) {
   listening_ = true;
   step_cycle(net::cycle_event::serving);
   if (fsm_.ending()) return;
-  // What was under way goes on at once, whatever a callback will say of new jobs.
-  if (!held.sockets.empty()) state_.set(engine::lifecycle::ready);
+  // What was under way goes on at once, whatever a callback will say of new jobs; and it is drained as any
+  // other if the engine is asked to end before that.
+  if (!held.sockets.empty()) {
+    state_.set(engine::lifecycle::ready);
+    handle(shutdown_event::loaded, "");
+    guard_.enter(run_phase::serving);
+  }
   net::held_config config;
   config.maker = failover_->maker;
   config.replays = opts_.failover.replays;
@@ -82,13 +97,16 @@ void worker::on_taken_over(net::held_connections held) {
                                                                           std::uint64_t serial) {
     if (const auto there = to.lock()) there->closed(slot, serial);
   };
+  config.keeps_ends = [this] { return failover_->leaves.load(); };
   const std::uint64_t all = held.sockets.size();
   const auto counts = server_->serve_held(failover_->link->journal(), std::move(config), std::move(held));
   if (!counts) return on_fatal(counts.error());
   failover_->takes_connections = true;
+  failover_->status.set_resumed(failover_->status.resumed() + counts->resumed);
   if (all > 0) narrate_takeover(all, *counts);
   if (!failover_->link->is_connected()) on_holder_lost();
   if (failover_->link->is_connected() && !failover_->link->is_complete()) failover_->link->offer();
+  failover_->can_leave = failover_->link->is_connected();
 }
 
 void worker::narrate_takeover(std::uint64_t all, const net::takeover_counts& counts) {
@@ -103,6 +121,9 @@ void worker::narrate_takeover(std::uint64_t all, const net::takeover_counts& cou
 
 void worker::on_holder_lost() {
   narrator_.narrate(severity::warning, "holder_lost", "The holder is gone and is looked for");
+  failover_->can_leave = false;
+  failover_->status.set_holder(false);
+  state_.set_holder(false);
   accept_without_holder();
 }
 
@@ -148,8 +169,11 @@ void worker::accept_itself() {
 
 void worker::on_holder_connected() {
   narrator_.narrate(severity::info, "holder_connected", "A holder is there again");
+  failover_->status.set_holder(true);
+  state_.set_holder(true);
   failover_->substitute.reset();
   if (failover_->takes_connections) failover_->link->offer();
+  failover_->can_leave = failover_->takes_connections;
 }
 
 /// What connects from now on is the next engine's.
@@ -157,6 +181,103 @@ void worker::leave_connections() {
   failover_->takes_connections = false;
   failover_->substitute.reset();
   failover_->link->yield();
+}
+
+/// A failing engine ends without a word to its clients: the next one goes on with what they asked for.
+void worker::leave_streams() {
+  narrator_.narrate(
+      severity::warning, "connections_left", "The next engine goes on with the connections",
+      {{"running", std::uint64_t{admission_->running()}}, {"waiting", std::uint64_t{admission_->waiting()}}});
+  server_->leave_held(failover_->leaves_well);
+  gpu_thread_->stop();
+  leave_connections();
+  post_event(shutdown_event::stopped, "");
+}
+
+/// Why no other engine can serve instead of this one, as far as this one knows.
+std::optional<error> worker::hand_over_problem() const {
+  const auto problem = [](std::string why) { return error(errc::not_ready, std::move(why)); };
+  if (!failover_) return problem("this worker is not one of several engines");
+  const auto state = failover_->status.state();
+  if (state != net::failover_state::active) return problem("the engine is " + std::string(to_string(state)));
+  if (!failover_->announced || fsm_.ending()) return problem("the engine does not take requests");
+  if (!failover_->can_leave) return problem("there is no holder that has the connections");
+  if (const auto unkept = server_->unkept(); unkept > 0) {
+    return problem(std::to_string(unkept) + " connections would be lost: the journal had no room for them");
+  }
+  return std::nullopt;
+}
+
+/// `told` hears of the end, or why it is not done.
+void worker::hand_over(std::function<void(const result<void>&)> told) {
+  const auto refuse = [this, told](const error& why) {
+    narrator_.narrate(severity::warning, "hand_over_refused", "The engine goes on: " + why.message);
+    told(why);
+  };
+  if (const auto problem = hand_over_problem()) return refuse(*problem);
+  failover_->link->ask(net::maker_number(failover_->maker), [this, refuse, told](const auto& report) {
+    if (const auto problem = hand_over_problem()) return refuse(*problem);
+    if (!report) return refuse({errc::not_ready, "the holder does not answer"});
+    if (report->standbys == 0) {
+      return refuse({errc::not_ready, "no engine stands by that would answer as this one does"});
+    }
+    if (report->others > 0) {
+      return refuse(
+          {errc::not_ready, "an engine stands by that would answer otherwise, and could be the next"});
+    }
+    failover_->handed_over = told;
+    step_cycle(net::cycle_event::hand_over);
+  });
+}
+
+/// First the clients' connections, so that not a byte is sent that the journal does not tell of; then the
+/// device comes to rest; then another engine may have the lock.
+void worker::leave_for_another() {
+  narrator_.narrate(
+      severity::info, "hand_over", "Another engine goes on with the connections",
+      {{"running", std::uint64_t{admission_->running()}}, {"waiting", std::uint64_t{admission_->waiting()}}});
+  failover_->takes_connections = failover_->announced = listening_ = false;
+  failover_->can_leave = false;
+  state_.set(engine::lifecycle::standby);
+  if (registrar_) registrar_->leave();
+  failover_->status.set_epoch(0);
+  server_->leave_held(true);
+  gpu_thread_->end_jobs([this] { asio::post(io_, [this] { give_role_up(); }); });
+}
+
+void worker::give_role_up() {
+  if (fsm_.ending() || failover_->status.state() != net::failover_state::yielding) return;
+  failover_->link->yield();
+  failover_->lock.release();
+  failover_->left_at = std::chrono::steady_clock::now();
+  handle(shutdown_event::asleep, "");
+  guard_.enter(run_phase::loading);
+  await_rest();
+}
+
+/// The lock is not asked for again before another engine has it: this one would be the first to get it.
+void worker::await_rest() {
+  failover_->link->ask(net::maker_number(failover_->maker), [this](const auto& report) {
+    if (fsm_.ending() || failover_->status.state() != net::failover_state::yielding) return;
+    const bool followed =
+        report && report->active != net::no_engine && report->active != opts_.failover.engine_id;
+    const auto waited = std::chrono::steady_clock::now() - failover_->left_at;
+    const bool rests = server_->sessions() == 0;
+    if (rests && (followed || waited > follow_limit)) return stand_by_again(followed);
+    if (waited > rest_limit) return on_fatal({errc::internal, "sessions have not ended after a hand-over"});
+    failover_->rest_timer.expires_after(rest_interval);
+    failover_->rest_timer.async_wait([this](error_code failed) {
+      if (!failed) await_rest();
+    });
+  });
+}
+
+void worker::stand_by_again(bool followed) {
+  step_cycle(net::cycle_event::left);
+  const auto told = std::exchange(failover_->handed_over, nullptr);
+  if (!told) return;
+  if (followed) return told({});
+  told(error(errc::not_ready, "no other engine has come to serve within 5 s"));
 }
 
 }  // namespace orcd::app

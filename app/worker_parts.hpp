@@ -121,6 +121,13 @@ class worker {
   void on_holder_connected();
   void accept_itself();
   void leave_connections();
+  void leave_streams();
+  [[nodiscard]] std::optional<engine::error> hand_over_problem() const;
+  void hand_over(std::function<void(const engine::result<void>&)> told);
+  void leave_for_another();
+  void give_role_up();
+  void await_rest();
+  void stand_by_again(bool followed);
   void beat();
   // Running and ending.
   void listen_to_signals();

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "app/option_table.hpp"
 #include "app/worker_parts.hpp"
 #include "engine/narration.hpp"
 
@@ -60,6 +61,7 @@ void worker::start_discovery() {
 void worker::tell_of_discovery(net::registrar_event event, const std::string& text) {
   switch (event) {
     case net::registrar_event::registered:
+      if (const auto epoch = parse_unsigned(text); failover_ && epoch) failover_->status.set_epoch(*epoch);
       return narrator_.narrate(severity::info, "discovery_registered",
                                "Listed at " + opts_.discovery_url + " as " + opts_.worker_id,
                                {{"epoch", std::string_view(text)}});

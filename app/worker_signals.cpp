@@ -28,10 +28,11 @@ void worker::await_signals() {
                       [this](const boost::system::error_code& failed) {
                         if (failed) return;
                         await_signals();
-                        auto [interrupts, terminations, hangups] = guard_.take();
+                        auto [interrupts, terminations, hangups, hand_overs] = guard_.take();
                         for (; terminations > 0; --terminations) handle(shutdown_event::sigterm, "SIGTERM");
                         for (; interrupts > 0; --interrupts) handle(shutdown_event::sigint, "SIGINT");
                         if (hangups > 0) reload();
+                        if (hand_overs > 0) hand_over([](const result<void>&) {});
                       });
 }
 

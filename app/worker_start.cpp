@@ -217,6 +217,10 @@ void worker::make_server() {
   schedule.on_failure = [this](const error& why) {
     on_fatal(why, fault_exit_code(why.code, accelerator_->device_lost()));
   };
+  // Before the first job is told of it.
+  schedule.on_lost = [this](const error&) {
+    if (failover_ && !accelerator_->device_lost()) failover_->leaves = failover_->can_leave.load();
+  };
   schedule.on_degraded = [this](const error& why) {
     narrator_.narrate(severity::error, "error", why.message, {{"code", engine::code_name(why.code)}});
   };
@@ -330,7 +334,10 @@ void worker::become_ready() {
                      {"start_ms", ms_since(started_at_)}});
   service_.ready("Serving " + identity_.model_name + " at " + uri_);
   start_discovery();
-  if (failover_) return;  // watched since it stands by
+  if (failover_) {
+    failover_->announced = true;
+    return;  // watched since it stands by
+  }
   start_watchdog();
   start_watching();
 }
@@ -347,6 +354,7 @@ void worker::start_watchdog() {
 
 void worker::fail_start(const start_failure& failure) {
   state_.set(lifecycle::failed);
+  if (failover_ && failover_->can_leave) failover_->leaves = failover_->leaves_well = true;
   step_cycle(net::cycle_event::failed);
   constexpr std::uint64_t unknown = 0;
   const auto code = engine::code_name(failure.why.code);

@@ -8,8 +8,8 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::array<failover_state, failover_states> all_states{
-    failover_state::init,   failover_state::standby,  failover_state::waking,
-    failover_state::active, failover_state::draining, failover_state::dead};
+    failover_state::init,     failover_state::standby,  failover_state::waking, failover_state::active,
+    failover_state::yielding, failover_state::draining, failover_state::dead};
 
 std::int64_t now_ns() noexcept {
   return std::chrono::duration_cast<nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -31,6 +31,7 @@ std::string_view to_string(failover_state state) noexcept {
     case failover_state::standby: return "STANDBY";
     case failover_state::waking: return "WAKING";
     case failover_state::active: return "ACTIVE";
+    case failover_state::yielding: return "YIELDING";
     case failover_state::draining: return "DRAINING";
     case failover_state::dead: break;
   }
@@ -74,6 +75,14 @@ cycle_action engine_cycle::on(cycle_event event) noexcept {
       if (state != failover_state::waking) return cycle_action::none;
       status_.enter(failover_state::active);
       return cycle_action::register_worker;
+    case cycle_event::hand_over:
+      if (state != failover_state::active) return cycle_action::none;
+      status_.enter(failover_state::yielding);
+      return cycle_action::leave;
+    case cycle_event::left:
+      if (state != failover_state::yielding) return cycle_action::none;
+      status_.enter(failover_state::standby);
+      return cycle_action::acquire_lock;
     case cycle_event::drain:
       if (state != failover_state::draining) status_.enter(failover_state::draining);
       return cycle_action::none;
@@ -100,6 +109,10 @@ std::string render_failover_metrics(const failover_status& status) {
   out.family("orcd_failover_lock_to_serving_seconds", "gauge",
              "From the lock to the listening port, at the last wake; 0 before it.")
       .sample(seconds(status.wake_time()));
+  if (const auto holder = status.holder_connected()) {
+    out.family("orcd_failover_holder_connected", "gauge", "1 while the holder of the connections is there.")
+        .sample(*holder ? 1 : 0);
+  }
   return std::move(out).take();
 }
 

@@ -22,13 +22,26 @@ struct probe_facts {
   bool starts_healthy = false;  ///< /health of an engine that still loads: 200 instead of 503
   bool endpoint_only = false;   ///< /health follows the serving endpoint alone
   std::uint32_t engine = 0;
-  std::string owner{};  ///< of the lock
+  std::string owner{};                     ///< of the lock
+  std::optional<bool> holder_connected{};  ///< nullopt: it needs none
+  std::uint64_t resumed = 0;               ///< requests of other engines that it went on with
+  std::uint64_t epoch = 0;                 ///< of its entry where others find it; 0: it has none
 };
 
 /// Whether the paths /live, /health and /ready answer 200.
 [[nodiscard]] bool is_live(const probe_facts& facts) noexcept;
 [[nodiscard]] bool is_healthy(const probe_facts& facts) noexcept;
 [[nodiscard]] bool is_ready(const probe_facts& facts) noexcept;
+
+inline constexpr std::string_view sleep_path = "/engine/sleep";   ///< another engine is to serve
+inline constexpr std::string_view wake_path = "/engine/wake_up";  ///< asks whether this one does
+
+/// Whether a request is a POST to one of these paths, which answer_probe() is not asked about.
+[[nodiscard]] bool is_order(std::string_view method, std::string_view target) noexcept;
+/// Its answer: 200, or 409 with the reason why it was not done.
+[[nodiscard]] reply answer_order(const probe_facts& facts, const engine::result<void>& done);
+/// Nobody but the lock wakes an engine. Error: not_ready, where it does not serve.
+[[nodiscard]] engine::result<void> answer_wake(const probe_facts& facts);
 
 /// The answer to a request, 404 and 405 among them; nullopt for /metrics, which needs more than these facts.
 [[nodiscard]] std::optional<reply> answer_probe(std::string_view method, std::string_view target,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "net/http/asio.hpp"
+#include "net/http/connection.hpp"
 #include "net/http/http_request.hpp"
 
 namespace orcd::net {
@@ -23,6 +24,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t header_bytes_max = 8 * 1024;
 constexpr milliseconds exchange_limit{2'000};
 constexpr milliseconds scrape_limit{500};
+constexpr milliseconds hand_over_limit{20'000};
 constexpr milliseconds look_interval{10};
 
 }  // namespace
@@ -38,8 +40,9 @@ struct system_port::impl {
   asio::awaitable<void> accept_loop();
   void admit(tcp::socket socket);
   asio::awaitable<void> serve(connection stream);
-  asio::awaitable<reply> answer(std::string_view method, std::string_view target);
+  asio::awaitable<reply> answer(connection stream, const request_sender& sender);
   asio::awaitable<reply> scrape();
+  asio::awaitable<reply> hand_over(connection stream);
   void watch_wake();
   void run() noexcept;
 
@@ -129,12 +132,14 @@ asio::awaitable<void> system_port::impl::serve(connection stream) {
     sender.method = request.method;
     sender.target = request.target;
     sender.host = host;
-    const auto named = check_host(sender, config.hosts);
-    if (named) {
-      response = co_await answer(request.method, request.target);
-    } else {
-      response = make_error_reply(named.error());
-    }
+    const std::string origin(parser.get()[http::field::origin]);
+    const std::string site(parser.get()["Sec-Fetch-Site"]);
+    sender.origin = origin;
+    sender.fetch_site = site;
+    error_code gone;
+    const auto peer = stream->socket().remote_endpoint(gone);
+    sender.on_loopback = !gone && unmapped(peer.address()).is_loopback();
+    response = co_await answer(stream, sender);
   }
   const std::string out = render_reply(response, request, false);
   const auto [unwritten, written] = co_await asio::async_write(*stream, asio::buffer(out), as_tuple_token);
@@ -144,10 +149,38 @@ asio::awaitable<void> system_port::impl::serve(connection stream) {
   stream->socket().shutdown(tcp::socket::shutdown_both, ignored);
 }
 
-asio::awaitable<reply> system_port::impl::answer(std::string_view method, std::string_view target) {
+asio::awaitable<reply> system_port::impl::answer(connection stream, const request_sender& sender) {
+  if (const auto named = check_host(sender, config.hosts); !named) co_return make_error_reply(named.error());
   const auto facts = context.facts();
-  if (auto probe = answer_probe(method, target, facts)) co_return std::move(*probe);
-  co_return co_await scrape();
+  if (!is_order(sender.method, sender.target)) {
+    if (auto probe = answer_probe(sender.method, sender.target, facts)) co_return std::move(*probe);
+    co_return co_await scrape();
+  }
+  if (const auto page = check_page(sender, config.hosts, {}); !page) co_return make_error_reply(page.error());
+  if (const auto may = check_shutdown(sender, false); !may) co_return make_error_reply(may.error());
+  if (sender.target.starts_with(wake_path)) co_return answer_order(facts, answer_wake(facts));
+  co_return co_await hand_over(std::move(stream));
+}
+
+asio::awaitable<reply> system_port::impl::hand_over(connection stream) {
+  struct pending {
+    asio::steady_timer timer;
+    result<void> done = error(errc::not_ready, "the other engine did not come to serve in time");
+  };
+  stream->expires_after(hand_over_limit + exchange_limit);
+  const auto awaited = std::make_shared<pending>(pending{asio::steady_timer(io, hand_over_limit)});
+  context.hand_over([this, weak = std::weak_ptr<pending>(awaited)](const result<void>& done) {
+    if (weak.expired()) return;
+    asio::post(io, [weak, done] {
+      const auto waiting = weak.lock();
+      if (!waiting) return;
+      waiting->done = done;
+      waiting->timer.cancel();
+    });
+  });
+  const auto [waited] = co_await awaited->timer.async_wait(as_tuple_token);
+  static_cast<void>(waited);
+  co_return answer_order(context.facts(), awaited->done);
 }
 
 /// The engine's own families, then the worker's, if its thread answers in time. Only this coroutine owns what

@@ -36,6 +36,9 @@ struct system_context {
   std::function<void(std::function<void(std::string)> done)> scrape;
   /// How long the engine has had the lock; zero without it.
   std::function<std::chrono::nanoseconds()> lock_held_for;
+  /// Has another engine serve, and `done` called when this one stands by again, or with the reason why not;
+  /// on any thread.
+  std::function<void(std::function<void(engine::result<void>)> done)> hand_over;
   /// The engine has had the lock for longer than it may take to serve. Called once.
   std::function<void()> on_waking_timeout;
 };

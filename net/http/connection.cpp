@@ -197,4 +197,14 @@ void connection_set::close_all() {
   for (connection* c : all_) c->close();
 }
 
+std::size_t connection_set::unkept() const noexcept {
+  const auto is_unkept = [](const connection* c) { return c->record && c->record->abandoned(); };
+  return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), is_unkept));
+}
+
+void connection_set::leave_all() noexcept {
+  error_code ignored;
+  for (connection* c : all_) c->stream.socket().close(ignored);
+}
+
 }  // namespace orcd::net

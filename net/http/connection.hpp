@@ -102,6 +102,10 @@ class connection_set {
   /// Closes the connections of which nothing is lost by it, see is_idle().
   void close_idle();
   void close_all();
+  /// Lets go of all sockets, without a sign to the clients: other processes have them, too.
+  void leave_all() noexcept;
+  /// Those that are not in the journal, for lack of room.
+  [[nodiscard]] std::size_t unkept() const noexcept;
 
  private:
   [[nodiscard]] bool has_regular(std::chrono::milliseconds head_grace = eviction_grace) {

@@ -55,7 +55,7 @@ struct job_stream final : open_stream {
   void client_gone() {
     // It may be noticed twice, by a failed write and by a read; it counts once, and only while a job runs.
     if (group.job_over() || std::exchange(gone, true)) return;
-    ++owner.metrics.disconnects[static_cast<std::size_t>(group.where())];
+    if (!is_left()) ++owner.metrics.disconnects[static_cast<std::size_t>(group.where())];
     group.client_gone(std::chrono::steady_clock::now());
     pass_cancel();
     wake->raise();
@@ -77,8 +77,12 @@ struct job_stream final : open_stream {
       }
     }
   }
-  /// Submits the jobs for which there are places: all, unless there are more than slots.
+  /// Another engine has the client: this one has gone, not the client.
+  [[nodiscard]] bool is_left() const noexcept { return link.record && link.record->is_left(); }
+  /// Submits the jobs for which there are places: all, unless there are more than slots. None for a client
+  /// that another engine has: the device is at rest, and the journal tells of that engine's jobs.
   void submit() {
+    if (is_left()) client_gone();
     for (; next < requests.size(); ++next) {
       if (group.executions()[next].job_over()) {
         hold->skip();

@@ -98,6 +98,11 @@ void take_progress(job_stream& stream, std::size_t job) {
   }
 }
 
+/// Another engine could go on with it.
+bool is_kept(const connection& c) {
+  return c.record && !c.record->abandoned();
+}
+
 /// Passes on the events that have arrived for one job, until a batch is full. Returns whether more are
 /// waiting.
 bool take_events(job_stream& stream, std::size_t job) {
@@ -126,6 +131,8 @@ bool take_events(job_stream& stream, std::size_t job) {
     if (execution.output_bytes() >= batch_bytes) return true;
   }
   if (const auto event = events.read_terminal()) {
+    // The engine fails: the next one tells how the job ends.
+    if (is_kept(stream.link) && stream.owner.keeps_ends && stream.owner.keeps_ends()) return false;
     take_progress(stream, job);
     tell(stream, job, -1, [&](auto& to) { to.ended(*event, steady_clock::now()); });
   }
@@ -324,6 +331,7 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
 
   hold->finish();
   for (const job_execution& execution : stream.group.executions()) {
+    if (stream.is_left()) break;  // the other engine tells how they end
     account(s, request, execution);
     note_job(c, execution, traced);
   }

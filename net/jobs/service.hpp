@@ -43,6 +43,7 @@ class service {
   grammar_cache grammars;
   std::shared_ptr<response_store> responses;     ///< null: none are kept
   std::function<std::string()> more_families{};  ///< of /metrics, where connections come from a holder
+  std::function<bool()> keeps_ends{};            ///< see held_config
   bool stopping = false;                         ///< the server is being stopped: no keep-alive, no new jobs
 
   /// Open streams by job id, so that a cancel or the end of the server reaches them.

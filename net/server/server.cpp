@@ -65,12 +65,11 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
   asio::steady_timer pause;  ///< after an accept that failed
   asio::steady_timer grace_timer;
   spare_descriptor spare;
-  std::unique_ptr<takeover> held;  ///< null: the server accepts its connections itself
+  std::shared_ptr<takeover> held;  ///< null: the server accepts its connections itself
   std::function<void()> stopped;
   std::size_t sessions = 0;  ///< session_guards that exist
   bool listens = false;      ///< the socket did already when it was passed
   bool accepting = false;    ///< the accept loop runs
-  bool deserted = false;     ///< the server object is gone: nobody is told anything
   bool closed = false;       ///< the server object is gone or stopping: accept no more
 
   result<std::uint16_t> bind();
@@ -227,9 +226,7 @@ void server::impl::adopt(held_socket one, bool dead_engine) {
     kept.reset();
     return close_held(std::move(socket), slot, serial);
   }
-  kept->closed = [self = shared_from_this(), slot, serial] {
-    if (!self->deserted) self->held->closed(slot, serial);
-  };
+  kept->closed = [of = held, slot, serial] { of->closed(slot, serial); };
   start_session(std::move(socket), tier, std::move(*kept));
 }
 
@@ -335,13 +332,22 @@ void server::impl::stop(std::chrono::milliseconds grace, std::function<void()> d
 server::server(asio::io_context& io, server_config config, server_context context)
     : impl_(std::make_shared<impl>(io, std::move(config), std::move(context))) {}
 
-void server::leave_held() noexcept {
-  impl_->deserted = true;
-  if (impl_->held) impl_->held->leave(false);
+std::size_t server::sessions() const noexcept {
+  return impl_->sessions;
+}
+
+std::size_t server::unkept() const noexcept {
+  return impl_->shared->connections.unkept();
+}
+
+void server::leave_held(bool in_order) noexcept {
+  if (!impl_->held) return;
+  impl_->held->leave(in_order);
+  impl_->shared->connections.leave_all();
 }
 
 server::~server() {
-  leave_held();
+  leave_held(false);
   impl_->closed = true;
   error_code ignored;
   impl_->acceptor.close(ignored);
@@ -365,12 +371,17 @@ result<void> server::listen() {
 }
 
 result<takeover_counts> server::serve_held(int journal, held_config config, held_connections all) {
-  if (impl_->held) return error(errc::internal, "connections of a holder are served already");
+  const auto& before = impl_->held;
+  if (before && (!before->is_left() || impl_->sessions > 0)) {
+    return error(errc::internal, "connections of a holder are served already");
+  }
   auto made = takeover::make(journal, std::move(config));
   if (!made) return made.error();
+  if (before) (*made)->go_on_from(before->all_counts(), before->given_up());
   impl_->held = std::move(*made);
   impl_->held->begin(all);
   impl_->shared->more_families = [taken = impl_->held.get()] { return taken->render_metrics(); };
+  impl_->shared->keeps_ends = [taken = impl_->held.get()] { return taken->keeps_ends(); };
   for (held_socket& one : all.sockets) impl_->adopt(std::move(one), true);
   return impl_->held->counts();
 }

@@ -38,13 +38,19 @@ class server {
   [[nodiscard]] engine::result<std::uint16_t> take_listener(int descriptor);
   [[nodiscard]] engine::result<void> listen();
 
-  /// Serves connections that a holder accepted, instead of accepting by itself: `all` are those that a dead
+  /// Serves connections that a holder accepted, instead of accepting by itself: `all` are those that another
   /// engine left, or none. Each goes on where the journal and the kernel say that it stopped. Errors: as
   /// takeover::make().
   [[nodiscard]] engine::result<takeover_counts> serve_held(int journal, held_config config,
                                                            held_connections all);
-  /// Before another engine may take over: connections that are still there are left to it as they are.
-  void leave_held() noexcept;
+  /// Before another engine may take over: connections that are still there are left to it as they are. From
+  /// here on not a byte goes to a client or comes from one. `in_order`: see journal::leave(). serve_held()
+  /// may follow when there are no sessions any more.
+  void leave_held(bool in_order) noexcept;
+  /// Sessions that have not ended.
+  [[nodiscard]] std::size_t sessions() const noexcept;
+  /// Connections that another engine could not go on with, because the journal had no room.
+  [[nodiscard]] std::size_t unkept() const noexcept;
   /// One more that the holder has accepted; after serve_held().
   void adopt(held_socket held);
   /// One of those that were to wait when the others came.

@@ -27,6 +27,27 @@ std::uint64_t maker_number(const std::string& maker) {
   return id_series(maker).next_bits();
 }
 
+takeover_counts& takeover_counts::operator+=(const takeover_counts& more) noexcept {
+  resumed += more.resumed;
+  idle += more.idle;
+  fresh += more.fresh;
+  ended += more.ended;
+  lost += more.lost;
+  conflicts += more.conflicts;
+  bytes += more.bytes;
+  return *this;
+}
+
+void takeover::go_on_from(const takeover_counts& before, std::uint64_t given_up) noexcept {
+  before_ = before;
+  given_up_before_ = given_up;
+}
+
+takeover_counts takeover::all_counts() const noexcept {
+  takeover_counts all = before_;
+  return all += counts_;
+}
+
 result<std::unique_ptr<takeover>> takeover::make(int journal_descriptor, held_config config) {
   auto opened = journal::map(journal_descriptor);
   if (!opened) return opened.error();
@@ -83,29 +104,30 @@ void takeover::count(const recovered_connection& c) {
 
 std::string takeover::render_metrics() const {
   const auto number = [](std::uint64_t count) { return static_cast<double>(count); };
+  const auto all = all_counts();
   metrics_text out;
   out.family("orcd_failover_connections_total", "counter",
              "Connections of engines before, by what became of them.")
-      .sample(number(counts_.resumed), {{"became", "resumed"}})
-      .sample(number(counts_.idle), {{"became", "idle"}})
-      .sample(number(counts_.fresh), {{"became", "fresh"}})
-      .sample(number(counts_.ended), {{"became", "ended"}})
-      .sample(number(counts_.lost), {{"became", "lost"}});
+      .sample(number(all.resumed), {{"became", "resumed"}})
+      .sample(number(all.idle), {{"became", "idle"}})
+      .sample(number(all.fresh), {{"became", "fresh"}})
+      .sample(number(all.ended), {{"became", "ended"}})
+      .sample(number(all.lost), {{"became", "lost"}});
   out.family("orcd_failover_streams_resumed_total", "counter", "Requests that were gone on with.")
-      .sample(number(counts_.resumed));
+      .sample(number(all.resumed));
   out.family("orcd_failover_conflicts_total", "counter",
              "Connections of which the journal and the kernel say different things.")
-      .sample(number(counts_.conflicts));
+      .sample(number(all.conflicts));
   out.family("orcd_failover_unsent_bytes_total", "counter",
              "Output of engines before that their sockets had not taken.")
-      .sample(number(counts_.bytes));
+      .sample(number(all.bytes));
   out.family("orcd_failover_journal_bytes", "gauge", "Room for connections in the journal.")
       .sample(number(std::uint64_t{journal_.blocks()} * journal_layout::block_bytes));
   out.family("orcd_failover_journal_free_bytes", "gauge", "Of it, what is free.")
       .sample(number(std::uint64_t{journal_.blocks_free()} * journal_layout::block_bytes));
   out.family("orcd_failover_journal_full_total", "counter",
              "Connections that end with their engine, because the journal was full.")
-      .sample(number(journal_.given_up()));
+      .sample(number(given_up()));
   return std::move(out).take();
 }
 

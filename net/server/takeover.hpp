@@ -23,6 +23,9 @@ struct held_config {
   std::uint32_t replays = 2;
   /// The server has closed a connection, and the holder is to do so.
   std::function<void(std::uint32_t slot, std::uint64_t serial)> closed{};
+  /// Whether what ends now ends with this engine and is left to the next one. True before the GPU thread
+  /// ends jobs for a failure. io thread.
+  std::function<bool()> keeps_ends{};
 };
 
 /// A number for what decides which tokens follow: that of held_config::maker.
@@ -37,6 +40,8 @@ struct takeover_counts {
   std::uint64_t lost = 0;       ///< closed; with conflicts among them
   std::uint64_t conflicts = 0;  ///< where the journal and the kernel contradicted one another
   std::uint64_t bytes = 0;      ///< that were given out, and not yet to the kernel
+
+  takeover_counts& operator+=(const takeover_counts& more) noexcept;
 };
 
 class takeover {
@@ -44,6 +49,8 @@ class takeover {
   /// Maps the journal. Errors: as journal::map().
   [[nodiscard]] static engine::result<std::unique_ptr<takeover>> make(int journal, held_config config);
   takeover(journal opened, held_config config);
+  /// Counts of takeovers of this process before this one, which the metrics go on with.
+  void go_on_from(const takeover_counts& before, std::uint64_t given_up) noexcept;
 
   /// What is known of a connection; nullopt: it cannot go on and is closed. Counted where `dead_engine`.
   [[nodiscard]] std::optional<journalled> judge(const held_socket& held, bool dead_engine);
@@ -56,8 +63,13 @@ class takeover {
   void closed(std::uint32_t slot, std::uint64_t serial) const {
     if (!is_left()) config_.closed(slot, serial);
   }
+  /// The jobs have ended with this engine, and their ends are no news for the clients.
+  [[nodiscard]] bool keeps_ends() const { return config_.keeps_ends && config_.keeps_ends(); }
 
   [[nodiscard]] const takeover_counts& counts() const noexcept { return counts_; }
+  [[nodiscard]] takeover_counts all_counts() const noexcept;
+  /// Connections of this process that were not kept for lack of room.
+  [[nodiscard]] std::uint64_t given_up() const noexcept { return given_up_before_ + journal_.given_up(); }
   /// Families of /metrics.
   [[nodiscard]] std::string render_metrics() const;
 
@@ -73,6 +85,8 @@ class takeover {
   held_config config_;
   const std::uint64_t maker_;
   takeover_counts counts_;
+  takeover_counts before_;
+  std::uint64_t given_up_before_ = 0;
   bool in_order_ = false;               ///< the engine before has not died
   std::optional<std::uint32_t> alone_;  ///< the place of the request that it ran by itself
 };

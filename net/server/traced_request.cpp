@@ -90,7 +90,9 @@ traced_request::traced_request(service& s, connection& c, const http_request& re
 
 traced_request::~traced_request() {
   connection_.trace = nullptr;
-  if (!trace_) return;
+  // Of a request that another engine goes on with, that one tells: the span's id is the same.
+  const bool is_left = connection_.record && connection_.record->is_left();
+  if (!trace_ || is_left) return;
   trace_->ended_at = std::chrono::steady_clock::now();
   service_.context.traces->offer(std::move(*trace_));
 }

@@ -178,7 +178,7 @@ def test_probes_by_state(engines):
     wait_until(lambda: ask(standby.system, '/health').json()['state'] == 'standby', PATIENCE, 'it stands by')
     told = ask(standby.system, '/health').json()
     assert told == {'status': 'ok', 'failover_state': 'STANDBY', 'state': 'standby', 'role': 'standby',
-                    'engine_id': 1, 'lock_owner': 'engine-0'}
+                    'engine_id': 1, 'lock_owner': 'engine-0', 'resumed_total': 0}
     scraped = ask(standby.system, '/metrics').body.decode()
     assert 'orcd_failover_state{state="STANDBY"} 1\n' in scraped and 'worker_info{' in scraped
     assert standby.probe('/execute') == 404 and ask(standby.system, '/live', 'POST').status == 405

@@ -13,7 +13,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / 'failover'))
 
-from engines import Engines, ask, free_port  # noqa: E402
+from engines import ask, free_port  # noqa: E402
+from holders import Held  # noqa: E402
 from worker_process import PATIENCE, PROJECT, STRETCH, wait_until  # noqa: E402
 from test_metrics import PROMTOOL  # noqa: E402
 
@@ -90,7 +91,8 @@ def prometheus(tiny_model, tmp_path_factory):
     if not PROMTOOL or not (Path(PROMTOOL).parent / 'prometheus').exists():
         pytest.skip('prometheus is not here (tools/promtool.sh)')
     folder = tmp_path_factory.mktemp('monitoring')
-    with Engines(tiny_model, folder) as engines:
+    with Held(tiny_model, folder) as engines:
+        engines.start_holder()
         active, standby = engines.pair()
         server = Prometheus(folder, [f'127.0.0.1:{engine.system}' for engine in (active, standby)])
         server.scraped = ask(active.system, '/metrics').body.decode()

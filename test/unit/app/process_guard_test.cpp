@@ -92,6 +92,10 @@ BOOST_AUTO_TEST_CASE(signals_are_counted_and_told) {
     const auto second = guard.take();
     if (second.terminations != 1 || second.hangups != 0 || !guard.stop_asked()) std::_Exit(4);
     if (::poll(&told, 1, 0) != 0) std::_Exit(5);
+    ::kill(::getpid(), SIGUSR2);
+    if (::poll(&told, 1, 60'000) != 1) std::_Exit(6);
+    const auto third = guard.take();
+    if (third.hand_overs != 1 || third.terminations != 0) std::_Exit(7);
   });
   BOOST_TEST(status == 77);
 }

@@ -24,6 +24,18 @@ action after(shutdown_fsm& fsm, std::initializer_list<event> events) {
 
 BOOST_AUTO_TEST_SUITE(shutdown)
 
+BOOST_AUTO_TEST_CASE(an_engine_that_handed_over_ends_as_one_that_never_served) {
+  shutdown_fsm fsm;
+  BOOST_TEST((after(fsm, {event::loaded, event::asleep, event::sigterm}) == action::cancel_start));
+  shutdown_fsm again;
+  BOOST_TEST(
+      (after(again, {event::loaded, event::asleep, event::loaded, event::sigterm}) == action::begin_drain));
+  // One that ends already is not woken by it.
+  shutdown_fsm ending;
+  BOOST_TEST(
+      (after(ending, {event::loaded, event::sigterm, event::asleep, event::idle}) == action::stop_server));
+}
+
 BOOST_AUTO_TEST_CASE(a_cuda_fault_and_a_lost_device_end_with_codes_of_their_own) {
   using orcd::app::fault_exit_code;
   using orcd::engine::errc;

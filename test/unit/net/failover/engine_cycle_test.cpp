@@ -123,7 +123,63 @@ BOOST_AUTO_TEST_CASE(a_probe_tells_the_state) {
   BOOST_TEST_REQUIRE(answer.has_value());
   BOOST_TEST(answer->body ==
              R"({"status":"ok","failover_state":"STANDBY","state":"standby","role":"standby","engine_id":1,)"
-             R"("lock_owner":"engine-0"})");
+             R"("lock_owner":"engine-0","resumed_total":0})");
+  auto held = facts(engine::lifecycle::standby);
+  held.holder_connected = false;
+  held.resumed = 7;
+  held.epoch = 3;
+  const auto more = answer_probe("GET", "/health", held)->body;
+  BOOST_TEST(more.ends_with(R"("lock_owner":"engine-0","epoch":3,"holder_connected":false,)"
+                            R"("resumed_total":7})"));
+}
+
+BOOST_AUTO_TEST_CASE(an_engine_that_hands_over_comes_to_stand_by_again) {
+  go({event::initialised, event::lock_granted, event::serving, event::hand_over});
+  BOOST_TEST((actions.back() == action::leave));
+  BOOST_TEST((status.state() == state::yielding));
+  BOOST_TEST(probes(facts(engine::lifecycle::standby)) == waits, "not a moment of 503 on the way");
+  go({event::hand_over, event::serving, event::lock_granted, event::initialised});
+  BOOST_TEST((status.state() == state::yielding));
+  go({event::left});
+  BOOST_TEST((actions.back() == action::acquire_lock));
+  BOOST_TEST((status.state() == state::standby));
+  go({event::left, event::hand_over, event::lock_granted, event::serving});
+  BOOST_TEST((actions.back() == action::register_worker));
+  BOOST_TEST(status.transitions(state::active, state::yielding) == 1U);
+  BOOST_TEST(status.transitions(state::yielding, state::standby) == 1U);
+  BOOST_TEST(status.transitions(state::waking, state::active) == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(only_an_active_engine_hands_over_and_it_may_end_meanwhile) {
+  for (const auto& before : {std::vector<event>{},
+                             {event::initialised},
+                             {event::initialised, event::lock_granted},
+                             {event::initialised, event::drain},
+                             {event::failed}}) {
+    engine_under_test one;
+    for (const auto each : before) static_cast<void>(one.cycle.on(each));
+    const auto was = one.status.state();
+    BOOST_TEST((one.cycle.on(event::hand_over) == action::none));
+    BOOST_TEST((one.cycle.on(event::left) == action::none));
+    BOOST_TEST((one.status.state() == was));
+  }
+  go({event::initialised, event::lock_granted, event::serving, event::hand_over, event::drain, event::left});
+  BOOST_TEST((status.state() == state::draining));
+}
+
+BOOST_AUTO_TEST_CASE(orders_are_answered_by_state) {
+  const auto at = facts(engine::lifecycle::standby);
+  BOOST_TEST(is_order("POST", "/engine/sleep?x"));
+  BOOST_TEST(is_order("POST", "/engine/wake_up"));
+  BOOST_TEST(!is_order("GET", "/engine/sleep"));
+  BOOST_TEST(!is_order("POST", "/engine/sleeping"));
+  BOOST_TEST(answer_probe("GET", "/engine/sleep", at)->status == 405U);
+  BOOST_TEST(answer_probe("GET", "/engine/sleep", at)->allow == "POST");
+  BOOST_TEST(answer_wake(at).error().message.find("only the lock") != std::string::npos);
+  BOOST_TEST(answer_order(at, answer_wake(at)).status == 409U);
+  go({event::initialised, event::lock_granted, event::serving});
+  BOOST_TEST(answer_wake(facts(engine::lifecycle::ready)).has_value());
+  BOOST_TEST(answer_order(facts(engine::lifecycle::ready), {}).status == 200U);
 }
 
 BOOST_AUTO_TEST_CASE(requests_that_are_no_probes) {
@@ -141,6 +197,13 @@ BOOST_AUTO_TEST_CASE(metrics_have_one_state) {
   const auto text = render_failover_metrics(status);
   BOOST_TEST(text.find("orcd_failover_state{state=\"STANDBY\"} 1\n") != std::string::npos);
   BOOST_TEST(text.find("orcd_failover_state{state=\"ACTIVE\"} 0\n") != std::string::npos);
+  BOOST_TEST(text.find("holder") == std::string::npos, "it has none");
+  status.set_holder(true);
+  BOOST_TEST(render_failover_metrics(status).find("\norcd_failover_holder_connected 1\n") !=
+             std::string::npos);
+  status.set_holder(false);
+  BOOST_TEST(render_failover_metrics(status).find("\norcd_failover_holder_connected 0\n") !=
+             std::string::npos);
   BOOST_TEST(text.find("orcd_failover_transitions_total{from=\"INIT\",to=\"STANDBY\"} 1\n") !=
              std::string::npos);
 }

@@ -212,12 +212,13 @@ BOOST_AUTO_TEST_CASE(what_is_not_healthy_says_why) {
   const engine::worker_identity identity;
   BOOST_TEST(make_health_reply(facts(lifecycle::ready), identity).body.find("\"reason\":null") !=
              std::string::npos);
-  for (const auto cause : {health_cause::job_out_of_memory, health_cause::handler_out_of_memory,
-                           health_cause::not_resident, health_cause::lost}) {
+  for (const auto cause :
+       {health_cause::holder_away, health_cause::job_out_of_memory, health_cause::handler_out_of_memory,
+        health_cause::not_resident, health_cause::lost}) {
     auto f = facts(lifecycle::ready);
     f.cause = cause;
     const auto body = make_health_reply(f, identity).body;
-    const bool degraded = cause == health_cause::job_out_of_memory;
+    const bool degraded = cause == health_cause::job_out_of_memory || cause == health_cause::holder_away;
     BOOST_TEST(body.find(degraded ? "\"status\":\"degraded\"" : "\"status\":\"unhealthy\"") !=
                std::string::npos);
     BOOST_TEST(!health_reason(f).empty());

@@ -38,8 +38,81 @@ kv_cache::kv_cache(kv_geometry geometry, kv_cache_config config,
       sessions_(tree_, config.sessions),
       system_prompts_(tree_, config.system_prompts) {}
 
+kv_cache::kv_cache(kv_geometry geometry, kv_cache_config config,
+                   std::function<void(std::span<const kv_page>)> clear, page_ledger ledger)
+    : kv_cache(geometry, config, std::move(clear)) {
+  ledger_ = ledger;
+  clears_.resize(geometry.pages);
+  adopt();
+}
+
+/// Two pages with the same tokens cannot both be in the tree: the second is kept out of use like one that
+/// nothing is known of.
+void kv_cache::adopt() {
+  std::vector<prefix_tree::node*> node_of(geometry_.pages, nullptr);
+  std::vector<kv_page> known;
+  for (const noted_page& one : config_.share ? ledger_->noted() : std::vector<noted_page>{}) {
+    auto* parent = one.parent ? node_of[static_cast<std::size_t>(*one.parent)] : nullptr;
+    if (one.parent && parent == nullptr) continue;
+    if (tree_.next(one.salt, parent, one.tokens) != nullptr) continue;
+    node_of[static_cast<std::size_t>(one.page)] = tree_.insert(one.salt, parent, one.tokens, one.page).at;
+    known.push_back(one.page);
+  }
+  for (std::uint32_t i = 0; i < geometry_.pages; ++i) {
+    const auto page = static_cast<kv_page>(i);
+    const bool is_clean = ledger_->use_of(page) == page_ledger::use::clean;
+    if (node_of[i] == nullptr && !is_clean) closed_.push_back(page);
+  }
+  pool_.take(known);
+  pool_.take(closed_);
+  counts_.adopted = static_cast<std::uint32_t>(known.size());
+}
+
+void kv_cache::open_pages() {
+  if (closed_.empty()) return;
+  free_pages(closed_, {});
+  closed_.clear();
+}
+
+/// While pages are closed, those that were spared are what there is.
+std::uint32_t kv_cache::spared() const noexcept {
+  return closed_.empty() ? config_.pages_spared : 0;
+}
+
 bool kv_cache::can_hold(std::uint32_t positions) const noexcept {
-  return pages_for(positions, geometry_.page_positions) <= geometry_.pages;
+  return pages_for(positions, geometry_.page_positions) + config_.pages_spared <= geometry_.pages;
+}
+
+void kv_cache::clear(std::span<const kv_page> pages) {
+  if (pages.empty()) return;
+  if (ledger_) {
+    ledger_->take(pages);
+    for (const kv_page page : pages) {
+      clearing_.push_back({page, launched_});
+      ++clears_[static_cast<std::size_t>(page)];
+    }
+  }
+  clear_(pages);
+}
+
+void kv_cache::collected() noexcept {
+  ++collected_;
+  while (!clearing_.empty() && clearing_.front().launched < collected_) {
+    const kv_page page = clearing_.front().page;
+    clearing_.pop_front();
+    --clears_[static_cast<std::size_t>(page)];
+    note_clean(page);
+  }
+}
+
+/// A page that is free, and that no clearing is under way for.
+void kv_cache::note_clean(kv_page page) noexcept {
+  if (pool_.is_free(page) && clears_[static_cast<std::size_t>(page)] == 0) ledger_->clean({&page, 1});
+}
+
+void kv_cache::forgot_launched() noexcept {
+  collected_ = launched_;
+  for (clearing& one : clearing_) one.launched = launched_;
 }
 
 bool kv_cache::keeps(const cache_request& wish, std::uint32_t computed) const noexcept {
@@ -64,13 +137,14 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
   const auto whole = static_cast<std::uint32_t>(found.whole.size());
   const std::uint32_t needed = pages_for(positions, geometry_.page_positions) - whole;
   for (auto* at : found.whole) tree_.use(at);
-  if (needed > pool_.free() + tree_.idle()) {
+  const auto is_short = [&] { return needed + spared() > pool_.free() + tree_.idle(); };
+  if (is_short()) {
     for (auto* at : found.whole) tree_.release(at);
     return std::nullopt;
   }
   if (found.part != nullptr) {
     tree_.use(found.part);
-    if (needed > pool_.free() + tree_.idle()) {
+    if (is_short()) {
       tree_.release(found.part);
       found.part = nullptr;
       found.positions = 0;
@@ -80,6 +154,7 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
   kv_lease lease;
   for (const auto* at : found.whole) lease.pages.push_back(prefix_tree::page_of(at));
   pool_.take(needed, lease.pages);
+  if (ledger_) ledger_->take(std::span(lease.pages).subspan(whole));
   if (found.part != nullptr) {
     lease.copy = page_copy{prefix_tree::page_of(found.part), lease.pages[whole], found.positions};
     tree_.release(found.part);
@@ -105,16 +180,18 @@ void kv_cache::make_room(std::uint32_t pages) {
     ++counts_.evictions;
   }
   if (given_up.empty()) return;
-  clear_(given_up);
+  clear(given_up);
   pool_.give(given_up);
 }
 
 /// Returns both to the pool; only those that were written need to be zeroed.
-void kv_cache::free_pages(std::span<const kv_page> written, std::span<const kv_page> clear) {
+void kv_cache::free_pages(std::span<const kv_page> written, std::span<const kv_page> untouched) {
   ++changes_;
-  if (!written.empty()) clear_(written);
+  clear(written);
   pool_.give(written);
-  pool_.give(clear);
+  pool_.give(untouched);
+  if (!ledger_) return;
+  for (const kv_page page : untouched) note_clean(page);
 }
 
 bool kv_cache::wants_page(const kv_lease& lease, const cache_request& wish, std::uint32_t prompt_tokens,
@@ -148,6 +225,15 @@ std::uint32_t kv_cache::catch_up(kv_lease& lease, const cache_request& wish, std
   return computed;
 }
 
+/// Notes a page that the tree has taken from a job. One of another job was noted by that.
+void kv_cache::note(const kv_lease& lease, std::size_t index, const std::string& salt,
+                    std::span<const token_id> tokens, const prefix_tree::node* parent) noexcept {
+  const kv_page page = prefix_tree::page_of(lease.path[index]);
+  if (!ledger_ || page != lease.pages[index]) return;
+  ledger_->note(page, parent == nullptr ? std::nullopt : std::optional(prefix_tree::page_of(parent)), salt,
+                tokens);
+}
+
 // If another job has published the same tokens meanwhile, this job's page stays its own, and the next pages
 // are inserted below the other's node.
 void kv_cache::publish(kv_lease& lease, const cache_request& wish, std::span<const token_id> tokens,
@@ -161,6 +247,7 @@ void kv_cache::publish(kv_lease& lease, const cache_request& wish, std::span<con
     const auto made = tree_.insert(wish.salt, parent, tokens.subspan(index * size, size), lease.pages[index]);
     tree_.use(made.at);
     lease.path.push_back(made.at);
+    note(lease, index, wish.salt, tokens.subspan(index * size, size), parent);
     if (made.unused && *made.unused != lease.pages[index]) free_pages({&*made.unused, 1}, {});
   }
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 
 #include "engine/accelerator.hpp"
 #include "engine/schedule/job.hpp"
+#include "engine/schedule/page_ledger.hpp"
 #include "engine/schedule/page_pool.hpp"
 #include "engine/schedule/pin_table.hpp"
 #include "engine/schedule/prefix_tree.hpp"
@@ -25,6 +27,8 @@ struct kv_cache_config {
   std::uint32_t tokens_min = 100;    ///< shorter prefixes are neither kept nor looked for
   std::uint32_t sessions = 1;        ///< sessions whose last state is evicted after everything else
   std::uint32_t system_prompts = 4;  ///< system prompts that are evicted after everything else
+  /// Pages that jobs leave free, or in the tree, for whoever takes the cache over.
+  std::uint32_t pages_spared = 0;
 };
 
 struct kv_cache_counts {
@@ -37,6 +41,7 @@ struct kv_cache_counts {
   std::uint32_t pages_free = 0;
   std::uint32_t pages_cached = 0;  ///< in the tree and used by no job
   std::uint32_t sessions = 0;      ///< sessions that are pinned now
+  std::uint32_t adopted = 0;       ///< pages that a process that died had computed
 };
 
 /// The pages of one job, in the order of positions. The first path.size() belong to the tree's nodes in
@@ -54,6 +59,22 @@ class kv_cache {
  public:
   /// At first all pages are free and zero. `clear` zeroes pages before another job gets them.
   kv_cache(kv_geometry geometry, kv_cache_config config, std::function<void(std::span<const kv_page>)> clear);
+  /// Of memory that another process may have used, and notes what it does there. What the ledger has noted is
+  /// in the tree; pages that a step of the other process may still write to are out of use until
+  /// open_pages().
+  kv_cache(kv_geometry geometry, kv_cache_config config, std::function<void(std::span<const kv_page>)> clear,
+           page_ledger ledger);
+
+  /// Nothing of the other process writes any more: what was kept out of use is cleared and free.
+  void open_pages();
+  /// Whether pages are kept out of use.
+  [[nodiscard]] bool has_closed_pages() const noexcept { return !closed_.empty(); }
+  /// A step was launched; one was collected, the oldest. Pages are noted as clean when a step that was
+  /// launched after they were cleared has been collected.
+  void launched() noexcept { ++launched_; }
+  void collected() noexcept;
+  /// No launched step will be collected.
+  void forgot_launched() noexcept;
 
   /// Whether a job of this many positions fits an empty cache.
   [[nodiscard]] bool can_hold(std::uint32_t positions) const noexcept;
@@ -91,7 +112,13 @@ class kv_cache {
   [[nodiscard]] prefix_tree::match look_up(const cache_request& wish, std::span<const token_id> prompt) const;
   [[nodiscard]] bool keeps(const cache_request& wish, std::uint32_t computed) const noexcept;
   void make_room(std::uint32_t pages);
-  void free_pages(std::span<const kv_page> written, std::span<const kv_page> clear);
+  [[nodiscard]] std::uint32_t spared() const noexcept;
+  void adopt();
+  void clear(std::span<const kv_page> pages);
+  void note_clean(kv_page page) noexcept;
+  void note(const kv_lease& lease, std::size_t index, const std::string& salt,
+            std::span<const token_id> tokens, const prefix_tree::node* parent) noexcept;
+  void free_pages(std::span<const kv_page> written, std::span<const kv_page> untouched);
   void pin(const kv_lease& lease, prefix_tree::node* last, const cache_request& wish,
            std::span<const token_id> tokens);
 
@@ -103,6 +130,17 @@ class kv_cache {
   pin_table sessions_, system_prompts_;
   kv_cache_counts counts_;
   std::uint64_t changes_ = 0;
+
+  /// A page that is being cleared.
+  struct clearing {
+    kv_page page = 0;
+    std::uint64_t launched = 0;  ///< steps that were launched before
+  };
+  std::optional<page_ledger> ledger_;
+  std::vector<kv_page> closed_;                 ///< taken from the pool
+  std::deque<clearing> clearing_;               ///< in order; with a ledger only
+  std::vector<std::uint32_t> clears_;           ///< of a page that are under way
+  std::uint64_t launched_ = 0, collected_ = 0;  ///< steps
 };
 
 }  // namespace orcd::engine

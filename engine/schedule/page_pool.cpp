@@ -19,6 +19,14 @@ void page_pool::take(std::uint32_t count, std::vector<kv_page>& out) {
   }
 }
 
+void page_pool::take(std::span<const kv_page> pages) {
+  for (const kv_page page : pages) {
+    ORCD_ENSURE(is_free(page));
+    taken_[static_cast<std::size_t>(page)] = true;
+  }
+  std::erase_if(free_, [this](kv_page page) { return !is_free(page); });
+}
+
 void page_pool::give(std::span<const kv_page> pages) {
   for (const kv_page page : pages) {
     const auto index = static_cast<std::size_t>(page);

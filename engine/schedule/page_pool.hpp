@@ -16,8 +16,11 @@ class page_pool {
 
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(taken_.size()); }
   [[nodiscard]] std::uint32_t free() const noexcept { return static_cast<std::uint32_t>(free_.size()); }
+  [[nodiscard]] bool is_free(kv_page page) const noexcept { return !taken_[static_cast<std::size_t>(page)]; }
   /// Appends `count` pages to `out`; more than free() is a programmer error.
   void take(std::uint32_t count, std::vector<kv_page>& out);
+  /// Takes these pages, which are free.
+  void take(std::span<const kv_page> pages);
   /// Giving a page back that was not taken is a programmer error.
   void give(std::span<const kv_page> pages);
 

@@ -40,8 +40,7 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
     return;
   }
   if (const kv_geometry pages = accelerator_.kv_pages(); !cache_ && pages.pages > 0) {
-    cache_ =
-        std::make_unique<kv_cache>(pages, config_.cache, [this](auto freed) { accelerator_.clear(freed); });
+    cache_ = std::make_unique<kv_cache>(pages, config_.cache, clear_function());
   }
   if (pooled) {
     pooled_.push_back(std::make_shared<pooled_job>(std::move(request), std::move(sink)));
@@ -110,7 +109,7 @@ bool scheduler::run_step() {
   expire(now);
   if (!attempt([&] { admit(now); })) return !idle();
   // A job that ended when it got its slot has left it to one that waits.
-  if (running_ == 0 && launched_.empty()) return !idle();
+  if (running_ == 0 && launched_.empty()) return !idle() && !waits_for_pages();
   struct publish {
     scheduler& self;
     ~publish() {
@@ -224,6 +223,7 @@ void scheduler::launch_steps() {
     launched_.push_back(std::move(spare_));
     alone_.store(only_key(), std::memory_order_release);
     accelerator_.launch(parts_, interrupt_);
+    if (cache_) cache_->launched();
   }
   alone_.store(only_key(), std::memory_order_release);
 }
@@ -247,6 +247,7 @@ void scheduler::collect_step() {
     return;
   }
   ++steps_;
+  if (cache_) cache_->collected();
   launched_step step = std::move(launched_.front());
   launched_.erase(launched_.begin());
   accept_results(step, config_.now());
@@ -353,6 +354,7 @@ void scheduler::lose(const error& what) {
   failure_ = what;
   beginning_ = nullptr;
   launched_.clear();
+  if (cache_) cache_->forgot_launched();
   if (config_.on_lost) config_.on_lost(what);
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot]) finish(slot, job_outcome::of(what), now);

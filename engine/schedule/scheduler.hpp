@@ -73,6 +73,16 @@ class scheduler {
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
+  /// Before the first job: the accelerator's pages are in memory that another process may have used. What
+  /// that one has noted is known; what it may still write to is used after open_pages() only, and jobs that
+  /// find too few pages wait for it. Returns the pages that are known.
+  std::uint32_t take_over_pages(page_ledger ledger);
+  /// The other process has ended for good, with all that it gave the device to do.
+  void open_pages();
+  /// Another process takes the pages over: nothing is known of them any more. All jobs have ended, and no
+  /// step is in progress.
+  void leave_pages();
+
   /// Queues a job for the next free slot, first come first served. Admission bounds their number: more than
   /// jobs_max is a programmer error. A job for which there is no host memory is not taken (std::bad_alloc).
   void submit(job_request request, std::shared_ptr<event_sink> sink);
@@ -126,6 +136,9 @@ class scheduler {
 
   template <class Work>
   bool attempt(Work&& work);
+  [[nodiscard]] std::function<void(std::span<const kv_page>)> clear_function();
+  /// Nothing can be done before open_pages().
+  [[nodiscard]] bool waits_for_pages() const noexcept;
   void expire(steady_time now);
   void admit(steady_time now);
   [[nodiscard]] std::optional<std::size_t> next_in_turn(steady_time now) const;

@@ -16,6 +16,7 @@ void scheduler::forget_launched() noexcept {
     }
   }
   launched_.clear();
+  if (cache_) cache_->forgot_launched();
 }
 
 // If begin() failed, its job is the victim. A failed step does not say which job allocated: take the one with

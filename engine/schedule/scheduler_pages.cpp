@@ -11,6 +11,29 @@
 
 namespace orcd::engine {
 
+std::function<void(std::span<const kv_page>)> scheduler::clear_function() {
+  return [this](std::span<const kv_page> freed) { accelerator_.clear(freed); };
+}
+
+std::uint32_t scheduler::take_over_pages(page_ledger ledger) {
+  ORCD_ENSURE(idle() && accelerator_.kv_pages().pages > 0);
+  cache_ = std::make_unique<kv_cache>(accelerator_.kv_pages(), config_.cache, clear_function(), ledger);
+  return cache_->counts().adopted;
+}
+
+void scheduler::open_pages() {
+  if (cache_) cache_->open_pages();
+}
+
+void scheduler::leave_pages() {
+  ORCD_ENSURE(idle());
+  cache_.reset();
+}
+
+bool scheduler::waits_for_pages() const noexcept {
+  return cache_ && cache_->has_closed_pages() && !waiting_.empty();
+}
+
 // Waiting jobs first in, first out; each takes the lowest free slot.
 void scheduler::admit(steady_time now) {
   feed_pooled();
@@ -82,13 +105,14 @@ bool scheduler::reserve(sequence& job) {
   if (blocked_job_ == job.key && blocked_at_ == cache_->changes()) return false;
   auto lease = cache_->reserve(job.request.cache, job.sharable_prompt(), job.positions_max());
   if (!lease) {
-    ORCD_ENSURE(running_ > 0);
+    ORCD_ENSURE(running_ > 0 || cache_->has_closed_pages());
     blocked_job_ = job.key;
     blocked_at_ = cache_->changes();
     return false;
   }
   job.lease = std::move(*lease);
-  job.cached = job.computed = job.lease.held;
+  job.computed = job.lease.held;
+  job.cached = std::min(job.computed, job.prompt_tokens - 1);
   job.position = job.computed;
   return true;
 }
@@ -114,7 +138,7 @@ void scheduler::catch_up(sequence& job) {
   if (!cache_ || job.position != job.computed) return;
   const std::uint32_t computed = cache_->catch_up(job.lease, job.request.cache, job.sharable_prompt(),
                                                   job.computed, [&] { release(job); });
-  job.cached += computed - job.computed;
+  job.cached = std::min(job.cached + computed - job.computed, job.prompt_tokens - 1);
   job.computed = computed;
   job.position = computed;
 }

@@ -72,11 +72,13 @@ struct sequence {
   [[nodiscard]] bool can_score() const noexcept {
     return told < prompt_tokens && position + 1 >= told && position + 1 < prompt_tokens;
   }
-  /// The prompt's first tokens: those that may be taken from the prefix cache instead of being computed, and
-  /// one more.
+  /// The first tokens of what is known at the start: those that may be taken from the prefix cache instead of
+  /// being computed, and one more.
   [[nodiscard]] std::span<const token_id> sharable_prompt() const noexcept {
-    const std::uint32_t most = request.max_tokens == 0 ? std::max(prompt_tokens - 1, 1U) : prompt_tokens;
-    return std::span(tokens).first(std::min(told, most));
+    if (request.max_tokens == 0)
+      return std::span(tokens).first(std::min(told, std::max(prompt_tokens - 1, 1U)));
+    return std::span(tokens).first(
+        told < prompt_tokens ? told : std::min(prompt_tokens + produced, positions_max()));
   }
   /// Whether nothing is left to do after the step that ended at `end`.
   [[nodiscard]] bool ends_with_prompt(std::uint32_t end) const noexcept {

@@ -82,8 +82,9 @@ void fake_accelerator::begin(const engine::sequence_start& start) {
     throw engine::accelerator_failure(engine::errc::vram_oom, "begin: out of memory");
   }
   if (start.copy) {
-    const auto& from = page(start.copy->from);
-    std::copy_n(from.begin(), start.copy->positions, page(start.copy->to).begin());
+    for (std::uint32_t i = 0; i < start.copy->positions; ++i) {
+      write(start.copy->to, i, page(start.copy->from)[i], steps_ + 1);
+    }
   }
   if (!state.held) ++held_;
   state.held = true;
@@ -130,7 +131,7 @@ void fake_accelerator::clear(std::span<const engine::kv_page> pages) noexcept {
     for (const slot_state& state : slots_) {
       ORCD_ENSURE(std::find(state.pages.begin(), state.pages.end(), id) == state.pages.end());
     }
-    std::fill(page(id).begin(), page(id).end(), 0);
+    for (std::uint32_t i = 0; i < options_.pages.page_positions; ++i) write(id, i, 0, steps_ + 1);
   }
 }
 
@@ -144,7 +145,7 @@ std::vector<engine::kv_page> fake_accelerator::written_pages() const {
 }
 
 /// A position of a page is written once, or again with the same: by the sequence that had to go back.
-void fake_accelerator::store(slot_state& state, slot_id slot, std::size_t from) {
+void fake_accelerator::store(slot_state& state, slot_id slot, std::size_t from, std::uint64_t step) {
   const std::uint32_t size = options_.pages.page_positions;
   if (size == 0) return;
   require(state.tokens.size() <= state.pages.size() * size, "a position without a page", slot,
@@ -153,10 +154,33 @@ void fake_accelerator::store(slot_state& state, slot_id slot, std::size_t from) 
   for (std::size_t i = 0; i < state.tokens.size(); ++i) {
     hash = with_token(hash, state.tokens[i]);
     if (i < from) continue;
-    std::uint64_t& kept = page(state.pages[i / size])[i % size];
+    const std::uint64_t kept = page(state.pages[i / size])[i % size];
     require(kept == 0 || kept == hash, "a page holds something else", slot, i, from);
-    kept = hash;
+    write(state.pages[i / size], i % size, hash, step);
   }
+}
+
+void fake_accelerator::write(engine::kv_page id, std::size_t position, std::uint64_t value,
+                             std::uint64_t done_with) {
+  std::uint64_t& kept = page(id)[position];
+  if (options_.can_die) pending_.push_back({id, position, kept, value, done_with});
+  kept = value;
+}
+
+void fake_accelerator::die() {
+  ORCD_ENSURE(options_.can_die);
+  for (auto one = pending_.rbegin(); one != pending_.rend(); ++one)
+    page(one->page)[one->position] = one->before;
+  late_.insert(late_.end(), pending_.begin(), pending_.end());
+  pending_.clear();
+  launched_.clear();
+  slots_.assign(slots_.size(), {});
+  held_ = 0;
+}
+
+void fake_accelerator::end_late_writes() {
+  for (const pending_write& one : late_) page(one.page)[one.position] = one.after;
+  late_.clear();
 }
 
 void fake_accelerator::launch(std::span<const sequence_step> sequences, const engine::interrupt_flag&) {
@@ -179,6 +203,7 @@ bool fake_accelerator::collect(const engine::interrupt_flag& interrupt,
     return false;
   }
   const launched& step = launched_.front();
+  std::erase_if(pending_, [&](const pending_write& one) { return one.done_with <= step.number; });
   sampled.insert(sampled.end(), step.sampled.begin(), step.sampled.end());
   records_.insert(records_.end(), step.records.begin(), step.records.end());
   launched_.pop_front();
@@ -287,7 +312,7 @@ void fake_accelerator::compute(const sequence_step& part, launched& step) {
   const std::size_t before = state.tokens.size();
   if (seen.fed_back) state.tokens.push_back(*state.last);
   state.tokens.insert(state.tokens.end(), part.tokens.begin(), part.tokens.end());
-  store(state, part.slot, before);
+  store(state, part.slot, before, step.number);
   state.ended = false;
   if (part.pool != nullptr && part.ends_with_result()) {
     step.sampled.push_back({.slot = part.slot, .pooled = pooled_of(state.tokens)});

@@ -58,6 +58,7 @@ struct fake_options {
   next_token next;                                  ///< hashed_token when empty
   std::vector<fake_fault> faults;
   std::uint64_t begin_out_of_memory = 0;  ///< the n-th begin() fails so, after half its work; 1-based
+  bool can_die = false;                   ///< die() may be called
   /// Called when a step is collected, before the interrupt flag is read: a test's place to cancel,
   /// interrupt or move its clock while "the device computes".
   std::function<void()> during_step;
@@ -97,6 +98,12 @@ class fake_accelerator final : public engine::accelerator {
   [[nodiscard]] bool resident() const noexcept override { return false; }
   [[nodiscard]] std::uint64_t vram_bytes() const noexcept override { return 0; }
 
+  /// The process that used it dies: its sequences are forgotten, and of what was launched after the last
+  /// collected step nothing has happened yet. Another scheduler may use it at once.
+  void die();
+  /// All that the dead process had launched happens.
+  void end_late_writes();
+
   /// What a job with this prompt must receive when nothing disturbs it.
   [[nodiscard]] std::vector<engine::token_id> expected(std::vector<engine::token_id> prompt,
                                                        std::uint32_t tokens) const;
@@ -121,6 +128,13 @@ class fake_accelerator final : public engine::accelerator {
     std::vector<engine::kv_page> pages;
     std::uint64_t releases = 0;  ///< of this slot
   };
+  /// Of a page, and not certain to have happened.
+  struct pending_write {
+    engine::kv_page page = 0;
+    std::size_t position = 0;
+    std::uint64_t before = 0, after = 0;
+    std::uint64_t done_with = 0;  ///< the step by whose collection it has happened
+  };
   struct launched {
     std::uint64_t number = 0;
     std::vector<std::pair<engine::slot_id, std::uint64_t>> slots;  ///< with their releases
@@ -132,7 +146,8 @@ class fake_accelerator final : public engine::accelerator {
   void fail(std::uint64_t number, bool at_collect);
   void drop_launched();
   void compute(const engine::sequence_step& part, launched& step);
-  void store(slot_state& state, engine::slot_id slot, std::size_t from);
+  void store(slot_state& state, engine::slot_id slot, std::size_t from, std::uint64_t step);
+  void write(engine::kv_page id, std::size_t position, std::uint64_t value, std::uint64_t done_with);
   void check_start(const engine::sequence_start& start) const;
   [[nodiscard]] std::vector<std::uint64_t>& page(engine::kv_page id) {
     return kv_[static_cast<std::size_t>(id)];
@@ -155,6 +170,7 @@ class fake_accelerator final : public engine::accelerator {
   std::vector<fake_record> records_;
   std::uint64_t begun_ = 0;
   std::deque<launched> launched_;
+  std::vector<pending_write> pending_, late_;  ///< in order
 };
 
 }  // namespace orcd::test

@@ -43,6 +43,7 @@ struct accelerator_config {
   /// Pages of the KV cache, at least a slot's context; 0 = as many as slots * context_tokens take.
   std::uint32_t kv_pages = 0;
   weight_source weights{};
+  cache_source cache{};
 };
 
 /// How a loaded accelerator's KV cache is cut. Without pages, begin() and clear() are never called.
@@ -148,7 +149,7 @@ class accelerator {
   /// Loads the weights and allocates all memory that steps will need; nothing is allocated after it returns.
   /// `progress` is called with the share done, 0..100, on the calling thread. Once per object (M0-W-1001): a
   /// second call is an error. Weights that were to be imported and are not what the file would have given, or
-  /// are damaged: stale_weights, after which it may be called once more.
+  /// are damaged, or a cache of another size: stale_weights, after which it may be called once more.
   [[nodiscard]] virtual result<memory_plan> load(const model& m, const accelerator_config& config,
                                                  const std::function<void(unsigned percent)>& progress) = 0;
 
@@ -160,6 +161,8 @@ class accelerator {
   virtual void unmap_weights() {}
   /// The same weights again, of which every byte is checked. Errors: stale_weights where they are others.
   [[nodiscard]] virtual result<void> map_weights(const shared_weights&) { return {}; }
+  /// The KV cache for other processes, after a load() with cache.share; else null. Valid like this object.
+  [[nodiscard]] virtual const shared_cache* exported_cache() const noexcept { return nullptr; }
 
   /// The most tokens of one sequence in a step; longer prompts go in chunks of this. The results do not
   /// depend on it. After load() of an encoder it is the context, because its sequences cannot be cut. It

@@ -1,5 +1,6 @@
 // Where an accelerator has a model's weights from: the model's file, or memory that another process of this
-// host has filled. One copy of them serves several processes.
+// host has filled. One copy of them serves several processes. Likewise the memory of the KV cache, which one
+// process after the other uses.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,19 @@ struct weight_source {
   /// The weights of another process, which must be what this one would have read. The file's own are not
   /// touched.
   std::optional<shared_weights> imported{};
+};
+
+/// A KV cache in memory that other processes can map and write to.
+struct shared_cache {
+  int descriptor = -1;      ///< of the memory; borrowed, valid while its owner lives
+  std::uint64_t bytes = 0;  ///< of the memory
+};
+
+/// Neither: memory of this process alone.
+struct cache_source {
+  bool share = false;  ///< in memory that others can map; all pages are clear
+  /// Another process's, of the same geometry and KV types; what its pages hold stays as it is.
+  std::optional<shared_cache> imported{};
 };
 
 }  // namespace orcd::engine

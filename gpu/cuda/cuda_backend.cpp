@@ -41,6 +41,9 @@ class cuda_backend final : public engine::accelerator {
   }
   void unmap_weights() override;
   engine::result<void> map_weights(const engine::shared_weights& from) override;
+  const engine::shared_cache* exported_cache() const noexcept override {
+    return cache_descriptor_ ? &exported_cache_ : nullptr;
+  }
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   std::uint32_t launch_depth() const noexcept override { return steps_ ? steps_->depth() : 1; }
   void launch(std::span<const engine::sequence_step> sequences,
@@ -79,6 +82,7 @@ class cuda_backend final : public engine::accelerator {
                      const std::function<void(unsigned)>& progress);
   void import_weights(const engine::model& m, const engine::shared_weights& from);
   void export_weights(const engine::model& m);
+  void place_cache(const engine::cache_source& from);
   void watch_residency();
 
   cuda_backend_options options_;
@@ -91,6 +95,8 @@ class cuda_backend final : public engine::accelerator {
   engine::shared_weights exported_;
   std::string layout_hash_;       ///< where the weights are shared; else empty
   bool weights_dropped_ = false;  ///< between unmap_weights() and map_weights()
+  engine::file_descriptor cache_descriptor_;  ///< of cache_arena_, likewise
+  engine::shared_cache exported_cache_;
   cuda_weights weights_;
   std::optional<cuda_forward> forward_;
   std::optional<cuda_steps> steps_;
@@ -166,6 +172,7 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
     const bool imported = config.weights.imported.has_value();
     engine::memory_plan needed = *planned;
     if (imported) needed.weights_bytes = 0;
+    if (config.cache.imported) needed.kv_bytes = 0;
     const auto fits = check_vram(needed, imported ? 0 : upload_staging_bytes(m),
                                  {memory.free_bytes, memory.total_bytes, device_->info()});
     if (!fits) return fits.error();
@@ -194,7 +201,7 @@ void cuda_backend::allocate(const engine::model& m, const engine::accelerator_co
   const sampler_layout sampler = layout_of(m.spec, extents_);
   stream_ = make_stream();
   if (!config.weights.imported) weights_arena_ = vram_arena(device_->index(), plan_.weights_bytes);
-  cache_arena_ = vram_arena(device_->index(), plan_.kv_bytes);
+  place_cache(config.cache);
   work_arena_ = vram_arena(device_->index(), sampler.end);
   place_weights(m, config.weights, progress);
   forward_.emplace(m, weights_, extents_, work_arena_, cache_arena_, stream_.get(), options_.tap);
@@ -228,9 +235,27 @@ void cuda_backend::import_weights(const engine::model& m, const engine::shared_w
                                       "the shared weights have " + std::to_string(from.bytes) +
                                           " bytes, the model needs " + std::to_string(bytes));
   }
-  weights_arena_ = vram_arena(device_->index(), from.descriptor, plan_.weights_bytes);
+  weights_arena_ = vram_arena(device_->index(), from.descriptor, plan_.weights_bytes, arena_access::read);
   require_content(from, device_content_hash(weights_arena_, plan_.weights_bytes));
   weights_ = place_cuda_weights(m, weights_arena_);
+}
+
+void cuda_backend::place_cache(const engine::cache_source& from) {
+  const auto bytes = vram_arena::size_of(device_->index(), plan_.kv_bytes);
+  if (from.imported) {
+    if (bytes != from.imported->bytes) {
+      throw engine::accelerator_failure(errc::stale_weights,
+                                        "the shared KV cache has " + std::to_string(from.imported->bytes) +
+                                            " bytes, this one needs " + std::to_string(bytes));
+    }
+    cache_arena_ =
+        vram_arena(device_->index(), from.imported->descriptor, plan_.kv_bytes, arena_access::read_write);
+    return;
+  }
+  cache_arena_ = vram_arena(device_->index(), plan_.kv_bytes);
+  if (!from.share) return;
+  cache_descriptor_ = cache_arena_.export_fd();
+  exported_cache_ = {cache_descriptor_.get(), bytes};
 }
 
 void cuda_backend::export_weights(const engine::model& m) {

@@ -66,7 +66,7 @@ void check_driver(CUresult status, const char* call) {
 }
 
 [[noreturn]] void refuse_import(errc code, const std::string& why) {
-  throw engine::accelerator_failure(code, "the shared weights " + why);
+  throw engine::accelerator_failure(code, "the shared memory " + why);
 }
 
 void check_import(CUresult status, const char* call) {
@@ -136,7 +136,7 @@ class device_driver final : public arena_driver {
     return engine::file_descriptor(fd);
   }
   /// Its size cannot be asked for: mapping more than there is fails, and the content is hashed.
-  std::uint64_t import_fd(int fd, std::uint64_t) override {
+  std::uint64_t import_fd(int fd, std::uint64_t, arena_access) override {
     CUmemGenericAllocationHandle handle = 0;
     void* const given = reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd));
     check_import(calls_.import_handle(&handle, given, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
@@ -176,8 +176,8 @@ vram_arena::vram_arena(int device, std::uint64_t bytes)
   device_memory_taken(mapping_.bytes());
 }
 
-vram_arena::vram_arena(int device, int fd, std::uint64_t bytes) try
-    : mapping_(driver_of(device), fd, size_of(device, bytes)), imported_(true) {
+vram_arena::vram_arena(int device, int fd, std::uint64_t bytes, arena_access access) try
+    : mapping_(driver_of(device), fd, size_of(device, bytes), access), imported_(true) {
 } catch (const cuda_failure& failure) {
   refuse_if_short(failure);
   throw;

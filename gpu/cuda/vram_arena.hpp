@@ -19,9 +19,9 @@ class vram_arena {
   /// Allocates and maps `bytes` on `device`, rounded up to the driver's granularity, zeroed.
   /// Throws cuda_failure: vram_oom when the memory is not there.
   vram_arena(int device, std::uint64_t bytes);
-  /// Maps memory that another process exported, of a plan of `bytes`, to be read; takes no VRAM. Throws
+  /// Maps memory that another process exported, of a plan of `bytes`; takes no VRAM. Throws
   /// cuda_failure, or accelerator_failure (stale_weights) when it is not memory of this device.
-  vram_arena(int device, int fd, std::uint64_t bytes);
+  vram_arena(int device, int fd, std::uint64_t bytes, arena_access access = arena_access::read);
   ~vram_arena();
   vram_arena(vram_arena&& other) noexcept { *this = std::move(other); }
   vram_arena& operator=(vram_arena&& other) noexcept {

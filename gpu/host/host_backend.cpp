@@ -105,6 +105,9 @@ class host_backend final : public engine::accelerator {
     if (config_.weights.share || config_.weights.imported) weights_.drop();
   }
   engine::result<void> map_weights(const engine::shared_weights& from) override;
+  const engine::shared_cache* exported_cache() const noexcept override {
+    return forward_ && config_.cache.share ? &forward_->exported_cache() : nullptr;
+  }
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
   void launch(std::span<const engine::sequence_step> sequences,
@@ -213,7 +216,7 @@ void host_backend::allocate(std::uint32_t context) {
   forward_.emplace(model_,
                    host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens, config_.kv,
                                     config_.kv_pages),
-                   options_.threads, options_.tap);
+                   options_.threads, options_.tap, config_.cache);
   logits_ = std::make_unique<float[]>(std::uint64_t{config_.slots} * model_.spec.vocab);
   sequences_.resize(config_.slots);
   for (held_sequence& sequence : sequences_) sequence.tokens.reserve(context);

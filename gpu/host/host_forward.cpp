@@ -16,12 +16,12 @@ namespace orcd::gpu {
 namespace host = kernels::host;
 
 host_forward::host_forward(const engine::model& m, const host_extents& extents, unsigned threads,
-                           layer_tap tap)
+                           layer_tap tap, const engine::cache_source& cache)
     : model_(m),
       spec_(m.spec),
       extents_(extents),
       work_(m.spec, extents),
-      cache_(m.spec, extents.kv, extents.pages),
+      cache_(m.spec, extents.kv, extents.pages, cache),
       page_tables_(std::size_t{extents.slots} * extents.pages_per_slot(), no_page),
       tap_(std::move(tap)),
       pool_(threads) {

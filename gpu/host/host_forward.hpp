@@ -25,7 +25,8 @@ struct logits_request {
 class host_forward {
  public:
   /// `m` outlives the object. Allocates all memory of a step.
-  host_forward(const engine::model& m, const host_extents& extents, unsigned threads, layer_tap tap);
+  host_forward(const engine::model& m, const host_extents& extents, unsigned threads, layer_tap tap,
+               const engine::cache_source& cache = {});
 
   /// The pages of a slot's positions from 0 on. At first, and without `pages`, those of its own: for the n-th
   /// slot the n-th context's worth, as far as the pool has them.
@@ -35,6 +36,7 @@ class host_forward {
         .subspan(std::size_t{slot} * extents_.pages_per_slot(), extents_.pages_per_slot());
   }
   [[nodiscard]] std::uint32_t pages() const noexcept { return extents_.pages; }
+  [[nodiscard]] const engine::shared_cache& exported_cache() const noexcept { return cache_.exported(); }
   void copy(const engine::page_copy& what) noexcept { cache_.copy(what); }
   void clear(engine::kv_page page) noexcept { cache_.clear(page); }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gpu/plan/memfd_driver.hpp"
+
 namespace orcd::gpu {
 
 host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context,
@@ -92,13 +94,27 @@ std::uint64_t host_kv_cache::bytes(const engine::model_spec& spec, engine::kv_ty
   return spec.kv_bytes_per_token(types) * engine::kv_page_positions * pages;
 }
 
-host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t pages)
+host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t pages,
+                             const engine::cache_source& source)
     : types_(types) {
   for (const engine::layer_spec& layer : spec.layers) {
     add(layer.kv_heads, engine::kv_row_bytes(types.keys, spec.key_length), pages);
     add(layer.kv_heads, engine::kv_row_bytes(types.values, spec.value_length), pages);
   }
-  memory_ = std::make_unique<std::byte[]>(bytes_);
+  if (!source.share && !source.imported) {
+    memory_ = std::make_unique<std::byte[]>(bytes_);
+    base_ = memory_.get();
+    return;
+  }
+  memfd_driver& driver = memfd_driver::for_caches();
+  const std::uint64_t bytes = memfd_driver::round_up(bytes_);
+  shared_ = source.imported
+                ? arena_mapping(driver, source.imported->descriptor, bytes, arena_access::read_write)
+                : arena_mapping(driver, bytes);
+  base_ = reinterpret_cast<std::byte*>(shared_.address());
+  if (!source.share) return;
+  descriptor_ = shared_.export_fd();
+  exported_ = {descriptor_.get(), bytes};
 }
 
 void host_kv_cache::add(std::uint32_t kv_heads, std::uint64_t row_bytes, std::uint32_t pages) {
@@ -110,9 +126,9 @@ void host_kv_cache::copy(const engine::page_copy& what) noexcept {
   for (const part& p : parts_) {
     for (std::uint32_t head = 0; head < p.kv_heads; ++head) {
       const std::byte* from =
-          memory_.get() + p.offset + kernels::attention_first_row(what.from, p.kv_heads, head) * p.row_bytes;
+          base_ + p.offset + kernels::attention_first_row(what.from, p.kv_heads, head) * p.row_bytes;
       std::byte* to =
-          memory_.get() + p.offset + kernels::attention_first_row(what.to, p.kv_heads, head) * p.row_bytes;
+          base_ + p.offset + kernels::attention_first_row(what.to, p.kv_heads, head) * p.row_bytes;
       std::memcpy(to, from, what.positions * p.row_bytes);
     }
   }
@@ -120,7 +136,7 @@ void host_kv_cache::copy(const engine::page_copy& what) noexcept {
 
 void host_kv_cache::clear(engine::kv_page page) noexcept {
   for (const part& p : parts_) {
-    std::memset(memory_.get() + p.offset + kernels::attention_first_row(page, p.kv_heads, 0) * p.row_bytes, 0,
+    std::memset(base_ + p.offset + kernels::attention_first_row(page, p.kv_heads, 0) * p.row_bytes, 0,
                 p.row_bytes * p.kv_heads * engine::kv_page_positions);
   }
 }

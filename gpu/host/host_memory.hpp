@@ -9,6 +9,7 @@
 
 #include "engine/accelerator.hpp"
 #include "engine/model/model_spec.hpp"
+#include "gpu/plan/arena_mapping.hpp"
 #include "kernels/host/attention.hpp"
 #include "kernels/host/matmul.hpp"
 
@@ -73,14 +74,18 @@ class host_workspace {
 /// Keys and values in pages, as kernels/host/attention.hpp says; pages of all layers have the same ids.
 class host_kv_cache {
  public:
-  host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t pages);
+  /// Throws accelerator_failure where memory is to be shared and cannot be (gpu/plan/memfd_driver.hpp).
+  host_kv_cache(const engine::model_spec& spec, engine::kv_types types, std::uint32_t pages,
+                const engine::cache_source& source = {});
   [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, engine::kv_types types,
                                            std::uint32_t pages);
 
   [[nodiscard]] engine::kv_types types() const noexcept { return types_; }
   [[nodiscard]] kernels::attention_cache layer(std::uint32_t layer) noexcept {
-    return {memory_.get() + parts_[2 * layer].offset, memory_.get() + parts_[2 * layer + 1].offset};
+    return {base_ + parts_[2 * layer].offset, base_ + parts_[2 * layer + 1].offset};
   }
+  /// Of a cache with source.share.
+  [[nodiscard]] const engine::shared_cache& exported() const noexcept { return exported_; }
   void copy(const engine::page_copy& what) noexcept;
   void clear(engine::kv_page page) noexcept;
 
@@ -95,7 +100,11 @@ class host_kv_cache {
   engine::kv_types types_;
   std::vector<part> parts_;
   std::uint64_t bytes_ = 0;
-  std::unique_ptr<std::byte[]> memory_;
+  std::byte* base_ = nullptr;            ///< in one of
+  std::unique_ptr<std::byte[]> memory_;  ///< of this process alone
+  arena_mapping shared_;
+  engine::file_descriptor descriptor_;  ///< of shared_, for others
+  engine::shared_cache exported_;
 };
 
 }  // namespace orcd::gpu

@@ -102,7 +102,7 @@ void host_weights::import(engine::model& m, const engine::shared_weights& from, 
                           const std::function<void(unsigned percent)>& progress) {
   const host_layout layout = lay_out(m.weights);
   require_layout(from, layout.hash);
-  arena_mapping arena(memfd_driver::instance(), from.descriptor, layout.bytes);
+  arena_mapping arena(memfd_driver::instance(), from.descriptor, layout.bytes, arena_access::read);
   require_content(from, content_hash({bytes_of(arena), layout.bytes}, threads, progress));
   arena_ = std::move(arena);
   layout_hash_ = layout.hash;

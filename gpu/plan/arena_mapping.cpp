@@ -14,11 +14,12 @@ arena_mapping::arena_mapping(arena_driver& driver, std::uint64_t bytes) : arena_
   driver.zero(address_, bytes);
 }
 
-arena_mapping::arena_mapping(arena_driver& driver, int fd, std::uint64_t bytes) : arena_mapping() {
+arena_mapping::arena_mapping(arena_driver& driver, int fd, std::uint64_t bytes, arena_access access)
+    : arena_mapping() {
   driver_ = &driver;
   bytes_ = bytes;
-  handle_ = driver.import_fd(fd, bytes);
-  place(arena_access::read);
+  handle_ = driver.import_fd(fd, bytes, access);
+  place(access);
 }
 
 void arena_mapping::place(arena_access access) {

@@ -30,8 +30,9 @@ class arena_driver {
   /// A descriptor by which another process can import the memory.
   [[nodiscard]] virtual engine::file_descriptor export_fd(std::uint64_t handle) = 0;
   /// A handle of another process's memory; `fd` stays the caller's. Throws, with stale_weights, unless it is
-  /// memory of this device, `bytes` long, that cannot become shorter.
-  [[nodiscard]] virtual std::uint64_t import_fd(int fd, std::uint64_t bytes) = 0;
+  /// memory of this device, `bytes` long, that cannot become shorter and, if it is to be read, that nobody
+  /// can begin to write to.
+  [[nodiscard]] virtual std::uint64_t import_fd(int fd, std::uint64_t bytes, arena_access access) = 0;
   /// No new mapping can be written to, where the system has that.
   virtual void seal(std::uint64_t handle) = 0;
 };
@@ -42,8 +43,8 @@ class arena_mapping {
   /// `bytes` is a multiple of the driver's granularity; `driver` outlives the object. Throws what the
   /// driver throws, with every earlier step undone.
   arena_mapping(arena_driver& driver, std::uint64_t bytes);
-  /// Memory of another process, to be read.
-  arena_mapping(arena_driver& driver, int fd, std::uint64_t bytes);
+  /// Memory of another process.
+  arena_mapping(arena_driver& driver, int fd, std::uint64_t bytes, arena_access access = arena_access::read);
   ~arena_mapping();
   arena_mapping(arena_mapping&& other) noexcept { swap(other); }
   arena_mapping& operator=(arena_mapping&& other) noexcept {

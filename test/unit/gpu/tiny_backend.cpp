@@ -53,13 +53,14 @@ std::vector<tiny_case> every_tiny_model() {
 }
 
 tiny_backend::tiny_backend(bytes image, gpu::host_backend_options options, std::uint32_t slots,
-                           engine::kv_types kv, engine::weight_source weights)
+                           engine::kv_types kv, engine::weight_source weights, engine::cache_source cache)
     : image_(std::move(image)),
       file_(engine::gguf_file::parse(image_, "tiny").value()),
       model_(engine::load_model(file_).value()),
       device_(gpu::make_host_backend(std::move(options))) {
   engine::accelerator_config config{.slots = slots, .context_tokens = 128, .banned_tokens = {}, .kv = kv};
   config.weights = std::move(weights);
+  config.cache = std::move(cache);
   (void)device_->load(model_, config, [](unsigned) {}).value();
 }
 

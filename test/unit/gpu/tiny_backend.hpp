@@ -24,10 +24,12 @@ struct tiny_case {
 class tiny_backend {
  public:
   explicit tiny_backend(const tiny_model_options& model, gpu::host_backend_options options = {},
-                        std::uint32_t slots = 1, engine::kv_types kv = {}, engine::weight_source weights = {})
-      : tiny_backend(make_tiny_model(model), std::move(options), slots, kv, std::move(weights)) {}
+                        std::uint32_t slots = 1, engine::kv_types kv = {}, engine::weight_source weights = {},
+                        engine::cache_source cache = {})
+      : tiny_backend(make_tiny_model(model), std::move(options), slots, kv, std::move(weights),
+                     std::move(cache)) {}
   tiny_backend(bytes image, gpu::host_backend_options options, std::uint32_t slots, engine::kv_types kv,
-               engine::weight_source weights);
+               engine::weight_source weights, engine::cache_source cache = {});
 
   [[nodiscard]] engine::accelerator& device() noexcept { return *device_; }
   [[nodiscard]] const engine::model& model() const noexcept { return model_; }

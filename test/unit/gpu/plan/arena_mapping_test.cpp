@@ -34,7 +34,7 @@ class recording_driver final : public gpu::arena_driver {
     step("export");
     return {};
   }
-  std::uint64_t import_fd(int, std::uint64_t) override {
+  std::uint64_t import_fd(int, std::uint64_t, gpu::arena_access) override {
     step("import");
     return 0;
   }

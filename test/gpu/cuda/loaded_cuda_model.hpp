@@ -24,7 +24,8 @@ class loaded_cuda_model {
 
   loaded_cuda_model(const std::filesystem::path& path, std::uint32_t context,
                     const engine::rope_overrides& rope, gpu::cuda_backend_options options,
-                    std::uint32_t slots, engine::kv_types kv = {}, engine::weight_source weights = {})
+                    std::uint32_t slots, engine::kv_types kv = {}, engine::weight_source weights = {},
+                    engine::cache_source cache = {})
       : file_(engine::gguf_file::open(path.string()).value()),
         model_(engine::load_model(file_, context, rope).value()),
         positions_(slots) {
@@ -36,6 +37,7 @@ class loaded_cuda_model {
     config.context_tokens = context;
     config.kv = kv;
     config.weights = std::move(weights);
+    config.cache = std::move(cache);
     const auto loaded = device_->load(model_, config, [](unsigned) {});
     BOOST_REQUIRE_MESSAGE(loaded.has_value(), (loaded ? "" : loaded.error().message));
     BOOST_TEST(loaded->kv_bytes == gpu::planned_kv_bytes(model_.spec, slots, context, kv));
@@ -76,6 +78,12 @@ class loaded_cuda_model {
     const auto row = device_->logits(engine::slot_id{slot});
     return {row.begin(), row.end()};
   }
+  /// The slot goes on behind tokens whose KV is in these pages.
+  void begin(std::uint32_t slot, std::span<const engine::kv_page> pages,
+             std::span<const engine::token_id> held) {
+    device_->begin({.slot = engine::slot_id{slot}, .pages = pages, .held = held});
+    positions_[slot] = static_cast<std::uint32_t>(held.size());
+  }
   void release(std::uint32_t slot) {
     device_->release(engine::slot_id{slot});
     positions_[slot] = 0;
@@ -83,6 +91,7 @@ class loaded_cuda_model {
   [[nodiscard]] std::uint32_t position(std::uint32_t slot) const { return positions_[slot]; }
   [[nodiscard]] const engine::shared_weights* exported() const { return device_->exported_weights(); }
   [[nodiscard]] engine::accelerator& device() noexcept { return *device_; }
+  [[nodiscard]] const engine::shared_cache* exported_cache() const { return device_->exported_cache(); }
   [[nodiscard]] std::uint32_t vocab() const noexcept { return model_.spec.vocab; }
 
  private:

@@ -180,7 +180,7 @@ void worker::on_holder_connected() {
 void worker::leave_connections() {
   failover_->takes_connections = false;
   failover_->substitute.reset();
-  failover_->link->yield();
+  failover_->link->yield(false);
 }
 
 /// A failing engine ends without a word to its clients: the next one goes on with what they asked for.
@@ -247,7 +247,7 @@ void worker::leave_for_another() {
 
 void worker::give_role_up() {
   if (fsm_.ending() || failover_->status.state() != net::failover_state::yielding) return;
-  failover_->link->yield();
+  failover_->link->yield(true);
   failover_->lock.release();
   failover_->left_at = std::chrono::steady_clock::now();
   handle(shutdown_event::asleep, "");

@@ -188,6 +188,9 @@ class accelerator {
   /// the next step.
   virtual void clear(std::span<const kv_page>) noexcept {}
 
+  /// Waits until the device has done all that it was given. Never fails: an error shows in the next step.
+  virtual void settle() noexcept {}
+
   /// Begins a step for all given sequences (distinct slots, at most config.slots); what the arguments
   /// refer to is read before it returns. Same tokens at the same positions give the same bits, whatever
   /// else is in the step and however many steps are under way. Throws accelerator_failure.

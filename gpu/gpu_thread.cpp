@@ -169,7 +169,14 @@ struct gpu_thread::impl {
   void come_to_rest() {
     loop.cancel_all(cancel_reason::shutdown);
     while (!loop.idle()) loop.run_step();
+    loop.leave_pages();
     publish_use();
+  }
+
+  void open_pages() {
+    loop.open_pages();
+    publish_use();
+    if (!loop.idle()) ensure_stepping();
   }
 
   void end_all() {
@@ -218,6 +225,17 @@ void gpu_thread::cancel(const std::string& job_id, cancel_reason reason) {
 
 void gpu_thread::post(std::function<void()> task) {
   asio::post(impl_->io, std::move(task));
+}
+
+void gpu_thread::take_over_pages(engine::page_ledger ledger, std::function<void(std::uint32_t)> done) {
+  asio::post(impl_->io, [self = impl_.get(), ledger, done = std::move(done)] {
+    done(self->loop.take_over_pages(ledger));
+    self->publish_use();
+  });
+}
+
+void gpu_thread::open_pages() {
+  asio::post(impl_->io, [self = impl_.get()] { self->open_pages(); });
 }
 
 // As with cancel().

@@ -1,5 +1,6 @@
 #include "app/holder/holder.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -36,6 +37,8 @@ constexpr milliseconds room_interval{20};
 constexpr milliseconds store_interval{250};
 /// More connections than a holder has between two looks at its table: serials of those that were not kept.
 constexpr std::uint64_t serials_unknown = std::uint64_t{1} << 32U;
+/// The system takes some tens of milliseconds to end a process that used a GPU.
+constexpr milliseconds rest_interval{2};
 /// Engines give a sign of life twice a second.
 constexpr milliseconds standby_silence{5'000};
 
@@ -58,6 +61,7 @@ holder::holder(asio::io_context& io, const holder_options& opts, engine::narrato
       heart_timer_(io),
       store_timer_(io),
       store_(store),
+      rest_timer_(io),
       port_(
           io, [this] { return wants_connection(); },
           [this](file_descriptor socket) { hand_over_new(std::move(socket)); }),
@@ -195,7 +199,7 @@ void holder::drop(client& one, const char* why) {
 /// May be called while one of its frames is handled: the handler goes with the socket, which is kept.
 void holder::remove(client& one) {
   one.socket->close();
-  if (&one == active_) deactivate();
+  if (&one == active_) deactivate(false);
   asio::post(io_, [kept = one.socket] {});
   clients_.remove_if([&](const client& c) { return &c == &one; });
 }
@@ -235,8 +239,8 @@ bool holder::handle(client& from, net::frame_socket::received got) {
     from.socket->send({got.what.request, report(from, ask->maker)});
     return true;
   }
-  if (std::holds_alternative<net::yield_frame>(body)) {
-    if (&from == active_) deactivate();
+  if (const auto* const yield = std::get_if<net::yield_frame>(&body)) {
+    if (&from == active_) deactivate(yield->rests);
     return true;
   }
   if (std::holds_alternative<net::offer_frame>(body)) return on_offer(from, std::move(got.descriptors));
@@ -285,13 +289,15 @@ bool holder::on_take_over(client& from, std::uint32_t room) {
   if (active_ != nullptr && active_ != &from) active_->socket->read_now();
   activate(from);
   hand_over_all(from, room);
+  look_for_rest();
   port_.start();
   return true;
 }
 
 void holder::activate(client& one) {
-  deactivate();
+  deactivate(false);
   active_ = &one;
+  std::erase_if(leaving_, [&](const leaving_engine& other) { return other.number == *one.engine; });
   one.maker.reset();
   one.heart.emplace(milliseconds(opts_.hang_timeout_sec * 1'000), steady_clock::now());
   narrator_.narrate(
@@ -299,9 +305,27 @@ void holder::activate(client& one) {
       {{"engine_id", std::uint64_t{*one.engine}}, {"connections", std::uint64_t{table_.size()}}});
 }
 
-void holder::deactivate() {
-  if (active_ != nullptr) active_->heart.reset();
+/// What the device still does for an engine is over with its process, or earlier if the engine says so.
+void holder::deactivate(bool rests) {
+  if (active_ == nullptr) return;
+  active_->heart.reset();
+  if (!rests && leaving_.size() < net::engine_ids) {
+    leaving_.push_back(
+        {*active_->engine, file_descriptor(::fcntl(active_->process.get(), F_DUPFD_CLOEXEC, 0))});
+  }
   active_ = nullptr;
+}
+
+/// Tells the active engine when those before it are gone; one whose end cannot be seen is never.
+void holder::look_for_rest() {
+  if (active_ == nullptr) return;
+  std::erase_if(leaving_,
+                [](const leaving_engine& one) { return one.process && has_ended(one.process.get()); });
+  if (leaving_.empty()) return active_->socket->send({0, net::rest_frame{}});
+  rest_timer_.expires_after(rest_interval);
+  rest_timer_.async_wait([this](error_code failed) {
+    if (!failed) look_for_rest();
+  });
 }
 
 /// What the engine has no descriptors for stays here until it has closed others. It is told of them all the

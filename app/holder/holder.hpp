@@ -81,7 +81,8 @@ class holder {
   bool adopt(client& from);
   void welcome(client& one);
   void activate(client& one);
-  void deactivate();
+  void deactivate(bool rests);
+  void look_for_rest();
   void hand_over_all(client& to, std::uint32_t room);
   void hand_over_waiting();
   void hand_over_new(net::file_descriptor socket);
@@ -103,6 +104,7 @@ class holder {
   boost::asio::steady_timer heart_timer_;
   boost::asio::steady_timer store_timer_;
   descriptor_store& store_;
+  boost::asio::steady_timer rest_timer_;  ///< between looks at engines that were active
   client_port port_;
   held_table table_;
   refused_clients refused_;
@@ -110,6 +112,12 @@ class holder {
   net::file_descriptor journal_;
   std::list<client> clients_;
   client* active_ = nullptr;
+  /// An engine that was active, and for which the device may still do something.
+  struct leaving_engine {
+    std::uint32_t number = 0;
+    net::file_descriptor process;  ///< a pidfd
+  };
+  std::vector<leaving_engine> leaving_;
   bool complete_ = false;
   std::function<void()> told_complete_;
 };

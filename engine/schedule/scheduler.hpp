@@ -79,8 +79,8 @@ class scheduler {
   std::uint32_t take_over_pages(page_ledger ledger);
   /// The other process has ended for good, with all that it gave the device to do.
   void open_pages();
-  /// Another process takes the pages over: nothing is known of them any more. All jobs have ended, and no
-  /// step is in progress.
+  /// Waits until the device has come to rest. Pages that were taken over are another process's from now on.
+  /// All jobs have ended, and no step is in progress.
   void leave_pages();
 
   /// Queues a job for the next free slot, first come first served. Admission bounds their number: more than
@@ -185,6 +185,7 @@ class scheduler {
   std::optional<std::uint64_t> short_at_;  ///< admissions_ when device memory ran out; unset: recovered
   std::optional<error> failure_;           ///< the accelerator is lost
   std::unique_ptr<kv_cache> cache_;        ///< made for the first job: the accelerator is loaded then
+  bool is_heir_ = false;                   ///< of pages that are in memory of several processes
   std::uint64_t blocked_job_ = 0;          ///< key of the job that found too few pages,
   std::uint64_t blocked_at_ = 0;           ///< and the cache's changes() then
 

@@ -17,6 +17,7 @@ std::function<void(std::span<const kv_page>)> scheduler::clear_function() {
 
 std::uint32_t scheduler::take_over_pages(page_ledger ledger) {
   ORCD_ENSURE(idle() && accelerator_.kv_pages().pages > 0);
+  is_heir_ = true;
   cache_ = std::make_unique<kv_cache>(accelerator_.kv_pages(), config_.cache, clear_function(), ledger);
   return cache_->counts().adopted;
 }
@@ -27,7 +28,8 @@ void scheduler::open_pages() {
 
 void scheduler::leave_pages() {
   ORCD_ENSURE(idle());
-  cache_.reset();
+  accelerator_.settle();
+  if (is_heir_) cache_.reset();
 }
 
 bool scheduler::waits_for_pages() const noexcept {

@@ -61,6 +61,7 @@ class cuda_backend final : public engine::accelerator {
   void begin(const engine::sequence_start& start) override { steps_->begin(start); }
   void clear(std::span<const engine::kv_page> pages) noexcept override { steps_->clear(pages); }
   void release(engine::slot_id slot) noexcept override { steps_->release(slot); }
+  void settle() noexcept override { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
   std::span<const float> logits(engine::slot_id slot) const noexcept override { return steps_->logits(slot); }
   const char* name() const noexcept override { return "cuda"; }
   bool resident() const noexcept override { return steps_.has_value(); }

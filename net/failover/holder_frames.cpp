@@ -48,12 +48,15 @@ void write_body(frame_writer& to, const sockets_frame& f) {
 void write_body(frame_writer& to, const closed_frame& f) {
   put_place(to, f.which);
 }
-void write_body(frame_writer&, const yield_frame&) {}
+void write_body(frame_writer& to, const yield_frame& f) {
+  to.put(std::uint32_t{f.rests});
+}
 void write_body(frame_writer& to, const ping_frame& f) {
   to.put(f.progress);
 }
 void write_body(frame_writer&, const offer_frame&) {}
 void write_body(frame_writer&, const probe_frame&) {}
+void write_body(frame_writer&, const rest_frame&) {}
 void write_body(frame_writer& to, const standby_frame& f) {
   to.put(f.maker);
 }
@@ -130,8 +133,8 @@ problem read_body(frame_reader& from, waiting_frame& f) {
 problem read_body(frame_reader& from, closed_frame& f) {
   return read_place(from, f.which);
 }
-problem read_body(frame_reader&, yield_frame&) {
-  return std::nullopt;
+problem read_body(frame_reader& from, yield_frame& f) {
+  return from.take_flag(f.rests);
 }
 problem read_body(frame_reader& from, ping_frame& f) {
   f.progress = from.take<std::uint64_t>();
@@ -141,6 +144,9 @@ problem read_body(frame_reader&, offer_frame&) {
   return std::nullopt;
 }
 problem read_body(frame_reader&, probe_frame&) {
+  return std::nullopt;
+}
+problem read_body(frame_reader&, rest_frame&) {
   return std::nullopt;
 }
 problem read_body(frame_reader& from, standby_frame& f) {

@@ -60,6 +60,7 @@ struct closed_frame {
 };
 /// From an engine: it is no longer the active one.
 struct yield_frame {
+  bool rests = false;  ///< the device does nothing for it any more
   bool operator==(const yield_frame&) const = default;
 };
 /// From an engine's io thread, twice a second or so.
@@ -92,7 +93,12 @@ struct who_frame {
   std::uint64_t maker = 0;
   bool operator==(const who_frame&) const = default;
 };
-/// The answer to either.
+/// From the holder to the active engine: the engines before it have ended with all that they gave the device
+/// to do.
+struct rest_frame {
+  bool operator==(const rest_frame&) const = default;
+};
+/// The answer to probe_frame or who_frame.
 struct report_frame {
   std::uint32_t engines = 0;         ///< that are connected
   std::uint32_t standbys = 0;        ///< of them, those that stand by and move; of who_frame: of that maker
@@ -107,7 +113,7 @@ using frame =
     std::variant<hello_frame, welcome_frame, take_over_frame, sockets_frame, closed_frame, yield_frame,
                  ping_frame, offer_frame, probe_frame, report_frame, claim_frame, grant_frame, deny_frame,
                  put_frame, commit_frame, get_frame, piece_frame, done_frame, ask_frame, weights_state_frame,
-                 waiting_frame, standby_frame, who_frame>;
+                 waiting_frame, standby_frame, who_frame, rest_frame>;
 
 struct numbered_frame {
   std::uint32_t request = 0;  ///< an answer has its question's

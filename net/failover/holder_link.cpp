@@ -96,6 +96,8 @@ void holder_link::on_frame(frame_socket::received got) {
     taken_.waiting = waiting->places;
   } else if (const auto* const report = std::get_if<report_frame>(&got.what.body)) {
     if (got.what.request == question_) answer(*report);
+  } else if (std::holds_alternative<rest_frame>(got.what.body)) {
+    post(events_.rested);
   }
 }
 
@@ -191,8 +193,8 @@ void holder_link::closed(std::uint32_t slot, std::uint64_t serial) {
   if (welcomed_) socket_->send({0, closed_frame{{slot, serial}}});
 }
 
-void holder_link::yield() {
-  if (welcomed_) socket_->send({0, yield_frame{}});
+void holder_link::yield(bool rests) {
+  if (welcomed_) socket_->send({0, yield_frame{rests}});
 }
 
 void holder_link::ping(std::uint64_t progress) {

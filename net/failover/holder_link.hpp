@@ -31,6 +31,8 @@ struct holder_events {
   std::function<void(held_socket)> accepted;
   /// One that was said to wait at take_over().
   std::function<void(held_socket)> came_late;
+  /// After take_over(): the engines before have ended, and the device does nothing for them any more.
+  std::function<void()> rested;
   /// The holder is gone. It is looked for from now on.
   std::function<void()> lost;
   /// A holder is there again. An active engine calls offer(): the holder may have nothing, and cannot know
@@ -65,8 +67,9 @@ class holder_link {
   void take_over(std::uint32_t room, held_handler done);
   /// The engine has shut this connection down and closed it: the holder closes its duplicate.
   void closed(std::uint32_t slot, std::uint64_t serial);
-  /// This engine is not the active one any more: another may take over.
-  void yield();
+  /// This engine is not the active one any more: another may take over. `rests`: the device does nothing for
+  /// this engine any more; else that is over with its process.
+  void yield(bool rests);
   /// This engine could take over, and answers as all engines of `maker` do; until take_over().
   void stand_by(std::uint64_t maker);
   /// What the holder knows; `told` gets nothing where there is no answer within a second. One question at a

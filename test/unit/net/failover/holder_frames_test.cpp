@@ -24,7 +24,7 @@ std::vector<numbered_frame> one_of_each() {
           {3, take_over_frame{77}},
           {4, sockets_frame{true, true, 9, {{0, 7}, {held_sockets_max - 1, ~std::uint64_t{0}}}}},
           {5, closed_frame{{17, 1ULL << 40U}}},
-          {6, yield_frame{}},
+          {6, yield_frame{true}},
           {7, ping_frame{~std::uint64_t{0} - 1}},
           {8, offer_frame{}},
           {9, probe_frame{}},
@@ -41,7 +41,8 @@ std::vector<numbered_frame> one_of_each() {
           {20, weights_state_frame{5, 1ULL << 34U, 2, 63, 1, true, true, some_hash(5), some_hash(6)}},
           {21, waiting_frame{{{3, 8}, {held_sockets_max - 1, 9}}}},
           {22, standby_frame{~std::uint64_t{0}}},
-          {23, who_frame{77}}};
+          {23, who_frame{77}},
+          {24, rest_frame{}}};
 }
 
 bool is_taken(const std::string& packet, std::size_t descriptors) {

@@ -66,9 +66,11 @@ struct scripted_holder {
 
 struct linked {
   net::holder_events events() {
-    return {[this](net::held_socket one) { accepted.push_back(std::move(one)); },
-            [this](net::held_socket one) { late.push_back(std::move(one)); }, [this] { ++lost; },
-            [this] { ++connected; }};
+    return {.accepted = [this](net::held_socket one) { accepted.push_back(std::move(one)); },
+            .came_late = [this](net::held_socket one) { late.push_back(std::move(one)); },
+            .rested = [this] { ++rested; },
+            .lost = [this] { ++lost; },
+            .connected = [this] { ++connected; }};
   }
   /// Runs handlers until that is so; a hang ends the test.
   template <class Condition>
@@ -100,6 +102,7 @@ struct linked {
   std::unique_ptr<scripted_holder> other = std::make_unique<scripted_holder>(io, path);
   std::vector<net::held_socket> accepted;
   std::vector<net::held_socket> late;
+  int rested = 0;
   int lost = 0;
   int connected = 0;
   net::holder_link link{io, path, 5, events()};
@@ -175,7 +178,9 @@ BOOST_AUTO_TEST_CASE(an_engine_takes_over_and_gets_new_connections) {
   l.link.closed(7, 2);
   l.run_until([&] { return l.other->count<net::closed_frame>() == 1; });
   BOOST_TEST((l.other->got.back().what.body == net::frame(net::closed_frame{{7, 2}})));
-  l.link.yield();
+  l.other->engine->send({0, net::rest_frame{}});
+  l.run_until([&] { return l.rested == 1; });
+  l.link.yield(true);
   l.run_until([&] { return l.other->count<net::yield_frame>() == 1; });
   // Its own connections have places that nobody else has.
   const auto fifth = l.link.keep(file_descriptor(::dup(ends[0].get())));

@@ -53,17 +53,20 @@ struct engine_failover {
         beat_timer(io),
         wake_timer(io),
         rest_timer(io),
+        pages_timer(io),
         pause(io) {}
 
   net::failover_status status;
   net::engine_cycle cycle{status};
   net::flock_lock lock;
   boost::asio::steady_timer beat_timer;
-  boost::asio::steady_timer wake_timer;  ///< between tries for the serving port
-  boost::asio::steady_timer rest_timer;  ///< between looks at what a hand-over has left
-  std::string maker{};                   ///< what other engines must be of to go on with this one's streams
-  bool watched = false;                  ///< threads and files, since it stood by for the first time
-  bool announced = false;                ///< it serves, and whoever wanted to be told has been
+  boost::asio::steady_timer wake_timer;   ///< between tries for the serving port
+  boost::asio::steady_timer rest_timer;   ///< between looks at what a hand-over has left
+  boost::asio::steady_timer pages_timer;  ///< until pages that the engine before may write to are used
+  std::chrono::steady_clock::time_point taken_at{};  ///< when the pages were taken over
+  std::string maker{};     ///< what other engines must be of to go on with this one's streams
+  bool watched = false;    ///< threads and files, since it stood by for the first time
+  bool announced = false;  ///< it serves, and whoever wanted to be told has been
   /// Told of the end of the hand-over that is under way.
   std::function<void(const engine::result<void>&)> handed_over{};
   std::chrono::steady_clock::time_point left_at{};  ///< when another engine could have the lock

@@ -92,6 +92,13 @@ result<std::string> find_device(const options& opts, gpu_wait_hooks hooks) {
   return find_gpu(opts, std::move(hooks));
 }
 
+std::uint32_t spared_pages(const options& opts) noexcept {
+  const auto& f = opts.failover;
+  const bool alone = f.dir.empty() && f.lock_path.empty();
+  if (alone || f.share_weights == holder_use::off || f.holder == holder_use::off) return 0;
+  return (f.spared_kv_tokens + engine::kv_page_positions - 1) / engine::kv_page_positions;
+}
+
 result<engine::served_model> open_model(const options& opts) {
   auto model = engine::open_served_model({.location = opts.model,
                                           .tokenizer = opts.tokenizer,
@@ -103,6 +110,12 @@ result<engine::served_model> open_model(const options& opts) {
     model->plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
     constexpr std::uint32_t page = engine::kv_page_positions;
     model->plan_for.kv_pages = opts.kv_tokens / page + (opts.kv_tokens % page == 0 ? 0 : 1);
+    if (const std::uint32_t spared = spared_pages(opts); spared > 0) {
+      const std::uint32_t context = model->plan_for.context_tokens;
+      if (model->plan_for.kv_pages == 0)
+        model->plan_for.kv_pages = opts.slots * ((context + page - 1) / page);
+      model->plan_for.kv_pages += spared;
+    }
   }
   return model;
 }

@@ -29,6 +29,9 @@ struct start_failure {
     const options& opts, const engine::gguf_file& file);
 
 [[nodiscard]] engine::result<engine::served_model> open_model(const options& opts);
+/// Pages of the KV cache that jobs leave to the engine that takes over; 0 where the cache is this engine's
+/// own.
+[[nodiscard]] std::uint32_t spared_pages(const options& opts) noexcept;
 
 /// Hooks for the wait for a GPU at the beginning of load(); called on the thread of load().
 struct gpu_wait_hooks {

@@ -47,6 +47,8 @@ struct failover_options {
   holder_use share_weights = holder_use::off;  ///< with the other engines of the device, by the holder
   bool standby_unmaps = false;                 ///< a waiting engine does not map the weights that are shared
   std::uint32_t remap_timeout_ms = 30'000;     ///< for that to be made up for
+  std::uint32_t spared_kv_tokens =
+      4'096;                  ///< positions of the shared KV cache that are left to the next engine
   std::uint32_t replays = 2;  ///< engines that may end with a request before it is given up; 0: none goes on
 };
 

@@ -26,6 +26,9 @@ namespace {
 constexpr std::chrono::milliseconds pause_length{20};
 constexpr std::chrono::milliseconds holder_wait{500};  // it is looked for every 100 ms
 constexpr std::chrono::milliseconds rest_interval{5};
+/// For the word of the holder that a process has ended: what the device does for it is over in a tenth of a
+/// second.
+constexpr std::chrono::seconds pages_limit{10};
 /// For another engine to serve, before this one asks for the lock again.
 constexpr std::chrono::seconds follow_limit{5};
 /// For sessions to end, of which some wait for a background thread.
@@ -50,6 +53,7 @@ std::optional<start_failure> worker::link_holder() {
   events.came_late = [this](net::held_socket one) {
     if (failover_->takes_connections) server_->adopt_late(std::move(one));
   };
+  events.rested = [this] { open_pages(); };
   events.lost = [this] { on_holder_lost(); };
   events.connected = [this] { on_holder_connected(); };
   failover_->link =
@@ -99,6 +103,7 @@ void worker::on_taken_over(net::held_connections held) {
   };
   config.keeps_ends = [this] { return failover_->leaves.load(); };
   const std::uint64_t all = held.sockets.size();
+  take_pages_over();
   const auto counts = server_->serve_held(failover_->link->journal(), std::move(config), std::move(held));
   if (!counts) return on_fatal(counts.error());
   failover_->takes_connections = true;
@@ -107,6 +112,33 @@ void worker::on_taken_over(net::held_connections held) {
   if (!failover_->link->is_connected()) on_holder_lost();
   if (failover_->link->is_connected() && !failover_->link->is_complete()) failover_->link->offer();
   failover_->can_leave = failover_->link->is_connected();
+}
+
+/// What the engine before has computed is known at once. What it may still write to, until the system has
+/// ended all of it, is used later.
+void worker::take_pages_over() {
+  const auto ledger = weights_ ? weights_->ledger() : std::nullopt;
+  if (!ledger) return;
+  failover_->taken_at = std::chrono::steady_clock::now();
+  gpu_thread_->take_over_pages(*ledger, [this](std::uint32_t known, std::uint32_t closed) {
+    narrator_.narrate(severity::info, "pages_taken_over", "Goes on with the KV cache of the engine before",
+                      {{"known", std::uint64_t{known}}, {"closed", std::uint64_t{closed}}});
+  });
+  failover_->pages_timer.expires_after(pages_limit);
+  failover_->pages_timer.async_wait([this](error_code failed) {
+    if (failed) return;
+    narrator_.narrate(severity::warning, "pages_not_told",
+                      "Nobody says that the engine before has ended for good");
+    open_pages();
+  });
+}
+
+void worker::open_pages() {
+  if (failover_->taken_at == std::chrono::steady_clock::time_point{}) return;
+  narrator_.narrate(severity::info, "pages_open", "The engine before has ended for good",
+                    {{"waited_ms", ms_since(std::exchange(failover_->taken_at, {}))}});
+  failover_->pages_timer.cancel();
+  gpu_thread_->open_pages();
 }
 
 void worker::narrate_takeover(std::uint64_t all, const net::takeover_counts& counts) {

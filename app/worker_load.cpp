@@ -44,6 +44,8 @@ std::optional<start_failure> worker::link_weights() {
                           .waiting = [this](const auto& notice) { narrate_gpu_wait(notice); }});
   if (!device) return start_failure{device.error(), {}, {}};
   share_config config{{}, opts_.failover.engine_id, use == holder_use::require};
+  // Only a holder of connections says when the engine before has ended for good.
+  if (failover_->link) config.pages = {engine::kv_page_positions, model_->plan_for.kv_pages};
   for (const auto& name : net::device_names_of(*device)) {
     const auto path = net::weights_socket_path(opts_.failover.dir, name);
     std::error_code ignored;
@@ -195,7 +197,8 @@ result<engine::memory_plan> worker::load_on_gpu_thread() {
   if (weights_) {
     auto from = claim_weights();
     if (!from) return from.error();
-    config.weights = std::move(*from);
+    config.weights = std::move(from->weights);
+    config.cache = std::move(from->cache);
   }
   auto plan = load_checked(config);
   const bool damaged = !plan && plan.error().code == errc::stale_weights && config.weights.imported;
@@ -203,11 +206,13 @@ result<engine::memory_plan> worker::load_on_gpu_thread() {
     // Others would find the same again and again, whoever asks the holder for them.
     auto own = weights_->replace(plan.error().message);
     if (!own) return own.error();
-    config.weights = std::move(*own);
+    config.weights = std::move(own->weights);
+    config.cache = std::move(own->cache);
     plan = load_checked(config);
   }
   if (weights_ && plan) {
-    const auto kept = weights_->loaded(accelerator_->exported_weights(), accelerator_->device().uuid);
+    const auto kept = weights_->loaded(accelerator_->exported_weights(), accelerator_->exported_cache(),
+                                       accelerator_->device().uuid);
     if (!kept) return kept.error();
   }
   return plan;
@@ -224,7 +229,7 @@ result<engine::memory_plan> worker::load_checked(const engine::accelerator_confi
 }
 
 /// Waits for the holder's grant, without a limit.
-result<engine::weight_source> worker::claim_weights() {
+result<weights_share::claimed> worker::claim_weights() {
   weights_record own{.numerics = numerics_id(opts_)};
   // What is long where a model has hundreds of files.
   if (const auto files = model_->file.identity(); !files.empty()) own.files = engine::sha256_of(files);
@@ -237,9 +242,11 @@ result<engine::weight_source> worker::claim_weights() {
   auto from = weights_->claim(own, [this, moves, stop = digest_.get_stop_token()] {
     return model_digest(model_->file.parts(), stop, moves);
   });
-  if (from && from->imported) {
+  if (from && from->weights.imported) {
     narrator_.narrate(severity::info, "weights_imported", "Uses the weights that another engine has loaded",
-                      {{"bytes", from->imported->bytes}, {"waited_ms", ms_since(load_started_at_)}});
+                      {{"bytes", from->weights.imported->bytes},
+                       {"kv_cache", from->cache.imported ? "shared" : "own"},
+                       {"waited_ms", ms_since(load_started_at_)}});
   }
   return from;
 }

@@ -84,7 +84,7 @@ class worker {
   void find_digest(const std::stop_token& stop);
   void start_load();
   engine::result<engine::memory_plan> load_on_gpu_thread();
-  engine::result<engine::weight_source> claim_weights();
+  engine::result<weights_share::claimed> claim_weights();
   engine::result<engine::memory_plan> load_weights(const engine::accelerator_config& config,
                                                    const gpu::weight_check* check);
   engine::result<engine::memory_plan> load_checked(const engine::accelerator_config& config);
@@ -114,6 +114,8 @@ class worker {
   std::optional<start_failure> link_holder();
   void take_connections();
   [[nodiscard]] std::uint32_t room_for_held();
+  void take_pages_over();
+  void open_pages();
   void on_taken_over(net::held_connections held);
   void narrate_takeover(std::uint64_t all, const net::takeover_counts& counts);
   void on_holder_lost();

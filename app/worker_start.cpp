@@ -213,7 +213,8 @@ void worker::make_server() {
   schedule.cache = {.share = !opts_.no_prefix_cache,
                     .tokens_min = opts_.cache_min_tokens,
                     .sessions = opts_.imc_sessions,
-                    .system_prompts = opts_.system_prompts};
+                    .system_prompts = opts_.system_prompts,
+                    .pages_spared = spared_pages(opts_)};
   schedule.on_failure = [this](const error& why) {
     on_fatal(why, fault_exit_code(why.code, accelerator_->device_lost()));
   };

@@ -227,9 +227,12 @@ void gpu_thread::post(std::function<void()> task) {
   asio::post(impl_->io, std::move(task));
 }
 
-void gpu_thread::take_over_pages(engine::page_ledger ledger, std::function<void(std::uint32_t)> done) {
+void gpu_thread::take_over_pages(engine::page_ledger ledger,
+                                 std::function<void(std::uint32_t, std::uint32_t)> done) {
   asio::post(impl_->io, [self = impl_.get(), ledger, done = std::move(done)] {
-    done(self->loop.take_over_pages(ledger));
+    self->loop.take_over_pages(ledger);
+    const auto counts = self->loop.cache_counts();
+    done(counts.adopted, counts.pages_closed);
     self->publish_use();
   });
 }

@@ -6,13 +6,14 @@
 namespace orcd::app {
 namespace {
 
-constexpr std::string_view first_line = "worker-orcd weights 1\n";
+constexpr std::string_view first_line = "worker-orcd weights 2\n";
 
 using field = std::pair<std::string_view, std::string weights_record::*>;
-constexpr std::array<field, 4> fields{{{"numerics ", &weights_record::numerics},
+constexpr std::array<field, 5> fields{{{"numerics ", &weights_record::numerics},
                                        {"gpu ", &weights_record::gpu},
                                        {"files ", &weights_record::files},
-                                       {"digest ", &weights_record::digest}}};
+                                       {"digest ", &weights_record::digest},
+                                       {"pages ", &weights_record::pages}}};
 
 }  // namespace
 

@@ -14,6 +14,7 @@ struct weights_record {
   std::string gpu{};       ///< UUID of the device; empty: the host's memory, or not known yet
   std::string files{};     ///< SHA-256 of the model's gguf_file::identity()
   std::string digest{};    ///< model_digest() of the same; empty: not known
+  std::string pages{};     ///< how the KV cache is cut that comes with the weights; empty: there is none
   bool operator==(const weights_record&) const = default;
 };
 

@@ -53,6 +53,7 @@ weights_share::weights_share(share_config config, hooks told)
     : config_(std::move(config)),
       told_(std::move(told)),
       link_(config_.socket, config_.engine_id),
+      pages_(config_.pages),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 weights_share::~weights_share() {
@@ -80,9 +81,10 @@ void weights_share::set_stage(stage now) {
   changed_.notify_all();
 }
 
-result<engine::weight_source> weights_share::claim(const weights_record& own,
-                                                   const digest_function& own_digest) {
+result<weights_share::claimed> weights_share::claim(const weights_record& own,
+                                                    const digest_function& own_digest) {
   record_ = own;
+  if (has_pages()) record_.pages = text_of(config_.pages);
   const auto grant = first_grant();
   if (!grant) return grant.error();
   bool writes = grant->mode == weights_mode::write;
@@ -94,22 +96,27 @@ result<engine::weight_source> weights_share::claim(const weights_record& own,
       return taken.error();
     }
   }
-  engine::weight_source out;
+  claimed out;
   if (writes) {
     set_role(role::writer);
-    out.share = true;
+    out.weights.share = true;
+    out.cache.share = has_pages();
   } else {
-    out.imported = weights_;
+    out.weights.imported = weights_;
+    out.cache.imported = pages_.cache();
   }
   return out;
 }
 
-result<engine::weight_source> weights_share::replace(const std::string& why) {
+result<weights_share::claimed> weights_share::replace(const std::string& why) {
   if (const auto left = leave_others("cannot be used: " + why); !left) return left.error();
   imported_.reset();
+  pages_ = shared_pages(config_.pages);
+  if (has_pages()) record_.pages = text_of(config_.pages);
   set_role(role::writer);
-  engine::weight_source out;
-  out.share = true;
+  claimed out;
+  out.weights.share = true;
+  out.cache.share = has_pages();
   return out;
 }
 
@@ -180,6 +187,9 @@ result<void> weights_share::take(const net::grant_frame& grant) {
   auto memory = link_.get(piece_name);
   if (!memory) return error_of(memory.error());
   if (!others || !*memory) return stale("are not there: the holder has something else");
+  if (has_pages() && !pages_.are_there() && others->pages == text_of(config_.pages)) {
+    if (const auto taken = pages_.take(link_); !taken) return error_of(taken.error());
+  }
   record_ = std::move(*others);
   imported_ = std::move((*memory)->descriptor);
   committed_ = {grant.layout, grant.content, grant.metadata};
@@ -189,13 +199,17 @@ result<void> weights_share::take(const net::grant_frame& grant) {
   return {};
 }
 
-result<void> weights_share::loaded(const engine::shared_weights* exported, const std::string& gpu) {
-  if (exported == nullptr) {
+result<void> weights_share::loaded(const engine::shared_weights* weights, const engine::shared_cache* cache,
+                                   const std::string& gpu) {
+  if (cache != nullptr) {
+    if (const auto made = pages_.make(*cache); !made) return made.error();
+  }
+  if (weights == nullptr) {
     if (record_.gpu != gpu) return stale("are in the memory of GPU " + record_.gpu + ", not of " + gpu);
     set_role(role::reader);
     set_stage(stage::watching);
   } else {
-    weights_ = *exported;
+    weights_ = *weights;
     record_.gpu = gpu;
   }
   {
@@ -241,6 +255,7 @@ void weights_share::keep(const std::string& why) {
 
 net::weights_result<void> weights_share::put_and_commit() {
   if (auto put = link_.put(piece_name, weights_.bytes, weights_.descriptor); !put) return put;
+  if (auto put = pages_.put(link_); !put) return put;
   const auto granted = link_.commit(committed_);
   if (!granted) return granted.error();
   epoch_ = granted->epoch;

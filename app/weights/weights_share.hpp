@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "app/weights/shared_pages.hpp"
 #include "app/weights/weights_record.hpp"
 #include "engine/base/error.hpp"
 #include "engine/model/shared_weights.hpp"
@@ -24,6 +25,7 @@ struct share_config {
   std::string socket;           ///< the holder's, of the device
   std::uint32_t engine_id = 0;  ///< 0 loads the weights if nobody has
   bool must_share = false;      ///< waits rather than have a copy of its own beside one of other weights
+  engine::kv_geometry pages{};  ///< of the KV cache that comes with the weights; no pages: none does
 };
 
 class weights_share {
@@ -42,17 +44,25 @@ class weights_share {
   weights_share(const weights_share&) = delete;
   weights_share& operator=(const weights_share&) = delete;
 
+  /// What load() is to be told.
+  struct claimed {
+    engine::weight_source weights{};
+    engine::cache_source cache{};
+  };
+
   // On the loading thread, in this order.
   /// Waits for the weights, without a limit; engine 0 loads them itself if nobody has. Then what load() is to
   /// be told. Errors: stale_weights, weights_lost (no holder), cancelled.
-  [[nodiscard]] engine::result<engine::weight_source> claim(const weights_record& own,
-                                                            const digest_function& own_digest);
+  [[nodiscard]] engine::result<claimed> claim(const weights_record& own, const digest_function& own_digest);
   /// After a load that found the weights stale, in engine 0: as claim(), for weights of its own. Errors:
   /// those of claim().
-  [[nodiscard]] engine::result<engine::weight_source> replace(const std::string& why);
-  /// After a load that succeeded. `exported`: what load() has made; stays valid as long as this object.
-  /// Errors: stale_weights, where the memory is another GPU's.
-  [[nodiscard]] engine::result<void> loaded(const engine::shared_weights* exported, const std::string& gpu);
+  [[nodiscard]] engine::result<claimed> replace(const std::string& why);
+  /// After a load that succeeded. What load() has made stays valid as long as this object. Errors:
+  /// stale_weights, where the memory is another GPU's; insufficient_vram, where there is none for a ledger.
+  [[nodiscard]] engine::result<void> loaded(const engine::shared_weights* weights,
+                                            const engine::shared_cache* cache, const std::string& gpu);
+  /// Of the cache that comes with the weights; nullopt: the engine's cache is its own.
+  [[nodiscard]] std::optional<engine::page_ledger> ledger() const { return pages_.ledger(); }
 
   // On the thread that finds the model's digest.
   /// Waits until it is known. Whether this engine has to find the digest: it is to pass it on. If not,
@@ -84,6 +94,7 @@ class weights_share {
   /// What the thread of its own does; before, the link is the other threads'.
   enum class stage { none, watching, offering, asleep, over };
 
+  [[nodiscard]] bool has_pages() const noexcept { return config_.pages.pages > 0; }
   [[nodiscard]] engine::result<net::grant_frame> first_grant();
   [[nodiscard]] engine::result<net::grant_frame> wait_for(net::weights_mode mode, const std::string& what);
   [[nodiscard]] std::optional<std::string> compare(const net::grant_frame& grant,
@@ -106,6 +117,7 @@ class weights_share {
   net::commit_frame committed_;       ///< what there is, as the next holder is told
   std::uint64_t epoch_ = 0;           ///< of the latest grant
   engine::shared_weights weights_;
+  shared_pages pages_;
   weights_record record_;
   bool replaces_ = false;  ///< others use other weights, which are dropped when nobody does any more
   std::chrono::milliseconds pause_{0};

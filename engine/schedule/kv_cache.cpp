@@ -298,6 +298,7 @@ kv_cache_counts kv_cache::counts() const noexcept {
   out.pages = pool_.size();
   out.pages_free = pool_.free();
   out.pages_cached = tree_.idle();
+  out.pages_closed = static_cast<std::uint32_t>(closed_.size());
   out.sessions = sessions_.size();
   return out;
 }

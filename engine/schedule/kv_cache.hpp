@@ -41,6 +41,7 @@ struct kv_cache_counts {
   std::uint32_t pages_free = 0;
   std::uint32_t pages_cached = 0;  ///< in the tree and used by no job
   std::uint32_t sessions = 0;      ///< sessions that are pinned now
+  std::uint32_t pages_closed = 0;  ///< out of use until open_pages()
   std::uint32_t adopted = 0;       ///< pages that a process that died had computed
 };
 

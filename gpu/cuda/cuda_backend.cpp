@@ -94,8 +94,8 @@ class cuda_backend final : public engine::accelerator {
   vram_arena weights_arena_, cache_arena_, work_arena_;
   engine::file_descriptor descriptor_;  ///< of weights_arena_, where it is shared
   engine::shared_weights exported_;
-  std::string layout_hash_;       ///< where the weights are shared; else empty
-  bool weights_dropped_ = false;  ///< between unmap_weights() and map_weights()
+  std::string layout_hash_;                   ///< where the weights are shared; else empty
+  bool weights_dropped_ = false;              ///< between unmap_weights() and map_weights()
   engine::file_descriptor cache_descriptor_;  ///< of cache_arena_, likewise
   engine::shared_cache exported_cache_;
   cuda_weights weights_;

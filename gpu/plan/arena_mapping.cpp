@@ -41,7 +41,7 @@ void arena_mapping::drop() noexcept {
 }
 
 void arena_mapping::map_again(int fd) {
-  handle_ = driver_->import_fd(fd, bytes_);
+  handle_ = driver_->import_fd(fd, bytes_, arena_access::read);
   created_ = true;
   try {
     driver_->map(address_, bytes_, handle_);

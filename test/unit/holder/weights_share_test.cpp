@@ -36,18 +36,19 @@ class sharing_engine {
  public:
   sharing_engine(const held_weights& where, std::uint32_t id, std::uint8_t model, bool must_share = true)
       : model_(model),
-        share_({where.path(), id, must_share},
+        share_({where.path(), id, must_share, {}},
                {[this] { return others_live.load(); }, [this](const std::string& what) { add(waits_, what); },
                 [this] { ++shared; }, [this](const std::string& why) { add(troubles_, why); }}) {}
 
   /// Claims, loads what it is to load, and gives that away. On any thread, so that it checks nothing itself.
-  engine::result<engine::weight_source> start() {
+  engine::result<weights_share::claimed> start() {
     auto from = share_.claim({"options", "", "files " + std::to_string(model_), ""},
                              [this] { return std::optional("digest " + std::to_string(model_)); });
     if (!from) return from;
     const auto hash = engine::hexadecimal(hash_of(model_));
     const engine::shared_weights own{memory_.get(), 4'096, hash, hash};
-    if (const auto kept = share_.loaded(from->imported ? nullptr : &own, ""); !kept) return kept.error();
+    if (const auto kept = share_.loaded(from->weights.imported ? nullptr : &own, nullptr, ""); !kept)
+      return kept.error();
     if (share_.wait_for_role({}).find) share_.give("digest " + std::to_string(model_));
     return from;
   }
@@ -96,15 +97,15 @@ BOOST_AUTO_TEST_CASE(an_engine_that_starts_with_the_holder_waits_for_what_anothe
   first.emplace(device, 0, 1);
   BOOST_TEST_REQUIRE(first->start().has_value());
   sharing_engine second(device, 1, 1);
-  BOOST_TEST_REQUIRE(second.start()->imported.has_value());
+  BOOST_TEST_REQUIRE(second.start()->weights.imported.has_value());
   device.stop();
   first.emplace(device, 0, 1);
   first->others_live = true;
   device.start();
   const auto again = first->start();
   BOOST_TEST_REQUIRE(again.has_value());
-  BOOST_TEST(again->imported.has_value());
-  BOOST_TEST(!again->share);
+  BOOST_TEST(again->weights.imported.has_value());
+  BOOST_TEST(!again->weights.share);
   wait_until([&] { return second.shared == 1; });
 }
 
@@ -139,9 +140,9 @@ BOOST_AUTO_TEST_CASE(weights_of_another_model_that_nobody_uses_are_replaced) {
   sharing_engine newer(device, 0, 2);
   const auto from = newer.start();
   BOOST_TEST_REQUIRE(from.has_value());
-  BOOST_TEST((from->share && !from->imported));
+  BOOST_TEST((from->weights.share && !from->weights.imported));
   BOOST_TEST((state_of(device).layout == hash_of(2)));
-  BOOST_TEST(sharing_engine(device, 1, 2).start()->imported.has_value());
+  BOOST_TEST(sharing_engine(device, 1, 2).start()->weights.imported.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(weights_of_another_model_that_are_in_use_are_waited_for) {
@@ -150,14 +151,14 @@ BOOST_AUTO_TEST_CASE(weights_of_another_model_that_are_in_use_are_waited_for) {
   first.emplace(device, 0, 1);
   BOOST_TEST_REQUIRE(first->start().has_value());
   sharing_engine newer(device, 0, 2);
-  std::optional<engine::result<engine::weight_source>> from;
+  std::optional<engine::result<weights_share::claimed>> from;
   std::thread starts([&] { from = newer.start(); });
   wait_until([&] { return state_of(device).waiting == 1; });
   BOOST_TEST(contains(newer.waits(), "1 other engine uses weights that are of another model"));
   first.reset();
   starts.join();
   BOOST_TEST_REQUIRE(from->has_value());
-  BOOST_TEST((*from)->share);
+  BOOST_TEST((*from)->weights.share);
   BOOST_TEST((state_of(device).layout == hash_of(2)));
 }
 
@@ -169,13 +170,13 @@ BOOST_AUTO_TEST_CASE(weights_beside_those_in_use_are_passed_on_when_nobody_uses_
   sharing_engine newer(device, 0, 2, false);
   const auto from = newer.start();
   BOOST_TEST_REQUIRE(from.has_value());
-  BOOST_TEST(from->share);
+  BOOST_TEST(from->weights.share);
   BOOST_TEST(contains(newer.troubles(), "1 other engine uses weights that are of another model"));
   wait_until([&] { return state_of(device).waiting == 1; });
   BOOST_TEST((newer.shared == 0 && state_of(device).layout == hash_of(1)));
   first.reset();
   wait_until([&] { return newer.shared == 1; });
-  BOOST_TEST(sharing_engine(device, 1, 2).start()->imported.has_value());
+  BOOST_TEST(sharing_engine(device, 1, 2).start()->weights.imported.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(an_engine_that_sleeps_keeps_nobody_from_writing) {

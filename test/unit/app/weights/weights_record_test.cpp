@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_record_is_none) {
     BOOST_TEST(!app::weights_record_of(good.substr(0, length)));
   }
   BOOST_TEST(!app::weights_record_of(good + "more\n"));
-  BOOST_TEST(!app::weights_record_of("worker-orcd weights 2" + good.substr(21)));
+  BOOST_TEST(!app::weights_record_of("worker-orcd weights 3" + good.substr(21)));
   BOOST_TEST(!app::weights_record_of(std::string(1'000'000, 'x')));
 }
 

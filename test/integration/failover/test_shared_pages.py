@@ -1,5 +1,5 @@
-"""Engines that share the weights use one KV cache after the other: who takes over goes on from what the dead one
-had computed, and is as warm as it was."""
+"""Engines that share the weights use one KV cache after the other: who takes over goes on from what the dead
+one had computed, and is as warm as it was."""
 import json
 
 import pytest
@@ -44,7 +44,8 @@ def cached(held: Held, prompt: str) -> int:
 
 
 def begin(engine: Engine, name: str, tokens: int) -> Stream:
-    stream = Stream(engine.send_execute(job_id=name, prompt=name + LONG, max_tokens=300, seed=3, temperature=0.9))
+    asked = {'prompt': name + LONG, 'max_tokens': 300, 'seed': 3, 'temperature': 0.9}
+    stream = Stream(engine.send_execute(job_id=name, **asked))
     while sum(event.name == 'token' for event in stream.seen) < tokens:
         stream.next()
     return stream
@@ -103,8 +104,8 @@ def test_tenants_stay_apart_after_a_death(long_model, tmp_path):
 
     def of(key: str) -> int:
         with Connection(held.port, timeout=WAIT) as connection:
-            connection.request('POST', '/v1/completions', json.dumps({'prompt': LONG, 'max_tokens': 1}).encode(),
-                               {'Authorization': 'Bearer ' + key})
+            asked = json.dumps({'prompt': LONG, 'max_tokens': 1}).encode()
+            connection.request('POST', '/v1/completions', asked, {'Authorization': 'Bearer ' + key})
             reply = connection.read_response()
         assert reply.status == 200, reply.body
         return reply.json()['usage']['prompt_tokens_details']['cached_tokens']

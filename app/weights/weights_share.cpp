@@ -240,8 +240,9 @@ void weights_share::give(const std::string& digest) {
     told_.trouble(given.error().message);
     return set_stage(stage::offering);
   }
-  told_.shared();
+  // First, for whoever hears of it and has the engine sleep at once.
   set_stage(stage::watching);
+  told_.shared();
 }
 
 void weights_share::keep(const std::string& why) {
@@ -337,11 +338,13 @@ weights_share::stage weights_share::offer() {
   if (!grant) return offer_later(grant.error());
   if (grant->mode == weights_mode::write) {
     if (const auto given = put_and_commit(); !given) return offer_later(given.error());
-    told_.shared();
+  } else {
+    epoch_ = grant->epoch;
   }
-  if (grant->mode == weights_mode::read) epoch_ = grant->epoch;
   replaces_ = said_ = false;
   pause_ = {};
+  set_stage(stage::watching);
+  if (grant->mode == weights_mode::write) told_.shared();
   return stage::watching;
 }
 

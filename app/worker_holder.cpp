@@ -270,6 +270,8 @@ void worker::leave_for_another() {
       {{"running", std::uint64_t{admission_->running()}}, {"waiting", std::uint64_t{admission_->waiting()}}});
   failover_->takes_connections = failover_->announced = listening_ = false;
   failover_->can_leave = false;
+  failover_->taken_at = {};
+  failover_->pages_timer.cancel();
   state_.set(engine::lifecycle::standby);
   if (registrar_) registrar_->leave();
   failover_->status.set_epoch(0);

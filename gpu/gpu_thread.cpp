@@ -164,6 +164,7 @@ struct gpu_thread::impl {
   void cancel(const std::string& id, cancel_reason reason) {
     loop.cancel(id, reason);
     publish_use();
+    if (!loop.idle()) ensure_stepping();  // one that waited for pages may have kept others waiting
   }
 
   void come_to_rest() {
@@ -174,6 +175,7 @@ struct gpu_thread::impl {
   }
 
   void open_pages() {
+    if (stopped) return;  // what the ledger is in may be gone
     loop.open_pages();
     publish_use();
     if (!loop.idle()) ensure_stepping();
@@ -230,6 +232,7 @@ void gpu_thread::post(std::function<void()> task) {
 void gpu_thread::take_over_pages(engine::page_ledger ledger,
                                  std::function<void(std::uint32_t, std::uint32_t)> done) {
   asio::post(impl_->io, [self = impl_.get(), ledger, done = std::move(done)] {
+    if (self->stopped) return;
     self->loop.take_over_pages(ledger);
     const auto counts = self->loop.cache_counts();
     done(counts.adopted, counts.pages_closed);

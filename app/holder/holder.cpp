@@ -39,6 +39,8 @@ constexpr milliseconds store_interval{250};
 constexpr std::uint64_t serials_unknown = std::uint64_t{1} << 32U;
 /// The system takes some tens of milliseconds to end a process that used a GPU.
 constexpr milliseconds rest_interval{2};
+/// For an engine that this holder has never seen to serve, as it was started after that.
+constexpr milliseconds unknown_rest{1'000};
 /// Engines give a sign of life twice a second.
 constexpr milliseconds standby_silence{5'000};
 
@@ -287,6 +289,7 @@ void holder::welcome(client& one) {
 /// The lock has decided who is active. What the one before has still said comes first.
 bool holder::on_take_over(client& from, std::uint32_t room) {
   if (active_ != nullptr && active_ != &from) active_->socket->read_now();
+  if (!has_had_active_) rest_not_before_ = steady_clock::now() + unknown_rest;
   activate(from);
   hand_over_all(from, room);
   look_for_rest();
@@ -297,7 +300,11 @@ bool holder::on_take_over(client& from, std::uint32_t room) {
 void holder::activate(client& one) {
   deactivate(false);
   active_ = &one;
-  std::erase_if(leaving_, [&](const leaving_engine& other) { return other.number == *one.engine; });
+  has_had_active_ = true;
+  // One that comes back: its connection has ended, and not its process.
+  std::erase_if(leaving_, [&](const file_descriptor& other) {
+    return net::is_same_process(other.get(), one.process.get());
+  });
   one.maker.reset();
   one.heart.emplace(milliseconds(opts_.hang_timeout_sec * 1'000), steady_clock::now());
   narrator_.narrate(
@@ -310,8 +317,7 @@ void holder::deactivate(bool rests) {
   if (active_ == nullptr) return;
   active_->heart.reset();
   if (!rests && leaving_.size() < net::engine_ids) {
-    leaving_.push_back(
-        {*active_->engine, file_descriptor(::fcntl(active_->process.get(), F_DUPFD_CLOEXEC, 0))});
+    leaving_.emplace_back(::fcntl(active_->process.get(), F_DUPFD_CLOEXEC, 0));
   }
   active_ = nullptr;
 }
@@ -319,9 +325,10 @@ void holder::deactivate(bool rests) {
 /// Tells the active engine when those before it are gone; one whose end cannot be seen is never.
 void holder::look_for_rest() {
   if (active_ == nullptr) return;
-  std::erase_if(leaving_,
-                [](const leaving_engine& one) { return one.process && has_ended(one.process.get()); });
-  if (leaving_.empty()) return active_->socket->send({0, net::rest_frame{}});
+  std::erase_if(leaving_, [](const file_descriptor& one) { return one && has_ended(one.get()); });
+  if (leaving_.empty() && steady_clock::now() >= rest_not_before_) {
+    return active_->socket->send({0, net::rest_frame{}});
+  }
   rest_timer_.expires_after(rest_interval);
   rest_timer_.async_wait([this](error_code failed) {
     if (!failed) look_for_rest();
@@ -430,6 +437,7 @@ bool holder::adopt(client& from) {
       severity::info, "adopted", "Took connections over from an engine",
       {{"engine_id", std::uint64_t{*from.engine}}, {"connections", std::uint64_t{table_.size()}}});
   set_complete();
+  look_for_rest();
   port_.start();
   return right;
 }

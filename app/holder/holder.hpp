@@ -112,12 +112,10 @@ class holder {
   net::file_descriptor journal_;
   std::list<client> clients_;
   client* active_ = nullptr;
-  /// An engine that was active, and for which the device may still do something.
-  struct leaving_engine {
-    std::uint32_t number = 0;
-    net::file_descriptor process;  ///< a pidfd
-  };
-  std::vector<leaving_engine> leaving_;
+  /// Of engines that were active, and for which the device may still do something: pidfds.
+  std::vector<net::file_descriptor> leaving_;
+  bool has_had_active_ = false;
+  std::chrono::steady_clock::time_point rest_not_before_{};
   bool complete_ = false;
   std::function<void()> told_complete_;
 };

@@ -28,7 +28,6 @@ class shared_pages {
   /// For other engines, with a grant to write; nothing where there is no cache.
   [[nodiscard]] net::weights_result<void> put(net::weights_link& to) const;
 
-  [[nodiscard]] bool are_there() const noexcept { return cache_.has_value(); }
   /// For accelerator::load(), after take().
   [[nodiscard]] const std::optional<engine::shared_cache>& cache() const noexcept { return cache_; }
   /// Nullopt where there is no cache, or its ledger is damaged.

@@ -94,6 +94,8 @@ result<weights_share::claimed> weights_share::claim(const weights_record& own,
       writes = true;
     } else if (const auto taken = take(*grant); !taken) {
       return taken.error();
+    } else if (has_pages() && record_.pages == text_of(config_.pages)) {
+      if (const auto pages = pages_.take(link_); !pages) return error_of(pages.error());
     }
   }
   claimed out;
@@ -187,9 +189,6 @@ result<void> weights_share::take(const net::grant_frame& grant) {
   auto memory = link_.get(piece_name);
   if (!memory) return error_of(memory.error());
   if (!others || !*memory) return stale("are not there: the holder has something else");
-  if (has_pages() && !pages_.are_there() && others->pages == text_of(config_.pages)) {
-    if (const auto taken = pages_.take(link_); !taken) return error_of(taken.error());
-  }
   record_ = std::move(*others);
   imported_ = std::move((*memory)->descriptor);
   committed_ = {grant.layout, grant.content, grant.metadata};

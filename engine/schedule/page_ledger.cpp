@@ -49,12 +49,14 @@ std::optional<page_ledger> page_ledger::of(std::span<std::byte> memory, const kv
   const header wanted{magic, geometry.page_positions, geometry.pages};
   header found;
   std::memcpy(&found, memory.data(), sizeof found);
-  if (found.magic == 0) {
-    std::memcpy(memory.data(), &wanted, sizeof wanted);
-  } else if (std::memcmp(&found, &wanted, sizeof wanted) != 0) {
-    return std::nullopt;
+  page_ledger out(memory, geometry);
+  if (std::memcmp(&found, &wanted, sizeof wanted) == 0) return out;
+  const header empty{};
+  if (std::memcmp(&found, &empty, sizeof empty) != 0) {
+    for (std::uint32_t i = 0; i < geometry.pages; ++i) out.set(static_cast<kv_page>(i), use::taken);
   }
-  return page_ledger(memory, geometry);
+  std::memcpy(memory.data(), &wanted, sizeof wanted);
+  return out;
 }
 
 page_ledger::entry& page_ledger::entry_of(kv_page page) const noexcept {
@@ -95,15 +97,18 @@ void page_ledger::note(kv_page page, std::optional<kv_page> parent, std::string_
   set(page, use::full);
 }
 
+/// What is checked is a copy: the memory is not this process's alone.
 std::optional<noted_page> page_ledger::read(kv_page page) const {
   if (use_of(page) != use::full) return std::nullopt;
   entry& e = entry_of(page);
-  if (e.salt_bytes > salt_bytes_max) return std::nullopt;
-  if (e.parent != no_parent && e.parent >= geometry_.pages) return std::nullopt;
+  const std::uint32_t parent = std::atomic_ref(e.parent).load(std::memory_order_relaxed);
+  const std::uint32_t salt_bytes = std::atomic_ref(e.salt_bytes).load(std::memory_order_relaxed);
+  if (salt_bytes > salt_bytes_max) return std::nullopt;
+  if (parent != no_parent && parent >= geometry_.pages) return std::nullopt;
   noted_page out;
   out.page = page;
-  if (e.parent != no_parent) out.parent = static_cast<kv_page>(e.parent);
-  out.salt.assign(e.salt, e.salt_bytes);
+  if (parent != no_parent) out.parent = static_cast<kv_page>(parent);
+  out.salt.assign(e.salt, salt_bytes);
   out.tokens.assign(e.tokens(), e.tokens() + geometry_.page_positions);
   if (std::any_of(out.tokens.begin(), out.tokens.end(), [](token_id t) { return t < 0; }))
     return std::nullopt;

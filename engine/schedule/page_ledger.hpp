@@ -39,7 +39,8 @@ class page_ledger {
   /// Of memory for a cache of this geometry.
   [[nodiscard]] static std::uint64_t bytes(const kv_geometry& geometry) noexcept;
   /// `memory` is zero (all pages are clean) or another ledger's of the same geometry, aligned to 64 bytes,
-  /// and outlives the object. Nullopt where it is neither.
+  /// and outlives the object. Where it holds anything else all pages are taken. Nullopt where it is too
+  /// small.
   [[nodiscard]] static std::optional<page_ledger> of(std::span<std::byte> memory,
                                                      const kv_geometry& geometry);
 

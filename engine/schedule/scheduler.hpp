@@ -185,6 +185,7 @@ class scheduler {
   std::optional<std::uint64_t> short_at_;  ///< admissions_ when device memory ran out; unset: recovered
   std::optional<error> failure_;           ///< the accelerator is lost
   std::unique_ptr<kv_cache> cache_;        ///< made for the first job: the accelerator is loaded then
+  bool starved_ = false;                   ///< a job waits for pages that are closed
   bool is_heir_ = false;                   ///< of pages that are in memory of several processes
   std::uint64_t blocked_job_ = 0;          ///< key of the job that found too few pages,
   std::uint64_t blocked_at_ = 0;           ///< and the cache's changes() then

@@ -18,6 +18,7 @@ std::function<void(std::span<const kv_page>)> scheduler::clear_function() {
 std::uint32_t scheduler::take_over_pages(page_ledger ledger) {
   ORCD_ENSURE(idle() && accelerator_.kv_pages().pages > 0);
   is_heir_ = true;
+  blocked_job_ = 0;
   cache_ = std::make_unique<kv_cache>(accelerator_.kv_pages(), config_.cache, clear_function(), ledger);
   return cache_->counts().adopted;
 }
@@ -29,15 +30,17 @@ void scheduler::open_pages() {
 void scheduler::leave_pages() {
   ORCD_ENSURE(idle());
   accelerator_.settle();
+  blocked_job_ = 0;
   if (is_heir_) cache_.reset();
 }
 
 bool scheduler::waits_for_pages() const noexcept {
-  return cache_ && cache_->has_closed_pages() && !waiting_.empty();
+  return starved_;
 }
 
 // Waiting jobs first in, first out; each takes the lowest free slot.
 void scheduler::admit(steady_time now) {
+  starved_ = false;
   feed_pooled();
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot]) continue;
@@ -104,10 +107,14 @@ void scheduler::refuse(std::size_t place, steady_time now) {
 
 bool scheduler::reserve(sequence& job) {
   if (!cache_) return true;
-  if (blocked_job_ == job.key && blocked_at_ == cache_->changes()) return false;
+  if (blocked_job_ == job.key && blocked_at_ == cache_->changes()) {
+    starved_ = cache_->has_closed_pages();
+    return false;
+  }
   auto lease = cache_->reserve(job.request.cache, job.sharable_prompt(), job.positions_max());
   if (!lease) {
     ORCD_ENSURE(running_ > 0 || cache_->has_closed_pages());
+    starved_ = cache_->has_closed_pages();
     blocked_job_ = job.key;
     blocked_at_ = cache_->changes();
     return false;

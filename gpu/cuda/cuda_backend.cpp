@@ -72,8 +72,10 @@ class cuda_backend final : public engine::accelerator {
 
  private:
   cuda_extents extents_of(const engine::accelerator_config& config) const {
-    return {config.slots, config.context_tokens, options_.chunk_tokens,
-            config.kv,    config.kv_pages,       options_.one_kernel};
+    cuda_extents out{config.slots, config.context_tokens, options_.chunk_tokens,
+                     config.kv,    config.kv_pages,       options_.one_kernel};
+    out.scratch_page = config.cache.share || config.cache.imported;
+    return out;
   }
   engine::result<engine::memory_plan> plan(const engine::model& m,
                                            const engine::accelerator_config& config) const;
@@ -143,7 +145,7 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
   const std::uint64_t logits = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float);
   auto plan =
       plan_device_memory(m, {config.slots, config.context_tokens, layout_of(m.spec, extents).end - logits,
-                             options_.kv_bytes_max, config.kv, extents.pages()});
+                             options_.kv_bytes_max, config.kv, extents.memory_pages()});
   if (plan) plan->logits_bytes = logits;
   if (plan && options_.pinned) plan->pinned_bytes = result_ring_bytes(config.slots);
   return plan;

@@ -127,7 +127,7 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
       padded_width_(kernels::padded_head_width(m.spec.key_length)),
       tap_(std::move(tap)) {
   ORCD_ENSURE(work.bytes() >= layout_.bytes &&
-              cache.bytes() >= extents.pages() * kv_page_bytes(spec_, extents.kv));
+              cache.bytes() >= extents.memory_pages() * kv_page_bytes(spec_, extents.kv));
   ORCD_ENSURE(spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max);
   write_tables();
   if (program_sequences(spec_, extents_) > 0 && !tap_) write_program();

@@ -40,10 +40,15 @@ struct cuda_extents {
   /// sequences_best().
   std::optional<std::uint32_t> one_kernel{};
   bool phase_stamps = false;  ///< the kernel records the times of its phases
+  /// One more page, which nobody is told of: what runs while an engine is loaded must write to none that
+  /// another engine may be using.
+  bool scratch_page = false;
 
   [[nodiscard]] std::uint32_t pages() const noexcept {
     return kv_pages == 0 ? slots * pages_per_slot() : kv_pages;
   }
+  /// Of the cache's memory.
+  [[nodiscard]] std::uint32_t memory_pages() const noexcept { return pages() + (scratch_page ? 1 : 0); }
   [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
     return (context + engine::kv_page_positions - 1) / engine::kv_page_positions;
   }
@@ -75,7 +80,8 @@ struct work_layout {
 
 class cuda_forward {
  public:
-  /// `work` and `cache` hold at least work_layout::bytes and extents.pages() pages; both are zero.
+  /// `work` and `cache` hold at least work_layout::bytes and extents.memory_pages() pages; both are zero, but
+  /// for pages of a cache that another engine has used.
   cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
                const vram_arena& work, const vram_arena& cache, cudaStream_t stream, layer_tap tap = {});
 

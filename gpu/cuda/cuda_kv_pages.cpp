@@ -11,7 +11,7 @@ namespace orcd::gpu {
 
 kernels::kv_pages cuda_forward::pages_of(std::uint32_t layer) const {
   arena_plan plan;
-  const std::uint64_t pages = extents_.pages();
+  const std::uint64_t pages = extents_.memory_pages();
   for (std::uint32_t i = 0; i < layer; ++i) {
     plan.reserve(pages * key_page_bytes(i));
     plan.reserve(pages * value_page_bytes(i));

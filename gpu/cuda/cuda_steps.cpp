@@ -50,6 +50,10 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
 /// its capture, so that nothing is loaded or configured while a stream is captured.
 void cuda_steps::capture_graphs() {
   const std::uint32_t most = std::min(extents_.slots, graph_sequences_max);
+  const auto scratch = static_cast<engine::kv_page>(extents_.pages());
+  if (extents_.scratch_page) {
+    for (std::uint32_t slot = 0; slot < most; ++slot) forward_.set_pages(slot, {&scratch, 1});
+  }
   for (std::uint32_t sequences = 1; sequences <= most; ++sequences) {
     const std::uint32_t i = sequences - 1;
     decodes_.push_back({engine::slot_id{i}, 0, 0, {.result = i}});
@@ -69,7 +73,10 @@ void cuda_steps::capture_graphs() {
     graphs_.emplace_back(executable);
     ORCD_CUDA(cudaGraphUpload(executable, stream_));
   }
-  for (std::uint32_t slot = 0; slot < most; ++slot) forward_.clear(forward_.own_pages(slot, 1));
+  for (std::uint32_t slot = 0; slot < most; ++slot) {
+    if (!extents_.scratch_page) forward_.clear(forward_.own_pages(slot, 1));
+    forward_.set_pages(slot, forward_.own_pages(slot, extents_.context));
+  }
   ORCD_CUDA(cudaStreamSynchronize(stream_));
 }
 

@@ -159,7 +159,8 @@ class device_driver final : public arena_driver {
 
 /// What a mapping says of imported memory that is shorter than it should be.
 void refuse_if_short(const cuda_failure& failure) {
-  if (failure.status != cudaErrorInvalidValue) return;
+  // Drivers say one or the other.
+  if (failure.status != cudaErrorInvalidValue && failure.status != cudaErrorNotSupported) return;
   refuse_import(errc::stale_weights, std::string("are shorter than this model's: ") + failure.what());
 }
 

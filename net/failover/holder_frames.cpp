@@ -15,7 +15,7 @@ using engine::error;
 using engine::result;
 
 constexpr std::uint32_t magic = 0x4843524F;  // "ORCH"
-constexpr std::uint16_t version = 1;
+constexpr std::uint16_t version = 2;
 constexpr std::uint32_t is_fresh = 1;
 constexpr std::uint32_t is_last = 2;
 

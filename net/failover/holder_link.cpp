@@ -182,8 +182,8 @@ void holder_link::take_over(std::uint32_t room, held_handler done) {
   standby_.reset();
   taking_over_ = std::move(done);
   taken_ = {};
-  if (!welcomed_) return finish_take_over();
   std::fill(known_.begin(), known_.end(), known_socket{});
+  if (!welcomed_) return finish_take_over();
   socket_->send({0, take_over_frame{room}});
 }
 

@@ -76,16 +76,32 @@ bool is_number_of(pid_t peer, std::optional<long> process) noexcept {
   return process && *process == peer;
 }
 
+namespace {
+
+/// Nullopt where there is no /proc to ask; else what it says of a descriptor.
+std::optional<std::string> facts_of(int descriptor) {
+  const auto path = "/proc/self/fdinfo/" + std::to_string(descriptor);
+  const file_descriptor facts(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!facts) return errno == ENOENT ? std::nullopt : std::optional<std::string>("");
+  std::array<char, 1'024> text{};
+  const auto bytes = ::read(facts.get(), text.data(), text.size());
+  return std::string(text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+}
+
+}  // namespace
+
 bool is_own_pidfd(int socket, int pidfd) {
   const auto peer = credentials_of(socket);
   if (!peer) return false;
-  const auto path = "/proc/self/fdinfo/" + std::to_string(pidfd);
-  const file_descriptor facts(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!facts) return errno == ENOENT;
-  std::array<char, 1'024> text{};
-  const auto bytes = ::read(facts.get(), text.data(), text.size());
-  const std::string_view read(text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
-  return is_number_of(peer->pid, process_in(read));
+  const auto facts = facts_of(pidfd);
+  return !facts || is_number_of(peer->pid, process_in(*facts));
+}
+
+bool is_same_process(int pidfd, int other) {
+  const auto first = facts_of(pidfd), second = facts_of(other);
+  if (!first || !second) return false;
+  const auto number = process_in(*first);
+  return number && *number > 0 && number == process_in(*second);
 }
 
 bool is_trusted_owner(uid_t socket, uid_t folder, uid_t self) noexcept {

@@ -33,6 +33,8 @@ struct peer_rule {
 [[nodiscard]] bool is_number_of(pid_t peer, std::optional<long> process) noexcept;
 /// The same of the process that connected the socket. True where there is no /proc to ask.
 [[nodiscard]] bool is_own_pidfd(int socket, int pidfd);
+/// Whether two pidfds are of one process, as far as this PID namespace sees it.
+[[nodiscard]] bool is_same_process(int pidfd, int other);
 
 /// Whether a socket file may be the holder's: it is this user's, root's or the folder's owner's.
 [[nodiscard]] bool is_trusted_owner(uid_t socket, uid_t folder, uid_t self) noexcept;

@@ -11,13 +11,16 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from engines import Engine, Engines, ask
 from http_client import Connection, Response
-from worker_process import BUILD, PATIENCE, Worker
+from worker_process import BACKEND, BUILD, PATIENCE, Worker
 
 HOLDER = BUILD / 'worker-orcd-holder'
+# Of the engines that the tests start; a GPU is found.
+OWN_DEVICE = ('--device', 'host') if BACKEND == 'host' else ()
 HELLO, WELCOME, TAKE_OVER, SOCKETS, CLOSED, YIELD, PING, OFFER, PROBE, REPORT = range(1, 11)
 CLAIM, GRANT, DENY, PUT, COMMIT, GET, PIECE, DONE, ASK, STATE = range(11, 21)
 WRITE, READ, WRITE_OR_READ = range(1, 4)
 NO_TIMEOUT = 0xFFFFFFFF
+MAGIC, VERSION = 0x4843524F, 2  # of frames
 ROOM = struct.pack('=I', 4_096)  # of TAKE_OVER
 
 
@@ -125,9 +128,9 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.socket.close()
 
-    def send(self, kind: int, body: bytes = b'', descriptors: Sequence[int] = (), version: int = 1,
+    def send(self, kind: int, body: bytes = b'', descriptors: Sequence[int] = (), version: int = VERSION,
              length: Optional[int] = None) -> None:
-        head = struct.pack('=IHHII', 0x4843524F, version, kind, 7, len(body) if length is None else length)
+        head = struct.pack('=IHHII', MAGIC, version, kind, 7, len(body) if length is None else length)
         self.send_raw(head + body, descriptors)
 
     def send_raw(self, packet: bytes, descriptors: Sequence[int] = ()) -> None:

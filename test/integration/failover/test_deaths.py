@@ -115,6 +115,7 @@ def test_holder_and_standby_die_together(held):
     assert finish(stream) == finish(begin(successor))
 
 
+@pytest.mark.skipif(BACKEND != 'host', reason='the stream is over too soon on a GPU')
 def test_all_die_and_the_next_start_serves(held):
     active, standby = held.pair()
     stream = begin(active, max_tokens=1000)

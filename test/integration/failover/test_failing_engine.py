@@ -8,7 +8,7 @@ import pytest
 
 from holders import get, settle
 from http_client import Connection
-from worker_process import PATIENCE, wait_until
+from worker_process import BACKEND, PATIENCE, wait_until
 
 LONG = {'prompt': 'Once', 'max_tokens': 60, 'seed': 5, 'temperature': 0.7}
 
@@ -75,6 +75,7 @@ def test_a_callback_that_fails_after_a_takeover_ends_no_stream(held, slow_model,
     assert told[-1].name == 'end' and text_of(told) == alone
 
 
+@pytest.mark.skipif(BACKEND != 'host', reason='a GPU has a copy of the file')
 def test_an_engine_that_cannot_go_on_leaves_its_streams(held, slow_model, tmp_path):
     """Its model file is changed under it: whatever makes it fail for good, the clients do not see it."""
     own = tmp_path / 'own.gguf'

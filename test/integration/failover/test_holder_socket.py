@@ -8,8 +8,8 @@ from subprocess import PIPE, run
 import pytest
 
 from engines import free_port
-from holders import (CLOSED, HELLO, HOLDER, OFFER, PING, PROBE, REPORT, ROOM, SOCKETS, TAKE_OVER, Client,
-                     Holder, answers_nobody, check, descriptors)
+from holders import (CLOSED, HELLO, HOLDER, MAGIC, OFFER, PING, PROBE, REPORT, ROOM, SOCKETS, TAKE_OVER,
+                     VERSION, Client, Holder, answers_nobody, check, descriptors)
 from worker_process import PATIENCE, SANITIZED, wait_until
 
 
@@ -100,7 +100,7 @@ def test_whoever_breaks_a_rule_is_dropped_alone(held, breach):
         elif breach == 'empty':
             bad.send_raw(b'')
         elif breach == 'version':
-            bad.send(PING, struct.pack('=Q', 1), version=2)
+            bad.send(PING, struct.pack('=Q', 1), version=VERSION - 1)
         elif breach == 'length':
             bad.send(PING, struct.pack('=Q', 1), length=9)
         elif breach == 'type':
@@ -158,7 +158,7 @@ def test_supplementary_groups_count(held, tmp_path, group, member):
     holder.wait_event('ready')
     (folder / 'connections.sock').chmod(0o666)  # the kernel lets a stranger connect, too
     folder.chmod(0o775)
-    probe = struct.pack('=IHHII', 0x4843524F, 1, PROBE, 7, 0)
+    probe = struct.pack('=IHHII', MAGIC, VERSION, PROBE, 7, 0)
     assert answers_nobody(folder / 'connections.sock', probe, others=(group,)) == member
     holder.end()
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from engines import Engine, ask
-from holders import Held
+from holders import OWN_DEVICE, Held
 from http_client import Connection, Stream, text_of
 from worker_process import PATIENCE, STRETCH
 
@@ -22,7 +22,7 @@ def long_model(models):
 @pytest.fixture
 def sharing(long_model, tmp_path):
     with Held(long_model, tmp_path) as all_of_them:
-        all_of_them.start_holder('--device', 'host')
+        all_of_them.start_holder(*OWN_DEVICE)
         yield all_of_them
 
 
@@ -113,7 +113,7 @@ def test_tenants_stay_apart_after_a_death(long_model, tmp_path):
     folder = tmp_path / 'pair'
     folder.mkdir()
     with Held(long_model, folder) as held:
-        held.start_holder('--device', 'host')
+        held.start_holder(*OWN_DEVICE)
         first, second = pair(held, '--api-key-file', str(keys))
         of('one')
         first.kill()

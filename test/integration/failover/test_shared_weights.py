@@ -10,7 +10,7 @@ from typing import Set, Tuple
 import pytest
 
 from engines import Engine
-from holders import Held, WeightsClient
+from holders import OWN_DEVICE, Held, WeightsClient
 from http_client import Connection
 from worker_process import BACKEND, PATIENCE, STRETCH, wait_until
 
@@ -27,7 +27,7 @@ def wide_model(models):
 @pytest.fixture
 def sharing(wide_model, tmp_path):
     with Held(wide_model, tmp_path) as all_of_them:
-        all_of_them.start_holder('--device', 'host')
+        all_of_them.start_holder(*OWN_DEVICE)
         yield all_of_them
 
 
@@ -164,7 +164,7 @@ def test_the_next_holder_gets_the_weights_from_whoever_has_them(sharing):
     sharing.holder.kill()
     for engine in (first, second):
         engine.wait_event('weights_not_shared')
-    sharing.start_holder('--device', 'host')
+    sharing.start_holder(*OWN_DEVICE)
 
     def complete() -> bool:
         with WeightsClient(sharing.folder) as one:

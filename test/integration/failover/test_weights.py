@@ -14,8 +14,9 @@ from typing import List
 import pytest
 
 from engines import free_port
-from holders import (ASK, CLAIM, COMMIT, DONE, GET, HOLDER, NOBODY, PING, PROBE, PUT, READ, WRITE,
-                     WRITE_OR_READ, Holder, State, WeightsClient, answers_nobody, check, descriptors, memory)
+from holders import (ASK, CLAIM, COMMIT, DONE, GET, HOLDER, MAGIC, NOBODY, PING, PROBE, PUT, READ, VERSION,
+                     WRITE, WRITE_OR_READ, Holder, State, WeightsClient, answers_nobody, check, descriptors,
+                     memory)
 from worker_process import PATIENCE, STRETCH, wait_until
 
 GPU = 'GPU-01234567-89ab-cdef-0123-456789abcdef'
@@ -159,7 +160,7 @@ NAME = struct.pack('=I', 7) + b'weights'
 
 
 def packet(kind: int, body: bytes) -> bytes:
-    return HEAD.pack(0x4843524F, 1, kind, 3, len(body)) + body
+    return HEAD.pack(MAGIC, VERSION, kind, 3, len(body)) + body
 
 
 def no_claim(bad: WeightsClient, what: str, made: int) -> None:
@@ -178,7 +179,7 @@ def no_claim(bad: WeightsClient, what: str, made: int) -> None:
     elif what == 'length':
         bad.send(ASK, length=1)
     elif what == 'version':
-        bad.send(ASK, version=2)
+        bad.send(ASK, version=VERSION - 1)
     elif what == 'type':
         bad.send(21)
     elif what == 'of the other socket':

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from holders import DONE, READ, WRITE, Held, WeightsClient
+from holders import DONE, OWN_DEVICE, READ, WRITE, Held, WeightsClient
 from test_shared_weights import SHAPE, answer, mappings, pair, start
 from worker_process import PATIENCE, STRETCH, wait_until
 
@@ -19,7 +19,7 @@ SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL | 0x10
 @pytest.fixture
 def sharing(models, tmp_path):
     with Held(models('wide', *SHAPE), tmp_path) as all_of_them:
-        all_of_them.start_holder('--device', 'host')
+        all_of_them.start_holder(*OWN_DEVICE)
         yield all_of_them
 
 
@@ -44,7 +44,7 @@ def test_an_engine_that_starts_with_the_holder_waits_for_one_that_lives(sharing)
     # It cannot offer anything for a moment.
     second.process.send_signal(signal.SIGSTOP)
     try:
-        sharing.start_holder('--device', 'host', ready=False)
+        sharing.start_holder(*OWN_DEVICE, ready=False)
         wait_until(lambda: (sharing.folder / 'connections.sock').exists(), PATIENCE, 'the holder is there')
         first = start(sharing, 0, '', '--holder', 'off')
         assert 'an engine that lives' in first.wait_event('weights_wait')['message']
@@ -133,7 +133,7 @@ def test_engines_without_descriptors_outlive_the_holder(sharing):
         assert engine.alive()
         resource.prlimit(engine.pid, resource.RLIMIT_NOFILE, (soft, hard))
     assert answer(sharing)
-    sharing.start_holder('--device', 'host')
+    sharing.start_holder(*OWN_DEVICE)
     wait_until(lambda: is_complete(sharing), PATIENCE, 'both have their weights at the holder again')
     assert answer(sharing)
 
@@ -161,7 +161,7 @@ def test_remap_success(sharing):
     assert mappings(second, 'orcd-weights').Size > 0
     # Its right to read is there again, and it offers what it has to the next holder.
     sharing.holder.kill()
-    sharing.start_holder('--device', 'host')
+    sharing.start_holder(*OWN_DEVICE)
 
     def is_there() -> bool:
         with WeightsClient(sharing.folder) as one:
@@ -177,7 +177,7 @@ def test_remap_by_the_one_that_has_loaded(sharing):
     # Nobody has the weights any more, and it has to load them while another one has the lock.
     second.kill()
     sharing.holder.kill()
-    sharing.start_holder('--device', 'host')
+    sharing.start_holder(*OWN_DEVICE)
     with open(sharing.folder / 'failover.lock', 'r+', encoding='ascii') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         first = start(sharing, 0, 'STANDBY', '--standby-weights', 'unmapped')

@@ -137,6 +137,36 @@ BOOST_AUTO_TEST_CASE(a_job_that_waits_for_pages_can_be_cancelled) {
   BOOST_TEST((waits->end() || waits->error()));
 }
 
+BOOST_AUTO_TEST_CASE(who_waits_only_for_a_slot_is_not_kept_waiting) {
+  heirs b(8, 1);
+  (void)b.submit("a", prompt_of(3), 12);
+  b.steps(1);
+  (void)b.succeed();
+  BOOST_TEST(b.loop->cache_counts().pages_closed > 0U);
+  // It is over as soon as it has a slot.
+  const auto over = b.go_on(b.request("b", prompt_of(3), 2), b.device->expected(prompt_of(3), 2));
+  const auto next = b.submit("c", {7}, 2);
+  BOOST_TEST(b.loop->run_step());
+  b.finish();
+  BOOST_TEST((over->end() && next->end()));
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_found_no_pages_before_a_hand_over_finds_them_after_it) {
+  heirs b(4, 2);
+  const auto small = b.submit("small", {7}, 6);
+  b.steps(1);
+  const auto large = b.submit("large", prompt_of(12), 4);  // blocked by the small one
+  b.steps(1);
+  b.loop->cancel_all(cancel_reason::shutdown);
+  while (!b.loop->idle()) (void)b.loop->run_step();
+  b.loop->leave_pages();
+  b.loop->take_over_pages(b.ledger());
+  b.loop->open_pages();
+  const auto again = b.submit("large", prompt_of(12), 4);
+  b.finish();
+  expect_tokens(*again, b.device->expected(prompt_of(12), 4));
+}
+
 BOOST_AUTO_TEST_CASE(spared_pages_are_there_for_the_successor) {
   const auto build = [](std::uint32_t spared) {
     auto b = std::make_unique<heirs>(8, 2);

@@ -78,9 +78,12 @@ BOOST_AUTO_TEST_CASE(the_kernel_is_asked) {
   }
   const auto other = pidfd_of(child);
   BOOST_TEST(!net::is_own_pidfd(ends[0].get(), other.get()));
+  BOOST_TEST(net::is_same_process(other.get(), pidfd_of(child).get()));
+  BOOST_TEST(!net::is_same_process(other.get(), pidfd_of(::getpid()).get()));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   BOOST_TEST(!net::is_own_pidfd(ends[0].get(), other.get()));
+  BOOST_TEST(!net::is_same_process(other.get(), other.get()));  // nothing is known of it any more
   BOOST_TEST(net::is_allowed(ends[0].get(), {::geteuid()}));
   BOOST_TEST(!net::is_allowed(ends[0].get(), {::geteuid() + 1}));
 }

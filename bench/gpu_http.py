@@ -55,9 +55,9 @@ class Worker:
 class Stream:
     """A running /execute: when pieces with tokens came, and how many tokens each had."""
 
-    def __init__(self, worker, prompt, max_tokens):
+    def __init__(self, worker, prompt, max_tokens, cache=False):
         body = json.dumps({'job_id': prompt[:12].replace(' ', '-'), 'prompt': prompt, 'temperature': 0,
-                           'max_tokens': max_tokens, 'ignore_eos': True, 'cache_prompt': False}).encode()
+                           'max_tokens': max_tokens, 'ignore_eos': True, 'cache_prompt': cache}).encode()
         self.socket = socket.create_connection(('127.0.0.1', worker.port))
         self.begin = time.perf_counter()
         self.socket.sendall(b'POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'

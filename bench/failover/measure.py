@@ -145,8 +145,9 @@ def kills(setup: Setup, streams: int, positions: int, count: int) -> Dict:
     with Pair(setup, f'{streams}x{positions}', '--slots', str(streams), '--context', str(context)) as pair:
         words = max(1, words_of(pair.active, positions) - 4)
         for number in range(count):
-            running = [Stream(pair.active, f'{number:04}-{n:02} of all' + WORD * words, MAX_TOKENS)
-                       for n in range(streams)]
+            # No two begin alike; what is computed is kept, as requests usually have it.
+            prompts = [f'{number:04}-{n:02} of all' + WORD * words for n in range(streams)]
+            running = [Stream(pair.active, prompt, MAX_TOKENS, cache=True) for prompt in prompts]
             taken = kill_once(pair, running, BEFORE + draw.randrange(12), found)
             for name in total:
                 total[name] += taken[name]

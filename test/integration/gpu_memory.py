@@ -42,6 +42,12 @@ def used() -> int:
     return memory.used
 
 
+def name() -> str:
+    """GPU-..., of the first GPU."""
+    query = ['nvidia-smi', '-i', '0', '--query-gpu=uuid', '--format=csv,noheader']
+    return subprocess.run(query, stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode().strip()
+
+
 def wait_for(baseline: int, slack: int = SLACK) -> None:
     """Until no more is in use than there was."""
     wait_until(lambda: used() <= baseline + slack, 10, f'{used()} bytes of VRAM in use, before {baseline}',

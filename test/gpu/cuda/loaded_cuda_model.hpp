@@ -40,7 +40,9 @@ class loaded_cuda_model {
     config.cache = std::move(cache);
     const auto loaded = device_->load(model_, config, [](unsigned) {});
     BOOST_REQUIRE_MESSAGE(loaded.has_value(), (loaded ? "" : loaded.error().message));
-    BOOST_TEST(loaded->kv_bytes == gpu::planned_kv_bytes(model_.spec, slots, context, kv));
+    const std::uint64_t scratch =
+        config.cache.share || config.cache.imported ? gpu::kv_page_bytes(model_.spec, kv) : 0;
+    BOOST_TEST(loaded->kv_bytes == gpu::planned_kv_bytes(model_.spec, slots, context, kv) + scratch);
   }
 
   /// One step that appends to several sequences at once, each sampling greedily.

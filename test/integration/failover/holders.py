@@ -9,13 +9,14 @@ import subprocess
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+import gpu_memory
 from engines import Engine, Engines, ask
 from http_client import Connection, Response
 from worker_process import BACKEND, BUILD, PATIENCE, Worker
 
 HOLDER = BUILD / 'worker-orcd-holder'
-# Of the engines that the tests start; a GPU is found.
-OWN_DEVICE = ('--device', 'host') if BACKEND == 'host' else ()
+# Of the engines that the tests start. A GPU that nobody uses may have no name yet where drivers list it.
+OWN_DEVICE = ('--device', 'host' if BACKEND == 'host' else gpu_memory.name())
 HELLO, WELCOME, TAKE_OVER, SOCKETS, CLOSED, YIELD, PING, OFFER, PROBE, REPORT = range(1, 11)
 CLAIM, GRANT, DENY, PUT, COMMIT, GET, PIECE, DONE, ASK, STATE = range(11, 21)
 WRITE, READ, WRITE_OR_READ = range(1, 4)

@@ -48,8 +48,10 @@ struct writer_and_reader {
     writer.device().begin({.slot = first_slot, .pages = {&page, 1}});
     computed = logits_of(writer, first_slot, prompt, 0);
   }
-  [[nodiscard]] tiny_backend reader() const {
-    return tiny_backend(options, {}, 2, types, {}, {.share = false, .imported = *device().exported_cache()});
+  [[nodiscard]] tiny_backend reader(unsigned threads = 0) const {
+    gpu::host_backend_options how;
+    how.threads = threads;
+    return tiny_backend(options, how, 2, types, {}, {.share = false, .imported = *device().exported_cache()});
   }
   [[nodiscard]] engine::accelerator& device() const { return const_cast<tiny_backend&>(writer).device(); }
 
@@ -77,7 +79,7 @@ BOOST_AUTO_TEST_CASE(another_engine_goes_on_with_the_same_bits) {
 BOOST_AUTO_TEST_CASE(another_process_goes_on_with_the_same_bits) {
   const writer_and_reader pair(tiny_model_options{});
   const auto child = run_in_child([&] {
-    auto reader = pair.reader();
+    auto reader = pair.reader(1);  // a sanitizer allows a child no threads
     return raw(go_on(reader, pair.prompt));
   });
   BOOST_TEST(child.status == 0);

@@ -1,7 +1,6 @@
 #include "app/holder/holder.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,18 +36,8 @@ constexpr milliseconds room_interval{20};
 constexpr milliseconds store_interval{250};
 /// More connections than a holder has between two looks at its table: serials of those that were not kept.
 constexpr std::uint64_t serials_unknown = std::uint64_t{1} << 32U;
-/// The system takes some tens of milliseconds to end a process that used a GPU.
-constexpr milliseconds rest_interval{2};
 /// For an engine that this holder has never seen to serve, as it was started after that.
 constexpr milliseconds unknown_rest{1'000};
-/// Engines give a sign of life twice a second.
-constexpr milliseconds standby_silence{5'000};
-
-/// A process that a pidfd is of has ended.
-bool has_ended(int pidfd) noexcept {
-  pollfd one{pidfd, POLLIN, 0};
-  return ::poll(&one, 1, 0) > 0;
-}
 
 }  // namespace
 
@@ -261,7 +250,7 @@ bool holder::on_hello(client& from, const net::hello_frame& what, file_descripto
   const auto same = std::find_if(clients_.begin(), clients_.end(),
                                  [&](const client& c) { return c.engine == what.engine; });
   if (same != clients_.end()) {
-    if (!has_ended(same->process.get())) {
+    if (!net::has_ended(same->process.get())) {
       narrator_.narrate(severity::warning, "engine_refused", "An engine of this number is connected already",
                         {{"engine_id", std::uint64_t{what.engine}}});
       return false;
@@ -320,19 +309,7 @@ void holder::deactivate(bool rests) {
     leaving_.emplace_back(::fcntl(active_->process.get(), F_DUPFD_CLOEXEC, 0));
   }
   active_ = nullptr;
-}
-
-/// Tells the active engine when those before it are gone; one whose end cannot be seen is never.
-void holder::look_for_rest() {
-  if (active_ == nullptr) return;
-  std::erase_if(leaving_, [](const file_descriptor& one) { return one && has_ended(one.get()); });
-  if (leaving_.empty() && steady_clock::now() >= rest_not_before_) {
-    return active_->socket->send({0, net::rest_frame{}});
-  }
-  rest_timer_.expires_after(rest_interval);
-  rest_timer_.async_wait([this](error_code failed) {
-    if (!failed) look_for_rest();
-  });
+  inactive_since_ = steady_clock::now();
 }
 
 /// What the engine has no descriptors for stays here until it has closed others. It is told of them all the
@@ -446,39 +423,6 @@ int holder::process_of(std::uint32_t engine) const noexcept {
   const auto found =
       std::find_if(clients_.begin(), clients_.end(), [&](const client& c) { return c.engine == engine; });
   return found == clients_.end() ? -1 : found->process.get();
-}
-
-/// An engine that has stopped could take the lock all the same, and serve nobody; or go on later, so that one
-/// of another maker counts all the same.
-net::report_frame holder::report(const client& to, std::optional<std::uint64_t> maker) const {
-  net::report_frame out;
-  const auto now = steady_clock::now();
-  for (const auto& one : clients_) {
-    out.engines += one.engine ? 1U : 0U;
-    if (!one.maker || &one == &to || has_ended(one.process.get())) continue;
-    const bool wanted = !maker || *one.maker == *maker;
-    if (!wanted) ++out.others;
-    if (wanted && now - one.beat_at < standby_silence) ++out.standbys;
-  }
-  if (active_ != nullptr) out.active = *active_->engine;
-  out.sockets = table_.size();
-  out.complete = complete_;
-  return out;
-}
-
-/// An engine that does not move keeps its lock: only its end lets another one serve.
-void holder::look_at_hearts() {
-  if (active_ != nullptr && active_->heart->hangs(steady_clock::now())) {
-    narrator_.narrate(severity::error, "engine_hangs", "The active engine gave no sign of life and is killed",
-                      {{"engine_id", std::uint64_t{*active_->engine}},
-                       {"hang_timeout_s", std::uint64_t{opts_.hang_timeout_sec}}});
-    ::syscall(SYS_pidfd_send_signal, active_->process.get(), SIGKILL, nullptr, 0);
-    active_->heart.emplace(milliseconds(opts_.hang_timeout_sec * 1'000), steady_clock::now());
-  }
-  heart_timer_.expires_after(heart_watch::look_interval);
-  heart_timer_.async_wait([this](error_code failed) {
-    if (!failed) look_at_hearts();
-  });
 }
 
 }  // namespace orcd::app

@@ -83,6 +83,7 @@ class holder {
   void activate(client& one);
   void deactivate(bool rests);
   void look_for_rest();
+  void kill_silent_standbys(std::chrono::steady_clock::time_point now);
   void hand_over_all(client& to, std::uint32_t room);
   void hand_over_waiting();
   void hand_over_new(net::file_descriptor socket);
@@ -115,6 +116,8 @@ class holder {
   /// Of engines that were active, and for which the device may still do something: pidfds.
   std::vector<net::file_descriptor> leaving_;
   bool has_had_active_ = false;
+  std::chrono::steady_clock::time_point looked_at_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point inactive_since_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point rest_not_before_{};
   bool complete_ = false;
   std::function<void()> told_complete_;

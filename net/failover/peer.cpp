@@ -1,6 +1,7 @@
 #include "net/failover/peer.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -95,6 +96,11 @@ bool is_own_pidfd(int socket, int pidfd) {
   if (!peer) return false;
   const auto facts = facts_of(pidfd);
   return !facts || is_number_of(peer->pid, process_in(*facts));
+}
+
+bool has_ended(int pidfd) noexcept {
+  pollfd one{pidfd, POLLIN, 0};
+  return ::poll(&one, 1, 0) > 0;
 }
 
 bool is_same_process(int pidfd, int other) {

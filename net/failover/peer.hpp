@@ -33,6 +33,8 @@ struct peer_rule {
 [[nodiscard]] bool is_number_of(pid_t peer, std::optional<long> process) noexcept;
 /// The same of the process that connected the socket. True where there is no /proc to ask.
 [[nodiscard]] bool is_own_pidfd(int socket, int pidfd);
+/// A process that a pidfd is of has ended.
+[[nodiscard]] bool has_ended(int pidfd) noexcept;
 /// Whether two pidfds are of one process, as far as this PID namespace sees it.
 [[nodiscard]] bool is_same_process(int pidfd, int other);
 

@@ -18,6 +18,7 @@ HOLDER = BUILD / 'worker-orcd-holder'
 # Of the engines that the tests start. A GPU that nobody uses may have no name yet where drivers list it.
 OWN_DEVICE = ('--device', 'host' if BACKEND == 'host' else gpu_memory.name())
 HELLO, WELCOME, TAKE_OVER, SOCKETS, CLOSED, YIELD, PING, OFFER, PROBE, REPORT = range(1, 11)
+WAITING, STANDBY, WHO, REST = range(21, 25)
 CLAIM, GRANT, DENY, PUT, COMMIT, GET, PIECE, DONE, ASK, STATE = range(11, 21)
 WRITE, READ, WRITE_OR_READ = range(1, 4)
 NO_TIMEOUT = 0xFFFFFFFF

@@ -1,9 +1,11 @@
 """The holder's own socket: where it can be, and what strangers and broken engines do to it."""
 import os
+import signal
 import socket
 import struct
+import sys
 import time
-from subprocess import PIPE, run
+from subprocess import PIPE, Popen, run
 
 import pytest
 
@@ -206,3 +208,29 @@ def test_wrong_usage(options, word):
     place = ['--failover-dir', 'x'] if options else []
     ended = run([str(HOLDER), *place, *options], stdout=PIPE, stderr=PIPE, timeout=PATIENCE, check=False)
     assert ended.returncode == 2 and word in ended.stderr.decode() and ended.stderr.count(b'\n') == 1
+
+
+def test_an_engine_that_stands_by_and_stops_is_killed_while_nobody_serves(tmp_path):
+    """It may have the lock: nobody else would come to serve."""
+    folder = tmp_path / 'pair'
+    script = ('import sys, time; from pathlib import Path; from holders import *\n'
+              'with Client(Path(sys.argv[1])) as engine:\n'
+              '    engine.hello(3)\n'
+              '    engine.send(STANDBY, bytes(8))\n'
+              '    print("there", flush=True)\n'
+              '    for _ in range(int(sys.argv[2])): engine.send(PING, bytes(8)); time.sleep(0.2)\n'
+              '    time.sleep(600)')
+    with start_in(folder, free_port(), '--hang-timeout', '1') as holder:
+        holder.wait_event('ready')
+        for pings in ('1', '15'):
+            begun = time.monotonic()
+            engine = Popen([sys.executable, '-c', script, str(folder), pings], stdout=PIPE,
+                           env={**os.environ, 'PYTHONPATH': ':'.join(sys.path)})
+            try:
+                assert engine.stdout.readline() == b'there\n'
+                assert engine.wait(PATIENCE) == -signal.SIGKILL
+                assert time.monotonic() - begun >= int(pings) * 0.2
+            finally:
+                engine.kill()
+                engine.wait(PATIENCE)
+        assert len(holder.events('engine_hangs', engine_id=3)) == 2

@@ -204,8 +204,9 @@ BOOST_AUTO_TEST_CASE(jobs_end_between_two_steps_and_later_ones_run) {
   b.thread->end_jobs([&] { at_rest.set_value(b.device.held_slots()); });
   BOOST_TEST(at_rest.get_future().get() == 0U);
   for (const auto& sink : sinks) expect_error(sink->now(), errc::draining);
+  const auto before = b.device.steps();
   const auto later = b.submit("later", {1, 2}, 5);
-  while (b.state.running == 0) std::this_thread::sleep_for(1ms);
+  while (b.device.steps() == before) std::this_thread::sleep_for(1ms);
   b.thread->cancel("later", cancel_reason::client_cancel);
   expect_error(later->wait_end(), errc::cancelled);
 }

@@ -10,7 +10,7 @@ import pytest
 
 from holders import DONE, OWN_DEVICE, READ, WRITE, Held, WeightsClient
 from test_shared_weights import SHAPE, answer, mappings, pair, start
-from worker_process import PATIENCE, STRETCH, wait_until
+from worker_process import PATIENCE, SANITIZED, STRETCH, wait_until
 
 # Of size, for ever, and against new mappings that write (F_SEAL_FUTURE_WRITE, which Python does not name).
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL | 0x10
@@ -118,6 +118,7 @@ def test_damaged_weights_are_loaded_again(sharing):
     start(sharing, 1, 'STANDBY').wait_event('weights_imported')
 
 
+@pytest.mark.skipif(SANITIZED, reason='a sanitizer lacks descriptors itself')
 def test_engines_without_descriptors_outlive_the_holder(sharing):
     """What they need to accept by themselves, and for the next one, they get later."""
     both = pair(sharing)

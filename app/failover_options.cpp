@@ -105,8 +105,7 @@ std::vector<option_row> failover_rows() {
              "Longest time to be granted unmapped weights again; then the engine ends with exit code 72"),
       number("standby-kv-tokens", &f::spared_kv_tokens, 0, 1'048'576,
              "Positions of the KV cache that engines with shared weights leave to the one that takes over, "
-             "beside "
-             "what is configured"),
+             "beside what is configured"),
       number("failover-replays", &f::replays, 0, 16,
              "Engines that may end while a request runs before it is given up; 0 = none that ran goes on"),
       {"", "system-port", "PORT",

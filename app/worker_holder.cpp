@@ -152,10 +152,10 @@ void worker::narrate_takeover(std::uint64_t all, const net::takeover_counts& cou
 }
 
 void worker::on_holder_lost() {
-  narrator_.narrate(severity::warning, "holder_lost", "The holder is gone and is looked for");
   failover_->can_leave = false;
   failover_->status.set_holder(false);
   state_.set_holder(false);
+  narrator_.narrate(severity::warning, "holder_lost", "The holder is gone and is looked for");
   accept_without_holder();
 }
 
@@ -200,9 +200,9 @@ void worker::accept_itself() {
 }
 
 void worker::on_holder_connected() {
-  narrator_.narrate(severity::info, "holder_connected", "A holder is there again");
   failover_->status.set_holder(true);
   state_.set_holder(true);
+  narrator_.narrate(severity::info, "holder_connected", "A holder is there again");
   failover_->substitute.reset();
   if (failover_->takes_connections) failover_->link->offer();
   failover_->can_leave = failover_->takes_connections;

@@ -134,13 +134,13 @@ asio::awaitable<void> etcd_registrar::impl::ask(registration_step step) {
   if (thread.leaving()) co_return;
   std::string wrong = failure_of(outcome);
   if (wrong.empty()) wrong = take(step, outcome.body, asked);
-  if (!wrong.empty()) {
-    plan.on_failure(step, clock::now());
-    count(wrong);
-  } else {
-    failing = false;
-  }
+  if (!wrong.empty()) plan.on_failure(step, clock::now());
   tell_changes();
+  if (wrong.empty()) {
+    failing = false;
+  } else {
+    count(wrong);
+  }
 }
 
 void etcd_registrar::impl::count(const std::string& failure) {

@@ -84,7 +84,6 @@ struct trace_exporter::impl {
   void take_batch();
   void take(const http_answer& answer);
   void drop_batch();
-  void fail(const std::string& why);
   [[nodiscard]] bool is_over() const;
 
   const exporter_config config;
@@ -192,25 +191,22 @@ void trace_exporter::impl::take(const http_answer& answer) {
     if (std::exchange(failing, false)) tell(export_event::recovered, {});
     return;
   }
-  fail(answer.shown());
+  failures.fetch_add(1);
   if (thread.leaving()) gave_up = true;
   const double part = std::generate_canonical<double, 32>(random);
   const auto step = backoff.fail(outcome.wait, part);
   next_at = clock::now() + step.wait;
-  if (!step.give_up && outcome.verdict != export_verdict::refused) return;
-  drop_batch();
-  backoff.begin_other_spans();
+  if (step.give_up || outcome.verdict == export_verdict::refused) {
+    drop_batch();
+    backoff.begin_other_spans();
+  }
+  if (!std::exchange(failing, true)) tell(export_event::failing, answer.shown());
 }
 
 void trace_exporter::impl::drop_batch() {
   dropped.fetch_add(std::exchange(batch_spans, 0));
   batch.clear();
   batch.shrink_to_fit();
-}
-
-void trace_exporter::impl::fail(const std::string& why) {
-  failures.fetch_add(1);
-  if (!std::exchange(failing, true)) tell(export_event::failing, why);
 }
 
 trace_exporter::trace_exporter(exporter_config config, listener tell)

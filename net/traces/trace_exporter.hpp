@@ -37,7 +37,8 @@ enum class export_event {
 
 class trace_exporter {
  public:
-  /// `tell` is called on the exporter's thread; its text is for the log and holds nothing secret.
+  /// `tell` is called on the exporter's thread; its text is for the log and holds nothing secret. The metrics
+  /// count by then what it is told.
   using listener = std::function<void(export_event, const std::string& text)>;
 
   /// May throw std::system_error where there is no thread to be had.

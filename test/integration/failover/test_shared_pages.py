@@ -7,7 +7,7 @@ import pytest
 from engines import Engine, ask
 from holders import OWN_DEVICE, Held
 from http_client import Connection, Stream, text_of
-from worker_process import PATIENCE, STRETCH
+from worker_process import PATIENCE, STRETCH, wait_until
 
 SHARE = ('--share-weights', 'require', '--holder', 'require', '--slots', '4', '--context', '2048')
 LONG = 'one and another ' * 100  # some pages
@@ -135,4 +135,4 @@ def test_pages_in_use_are_all_given_back(sharing):
     finish(stream)
     second.wait_event('pages_open')
     second.wait_idle()
-    assert second.metric('worker_kv_blocks_used') == 0
+    wait_until(lambda: second.metric('worker_kv_blocks_used') == 0, PATIENCE, 'given back')

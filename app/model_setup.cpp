@@ -179,9 +179,7 @@ std::string model_file_of(const std::string& location) {
   const auto where = engine::parse_location(location);
   auto name = where ? where->name : location;
   if (auto split = engine::parse_split_name(name)) name = std::move(split->prefix);
-  engine::utf8_buffer text;
-  const auto valid = text.push(name.substr(name.find_last_of('/') + 1));
-  name = valid + text.finish();
+  name = engine::valid_utf8(name.substr(name.find_last_of('/') + 1));
   constexpr std::string_view suffix = ".gguf";
   if (name.size() <= suffix.size()) return name;
   const auto stem = name.size() - suffix.size();

@@ -18,10 +18,7 @@ using engine::severity;
 
 /// Text as a JSON string with its quotes; any bytes in, valid UTF-8 out.
 std::string in_quotes(std::string_view text) {
-  engine::utf8_buffer utf8;
-  auto clean = utf8.push(text);
-  clean += utf8.finish();
-  return boost::json::serialize(boost::json::string_view(clean));
+  return boost::json::serialize(boost::json::string_view(engine::valid_utf8(text)));
 }
 
 std::string number(double value) {
@@ -117,9 +114,7 @@ std::string escaped_sentence(std::string_view text) {
       out += c;
     }
   }
-  engine::utf8_buffer utf8;
-  auto clean = utf8.push(out);
-  return clean + utf8.finish();
+  return engine::valid_utf8(out);
 }
 
 }  // namespace

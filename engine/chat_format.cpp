@@ -19,12 +19,6 @@ constexpr std::array<named_token, 4> named_tokens{{{"tokenizer.ggml.bos_token_id
                                                    {"tokenizer.ggml.unknown_token_id", "unk_token"},
                                                    {"tokenizer.ggml.padding_token_id", "pad_token"}}};
 
-std::string valid_text(std::string_view bytes) {
-  utf8_buffer buffer;
-  std::string text = buffer.push(bytes);
-  return text + buffer.finish();
-}
-
 }  // namespace
 
 result<boost::json::object> special_token_texts(const gguf_file& file) {
@@ -34,7 +28,7 @@ result<boost::json::object> special_token_texts(const gguf_file& file) {
   for (const auto& [key, variable] : named_tokens) {
     const auto id = file.get_unsigned(key, tokens->size());
     if (!id) return id.error();
-    out[variable] = *id < tokens->size() ? valid_text((*tokens)[*id]) : std::string();
+    out[variable] = *id < tokens->size() ? valid_utf8((*tokens)[*id]) : std::string();
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include "app/inspect/inspect.hpp"
 #include "engine/chat_format.hpp"
 #include "engine/gguf/gguf_file.hpp"
+#include "engine/text/utf8_buffer.hpp"
 
 namespace orcd::app {
 namespace {
@@ -94,7 +95,7 @@ result<std::string> inspect_chat(const inspect_arguments& arguments, std::istrea
   auto prompt = format->render(*variables);
   if (!prompt) return prompt.error();
   if (!arguments.json) return std::move(prompt->text) + "\n";
-  const json::object out{{"bytes", prompt->text.size()}, {"prompt", valid_utf8(prompt->text)}};
+  const json::object out{{"bytes", prompt->text.size()}, {"prompt", engine::valid_utf8(prompt->text)}};
   return json::serialize(out) + "\n";
 }
 

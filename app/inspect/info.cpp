@@ -10,6 +10,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/gguf/gguf_parser.hpp"
 #include "engine/model/model_spec.hpp"
+#include "engine/text/utf8_buffer.hpp"
 
 namespace orcd::app {
 namespace {
@@ -60,7 +61,7 @@ json::value value_json(const gguf_value& value) {
   if (const auto* v = std::get_if<double>(&value.value))
     return std::isfinite(*v) ? json::value(*v) : json::value();
   if (const auto* v = std::get_if<std::string_view>(&value.value)) {
-    return json::value(valid_utf8(v->substr(0, longest_json)));
+    return json::value(engine::valid_utf8(v->substr(0, longest_json)));
   }
   return {};
 }
@@ -69,7 +70,7 @@ std::string value_text(const gguf_value& value) {
   if (std::holds_alternative<gguf_array>(value.value)) return "...";
   const auto* text = std::get_if<std::string_view>(&value.value);
   if (text == nullptr) return json::serialize(value_json(value));
-  const std::string shown = json::serialize(json::value(valid_utf8(text->substr(0, longest_shown))));
+  const std::string shown = json::serialize(json::value(engine::valid_utf8(text->substr(0, longest_shown))));
   return shown + (text->size() > longest_shown ? " ... " + grouped(text->size()) + " bytes" : "");
 }
 
@@ -83,7 +84,7 @@ std::string shape_text(const tensor_view& tensor) {
 json::object tensor_json(const tensor_view& tensor) {
   json::array shape;
   for (std::uint32_t d = 0; d < tensor.dims; ++d) shape.emplace_back(tensor.extents[d]);
-  return {{"name", valid_utf8(tensor.name)},
+  return {{"name", engine::valid_utf8(tensor.name)},
           {"type", engine::traits_of(tensor.type).name},
           {"shape", std::move(shape)},
           {"bytes", tensor.bytes},
@@ -93,13 +94,14 @@ json::object tensor_json(const tensor_view& tensor) {
 
 std::string architecture_of(const engine::gguf_file& file) {
   const auto name = file.get_string("general.architecture", "");
-  return name ? valid_utf8(*name) : std::string();
+  return name ? engine::valid_utf8(*name) : std::string();
 }
 
 std::string as_json(const engine::gguf_file& file, const engine::result<engine::model>& model) {
   json::object metadata;
   for (const auto& entry : file.entries()) {
-    metadata[valid_utf8(entry.key)] = {{"type", type_label(entry.value)}, {"value", value_json(entry.value)}};
+    metadata[engine::valid_utf8(entry.key)] = {{"type", type_label(entry.value)},
+                                               {"value", value_json(entry.value)}};
   }
   json::array types;
   for (const type_share& share : shares_of(file)) {
@@ -107,19 +109,20 @@ std::string as_json(const engine::gguf_file& file, const engine::result<engine::
   }
   json::array tensors;
   for (const tensor_view& tensor : file.tensors()) tensors.emplace_back(tensor_json(tensor));
-  json::object out{{"file", valid_utf8(file.location())},
-                   {"version", file.version()},
-                   {"alignment", file.alignment()},
-                   {"parts", file.parts().size()},
-                   {"file_bytes", file.file_bytes()},
-                   {"tensor_bytes", file.tensor_bytes()},
-                   {"architecture", architecture_of(file)},
-                   {"quant_kind", file.quant_kind()},
-                   {"servable", model.has_value()},
-                   {"problem", model ? json::value() : json::value(valid_utf8(model.error().message))},
-                   {"types", std::move(types)},
-                   {"metadata", std::move(metadata)},
-                   {"tensors", std::move(tensors)}};
+  json::object out{
+      {"file", engine::valid_utf8(file.location())},
+      {"version", file.version()},
+      {"alignment", file.alignment()},
+      {"parts", file.parts().size()},
+      {"file_bytes", file.file_bytes()},
+      {"tensor_bytes", file.tensor_bytes()},
+      {"architecture", architecture_of(file)},
+      {"quant_kind", file.quant_kind()},
+      {"servable", model.has_value()},
+      {"problem", model ? json::value() : json::value(engine::valid_utf8(model.error().message))},
+      {"types", std::move(types)},
+      {"metadata", std::move(metadata)},
+      {"tensors", std::move(tensors)}};
   return json::serialize(out) + "\n";
 }
 
@@ -132,7 +135,7 @@ void append_line(std::string& out, const char* format, const auto&... values) {
 
 void append_summary(std::string& out, const engine::gguf_file& file,
                     const engine::result<engine::model>& model) {
-  append_line(out, "file          %s", valid_utf8(file.location()).c_str());
+  append_line(out, "file          %s", engine::valid_utf8(file.location()).c_str());
   append_line(out, "format        GGUF version %u, alignment %u, %zu part(s), %s bytes", file.version(),
               file.alignment(), file.parts().size(), grouped(file.file_bytes()).c_str());
   append_line(out, "architecture  %s", architecture_of(file).c_str());
@@ -151,8 +154,8 @@ std::string as_text(const engine::gguf_file& file, const engine::result<engine::
   append_summary(out, file, model);
   append_line(out, "\nmetadata      %zu keys", file.entries().size());
   for (const auto& entry : file.entries()) {
-    append_line(out, "  %-44s %-14s %s", valid_utf8(entry.key).c_str(), type_label(entry.value).c_str(),
-                value_text(entry.value).c_str());
+    append_line(out, "  %-44s %-14s %s", engine::valid_utf8(entry.key).c_str(),
+                type_label(entry.value).c_str(), value_text(entry.value).c_str());
   }
   append_line(out, "\ntensors       %zu, %s bytes", file.tensors().size(),
               grouped(file.tensor_bytes()).c_str());
@@ -162,7 +165,7 @@ std::string as_text(const engine::gguf_file& file, const engine::result<engine::
                 100.0 * static_cast<double>(share.bytes) / static_cast<double>(file.tensor_bytes()));
   }
   for (const tensor_view& tensor : file.tensors()) {
-    append_line(out, "  %-44s %-6s %-24s %15s", valid_utf8(tensor.name).c_str(),
+    append_line(out, "  %-44s %-6s %-24s %15s", engine::valid_utf8(tensor.name).c_str(),
                 std::string(engine::traits_of(tensor.type).name).c_str(), shape_text(tensor).c_str(),
                 grouped(tensor.bytes).c_str());
   }

@@ -4,8 +4,6 @@
 #include <istream>
 #include <ostream>
 
-#include "engine/text/utf8_buffer.hpp"
-
 namespace orcd::app {
 namespace {
 
@@ -70,12 +68,6 @@ std::string grouped(std::uint64_t value) {
   std::string digits = std::to_string(value);
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
   return digits;
-}
-
-std::string valid_utf8(std::string_view bytes) {
-  engine::utf8_buffer buffer;
-  std::string out = buffer.push(bytes);
-  return out + buffer.finish();
 }
 
 }  // namespace orcd::app

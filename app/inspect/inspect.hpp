@@ -29,7 +29,5 @@ int run_inspect(std::span<const std::string_view> words, std::istream& in, std::
 [[nodiscard]] engine::result<std::string> read_input_file(const std::string& path);
 /// "1,234,567".
 [[nodiscard]] std::string grouped(std::uint64_t value);
-/// The text as valid UTF-8: invalid bytes become U+FFFD.
-[[nodiscard]] std::string valid_utf8(std::string_view bytes);
 
 }  // namespace orcd::app

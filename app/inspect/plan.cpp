@@ -9,6 +9,7 @@
 #include "app/inspect/inspect.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
+#include "engine/text/utf8_buffer.hpp"
 #include "gpu/host/host_backend.hpp"
 
 namespace orcd::app {
@@ -79,7 +80,7 @@ std::string as_text(const engine::model_spec& spec, const shown_plan& plan) {
 }
 
 std::string as_json(const engine::model_spec& spec, const shown_plan& plan) {
-  json::object out{{"model", valid_utf8(spec.name)},
+  json::object out{{"model", engine::valid_utf8(spec.name)},
                    {"architecture", spec.architecture},
                    {"quant_kind", spec.quant_kind},
                    {"backend", "host"},

@@ -5,6 +5,7 @@
 
 #include "app/inspect/inspect.hpp"
 #include "engine/text/tokenizer.hpp"
+#include "engine/text/utf8_buffer.hpp"
 
 namespace orcd::app {
 namespace {
@@ -75,7 +76,7 @@ result<std::string> inspect_tokenize(const inspect_arguments& arguments, std::is
   json::array pieces;
   for (const token_id id : ids) {
     numbers.emplace_back(id);
-    pieces.emplace_back(valid_utf8(from->tokens->piece(id)));
+    pieces.emplace_back(engine::valid_utf8(from->tokens->piece(id)));
   }
   const json::object out{{"tokenizer", from->tokens->kind()},
                          {"vocabulary", from->tokens->vocab_size()},
@@ -104,7 +105,7 @@ result<std::string> inspect_detokenize(const inspect_arguments& arguments, std::
   const json::object out{{"tokenizer", from->tokens->kind()},
                          {"count", ids->size()},
                          {"bytes", text.size()},
-                         {"text", valid_utf8(text)}};
+                         {"text", engine::valid_utf8(text)}};
   return json::serialize(out) + "\n";
 }
 

@@ -35,4 +35,10 @@ std::string utf8_buffer::finish() {
   return std::string(utf8::replacement);
 }
 
+std::string valid_utf8(std::string_view bytes) {
+  utf8_buffer buffer;
+  std::string out = buffer.push(bytes);
+  return out += buffer.finish();
+}
+
 }  // namespace orcd::engine

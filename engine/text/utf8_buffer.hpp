@@ -19,4 +19,7 @@ class utf8_buffer {
   std::string pending_;
 };
 
+/// All of `bytes`, with what is not UTF-8 replaced as above.
+[[nodiscard]] std::string valid_utf8(std::string_view bytes);
+
 }  // namespace orcd::engine

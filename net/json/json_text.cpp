@@ -1,8 +1,11 @@
 #include "net/json/json_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+
+#include "engine/text/utf8.hpp"
 
 namespace orcd::net {
 namespace {
@@ -21,24 +24,46 @@ std::string_view short_escape(char c) {
   }
 }
 
+/// Bytes of the character at the front of `text`, if it may stand in a JSON string as it is; else 0.
+std::size_t size_as_it_is(std::string_view text) {
+  const auto byte = static_cast<unsigned char>(text.front());
+  if (byte < 0x80) return byte >= 0x20 && byte != '"' && byte != '\\' ? 1 : 0;
+  const engine::utf8::sequence found = engine::utf8::inspect(text);
+  return found.needed == found.present ? found.needed : 0;
+}
+
+/// Appends what stands for the front of `text`, and returns how many bytes that is.
+std::size_t append_other(std::string& out, std::string_view text) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(text.front());
+  if (byte >= 0x80) {
+    out += engine::utf8::replacement;
+    return std::max<std::size_t>(engine::utf8::inspect(text).present, 1);
+  }
+  if (const auto escape = short_escape(text.front()); !escape.empty()) {
+    out += escape;
+  } else {
+    out += "\\u00";
+    out += hex[byte >> 4U];
+    out += hex[byte & 15U];
+  }
+  return 1;
+}
+
 }  // namespace
 
 void append_json_string(std::string& out, std::string_view text) {
-  constexpr std::string_view hex = "0123456789abcdef";
   out += '"';
   std::size_t plain = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
-    out.append(text, plain, i - plain);
-    plain = i + 1;
-    if (const auto escape = short_escape(text[i]); !escape.empty()) {
-      out += escape;
-    } else {
-      out += "\\u00";
-      out += hex[byte >> 4U];
-      out += hex[byte & 15U];
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t size = size_as_it_is(text.substr(i));
+    if (size > 0) {
+      i += size;
+      continue;
     }
+    out.append(text, plain, i - plain);
+    i += append_other(out, text.substr(i));
+    plain = i;
   }
   out.append(text, plain, text.size() - plain);
   out += '"';

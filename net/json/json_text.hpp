@@ -1,6 +1,5 @@
 // Writes flat JSON objects by appending to a string: for SSE events, /health, errors and the ready
-// callback. Strings must be valid UTF-8 (the parser and the UTF-8 buffer see to that); everything that
-// JSON demands is escaped, so that one object is always one line.
+// callback. Whatever JSON demands is escaped, so that one object is always one line.
 #pragma once
 
 #include <concepts>
@@ -10,7 +9,8 @@
 
 namespace orcd::net {
 
-/// Appends `text` in quotes.
+/// Appends `text` in quotes. What is not UTF-8 becomes U+FFFD, as in engine/text/utf8_buffer.hpp: JSON is
+/// always UTF-8, and bytes of a client's tokens or of a model's file need not be (RFC 8259, section 8.1).
 void append_json_string(std::string& out, std::string_view text);
 
 /// Appends a finite number in plain decimal with at most `digits` fraction digits; 0 for NaN and infinity.

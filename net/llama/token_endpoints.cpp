@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/text/utf8_buffer.hpp"
+#include "engine/text/utf8.hpp"
 #include "net/json/json_text.hpp"
 #include "net/json/json_value.hpp"
 #include "net/json/object_members.hpp"
@@ -141,15 +141,9 @@ result<std::vector<token_id>> read_detokenize(std::string_view body, const compl
   return out;
 }
 
-std::string text_of(std::string_view bytes) {
-  engine::utf8_buffer buffer;
-  std::string text = buffer.push(bytes);
-  return text + buffer.finish();
-}
-
 /// The token's text, or a list of its bytes if it is only a part of a character.
 void append_piece(std::string& out, const std::string& bytes) {
-  if (text_of(bytes) == bytes) return append_json_string(out, bytes);
+  if (engine::utf8::valid_bytes(bytes) == bytes.size()) return append_json_string(out, bytes);
   out += '[';
   for (const char c : bytes) {
     if (out.back() != '[') out += ',';
@@ -197,9 +191,8 @@ std::string write_vllm(const std::vector<token_id>& tokens, const tokenize_reque
   append_list(out, tokens, [&](token_id token) { out += std::to_string(token); });
   out += ",\"token_strs\":";
   if (asked.with_pieces) {
-    append_list(out, tokens, [&](token_id token) {
-      append_json_string(out, text_of(bytes_of(token, context.tokenizer)));
-    });
+    append_list(out, tokens,
+                [&](token_id token) { append_json_string(out, bytes_of(token, context.tokenizer)); });
   } else {
     out += "null";
   }
@@ -252,7 +245,7 @@ reply answer_detokenize(std::string_view body, const completion_context& context
   const auto tokens = read_detokenize(body, context.limits);
   if (!tokens) return make_error_reply(tokens.error());
   std::string text;
-  append_json_string(text, text_of(context.tokenizer.decode(*tokens)));
+  append_json_string(text, context.tokenizer.decode(*tokens));
   return make_json_reply(200, "{\"content\":" + text + ",\"prompt\":" + text + "}");
 }
 

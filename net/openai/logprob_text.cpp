@@ -17,12 +17,6 @@ std::string bytes_of(engine::token_id token, const engine::tokenizer& vocabulary
   return bytes;
 }
 
-std::string text_of(std::string_view bytes) {
-  engine::utf8_buffer buffer;
-  std::string text = buffer.push(bytes);
-  return text + buffer.finish();
-}
-
 /// The fewest digits that give the same float again.
 void append_logprob(std::string& out, float value) {
   if (std::isnan(value)) {  // the first token of a prompt: nothing comes before it
@@ -55,7 +49,7 @@ void append_token_fields(std::string& out, const engine::token_logprob& token,
                          const engine::tokenizer& vocabulary, bool as_id = false) {
   const std::string bytes = bytes_of(token.token, vocabulary);
   out += "{\"token\":";
-  append_json_string(out, as_id ? name_of(token.token) : text_of(bytes));
+  append_json_string(out, as_id ? name_of(token.token) : bytes);
   out += ",\"logprob\":";
   append_logprob(out, token.logprob);
   out += ",\"bytes\":";
@@ -66,7 +60,7 @@ void append_token_fields(std::string& out, const engine::token_logprob& token,
 std::string key_of(engine::token_id token, const engine::tokenizer& vocabulary, bool as_id) {
   if (as_id) return name_of(token);
   const std::string bytes = bytes_of(token, vocabulary);
-  std::string text = text_of(bytes);
+  std::string text = engine::valid_utf8(bytes);
   if (text == bytes) return text;
   text = "bytes:";
   for (const char c : bytes) {

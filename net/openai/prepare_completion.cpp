@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/narration.hpp"
+#include "engine/text/utf8_buffer.hpp"
 #include "net/jobs/job_checks.hpp"
 #include "net/jobs/reading_plan.hpp"
 #include "net/jobs/time_limit.hpp"
@@ -216,6 +217,7 @@ encoded_prompt encode_text(text_prompt& parts, const completion_request& asked,
     text += words.text;
   }
   out.digest = engine::prompt_digest(text);
+  text = engine::valid_utf8(text);  // a client's ids may be of parts of characters
   out.characters = code_points(text);
   if ((asked.echo_prompt || asked.tells_prompt) && !out.tokens.empty()) {
     const std::size_t shown = code_points(bytes_of(out.tokens, vocabulary));

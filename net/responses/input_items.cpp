@@ -97,9 +97,7 @@ std::optional<std::string> unseal(std::string_view sealed) {
   if (!sealed.starts_with(seal)) return std::nullopt;
   const auto bytes = decode_base64(sealed.substr(seal.size()));
   if (!bytes) return std::nullopt;
-  engine::utf8_buffer text;  // a client may have made up the bytes
-  std::string out = text.push(*bytes);
-  return out + text.finish();
+  return engine::valid_utf8(*bytes);  // a client may have made up the bytes
 }
 
 /// Reasoning of an earlier turn, from whichever member has it.

@@ -101,6 +101,15 @@ def test_prompts_of_every_form(worker):
     assert several[0]['content'] == several[1]['content'] == answer(worker, prompt='Once upon')['content']
 
 
+def test_a_prompt_of_parts_of_characters_is_told_in_valid_utf8(worker):
+    """JSON is UTF-8, whatever bytes a client's token ids stand for."""
+    for ids in list(range(256)), list(range(255, -1, -1)):
+        body = complete(worker, prompt=ids, n_predict=4, n_probs=2).body
+        assert '\N{REPLACEMENT CHARACTER}' in json.loads(body.decode())['prompt']
+        back = worker.call('POST', '/detokenize', {'tokens': ids}).body.decode()
+        assert '\N{REPLACEMENT CHARACTER}' in json.loads(back)['content']
+
+
 def chunks(worker: Worker, **changes) -> List[dict]:
     return [json.loads(frame) for frame in frames(complete(worker, stream=True, **changes).body)]
 

@@ -86,6 +86,13 @@ def test_what_is_refused(worker, changes, param):
 # --- echo and log probabilities of the prompt --------------------------------------------------------
 
 
+def test_an_echo_of_parts_of_characters_is_valid_utf8(worker):
+    for stream in False, True:
+        answer = text(worker, prompt=list(range(255, -1, -1)), echo=True, logprobs=1, max_tokens=4,
+                      stream=stream)
+        assert '\N{REPLACEMENT CHARACTER}' in answer.body.decode()
+
+
 def test_an_echo_is_the_prompt_and_then_what_comes_without_it(worker):
     (plain,) = choices(text(worker))
     (echoed,) = choices(text(worker, echo=True))

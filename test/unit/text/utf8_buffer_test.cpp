@@ -68,6 +68,7 @@ BOOST_AUTO_TEST_CASE(every_split_gives_the_same_text) {
     std::string bytes;
     for (int i = 0; i < 12; ++i) bytes += parts[rng() % std::size(parts)];
     const std::string whole = feed(bytes, bytes.size());
+    BOOST_TEST(orcd::engine::valid_utf8(bytes) == whole);
     for (std::size_t size = 1; size < 5; ++size) BOOST_TEST(feed(bytes, size) == whole);
     BOOST_TEST(feed(whole, 1) == whole);  // valid already, so nothing changes
   }

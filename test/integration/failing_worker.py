@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, List, Optional
 
+from ports import free_port
 from worker_process import BINARY, BUILD, PATIENCE
 
 PRELOADED = BUILD / 'libfailing_allocation.so'
@@ -15,12 +16,6 @@ BODY = json.dumps({'job_id': 'job', 'prompt': 'Once upon a time', 'max_tokens': 
                    'seed': 42, 'ignore_eos': True}).encode()
 ATTEMPTS = 4
 ATTEMPTS_MAX = 50
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
 
 
 def ask(port: int, method: str, path: str, body: bytes = b'') -> bytes:

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from failing_worker import BODY, ask, free_port, judge, run_once, text_of, wait_for
+from failing_worker import BODY, ask, judge, run_once, text_of, wait_for
+from ports import free_port
 from worker_process import BINARY, PATIENCE, SANITIZED, Worker, cannot_be_mapped, wait_until
 
 MIB = 1 << 20

@@ -13,7 +13,7 @@ from typing import Dict, Optional
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / 'failover'))
 
-from engines import free_port  # noqa: E402
+from ports import free_port  # noqa: E402
 from worker_process import PATIENCE, wait_until  # noqa: E402
 
 ETCD = os.environ.get('ORCD_ETCD') or shutil.which('etcd')

@@ -1,7 +1,5 @@
 """Engines that share one serving port, as processes."""
-import os
 import signal
-import socket
 import threading
 import time
 from contextlib import ExitStack
@@ -9,22 +7,8 @@ from pathlib import Path
 from typing import List, Optional
 
 from http_client import Closed, Connection, Response
+from ports import free_port
 from worker_process import PATIENCE, STRETCH, Worker, wait_until
-
-
-def free_port() -> int:
-    """A port that nobody has now. Below those that the kernel gives out itself, so that no connection takes
-    it meanwhile."""
-    for _ in range(200):
-        port = 20_000 + int.from_bytes(os.urandom(2), 'little') % 10_000
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(('127.0.0.1', port))
-                return port
-            except OSError:
-                continue
-    raise AssertionError('no free port')
 
 
 def ask(port: int, path: str, method: str = 'GET') -> Optional[Response]:

@@ -13,8 +13,9 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / 'failover'))
 
-from engines import ask, free_port  # noqa: E402
+from engines import ask  # noqa: E402
 from holders import Held  # noqa: E402
+from ports import free_port  # noqa: E402
 from worker_process import PATIENCE, PROJECT, STRETCH, wait_until  # noqa: E402
 from test_metrics import PROMTOOL  # noqa: E402
 

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from http_client import Stream
-from worker_process import PATIENCE, Worker, request_body
+from worker_process import PATIENCE, Worker, request_body, wait_until
 
 EVIL = 'https://evil.example'
 
@@ -165,8 +165,8 @@ def test_cancel_is_for_the_key_that_started_the_job(slow_model, tmp_path):
         theirs.until('token', 2)
         assert worker.call('POST', '/cancel', {'job_id': 'same'}, bearer('key-b')).status == 202
         assert theirs.finish().data['code'] == 'CANCELLED'
-        starts = worker.events('execute_start')
-        assert {e['key_name'] for e in starts} == {'alpha', 'line 2'}
+        wait_until(lambda: {e['key_name'] for e in worker.events('execute_start')} == {'alpha', 'line 2'},
+                   PATIENCE, 'the log names the keys')
         assert not any('key-a' in line or 'key-b' in line for line in worker.lines)
         worker.process.send_signal(signal.SIGTERM)
         assert worker.wait_exit(PATIENCE) == 0

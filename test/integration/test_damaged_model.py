@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from worker_process import PATIENCE, STRETCH, Worker
+from worker_process import PATIENCE, STRETCH, Worker, wait_until
 
 LONG = dict(max_tokens=2000, ignore_eos=True)
 
@@ -83,21 +83,23 @@ def test_an_idle_worker_notices(served):
     assert worker.events('error', level='critical')
 
 
-def replace(path, slow_model):
+def replace(path, slow_model, _):
     fresh = path.with_suffix('.new')
     shutil.copyfile(slow_model, fresh)
     os.rename(fresh, path)
 
 
-def move_away(path, slow_model):
+def move_away(path, slow_model, _):
     os.rename(path, path.with_suffix('.old'))
     shutil.copyfile(slow_model, path)
 
 
-def change_mode_and_name(path, slow_model):
+def change_mode_and_name(path, _, worker):
     path.chmod(0o600)
     os.link(path, path.with_suffix('.link'))
-    time.sleep(0.05)  # a name that comes and goes between two looks leaves a change that nothing explains
+    # A name that comes and goes between two looks leaves a change that nothing explains. Each step looks.
+    steps = worker.metric('worker_steps_total')
+    wait_until(lambda: worker.metric('worker_steps_total') > steps + 1, PATIENCE, 'it has looked')
     path.unlink()
 
 
@@ -105,9 +107,9 @@ def change_mode_and_name(path, slow_model):
 def test_a_file_that_keeps_its_bytes_is_served_on(served, change, slow_model):
     worker, path = served
     text = [e.data['t'] for e in worker.execute(max_tokens=16) if e.name == 'token']
-    running = worker.open(max_tokens=100, ignore_eos=True)
+    running = worker.open(max_tokens=1000, ignore_eos=True)
     running.until('token')
-    change(path, slow_model)
+    change(path, slow_model, worker)
     assert running.finish().name == 'end'
     running.close()
     time.sleep(2.5)  # longer than an idle worker takes to look

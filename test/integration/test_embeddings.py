@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Iterator, List
+from typing import Callable, Iterator, List
 
 import pytest
 
@@ -263,21 +263,42 @@ with Connection(int(sys.argv[1])) as client:
     print(client.read_response().status)"""
 
 
-def longest_health_beside(worker: Worker, body: dict, status: int) -> float:
-    """The longest wait for /health while that request for embeddings is under way."""
-    client = subprocess.Popen([sys.executable, '-B', '-c', POST, str(worker.port)], cwd=Path(__file__).parent,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    with client, worker.connect() as probe:
-        client.stdin.write(json.dumps(body).encode())
-        client.stdin.close()
-        longest = 0.0
-        while client.poll() is None:
+def longest_health(worker: Worker, goes_on: Callable[[], bool]) -> float:
+    """The longest wait for /health meanwhile."""
+    longest = 0.0
+    with worker.connect() as probe:
+        while goes_on():
             asked = time.monotonic()
             probe.request('GET', '/health')
             assert probe.read_response().status == 200
             longest = max(longest, time.monotonic() - asked)
+    return longest
+
+
+def longest_health_beside(worker: Worker, body: dict, status: int) -> float:
+    """While that request for embeddings is under way."""
+    client = subprocess.Popen([sys.executable, '-B', '-c', POST, str(worker.port)], cwd=Path(__file__).parent,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with client:
+        client.stdin.write(json.dumps(body).encode())
+        client.stdin.close()
+        longest = longest_health(worker, lambda: client.poll() is None)
         assert int(client.stdout.read()) == status
     return longest
+
+
+HEALTH_LIMIT = 0.02
+
+
+def disturbance(worker: Worker, body: dict, status: int) -> float:
+    """Below 1: /health was within its limit, or as slow as it is on this machine beside nothing."""
+    begin = time.monotonic()
+    beside = longest_health_beside(worker, body, status)
+    end = time.monotonic()
+    if beside < HEALTH_LIMIT:
+        return beside / HEALTH_LIMIT
+    alone = longest_health(worker, lambda: time.monotonic() < end + (end - begin))
+    return beside / max(HEALTH_LIMIT, 3 * alone)
 
 
 SENTENCE = 'the world is a quick brown fox '
@@ -289,15 +310,15 @@ LONG = {  # made tokens, some 100 ms, and then refused for the last one; answere
 @pytest.mark.skipif(SANITIZED, reason='a sanitizer has a pace of its own')
 @pytest.mark.parametrize('body, status', LONG.values(), ids=LONG)
 def test_nobody_waits_for_what_is_long(bert_of_many, body, status):
-    fastest(lambda: longest_health_beside(bert_of_many, body, status), 0.02)
+    fastest(lambda: disturbance(bert_of_many, body, status), 1.0)
 
 
 def test_a_drain_finishes_what_runs(slow_bert):
     connection = slow_bert.connect()
-    connection.request('POST', '/v1/embeddings', json.dumps({'input': ['the world is ' * 60] * 12}).encode())
+    connection.request('POST', '/v1/embeddings', json.dumps({'input': ['the world is ' * 60] * 60}).encode())
     wait_until(lambda: slow_bert.running() == 1, PATIENCE, 'the request runs')
     slow_bert.terminate()
     wait_until(lambda: slow_bert.get('/ready').status == 503, PATIENCE, 'the worker drains')
     assert problem(embed(slow_bert, 'a'), 503)['code'] == 'DRAINING'
-    assert len(vectors(connection.read_response())) == 12
+    assert len(vectors(connection.read_response())) == 60
     assert slow_bert.wait_exit(PATIENCE) == 0

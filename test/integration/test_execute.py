@@ -6,7 +6,7 @@ import re
 import pytest
 
 from http_client import Connection, Stream, check_stream, text_of
-from worker_process import SANITIZED, request_body
+from worker_process import PATIENCE, SANITIZED, request_body
 
 
 def test_order_and_fields(tiny):
@@ -56,7 +56,7 @@ def test_http_1_0_client_gets_the_stream_and_a_close(tiny):
     with tiny.connect() as connection:
         connection.send(b'POST /execute HTTP/1.0\r\nContent-Type: application/json\r\n'
                         b'Content-Length: %d\r\n\r\n' % len(body) + body)
-        answer = connection.drain(10)
+        answer = connection.drain(PATIENCE)  # it ends with the connection
     head, _, text = answer.partition(b'\r\n\r\n')
     assert head.split(b' ')[1] == b'200', head
     assert b'transfer-encoding' not in head.lower(), 'HTTP/1.0 knows no chunks'

@@ -221,9 +221,9 @@ def test_a_real_model_answers(french):
 
 
 def test_a_draining_worker_says_so_and_ends_what_runs(slow_model, tmp_path):
-    with start(slow_model, tmp_path, '--drain-timeout', '20') as leaving:
+    with start(slow_model, tmp_path, '--drain-timeout', '120') as leaving:
         with client_of(leaving) as client:
-            running = complete(client, stream=True, max_tokens=600)
+            running = complete(client, stream=True, max_tokens=1000)
             next(iter(running))
             leaving.terminate()
             wait_until(lambda: leaving.get('/ready').status == 503, PATIENCE, 'the worker drains')

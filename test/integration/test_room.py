@@ -81,8 +81,8 @@ def test_connections_of_one_address(tiny_model):
         assert refused.status == 503 and 'from this address' in refused.error['message']
         assert ask(worker, '/live') == 200, 'but a probe is answered'
         other = Connection.__new__(Connection)
-        other.socket = socket.create_connection(('127.0.0.1', worker.port), 5, ('127.0.0.9', 0))
-        other.timeout, other.buffer = 5, b''
+        other.socket = socket.create_connection(('127.0.0.1', worker.port), PATIENCE, ('127.0.0.9', 0))
+        other.timeout, other.buffer = PATIENCE, b''
         other.request('GET', '/v1/models')
         assert other.read_response().status == 200
         other.close()
@@ -174,13 +174,13 @@ def test_a_client_that_closed_is_still_noticed(slow, path):
     name = slow.get('/v1/models').json()['data'][0]['id']
     bodies = {'/execute': request_body(max_tokens=4000, ignore_eos=True),
               '/v1/completions': {'model': name, 'prompt': 'Once', 'max_tokens': 2000, 'ignore_eos': True}}
-    before = len(slow.events('disconnect'))
+    mine = 'closed' + path.replace('/', '-')
     connection = slow.connect()
-    connection.request('POST', path, json.dumps(bodies[path]).encode())
+    connection.request('POST', path, json.dumps(bodies[path]).encode(), {'X-Request-Id': mine})
     wait_until(lambda: slow.running() == 1, PATIENCE, 'it runs')
     time.sleep(0.1)
     connection.close()
     closed = time.monotonic()
     wait_until(lambda: slow.running() == 0, 10 * STRETCH, 'it is ended')
     assert time.monotonic() - closed < 2 * STRETCH
-    wait_until(lambda: len(slow.events('disconnect')) == before + 1, PATIENCE, 'it is told')
+    slow.wait_event('disconnect', request_id=mine)

@@ -1,12 +1,15 @@
 """Signals end the worker whatever its threads do, and SIGHUP reads keys and log level again."""
 import os
+import re
 import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
+from ports import free_port
 from worker_process import BINARY, PATIENCE, STRETCH, Worker, of_each_thread, wait_until, waits_in_send
 
 # Half of what the policy allows after a second signal is for the teardown; a sanitizer takes its time.
@@ -35,6 +38,7 @@ def test_io_thread_that_is_stuck(tiny_model, silent_systemd):
         read('READY=1')
         wait_until(lambda: waits_in_send(worker.pid), PATIENCE, 'the io thread is stuck')
         worker.terminate()
+        wait_until(lambda: is_taken(worker.pid, signal.SIGTERM), PATIENCE, 'the signal is taken')
         time.sleep(0.2)
         assert worker.alive(), 'one signal leaves a drain its time'
         send(worker, signal.SIGINT)
@@ -72,6 +76,12 @@ def test_start_up_that_is_stuck(tiny_model, tmp_path, option):
         assert ends_within(worker, FIRST_WHILE_OPENING) == 0
 
 
+def is_taken(pid: int, number: signal.Signals) -> bool:
+    """Whether a signal does not wait any more."""
+    waiting = re.search(r'^ShdPnd:\s+(\w+)$', Path(f'/proc/{pid}/status').read_text(), re.M).group(1)
+    return not int(waiting, 16) >> (number - 1) & 1
+
+
 def guard_is_there(pid: int) -> bool:
     return 'guard' in of_each_thread(pid, 'comm')
 
@@ -86,9 +96,7 @@ def test_log_that_nobody_reads(tiny_model):
     """The last line waits for a reader; so would the guard's own last words."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    port = socket.create_server(('127.0.0.1', 0))
-    free = port.getsockname()[1]
-    port.close()
+    free = free_port()
     process = subprocess.Popen(
         [str(BINARY), '--backend', 'host', '--model', str(tiny_model), '--port', str(free)],
         stdin=subprocess.DEVNULL, stderr=writing)
@@ -97,6 +105,8 @@ def test_log_that_nobody_reads(tiny_model):
         fill(writing)
         os.set_blocking(writing, True)
         process.send_signal(signal.SIGTERM)
+        # Two that wait are one.
+        wait_until(lambda: is_taken(process.pid, signal.SIGTERM), PATIENCE, 'the signal is taken')
         time.sleep(0.3)
         process.send_signal(signal.SIGTERM)
         begin = time.monotonic()

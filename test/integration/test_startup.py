@@ -5,12 +5,11 @@ import os
 import re
 import socket
 import struct
-import time
 
 import pytest
 
 import gguf_edit
-from worker_process import BINARY, CUDA, Worker, run_to_exit
+from worker_process import BINARY, CUDA, PATIENCE, Worker, run_to_exit, wait_until
 
 FAILURE, USAGE = 1, 2
 
@@ -120,9 +119,8 @@ def test_digest_and_fingerprint(tiny_model):
     with Worker('--model', tiny_model) as worker:
         worker.wait_event('ready')
         worker.wait_event('model_digest')
-        end = time.monotonic() + 5
-        while (health := worker.get('/health').json())['digest'] is None and time.monotonic() < end:
-            time.sleep(0.01)
+        wait_until(lambda: worker.get('/health').json()['digest'], PATIENCE, 'the io thread knows it, too')
+        health = worker.get('/health').json()
         assert health['digest'] == 'sha256:' + hashlib.sha256(tiny_model.read_bytes()).hexdigest()
         assert re.fullmatch('fp_[0-9a-f]{16}', health['system_fingerprint']), health
 
@@ -298,7 +296,7 @@ def test_ipv6(tiny_model):
     if not os.path.exists('/proc/net/if_inet6') or '1' not in open('/proc/net/if_inet6').read():
         pytest.skip('no IPv6 here')
     with Worker('--model', tiny_model, '--host', '::1') as worker:
-        with socket.create_connection(('::1', worker.port), timeout=10) as peer:
+        with socket.create_connection(('::1', worker.port), timeout=PATIENCE) as peer:
             peer.sendall(b'GET /live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
             assert b' 200 ' in peer.recv(4096)
 

@@ -6,7 +6,7 @@ from typing import Iterator
 import pytest
 
 from completion_worker import CHAT, start
-from worker_process import Worker
+from worker_process import PATIENCE, Worker, wait_until
 
 BODY = json.dumps(CHAT).encode()
 
@@ -90,7 +90,8 @@ def test_a_key_in_a_field_of_its_own(tiny_model, tmp_path):
         for wrong in ({}, {'X_Api_Key': 'other'}, {'X_Api_Key': ''}, {'X_Api_Key': 'Bearer first'}):
             refused = ask(worker, **wrong)
             assert refused.status == 401 and 'X-Api-Key' in refused.error['message']
-        assert {e['key_name'] for e in worker.events('execute_start')} == {'one', 'two'}
+        wait_until(lambda: {e['key_name'] for e in worker.events('execute_start')} == {'one', 'two'},
+                   PATIENCE, 'the log names the keys')
 
 
 def test_pages_of_this_machine(tiny_model, tmp_path):

@@ -48,7 +48,7 @@ def test_registration(etcd, start):
     assert (entry['uri'], entry['model'], entry['engine_id']) == ('http://gpu-1:8080', 'small', 0)
     assert entry['epoch'] >= 1 and entry['lease']
     wait(lambda: registered(worker), 'it knows')
-    assert worker.metric('orcd_discovery_registrations_total') == 1
+    wait(lambda: worker.metric('orcd_discovery_registrations_total') == 1, 'it is counted')
     # Longer than the lease: it is kept alive.
     time.sleep(TTL + 2)
     assert etcd.entries()[ID] == entry and registered(worker)

@@ -29,7 +29,7 @@ def test_an_engine_with_few_descriptors_takes_what_it_can(held, slow_model):
     told += list(events)
     assert told[-1].name == 'end' and text_of(told) == alone
     assert get_later(held.port) == 1
-    taken = second.events('connections_taken_over')[0]
+    taken = second.wait_event('connections_taken_over')
     assert taken['lost'] == taken['conflicts'] == 0
     assert not second.events('holder_lost')
 

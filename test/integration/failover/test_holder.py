@@ -62,7 +62,7 @@ def test_what_was_under_way_goes_on(held, slow_model):
     assert [e.name for e in told][-1] == 'end'
     again = standby.execute(prompt='Once', max_tokens=600, seed=5)
     assert text_of(told) == text_of(again)
-    assert standby.events('connections_taken_over')[0]['resumed'] >= 1
+    assert standby.wait_event('connections_taken_over')['resumed'] >= 1
     half.close()
 
 
@@ -132,7 +132,7 @@ def test_the_death_of_a_holder_is_no_harm(held):
     settle(held.port)
     active.kill()
     assert [serving_engine(one) for one in (kept, alone, later)] == [1, 1, 1]
-    assert standby.events('connections_taken_over')[0]['lost'] == 0
+    assert standby.wait_event('connections_taken_over')['lost'] == 0
     for one in (kept, alone, later):
         one.close()
 

@@ -9,7 +9,9 @@ from worker_process import PATIENCE, STRETCH, wait_until
 
 SLOTS = ('--slots', '4', '--holder', 'require')
 INNOCENT = {'prompt': 'Once', 'max_tokens': 50, 'temperature': 0.7}
-POISON = {'prompt': 'One day', 'max_tokens': 100, 'temperature': 0.7, 'seed': 99, 'job_id': 'poison'}
+# So long that it is not over before the third death, however late that comes.
+POISON = {'prompt': 'One day', 'max_tokens': 1500, 'temperature': 0.7, 'seed': 99, 'job_id': 'poison',
+          'ignore_eos': True}
 
 
 class Reader:

@@ -103,7 +103,7 @@ def test_a_stopped_engine_is_killed_and_followed(running):
         settle(running.held.port)
         os.kill(pid_of(holder, first), signal.SIGSTOP)
         assert get(kept).json()['engine_id'] == 1 - first
-    assert holder.events('engine_hangs', engine_id=first)
+    holder.wait_event('engine_hangs', engine_id=first)
     holder.wait_event('engine_ended', engine_id=first, signal=signal.SIGKILL)
 
 

@@ -44,7 +44,7 @@ def cached(held: Held, prompt: str) -> int:
 
 
 def begin(engine: Engine, name: str, tokens: int) -> Stream:
-    asked = {'prompt': name + LONG, 'max_tokens': 300, 'seed': 3, 'temperature': 0.9}
+    asked = {'prompt': name + LONG, 'max_tokens': 800, 'seed': 3, 'temperature': 0.9, 'ignore_eos': True}
     stream = Stream(engine.send_execute(job_id=name, **asked))
     while sum(event.name == 'token' for event in stream.seen) < tokens:
         stream.next()

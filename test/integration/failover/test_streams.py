@@ -142,7 +142,8 @@ def test_every_kind_of_answer_goes_on_through_kills(held, slow_model, tmp_path, 
 def test_a_resumed_stream_says_so(held, slow_model):
     held.model = slow_model
     active, standby = held.pair('--holder', 'require')
-    stream = active.open(prompt='Once', max_tokens=120, seed=4)
+    # Not over before the death.
+    stream = active.open(prompt='Once', max_tokens=800, seed=4, ignore_eos=True)
     seen = [next(iter(stream)) for _ in range(10)]
     active.kill()
     seen += list(stream)

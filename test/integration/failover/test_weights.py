@@ -13,10 +13,10 @@ from typing import List
 
 import pytest
 
-from engines import free_port
 from holders import (ASK, CLAIM, COMMIT, DONE, GET, HOLDER, MAGIC, NOBODY, PING, PROBE, PUT, READ, VERSION,
                      WRITE, WRITE_OR_READ, Holder, State, WeightsClient, answers_nobody, check, descriptors,
                      memory)
+from ports import free_port
 from worker_process import PATIENCE, STRETCH, wait_until
 
 GPU = 'GPU-01234567-89ab-cdef-0123-456789abcdef'
@@ -105,7 +105,7 @@ def test_a_writer_that_is_killed_leaves_nothing_and_the_next_one_writes(holder, 
         engine.kill()
         engine.wait()
         engine.stdout.close()
-    assert holder.events('weights_lost', device='host')
+    holder.wait_event('weights_lost', device='host')
     # What was committed by another test may have been there before.
     wait_until(lambda: descriptors(holder) <= before + 1, PATIENCE, 'what was half done is closed')
 

@@ -9,8 +9,9 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / 'failover'))
 
-from engines import ask, free_port, status  # noqa: E402
+from engines import ask, status  # noqa: E402
 from kubelet import Pod, process_environment  # noqa: E402
+from ports import free_port  # noqa: E402
 from worker_process import BUILD, PATIENCE, PROJECT, STRETCH, wait_until  # noqa: E402
 
 SPEC = """
@@ -112,6 +113,7 @@ def test_an_engine_that_does_not_move_is_ended_by_its_probe(pair):
 
 def test_a_stand_by_may_end_without_anybody_noticing(pair):
     serve_by(pair, 'engine-0')
+    wait(lambda: serves(pair), 'requests are served')
     pair['engine-1'].process.kill()
     for _ in range(20):
         assert state(pair, 'engine-0') == 'ACTIVE' and serves(pair)

@@ -12,7 +12,7 @@ def test_a_chat_streams_and_goes_on(tab, worker):
     tab.go_on()
     tab.set('System prompt', 'Be brief.')
     tab.set('Temperature', '0')
-    tab.set('Tokens of an answer', '300')
+    tab.set('Tokens of an answer', '1000')
     tab.say('Once upon a time')
     first = wait_until(tab.said, PATIENCE, 'the first text appears')
     assert tab.is_running(), 'text appears before the answer is complete'
@@ -20,7 +20,7 @@ def test_a_chat_streams_and_goes_on(tab, worker):
     tab.wait_done()
     whole = tab.said()
     asked = [{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Once upon a time'}]
-    body = {'messages': asked, 'temperature': 0, 'max_tokens': 300, 'ignore_eos': True}
+    body = {'messages': asked, 'temperature': 0, 'max_tokens': 1000, 'ignore_eos': True}
     same = worker.call('POST', '/v1/chat/completions', body)
     assert same.json()['choices'][0]['message']['content'] == whole
     assert 'tokens/s' in tab.page.locator('.facts').last.text_content()

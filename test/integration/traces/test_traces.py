@@ -11,6 +11,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / 'failover'))
 from collector import Collector, check_schema  # noqa: E402
 from holders import Held  # noqa: E402
 from http_client import Connection, Stream  # noqa: E402
+from ports import free_port  # noqa: E402
 from worker_process import (PATIENCE, STRETCH, Worker, request_body, run_to_exit,  # noqa: E402
                             wait_until)
 
@@ -265,7 +266,7 @@ def test_a_collector_that_hangs(collector, start):
 
 
 def test_a_collector_that_is_gone_and_back(collector, start):
-    first = collector()
+    first = collector(port=free_port())
     worker = start(first.url)
     complete(worker)
     first.wait()
@@ -284,7 +285,7 @@ def test_a_trace_goes_on_with_the_next_engine(collector, slow_model, tmp_path):
         engines.start_holder()
         active, _ = engines.pair('--otlp-endpoint', sink.url)
         connection = Connection(engines.port)
-        body = json.dumps(request_body(max_tokens=300, ignore_eos=True)).encode()
+        body = json.dumps(request_body(max_tokens=1000, ignore_eos=True)).encode()
         connection.request('POST', '/execute', body, CALLER)
         stream = Stream(connection)
         stream.until('token')

@@ -31,6 +31,7 @@ class Engine(Worker):
 
     def __init__(self, pair: 'Engines', number: int, *options: str, **more):
         self.number = number
+        self.told_to_end = False
         self.system = pair.system[number]
         super().__init__('--model', pair.model, '--failover-dir', str(pair.folder),
                          '--engine-id', str(number), '--system-port', str(self.system), *options,
@@ -45,6 +46,10 @@ class Engine(Worker):
 
     def wait_state(self, state: str) -> None:
         wait_until(lambda: self.state() == state, PATIENCE * STRETCH, f'engine {self.number} is {state}')
+
+    def terminate(self) -> None:
+        self.told_to_end = True
+        super().terminate()
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -71,6 +76,9 @@ class Engines:
                 each.callback(engine.end)
 
     def start(self, number: int, *options: str, state: Optional[str] = None, **more) -> Engine:
+        for earlier in self.all:
+            if earlier.number == number and earlier.told_to_end:
+                earlier.process.wait(PATIENCE * STRETCH)  # it has the system port until then
         engine = Engine(self, number, *options, **more)
         self.all.append(engine)
         if state:

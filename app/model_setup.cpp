@@ -105,7 +105,8 @@ result<engine::served_model> open_model(const options& opts) {
                                           .context = opts.context,
                                           .slots = opts.slots,
                                           .rope = opts.rope,
-                                          .pooling = opts.pooling});
+                                          .pooling = opts.pooling,
+                                          .activation = opts.ffn_activation});
   if (model) {
     model->plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
     constexpr std::uint32_t page = engine::kv_page_positions;

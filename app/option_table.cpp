@@ -239,6 +239,12 @@ requirement assign_pooling(text_view value, options& out) {
   return std::nullopt;
 }
 
+requirement assign_ffn_activation(text_view value, options& out) {
+  out.ffn_activation = engine::gated_activation_named(value);
+  if (!out.ffn_activation) return "must be silu or relu2";
+  return std::nullopt;
+}
+
 std::vector<option_row> cache_rows() {
   return {
       integer("kv-tokens", &options::kv_tokens, 16, 268'435'456,
@@ -309,6 +315,11 @@ std::vector<option_row> request_rows() {
       {"", "pooling", "none|mean|cls|last|rank",
        "Serve embeddings, or with rank scores, made in this way, and generate nothing (default: the model's)",
        assign_pooling},
+      {"", "ffn-activation", "silu|relu2",
+       "The activation of the model's gated feed-forward, where its file does not say the right one "
+       "(default: the "
+       "model's)",
+       assign_ffn_activation},
       flag("matryoshka", &options::matryoshka,
            "The first numbers of an embedding are one themselves: 'dimensions' may be less than all"),
       integer("max-queue", &options::max_queue, 0, 4'096, "Requests that may wait for a slot", "requests"),

@@ -117,10 +117,11 @@ struct options {
   engine::kv_type kv_type_k = engine::kv_type::f16;
   engine::kv_type kv_type_v = engine::kv_type::f16;
   engine::rope_overrides rope;
-  std::optional<engine::pooling_kind> pooling;  ///< nullopt: the model's own
-  std::uint32_t response_store_mib = 0;         ///< of kept responses; 0 = none are
-  bool slots_endpoint = false;                  ///< GET /slots
-  bool matryoshka = false;                      ///< `dimensions` may be less than the model's
+  std::optional<engine::pooling_kind> pooling;           ///< nullopt: the model's own
+  std::optional<engine::ffn_activation> ffn_activation;  ///< likewise
+  std::uint32_t response_store_mib = 0;                  ///< of kept responses; 0 = none are
+  bool slots_endpoint = false;                           ///< GET /slots
+  bool matryoshka = false;                               ///< `dimensions` may be less than the model's
 
   failover_options failover;
   trace_options traces;

@@ -24,7 +24,7 @@ result<served_model> open_served_model(const model_source& source) {
   if (!beside) return beside.error();
   auto vocabulary = make_tokenizer(*file, *beside);
   if (!vocabulary) return vocabulary.error();
-  auto spec = load_model(*file, source.context, source.rope, source.pooling);
+  auto spec = load_model(*file, source.context, source.rope, source.pooling, source.activation);
   if (!spec) return spec.error();
   const auto rows = spec->spec.vocab;
   if ((*vocabulary)->vocab_size() > rows) {

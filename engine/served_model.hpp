@@ -24,7 +24,8 @@ struct model_source {
   std::uint32_t context = 0;  ///< tokens per slot; 0 = the model's
   std::uint32_t slots = 1;
   rope_overrides rope{};
-  std::optional<pooling_kind> pooling{};  ///< instead of the file's
+  std::optional<pooling_kind> pooling{};       ///< instead of the file's
+  std::optional<ffn_activation> activation{};  ///< likewise
 };
 
 /// Views in `spec` point into `file`; moving the struct keeps them valid.

@@ -30,7 +30,7 @@ std::vector<chunk> cut(std::span<const tensor_view> tensors) {
   std::vector<chunk> out;
   for (const tensor_view& tensor : tensors) {
     const std::uint64_t block_bytes = traits_of(tensor.type).block_bytes;
-    const std::uint64_t blocks = tensor.bytes / block_bytes;
+    const std::uint64_t blocks = (tensor.bytes - traits_of(tensor.type).trailer_bytes) / block_bytes;
     const std::uint64_t step = chunk_bytes / block_bytes;
     for (std::uint64_t first = 0; first < blocks; first += step) {
       out.push_back({&tensor, first, std::min(step, blocks - first)});

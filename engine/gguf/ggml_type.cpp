@@ -7,7 +7,7 @@
 namespace orcd::engine {
 namespace {
 
-constexpr std::array<type_traits, 12> supported{{
+constexpr std::array<type_traits, 17> supported{{
     {ggml_type::f32, "F32", 1, 4},
     {ggml_type::f16, "F16", 1, 2},
     {ggml_type::bf16, "BF16", 1, 2},
@@ -20,52 +20,30 @@ constexpr std::array<type_traits, 12> supported{{
     {ggml_type::q5_k, "Q5_K", 256, 176},
     {ggml_type::q6_k, "Q6_K", 256, 210},
     {ggml_type::mxfp4, "MXFP4", 32, 17},
+    {ggml_type::tq1_0, "TQ1_0", 256, 54},
+    {ggml_type::tq2_0, "TQ2_0", 256, 66},
+    {ggml_type::i2_s, "I2_S", 128, 32, 32},
+    {ggml_type::q1_0, "Q1_0", 128, 18},
+    {ggml_type::q2_0, "Q2_0", 64, 18},
 }};
 
 // Indexed by id. Ids that the format no longer uses are "removed(n)": an old file may still have them.
-constexpr std::array<std::string_view, 43> all_names{"F32",
-                                                     "F16",
-                                                     "Q4_0",
-                                                     "Q4_1",
-                                                     "removed(4)",
-                                                     "removed(5)",
-                                                     "Q5_0",
-                                                     "Q5_1",
-                                                     "Q8_0",
-                                                     "Q8_1",
-                                                     "Q2_K",
-                                                     "Q3_K",
-                                                     "Q4_K",
-                                                     "Q5_K",
-                                                     "Q6_K",
-                                                     "Q8_K",
-                                                     "IQ2_XXS",
-                                                     "IQ2_XS",
-                                                     "IQ3_XXS",
-                                                     "IQ1_S",
-                                                     "IQ4_NL",
-                                                     "IQ3_S",
-                                                     "IQ2_S",
-                                                     "IQ4_XS",
-                                                     "I8",
-                                                     "I16",
-                                                     "I32",
-                                                     "I64",
-                                                     "F64",
-                                                     "IQ1_M",
-                                                     "BF16",
-                                                     "removed(31)",
-                                                     "removed(32)",
-                                                     "removed(33)",
-                                                     "TQ1_0",
-                                                     "TQ2_0",
-                                                     "removed(36), I2_S in BitNet forks",
-                                                     "removed(37)",
-                                                     "removed(38)",
-                                                     "MXFP4",
-                                                     "NVFP4",
-                                                     "Q1_0",
-                                                     "Q2_0"};
+constexpr std::array<std::string_view, 43> all_names{
+    "F32",         "F16",         "Q4_0",
+    "Q4_1",        "removed(4)",  "removed(5)",
+    "Q5_0",        "Q5_1",        "Q8_0",
+    "Q8_1",        "Q2_K",        "Q3_K",
+    "Q4_K",        "Q5_K",        "Q6_K",
+    "Q8_K",        "IQ2_XXS",     "IQ2_XS",
+    "IQ3_XXS",     "IQ1_S",       "IQ4_NL",
+    "IQ3_S",       "IQ2_S",       "IQ4_XS",
+    "I8",          "I16",         "I32",
+    "I64",         "F64",         "IQ1_M",
+    "BF16",        "removed(31)", "removed(32)",
+    "removed(33)", "TQ1_0",       "TQ2_0",
+    "I2_S",        "removed(37)", "removed(38), TL1 in BitNet forks",
+    "MXFP4",       "NVFP4",       "Q1_0",
+    "Q2_0"};
 
 }  // namespace
 

@@ -21,15 +21,22 @@ enum class ggml_type : std::uint32_t {
   q5_k = 13,
   q6_k = 14,
   bf16 = 30,
+  tq1_0 = 34,
+  tq2_0 = 35,
+  i2_s = 36,  ///< of BitNet forks; the original removed the id
   mxfp4 = 39,
+  q1_0 = 41,
+  q2_0 = 42,
 };
 
-/// Layout of one block: `block_elems` consecutive values of a row in `block_bytes` bytes.
+/// Layout of one block: `block_elems` consecutive values of a row in `block_bytes` bytes. A tensor is its
+/// rows, then `trailer_bytes`, of which the first four are an f32 that multiplies every value.
 struct type_traits {
   ggml_type type;
   std::string_view name;  ///< as users know it: "Q4_K"
   std::uint32_t block_elems;
   std::uint32_t block_bytes;
+  std::uint32_t trailer_bytes = 0;
 };
 
 /// Every supported type, in the order messages list them.

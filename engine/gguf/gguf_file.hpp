@@ -69,7 +69,7 @@ class gguf_file {
   /// Any integer type or bool.
   [[nodiscard]] result<std::vector<std::int64_t>> get_integers(std::string_view key) const;
 
-  /// A label for the mixture of formats: from general.file_type, else the block type with the most bytes.
+  /// A label for the mixture of formats: from general.file_type, else the block type with the most values.
   [[nodiscard]] std::string quant_kind() const;
 
  private:

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <string>
 
 #include "engine/gguf/gguf_parser.hpp"
@@ -74,7 +75,8 @@ void read_type(byte_cursor& cursor, tensor_view& tensor) {
   }
   // Cannot overflow: at most 2^48 values of at most 4 bytes.
   tensor.bytes =
-      row_bytes(traits, tensor.extents[0]) * tensor.extents[1] * tensor.extents[2] * tensor.extents[3];
+      row_bytes(traits, tensor.extents[0]) * tensor.extents[1] * tensor.extents[2] * tensor.extents[3] +
+      traits.trailer_bytes;
 }
 
 /// The tensor infos as written, with file_offset still relative to the data section.
@@ -95,20 +97,76 @@ std::vector<tensor_view> read_infos(byte_cursor& cursor, std::uint64_t count, co
   return out;
 }
 
-/// Offsets must be the running sum of the padded sizes: this one rule excludes overlaps and gaps.
-void place(byte_cursor& cursor, tensor_view& tensor, std::uint64_t expected, std::uint64_t data_bytes) {
+/// A fork writes Q2_0, by the same id, in other blocks. Which they are is told by where the next tensor
+/// begins.
+struct foreign_q2_0 {
+  static constexpr std::uint64_t block_elems = 128, block_bytes = 34;
+  static constexpr std::string_view refusal =
+      "; with type 42 (Q2_0) in blocks of 128 values and 34 bytes, as a fork writes them, the sizes would "
+      "fit, and "
+      "those are not supported: only blocks of 64 values and 18 bytes are";
+
+  [[nodiscard]] static bool possible(const tensor_view& tensor) noexcept {
+    return tensor.type == ggml_type::q2_0 && tensor.cols() % block_elems == 0;
+  }
+  [[nodiscard]] static std::uint64_t bytes(const tensor_view& tensor) noexcept {
+    return tensor.elements() / block_elems * block_bytes;
+  }
+};
+
+/// What to say of the tensor before one that is not where it should be, or of a tensor that does not fit.
+std::string_view foreign_hint(const tensor_view* before, std::uint64_t begin, std::uint64_t end,
+                              std::uint64_t alignment) {
+  if (before == nullptr || !foreign_q2_0::possible(*before)) return {};
+  const std::uint64_t foreign = begin + foreign_q2_0::bytes(*before);
+  const bool fits = foreign == end || *checked_align(foreign, alignment) == end;
+  return fits ? foreign_q2_0::refusal : std::string_view();
+}
+
+/// Offsets must be the running sum of the padded sizes: this one rule excludes overlaps and gaps. `foreign`
+/// is said besides.
+void place(byte_cursor& cursor, tensor_view& tensor, std::uint64_t expected, std::uint64_t data_bytes,
+           std::string_view foreign) {
   const std::uint64_t offset = tensor.file_offset;
   cursor.set_subject("tensor", tensor.name);
   if (offset != expected) {
     cursor.fail("offset", cursor.offset(),
                 "is " + std::to_string(offset) + "; tensors must follow each other, so it must be " +
-                    std::to_string(expected));
+                    std::to_string(expected) + std::string(foreign));
   } else if (offset > data_bytes || tensor.bytes > data_bytes - offset) {
     cursor.fail("data", cursor.offset(),
                 std::to_string(tensor.bytes) + " bytes at " + std::to_string(offset) +
                     " of the data section do not fit in its " + std::to_string(data_bytes) +
-                    " bytes; the file is truncated or damaged");
+                    " bytes; the file is truncated or damaged" + std::string(foreign));
   }
+}
+
+/// The f32 behind the last row, of a type that has one.
+float factor_of(const tensor_view& tensor) {
+  const type_traits& traits = traits_of(tensor.type);
+  float factor = 1.0F;
+  if (traits.trailer_bytes != 0)
+    std::memcpy(&factor, tensor.data + tensor.bytes - traits.trailer_bytes, sizeof factor);
+  return factor;
+}
+
+/// Where padding makes both kinds of Q2_0 blocks as long for every tensor, nothing tells them apart.
+void refuse_ambiguous(byte_cursor& cursor, std::span<const tensor_view> tensors, std::uint64_t alignment) {
+  const tensor_view* first = nullptr;
+  for (const tensor_view& tensor : tensors) {
+    if (tensor.type != ggml_type::q2_0) continue;
+    const bool alike =
+        foreign_q2_0::possible(tensor) &&
+        *checked_align(foreign_q2_0::bytes(tensor), alignment) == *checked_align(tensor.bytes, alignment);
+    if (!alike) return;
+    if (first == nullptr) first = &tensor;
+  }
+  if (first == nullptr) return;
+  cursor.set_subject("tensor", first->name);
+  cursor.fail(
+      "type", cursor.offset(),
+      "is 42 (Q2_0), and the sizes in the file do not tell blocks of 64 values and 18 bytes from a fork's of "
+      "128 values and 34 bytes");
 }
 
 }  // namespace
@@ -126,14 +184,23 @@ std::vector<tensor_view> read_tensors(byte_cursor& cursor, std::span<const std::
   }
   const std::uint64_t data_bytes = image.size() - *data;
   std::uint64_t expected = 0;
+  const tensor_view* before = nullptr;
+  std::uint64_t before_at = 0;
   for (tensor_view& tensor : out) {
-    place(cursor, tensor, expected, data_bytes);
-    if (!cursor.ok()) break;
+    const std::uint64_t at = tensor.file_offset;
+    const std::string_view foreign = at != expected ? foreign_hint(before, before_at, at, alignment)
+                                                    : foreign_hint(&tensor, at, data_bytes, alignment);
+    place(cursor, tensor, expected, data_bytes, foreign);
+    if (!cursor.ok()) return out;
     tensor.file_offset += *data;
     tensor.data = image.data() + tensor.file_offset;
+    tensor.factor = factor_of(tensor);
+    before = &tensor;
+    before_at = at;
     expected = *checked_align(expected + tensor.bytes, alignment);  // both at most the file's size
   }
   cursor.set_subject({}, {});
+  refuse_ambiguous(cursor, out, alignment);
   return out;
 }
 

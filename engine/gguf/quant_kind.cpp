@@ -48,11 +48,12 @@ std::string gguf_file::quant_kind() const {
       }
     }
   }
-  std::map<ggml_type, std::uint64_t> bytes;
-  for (const tensor_view& tensor : tensors()) bytes[tensor.type] += tensor.bytes;
+  // Not the bytes: the embedding of a ternary model has more of them than all of its matrices.
+  std::map<ggml_type, std::uint64_t> values;
+  for (const tensor_view& tensor : tensors()) values[tensor.type] += tensor.elements();
   std::string_view name = "none";
   std::uint64_t most = 0;
-  for (const auto& [type, sum] : bytes) {
+  for (const auto& [type, sum] : values) {
     if (sum <= most) continue;
     most = sum;
     name = traits_of(type).name;

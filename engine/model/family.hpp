@@ -2,6 +2,7 @@
 // function, a row in registry.cpp and, if its forward pass needs one, a field of the spec.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,12 @@ namespace orcd::engine {
 
 enum class expert_use { never, optional, always };
 
+/// A type whose id files of a family have with another meaning.
+struct foreign_type {
+  ggml_type type;
+  const char* what;  ///< it is there
+};
+
 struct family {
   std::string_view architecture;  ///< general.architecture
   expert_use experts;             ///< whether expert_count may be, or must be, above 0
@@ -20,6 +27,8 @@ struct family {
   void (*read_spec)(hparam_reader& from, model_spec& spec);
   /// The tables of one layer; static storage.
   std::span<const std::span<const layer_rule>> (*layer_tables)();
+  bool weight_scales = false;  ///< "NAME.scale" beside a layer's matrix "NAME.weight" multiplies its values
+  std::optional<foreign_type> foreign{};
 };
 
 /// nullptr when not supported.
@@ -47,5 +56,8 @@ extern const family qwen3_family;
 extern const family phi3_family;
 extern const family gpt_oss_family;
 extern const family bert_family;
+extern const family bitnet_158_family;
+extern const family bitnet_25_family;
+extern const family bitnet_family;
 
 }  // namespace orcd::engine

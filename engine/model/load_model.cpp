@@ -111,6 +111,27 @@ void read_names(const gguf_file& file, const family& of, model_spec& spec, probl
   spec.name = name && !name->empty() ? std::string(*name) : file_stem(file.location());
 }
 
+void replace_activation(std::optional<ffn_activation> chosen, model_spec& spec, problem_list& problems) {
+  if (!chosen) return;
+  if (to_string(spec.activation).empty()) {
+    problems.add("the activation of the feed-forward cannot be replaced in architecture " +
+                 spec.architecture);
+  }
+  spec.activation = *chosen;
+}
+
+/// Types of forks by whose id this format now has another one.
+void check_foreign(const gguf_file& file, const family& of, problem_list& problems) {
+  if (!of.foreign) return;
+  const auto tensors = file.tensors();
+  const auto bad = std::find_if(tensors.begin(), tensors.end(),
+                                [&](const tensor_view& tensor) { return tensor.type == of.foreign->type; });
+  if (bad == tensors.end()) return;
+  problems.add("tensor " + in_quotes(bad->name) + " has type " +
+               std::to_string(static_cast<std::uint32_t>(bad->type)) + ", which in architecture " +
+               std::string(of.architecture) + " is " + of.foreign->what);
+}
+
 /// There are no learned positions beyond the table, whatever context the operator asks for.
 void check_positions(std::uint32_t context, const model_spec& spec, problem_list& problems) {
   if (!spec.learned_positions || context <= spec.positions) return;
@@ -121,7 +142,7 @@ void check_positions(std::uint32_t context, const model_spec& spec, problem_list
 }  // namespace
 
 result<model> load_model(const gguf_file& file, std::uint32_t context, const rope_overrides& rope,
-                         std::optional<pooling_kind> pooling) {
+                         std::optional<pooling_kind> pooling, std::optional<ffn_activation> activation) {
   const auto chosen = choose_family(file);
   if (!chosen) return chosen.error();
   const family& of = **chosen;
@@ -136,13 +157,15 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   read_common_spec(from, out.spec);
   check_experts(from, of, out.spec);
   of.read_spec(from, out.spec);
+  replace_activation(activation, out.spec, problems);
+  check_foreign(file, of, problems);
   read_pooling(from, pooling, out.spec);
   read_vocabulary(from, out.spec);
   apply_rope_overrides(rope, context != 0 ? context : out.spec.context_length, out.spec, problems);
   check_positions(context, out.spec, problems);
   // Shapes follow from the hyperparameters: with a wrong one, every tensor would be reported as well.
   if (problems.empty()) {
-    bind_tensors(file, out.spec, of.layer_tables(), out.weights, problems);
+    bind_tensors(file, out.spec, {of.layer_tables(), of.weight_scales}, out.weights, problems);
     check_factors(out.weights, problems);
   }
   if (!problems.empty()) return problems.to_error(file.location());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/error.hpp"
@@ -37,8 +38,20 @@ struct rope_spec {
 
 enum class ffn_kind { dense, moe };
 /// swiglu: silu(g)*u. swiglu_clamped: gpt-oss, min(g,7)*sigmoid(1.702 g)*(clamp(u,-7,7)+1). gelu: no gate,
-/// u/2 * (1 + erf(u/sqrt 2)).
-enum class ffn_activation { swiglu, swiglu_clamped, gelu };
+/// u/2 * (1 + erf(u/sqrt 2)). relu_squared: max(g,0)^2 * u.
+enum class ffn_activation { swiglu, swiglu_clamped, gelu, relu_squared };
+/// The gated activations that a file or an operator can name.
+[[nodiscard]] constexpr std::string_view to_string(ffn_activation activation) noexcept {
+  return activation == ffn_activation::relu_squared ? "relu2"
+         : activation == ffn_activation::swiglu     ? "silu"
+                                                    : "";
+}
+[[nodiscard]] constexpr std::optional<ffn_activation> gated_activation_named(std::string_view name) noexcept {
+  for (const ffn_activation activation : {ffn_activation::swiglu, ffn_activation::relu_squared}) {
+    if (to_string(activation) == name) return activation;
+  }
+  return std::nullopt;
+}
 /// before (pre-norm): RMS norms before each half of a layer and one after the last layer. after (post-norm):
 /// LayerNorm with bias after the embedding and after each half, on the residual stream itself.
 enum class norm_placement { before, after };
@@ -62,6 +75,7 @@ struct layer_weights {
   tensor_view attn_q, attn_k, attn_v;
   tensor_view attn_q_bias, attn_k_bias, attn_v_bias;
   tensor_view attn_q_norm, attn_k_norm;  ///< per-head RMS before RoPE
+  tensor_view attn_sub_norm;             ///< RMS norm of what attention gives, before attn_output
   tensor_view attn_output, attn_output_bias;
   tensor_view attn_output_norm, attn_output_norm_bias;    ///< norm_placement::after
   tensor_view layer_output_norm, layer_output_norm_bias;  ///< norm_placement::after, too
@@ -69,6 +83,7 @@ struct layer_weights {
   tensor_view ffn_norm;
   tensor_view ffn_gate_up;  ///< fused, rows gate|up; else the two below
   tensor_view ffn_gate, ffn_up, ffn_down;
+  tensor_view ffn_sub_norm;  ///< RMS norm of the activated values, before ffn_down
   tensor_view ffn_gate_bias, ffn_up_bias, ffn_down_bias;
   tensor_view router, router_bias;
   tensor_view expert_gate, expert_up, expert_down;  ///< {cols, rows, experts}
@@ -110,6 +125,8 @@ struct model_spec {
   std::uint32_t relevant_class = 0;     ///< of two classes, the one that means relevant
   double attention_scale = 0.0;         ///< multiplies q.k
   ffn_activation activation = ffn_activation::swiglu;
+  /// Ternary matrices of layers multiply activations that are rounded to int8 (kernels/host/ternary.hpp).
+  bool integer_activations = false;
   router_weighting routing = router_weighting::softmax_all_renormalised;
   std::uint32_t experts = 0;  ///< 0 = no MoE layer
   std::uint32_t experts_used = 0;
@@ -141,9 +158,11 @@ struct model {
 /// Reads the hyperparameters of a supported family and checks every tensor's shape and type against
 /// them; all problems are reported in one message (model_load_failed). `context` is the context the
 /// worker will serve, 0 for the model's own; YaRN or linear scaling without a factor takes
-/// context / original_context. `pooling` replaces the file's. Views in the result point into `file`.
+/// context / original_context. `pooling` and `activation` (of a gated feed-forward) replace the file's. Views
+/// in the result point into `file`.
 [[nodiscard]] result<model> load_model(const gguf_file& file, std::uint32_t context = 0,
                                        const rope_overrides& rope = {},
-                                       std::optional<pooling_kind> pooling = {});
+                                       std::optional<pooling_kind> pooling = {},
+                                       std::optional<ffn_activation> activation = {});
 
 }  // namespace orcd::engine

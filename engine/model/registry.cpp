@@ -5,8 +5,9 @@
 namespace orcd::engine {
 namespace {
 
-constexpr std::array families{&llama_family, &qwen2_family,   &qwen3_family,
-                              &phi3_family,  &gpt_oss_family, &bert_family};
+constexpr std::array families{&llama_family,      &qwen2_family,     &qwen3_family,
+                              &phi3_family,       &gpt_oss_family,   &bert_family,
+                              &bitnet_158_family, &bitnet_25_family, &bitnet_family};
 
 }  // namespace
 

@@ -1,5 +1,8 @@
 #include "engine/model/tensor_rules.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <string>
 #include <unordered_set>
 
@@ -54,6 +57,14 @@ bool is_ignored(std::string_view name) {
          name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight");
 }
 
+constexpr std::string_view scale_suffix = ".scale";
+
+bool has_scales(const gguf_file& file) {
+  const auto tensors = file.tensors();
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const tensor_view& tensor) { return tensor.name.ends_with(scale_suffix); });
+}
+
 std::string shape_text(std::span<const std::uint64_t> extents) {
   std::string out = "[";
   for (const std::uint64_t e : extents) out.append(out.size() == 1 ? "" : ", ").append(std::to_string(e));
@@ -84,6 +95,29 @@ class binder {
       problems_.add("tensor '" + name + "' has type " + std::string(traits_of(tensor->type).name) +
                     "; it must be F32");
     }
+    if (!std::isfinite(tensor->factor)) {
+      problems_.add("tensor '" + name + "' (" + std::string(traits_of(tensor->type).name) +
+                    ") has a scale that is not finite");
+    }
+  }
+
+  /// Multiplies a matrix that has been bound by the scale beside it.
+  void bind_scale(tensor_view& matrix) {
+    constexpr std::string_view weight = ".weight";
+    if (!matrix || !matrix.name.ends_with(weight)) return;
+    const std::string name =
+        std::string(matrix.name.substr(0, matrix.name.size() - weight.size())) + std::string(scale_suffix);
+    const tensor_view* scale = file_.find_tensor(name);
+    if (scale == nullptr)
+      return problems_.add("tensor '" + name + "' is missing; other matrices have theirs");
+    used_.insert(scale->name);
+    if (scale->type != ggml_type::f32 || scale->elements() != 1) {
+      return problems_.add("tensor " + in_quotes(name) + " must be one value in F32");
+    }
+    float factor = 0.0F;
+    std::memcpy(&factor, scale->data, sizeof factor);
+    if (!std::isfinite(factor)) problems_.add("tensor " + in_quotes(name) + " is not finite");
+    matrix.factor *= factor;
   }
 
   void report_unknown() {
@@ -171,11 +205,11 @@ class binder {
 
 }  // namespace
 
-void bind_tensors(const gguf_file& file, const model_spec& spec,
-                  std::span<const std::span<const layer_rule>> layers, model_weights& weights,
-                  problem_list& problems) {
+void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tables& layers,
+                  model_weights& weights, problem_list& problems) {
   binder bound(file, spec, problems);
   const layer_spec& first = spec.layers.front();
+  const bool scaled = layers.weight_scales && has_scales(file);
   for (const global_rule& rule : globals) {
     bound.bind(weights.*rule.role, rule.name, rule.shape, rule.when, rule.allowed, first, false);
   }
@@ -183,10 +217,11 @@ void bind_tensors(const gguf_file& file, const model_spec& spec,
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const std::string prefix = "blk." + std::to_string(i) + ".";
     const bool fused = file.find_tensor(prefix + "attn_qkv.weight") != nullptr;
-    for (const auto& table : layers) {
+    for (const auto& table : layers.rules) {
       for (const layer_rule& rule : table) {
         bound.bind(weights.layers[i].*rule.role, prefix + rule.name, rule.shape, rule.when, rule.allowed,
                    spec.layers[i], fused);
+        if (scaled && rule.allowed == types::any) bound.bind_scale(weights.layers[i].*rule.role);
       }
     }
   }

@@ -67,11 +67,17 @@ struct layer_rule {
   types allowed = types::any;
 };
 
+/// What a family's layers have.
+struct layer_tables {
+  std::span<const std::span<const layer_rule>> rules;
+  /// "NAME.scale" beside a matrix "NAME.weight" multiplies its values: all matrices have one, or none.
+  bool weight_scales = false;
+};
+
 /// Fills `weights` for a complete spec. Problems go to the list; views of absent optional tensors stay
 /// empty, and a missing output matrix becomes token_embd.
-void bind_tensors(const gguf_file& file, const model_spec& spec,
-                  std::span<const std::span<const layer_rule>> layers, model_weights& weights,
-                  problem_list& problems);
+void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tables& layers,
+                  model_weights& weights, problem_list& problems);
 
 // Tables that families combine.
 [[nodiscard]] std::span<const layer_rule> attention_rules() noexcept;   ///< norm, q, k, v (or qkv), output

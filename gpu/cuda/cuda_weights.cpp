@@ -91,7 +91,8 @@ void uploader::repack(const weight_slice& slice, const std::byte* raw, const own
   const std::uint64_t before = kernels::packed_bytes(piece.format, slice.first_row, piece.cols);
   kernels::repack_args args;
   args.raw = raw;
-  args.raw_row_bytes = piece.row_bytes;
+  args.raw_row_bytes = piece.staged_row_bytes();
+  args.factor = piece.factor;
   args.rows = slice.rows;
   args.cols = piece.cols;
   args.format = piece.format;

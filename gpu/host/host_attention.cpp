@@ -21,10 +21,13 @@ host_forward::layer_widths host_forward::widths(std::uint32_t layer) const noexc
 void host_forward::project_qkv(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const layer_widths width = widths(layer);
+  const kernels::int8_rows ints = rounded(
+      work_.normed, spec_.embedding, {&weights.attn_qkv, &weights.attn_q, &weights.attn_k, &weights.attn_v});
   const auto add = [&](const engine::tensor_view& matrix, const engine::tensor_view& bias,
                        std::uint32_t offset) {
     work_.products.push_back({.weights = matrix_of(matrix),
                               .x = work_.normed,
+                              .ints = takes_ints(matrix) ? ints : kernels::int8_rows{},
                               .y = work_.qkv + offset,
                               .x_stride = spec_.embedding,
                               .y_stride = width.qkv,
@@ -124,15 +127,17 @@ void host_forward::attend(std::uint32_t layer) {
 /// Adds the projected attention to the residual stream.
 void host_forward::project_attended(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
-  const kernels::matmul_args product = {
-      .weights = matrix_of(weights.attn_output),
-      .x = work_.attended,
-      .y = work_.residual,
-      .x_stride = std::size_t{spec_.layers[layer].heads} * spec_.value_length,
-      .y_stride = spec_.embedding,
-      .columns = columns_,
-      .bias = floats_of(weights.attn_output_bias),
-      .accumulate = true};
+  const std::uint32_t width = spec_.layers[layer].heads * spec_.value_length;
+  normalise_in_place(weights.attn_sub_norm, work_.attended, width);
+  const kernels::matmul_args product = {.weights = matrix_of(weights.attn_output),
+                                        .x = work_.attended,
+                                        .ints = rounded(work_.attended, width, {&weights.attn_output}),
+                                        .y = work_.residual,
+                                        .x_stride = width,
+                                        .y_stride = spec_.embedding,
+                                        .columns = columns_,
+                                        .bias = floats_of(weights.attn_output_bias),
+                                        .accumulate = true};
   host::matmul({&product, 1}, pool_);
 }
 

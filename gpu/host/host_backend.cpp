@@ -14,6 +14,7 @@
 #include "gpu/host/host_pooling.hpp"
 #include "gpu/host/host_tensors.hpp"
 #include "gpu/host/host_weights.hpp"
+#include "gpu/plan/ternary_weights.hpp"
 #include "kernels/host/kernel_table.hpp"
 
 namespace orcd::gpu {
@@ -180,6 +181,8 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
   options_.chunk_tokens = chunk_of(m, config, options_.chunk_tokens);
   try {
     place_weights(progress);
+    if (const auto ternary = prepare_ternary_weights(model_, options_.threads); !ternary)
+      return ternary.error();
     allocate(context_of(m, config));
   } catch (const engine::accelerator_failure& failure) {
     return error(failure.code, failure.what());

@@ -17,8 +17,7 @@ namespace {
 /// Adds row `row` of a matrix to `to`.
 void add_row(const engine::tensor_view& tensor, std::uint32_t row, float* scratch, float* to) {
   const kernels::weight_matrix matrix = matrix_of(tensor);
-  const std::uint64_t row_bytes = engine::row_bytes(engine::traits_of(tensor.type), matrix.cols);
-  host::dequantize_row(matrix.type, matrix.data + row * row_bytes, matrix.cols, scratch);
+  host::dequantize_row(matrix, row, scratch);
   for (std::uint32_t i = 0; i < matrix.cols; ++i) to[i] += scratch[i];
 }
 

@@ -9,14 +9,29 @@ namespace orcd::gpu {
 
 namespace host = kernels::host;
 
+namespace {
+
+kernels::gated_activation gated_kind(engine::ffn_activation activation) {
+  switch (activation) {
+    case engine::ffn_activation::swiglu_clamped: return kernels::gated_activation::clamped;
+    case engine::ffn_activation::relu_squared: return kernels::gated_activation::squared;
+    default: return kernels::gated_activation::silu;
+  }
+}
+
+}  // namespace
+
 void host_forward::dense_ffn(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;
   const bool gated = spec_.activation != engine::ffn_activation::gelu;
+  const kernels::int8_rows ints =
+      rounded(work_.normed, spec_.embedding, {&weights.ffn_gate_up, &weights.ffn_gate, &weights.ffn_up});
   const auto add = [&](const engine::tensor_view& matrix, const engine::tensor_view& bias,
                        std::uint32_t offset) {
     work_.products.push_back({.weights = matrix_of(matrix),
                               .x = work_.normed,
+                              .ints = takes_ints(matrix) ? ints : kernels::int8_rows{},
                               .y = work_.gate_up + offset,
                               .x_stride = spec_.embedding,
                               .y_stride = (gated ? 2 : 1) * std::size_t{ffn},
@@ -34,8 +49,10 @@ void host_forward::dense_ffn(std::uint32_t layer) {
   }
   host::matmul(work_.products, pool_);
   activate(layer, columns_);
+  normalise_in_place(weights.ffn_sub_norm, work_.activated, ffn);
   const kernels::matmul_args down = {.weights = matrix_of(weights.ffn_down),
                                      .x = work_.activated,
+                                     .ints = rounded(work_.activated, ffn, {&weights.ffn_down}),
                                      .y = work_.residual,
                                      .x_stride = ffn,
                                      .y_stride = spec_.embedding,
@@ -59,7 +76,7 @@ void host_forward::activate(std::uint32_t layer, std::uint32_t rows) {
                 .in_stride = 2 * std::size_t{ffn},
                 .rows = rows,
                 .width = ffn,
-                .clamped = spec_.activation == engine::ffn_activation::swiglu_clamped},
+                .kind = gated_kind(spec_.activation)},
                pool_);
   tap("activated", layer, work_.activated, std::uint64_t{rows} * ffn);
 }

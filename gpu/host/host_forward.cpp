@@ -3,6 +3,7 @@
 // with post-norm have no attn_norm and ffn_norm.
 #include "gpu/host/host_forward.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
@@ -10,6 +11,7 @@
 #include "kernels/host/embed.hpp"
 #include "kernels/host/rms_norm.hpp"
 #include "kernels/host/rope.hpp"
+#include "kernels/host/ternary.hpp"
 
 namespace orcd::gpu {
 
@@ -145,6 +147,35 @@ void host_forward::normalise(const engine::tensor_view& weight) {
                   .width = spec_.embedding,
                   .eps = static_cast<float>(spec_.rms_eps)},
                  pool_);
+}
+
+/// The step's rows of `x`, if the model has such a norm.
+void host_forward::normalise_in_place(const engine::tensor_view& weight, float* x, std::uint32_t width) {
+  if (!weight) return;
+  host::rms_norm({.x = x,
+                  .out = x,
+                  .weight = floats_of(weight),
+                  .x_stride = width,
+                  .out_stride = width,
+                  .rows = columns_,
+                  .width = width,
+                  .eps = static_cast<float>(spec_.rms_eps)},
+                 pool_);
+}
+
+/// The step's rows of `x` in int8, until the next call; none if no matrix that multiplies them takes it.
+kernels::int8_rows host_forward::rounded(const float* x, std::uint32_t width,
+                                         std::initializer_list<const engine::tensor_view*> by) {
+  if (std::none_of(by.begin(), by.end(), [](const auto* matrix) { return takes_ints(*matrix); })) return {};
+  host::round_to_int8({.x = x,
+                       .values = work_.ints,
+                       .scales = work_.int_scales,
+                       .sums = work_.int_sums,
+                       .x_stride = width,
+                       .rows = columns_,
+                       .width = width},
+                      pool_);
+  return {work_.ints, work_.int_scales, work_.int_sums};
 }
 
 void host_forward::compute_logits(std::span<const logits_request> requests, float* logits) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -64,6 +65,9 @@ class host_forward {
   void run_post_norm_layer(std::uint32_t layer);
   void post_norm(const engine::tensor_view& weight, const engine::tensor_view& bias);
   void normalise(const engine::tensor_view& weight);
+  void normalise_in_place(const engine::tensor_view& weight, float* x, std::uint32_t width);
+  [[nodiscard]] kernels::int8_rows rounded(const float* x, std::uint32_t width,
+                                           std::initializer_list<const engine::tensor_view*> by);
   void project_qkv(std::uint32_t layer);
   void normalise_heads(std::uint32_t layer);
   void rotate(std::uint32_t layer);

@@ -26,6 +26,7 @@ host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slot
     e.ffn = std::max(e.ffn, layer.ffn_size);
     e.rope_pairs = std::max(e.rope_pairs, layer.rope.dims / 2);
   }
+  if (spec.integer_activations) e.rounded = std::max({spec.embedding, e.attended, e.ffn});
   return e;
 }
 
@@ -60,6 +61,9 @@ std::uint64_t host_workspace::place(const engine::model_spec& spec, const host_e
   memory.give(attended, columns * e.attended);
   memory.give(gate_up, ffn_rows * 2 * e.ffn);
   memory.give(activated, ffn_rows * e.ffn);
+  memory.give(ints, columns * e.rounded);
+  memory.give(int_scales, e.rounded == 0 ? 0 : columns);
+  memory.give(int_sums, e.rounded == 0 ? 0 : columns);
   memory.give(expert_out, spec.experts == 0 ? 0 : ffn_rows * spec.embedding);
   memory.give(router_logits, columns * spec.experts);
   memory.give(expert_weights, ffn_rows);

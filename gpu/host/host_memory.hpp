@@ -27,6 +27,7 @@ struct host_extents {
   std::uint32_t ffn_rows = 0;  ///< feed-forward rows of a step: columns, times the experts used
   std::uint32_t rope_pairs = 0;
   std::uint32_t rope_tables = 0;
+  std::uint32_t rounded = 0;  ///< activations in int8; 0 for models without
   engine::kv_types kv{};
 
   [[nodiscard]] static host_extents of(const engine::model_spec& spec, std::uint32_t slots,
@@ -43,16 +44,19 @@ class host_workspace {
   host_workspace(const engine::model_spec& spec, const host_extents& extents);
   [[nodiscard]] static std::uint64_t bytes(const engine::model_spec& spec, const host_extents& extents);
 
-  float* residual = nullptr;        ///< [columns][embedding]
-  float* normed = nullptr;          ///< [columns][embedding]
-  float* qkv = nullptr;             ///< [columns][qkv]
-  float* attended = nullptr;        ///< [columns][attended]
-  float* gate_up = nullptr;         ///< [ffn_rows][2 * ffn]
-  float* activated = nullptr;       ///< [ffn_rows][ffn]
-  float* expert_out = nullptr;      ///< [ffn_rows][embedding], MoE only
-  float* router_logits = nullptr;   ///< [columns][experts]
-  float* expert_weights = nullptr;  ///< [ffn_rows]
-  float* cosines = nullptr;         ///< [rope_tables][columns][rope_pairs]
+  float* residual = nullptr;         ///< [columns][embedding]
+  float* normed = nullptr;           ///< [columns][embedding]
+  float* qkv = nullptr;              ///< [columns][qkv]
+  float* attended = nullptr;         ///< [columns][attended]
+  float* gate_up = nullptr;          ///< [ffn_rows][2 * ffn]
+  float* activated = nullptr;        ///< [ffn_rows][ffn]
+  std::int8_t* ints = nullptr;       ///< [columns][rounded], models with integer activations only
+  float* int_scales = nullptr;       ///< [columns], likewise
+  std::int32_t* int_sums = nullptr;  ///< [columns], likewise
+  float* expert_out = nullptr;       ///< [ffn_rows][embedding], MoE only
+  float* router_logits = nullptr;    ///< [columns][experts]
+  float* expert_weights = nullptr;   ///< [ffn_rows]
+  float* cosines = nullptr;          ///< [rope_tables][columns][rope_pairs]
   float* sines = nullptr;
   std::uint32_t* chosen = nullptr;        ///< [ffn_rows] experts of each token
   std::uint32_t* expert_in = nullptr;     ///< [ffn_rows] rows an expert reads, grouped by expert

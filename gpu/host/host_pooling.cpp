@@ -32,9 +32,8 @@ void multiply(const engine::tensor_view& matrix, const engine::tensor_view& bias
               std::span<float> y) {
   const kernels::weight_matrix weights = matrix_of(matrix);
   std::vector<float> row(weights.cols);
-  const std::uint64_t row_bytes = engine::row_bytes(engine::traits_of(matrix.type), weights.cols);
   for (std::uint32_t r = 0; r < weights.rows; ++r) {
-    kernels::host::dequantize_row(weights.type, weights.data + r * row_bytes, weights.cols, row.data());
+    kernels::host::dequantize_row(weights, r, row.data());
     double sum = 0.0;
     for (std::uint32_t c = 0; c < weights.cols; ++c) sum += static_cast<double>(row[c]) * x[c];
     y[r] = static_cast<float>(sum) + (bias ? floats_of(bias)[r] : 0.0F);

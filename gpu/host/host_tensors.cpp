@@ -43,6 +43,8 @@ constexpr layer_tensor vectors[] = {
     &layer_weights::attn_output_norm_bias,
     &layer_weights::layer_output_norm,
     &layer_weights::layer_output_norm_bias,
+    &layer_weights::attn_sub_norm,
+    &layer_weights::ffn_sub_norm,
 };
 
 using model_tensor = tensor_view engine::model_weights::*;
@@ -127,7 +129,9 @@ kernels::weight_matrix matrix_of(const tensor_view& tensor, std::uint64_t expert
   return {.data = tensor.data + expert * matrix_bytes,
           .type = tensor.type,
           .rows = static_cast<std::uint32_t>(tensor.rows()),
-          .cols = static_cast<std::uint32_t>(tensor.cols())};
+          .cols = static_cast<std::uint32_t>(tensor.cols()),
+          .factor = tensor.factor,
+          .code_scale = tensor.code_scale};
 }
 
 const float* floats_of(const tensor_view& tensor) noexcept {

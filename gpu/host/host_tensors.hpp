@@ -28,6 +28,11 @@ void for_each_tensor(const engine::model_weights& weights,
 /// The matrix of a tensor, or of one expert of stacked ones.
 [[nodiscard]] kernels::weight_matrix matrix_of(const engine::tensor_view& tensor, std::uint64_t expert = 0);
 
+/// Whether products of the matrix take int8 activations.
+[[nodiscard]] inline bool takes_ints(const engine::tensor_view& tensor) noexcept {
+  return tensor && tensor.code_scale != 0.0F;
+}
+
 /// The values of an F32 tensor, or null when the model lacks it.
 [[nodiscard]] const float* floats_of(const engine::tensor_view& tensor) noexcept;
 

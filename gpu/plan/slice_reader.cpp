@@ -12,6 +12,7 @@
 #include "engine/accelerator.hpp"
 #include "engine/base/ensure.hpp"
 #include "kernels/host/matmul.hpp"
+#include "kernels/host/recode.hpp"
 
 namespace orcd::gpu {
 namespace {
@@ -33,13 +34,20 @@ void copy_slice(const weight_slice& slice, std::byte* to) {
   const weight_piece& piece = *slice.piece;
   const std::byte* from = piece.raw + slice.first_row * piece.row_bytes;
   fetch_pages(from, slice.rows * piece.row_bytes);
-  if (piece.packed || piece.type == engine::ggml_type::f32) {
+  if (piece.sent == piece.type && (piece.packed || piece.factor == 1.0F)) {
     std::memcpy(to, from, slice.bytes());
     return;
   }
+  if (piece.packed || piece.codes) {
+    const auto recode = piece.codes ? kernels::host::recode_as_i2_s : kernels::host::recode_as_q4_0;
+    for (std::uint32_t r = 0; r < slice.rows; ++r)
+      recode(piece.type, from + r * piece.row_bytes, piece.cols, to + r * piece.staged_row_bytes());
+    return;
+  }
+  const kernels::weight_matrix matrix{
+      .data = from, .type = piece.type, .rows = slice.rows, .cols = piece.cols, .factor = piece.factor};
   for (std::uint32_t r = 0; r < slice.rows; ++r) {
-    kernels::host::dequantize_row(piece.type, from + r * piece.row_bytes, piece.cols,
-                                  reinterpret_cast<float*>(to + r * piece.staged_row_bytes()));
+    kernels::host::dequantize_row(matrix, r, reinterpret_cast<float*>(to + r * piece.staged_row_bytes()));
   }
 }
 

@@ -33,6 +33,8 @@ class layout_builder {
   packed_matrix stack(const tensor_view& tensor);
   void add_packed(const tensor_view& tensor, std::uint64_t first_row, const packed_matrix& to,
                   std::uint64_t offset, std::uint64_t row_scale_offset);
+  kernels::ternary_matrix codes(const tensor_view& tensor, row_range rows);
+  kernels::ternary_matrix codes(const tensor_view& tensor) { return codes(tensor, {0, tensor.rows()}); }
   const float* vector(const tensor_view& tensor);
   const float* vector(const tensor_view& tensor, std::uint64_t first, std::uint64_t count);
   const float* float_rows(const tensor_view& tensor);
@@ -75,12 +77,16 @@ packed_matrix layout_builder::shape_of(const tensor_view& tensor, std::uint64_t 
 void layout_builder::add_packed(const tensor_view& tensor, std::uint64_t first_row, const packed_matrix& to,
                                 std::uint64_t offset, std::uint64_t row_scale_offset) {
   const std::uint64_t row_bytes = row_bytes_of(tensor);
+  if (tensor.factor != 1.0F && kernels::is_float_format(to.format))
+    refuse(tensor, "has a scale beside it, which the CUDA kernels take of quantized matrices alone");
   layout_.pieces.push_back({.name = tensor.name,
                             .raw = tensor.data + first_row * row_bytes,
                             .row_bytes = row_bytes,
                             .type = tensor.type,
+                            .sent = sent_type_of(tensor.type),
                             .rows = to.rows,
                             .cols = to.cols,
+                            .factor = tensor.factor,
                             .packed = true,
                             .format = to.format,
                             .offset = offset,
@@ -98,6 +104,29 @@ packed_matrix layout_builder::matrix(const tensor_view& tensor, row_range rows) 
   if (scales > 0) out.row_scale = address<float>(scale_offset);
   add_packed(tensor, rows.first, out, offset, scale_offset);
   return out;
+}
+
+kernels::ternary_matrix layout_builder::codes(const tensor_view& tensor, row_range rows) {
+  if (!tensor || problem_) return {};
+  if (tensor.type != ggml_type::i2_s && tensor.type != ggml_type::tq1_0 && tensor.type != ggml_type::tq2_0) {
+    refuse(tensor, "has type " + std::string(engine::traits_of(tensor.type).name) +
+                       "; the CUDA kernels need I2_S, TQ1_0 or TQ2_0 there");
+    return {};
+  }
+  const packed_matrix shape = shape_of(tensor, rows.count);
+  if (problem_) return {};
+  const std::uint64_t bytes = rows.count * (tensor.cols() / 4);
+  const std::uint64_t offset = plan_.reserve(bytes);
+  layout_.pieces.push_back({.name = tensor.name,
+                            .raw = tensor.data + rows.first * row_bytes_of(tensor),
+                            .row_bytes = row_bytes_of(tensor),
+                            .type = tensor.type,
+                            .sent = ggml_type::i2_s,
+                            .rows = shape.rows,
+                            .cols = shape.cols,
+                            .codes = true,
+                            .offset = offset});
+  return {address<std::byte>(offset), shape.rows, shape.cols, tensor.code_scale};
 }
 
 /// Each expert starts at a multiple of the alignment, so that one stride reaches them all.
@@ -161,6 +190,7 @@ const float* layout_builder::float_rows(const tensor_view& tensor) {
                             .type = tensor.type,
                             .rows = shape.rows,
                             .cols = shape.cols,
+                            .factor = tensor.factor,
                             .offset = offset});
   return address<float>(offset);
 }
@@ -171,6 +201,15 @@ void layout_builder::attention(const engine::layer_weights& from, const engine::
   const std::uint64_t k = std::uint64_t{spec.kv_heads} * model_.spec.key_length;
   const std::uint64_t v = std::uint64_t{spec.kv_heads} * model_.spec.value_length;
   to.attn_norm = vector(from.attn_norm);
+  to.attn_sub_norm = vector(from.attn_sub_norm);
+  if (model_.spec.integer_activations) {
+    const bool fused = static_cast<bool>(from.attn_qkv);
+    to.ternary.q = fused ? codes(from.attn_qkv, {0, q}) : codes(from.attn_q);
+    to.ternary.k = fused ? codes(from.attn_qkv, {q, k}) : codes(from.attn_k);
+    to.ternary.v = fused ? codes(from.attn_qkv, {q + k, v}) : codes(from.attn_v);
+    to.ternary.o = codes(from.attn_output);
+    return;
+  }
   if (from.attn_qkv) {
     to.q = matrix(from.attn_qkv, {0, q});
     to.k = matrix(from.attn_qkv, {q, k});
@@ -195,6 +234,13 @@ void layout_builder::attention(const engine::layer_weights& from, const engine::
 
 void layout_builder::dense_ffn(const engine::layer_weights& from, const engine::layer_spec& spec,
                                cuda_layer_weights& to) {
+  to.ffn_sub_norm = vector(from.ffn_sub_norm);
+  if (model_.spec.integer_activations) {
+    to.ternary.gate = codes(from.ffn_gate);
+    to.ternary.up = codes(from.ffn_up);
+    to.ternary.down = codes(from.ffn_down);
+    return;
+  }
   if (from.ffn_gate_up) {
     to.gate = matrix(from.ffn_gate_up, {0, spec.ffn_size});
     to.up = matrix(from.ffn_gate_up, {spec.ffn_size, spec.ffn_size});
@@ -263,6 +309,12 @@ kernels::packed_format packed_format_of(ggml_type type) noexcept {
     case ggml_type::q5_k: return packed_format::q5_k;
     case ggml_type::q6_k: return packed_format::q6_k;
     case ggml_type::mxfp4: return packed_format::mxfp4;
+    // Sent as blocks of Q4_0 that hold the same values.
+    case ggml_type::tq1_0:
+    case ggml_type::tq2_0:
+    case ggml_type::i2_s:
+    case ggml_type::q1_0:
+    case ggml_type::q2_0: return packed_format::q4_0;
     case ggml_type::f16: return packed_format::f16;
     case ggml_type::bf16: return packed_format::bf16;
     case ggml_type::f32: return packed_format::f32;
@@ -270,13 +322,26 @@ kernels::packed_format packed_format_of(ggml_type type) noexcept {
   return packed_format::f32;
 }
 
+ggml_type sent_type_of(ggml_type type) noexcept {
+  switch (type) {
+    case ggml_type::tq1_0:
+    case ggml_type::tq2_0:
+    case ggml_type::i2_s:
+    case ggml_type::q1_0:
+    case ggml_type::q2_0: return ggml_type::q4_0;
+    default: return type;
+  }
+}
+
 /// The number is that of how repack.cu packs a format: another packing is another number.
 std::string weight_layout::hash() const {
   std::vector<placed_tensor> placed;
   for (const weight_piece& piece : pieces) {
     const std::uint64_t size = piece.packed ? kernels::packed_bytes(piece.format, piece.rows, piece.cols)
-                                            : std::uint64_t{piece.rows} * piece.cols * sizeof(float);
-    const auto form = piece.packed ? engine::traits_of(piece.type).name : std::string_view("f32 rows");
+                                            : piece.rows * piece.staged_row_bytes();
+    const auto form = piece.packed  ? engine::traits_of(piece.type).name
+                      : piece.codes ? std::string_view("ternary codes")
+                                    : std::string_view("f32 rows");
     placed.push_back(
         {piece.name, form, {piece.cols, piece.rows, piece.row_scale_offset, 1}, piece.offset, size});
   }

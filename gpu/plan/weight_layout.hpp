@@ -11,12 +11,17 @@
 #include "engine/base/error.hpp"
 #include "engine/model/model_spec.hpp"
 #include "kernels/product/packed_matrix.hpp"
+#include "kernels/product/ternary_matrix.hpp"
 
 namespace orcd::gpu {
 
 /// Every matrix is packed; fused QKV and gate|up tensors become separate matrices. Pointers into the
 /// arena; null where the model has no such tensor.
 struct cuda_layer_weights {
+  /// Instead of the packed ones, in a model with integer activations.
+  struct {
+    kernels::ternary_matrix q, k, v, o, gate, up, down;
+  } ternary;
   kernels::packed_matrix q, k, v, o;
   kernels::packed_matrix gate, up, down;                       ///< dense layers
   kernels::packed_matrix expert_gate, expert_up, expert_down;  ///< stacks: data of expert 0, expert_stride
@@ -29,6 +34,8 @@ struct cuda_layer_weights {
   const float* o_bias = nullptr;
   const float* sinks = nullptr;
   const float* ffn_norm = nullptr;
+  const float* attn_sub_norm = nullptr;
+  const float* ffn_sub_norm = nullptr;
   const float* attn_output_norm = nullptr;  ///< norms after each half
   const float* attn_output_norm_bias = nullptr;
   const float* layer_output_norm = nullptr;
@@ -64,16 +71,20 @@ struct weight_piece {
   const std::byte* raw = nullptr;  ///< first row, in the mapped file
   std::uint64_t row_bytes = 0;     ///< of the file
   engine::ggml_type type = engine::ggml_type::f32;
+  engine::ggml_type sent =
+      engine::ggml_type::f32;  ///< blocks that go to the device: those of the file, or others
   std::uint32_t rows = 0;
   std::uint32_t cols = 0;
-  bool packed = false;  ///< else stored as f32 rows without padding
+  float factor = 1.0F;  ///< multiplies every value of the file
+  bool packed = false;  ///< else stored as f32 rows without padding, or
+  bool codes = false;   ///< as rows of ternary codes
   kernels::packed_format format = kernels::packed_format::f32;
   std::uint64_t offset = 0;            ///< from the start of the arena
   std::uint64_t row_scale_offset = 0;  ///< integer formats and MXFP4
 
-  /// Bytes of a row when it is sent to the device: the file's own, or f32 values.
+  /// Bytes of a row when it is sent to the device.
   [[nodiscard]] std::uint64_t staged_row_bytes() const noexcept {
-    return packed ? row_bytes : std::uint64_t{cols} * sizeof(float);
+    return engine::row_bytes(engine::traits_of(sent), cols);
   }
 };
 
@@ -88,6 +99,10 @@ struct weight_layout {
 
 /// The format that a block type is packed into.
 [[nodiscard]] kernels::packed_format packed_format_of(engine::ggml_type type) noexcept;
+
+/// The blocks in which a type's rows go to the device to be packed: of few bits, as Q4_0 with the same
+/// values.
+[[nodiscard]] engine::ggml_type sent_type_of(engine::ggml_type type) noexcept;
 
 /// `base` is the arena's address, or 0 when only sizes matter. An error (model_load_failed) names the
 /// tensor whose type or shape no kernel takes.

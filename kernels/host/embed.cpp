@@ -6,11 +6,10 @@
 namespace orcd::kernels::host {
 
 void embed(const embed_args& args, thread_pool& pool) {
-  const std::uint64_t row_bytes = engine::row_bytes(engine::traits_of(args.table.type), args.table.cols);
   pool.run(args.columns, 4, [&](std::uint32_t begin, std::uint32_t end) {
     for (std::uint32_t c = begin; c < end; ++c) {
-      const std::byte* row = args.table.data + static_cast<std::uint64_t>(args.tokens[c]) * row_bytes;
-      dequantize_row(args.table.type, row, args.table.cols, args.out + std::size_t{c} * args.table.cols);
+      dequantize_row(args.table, static_cast<std::uint64_t>(args.tokens[c]),
+                     args.out + std::size_t{c} * args.table.cols);
     }
   });
 }

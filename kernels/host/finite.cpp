@@ -80,6 +80,13 @@ std::optional<not_finite> find_not_finite(ggml_type type, const std::byte* data,
     case ggml_type::q6_k: return scan<sizeof(block_q6_k)>(data, blocks, half{offsetof(block_q6_k, d), "d"});
     case ggml_type::mxfp4:
       return scan<sizeof(block_mxfp4)>(data, blocks, power_of_two{offsetof(block_mxfp4, e), "scale"});
+    case ggml_type::tq1_0:
+      return scan<sizeof(block_tq1_0)>(data, blocks, half{offsetof(block_tq1_0, d), "d"});
+    case ggml_type::tq2_0:
+      return scan<sizeof(block_tq2_0)>(data, blocks, half{offsetof(block_tq2_0, d), "d"});
+    case ggml_type::q1_0: return scan<sizeof(block_q1_0)>(data, blocks, half{offsetof(block_q1_0, d), "d"});
+    case ggml_type::q2_0: return scan<sizeof(block_q2_0)>(data, blocks, half{offsetof(block_q2_0, d), "d"});
+    case ggml_type::i2_s: break;  // its blocks have no numbers
   }
   return std::nullopt;
 }

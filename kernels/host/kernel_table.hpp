@@ -12,10 +12,12 @@
 #include "kernels/host/moe.hpp"
 #include "kernels/host/rms_norm.hpp"
 #include "kernels/host/swiglu.hpp"
+#include "kernels/host/ternary.hpp"
 
 namespace orcd::kernels::host {
 
-enum class isa_level { baseline, v3, v4 };
+/// The levels of x86-64, and two with instructions for products of int8 (AVX-VNNI, AVX512-VNNI).
+enum class isa_level { baseline, v3, v3_vnni, v4, v4_vnni };
 
 /// One piece of work each; host::matmul and the others spread the pieces over threads.
 struct kernel_table {
@@ -29,10 +31,13 @@ struct kernel_table {
   void (*moe_combine_column)(const moe_combine_args& args, std::uint32_t column);
   void (*layer_norm_row)(const layer_norm_args& args, std::uint32_t row);
   void (*gelu_row)(const gelu_args& args, std::uint32_t row);
+  void (*round_row)(const round_args& args, std::uint32_t row);
+  void (*ternary_rows)(const matmul_args& args, std::uint32_t row_begin, std::uint32_t row_end);
 };
 
 /// The table in use: the highest level that the processor has, or the one that the environment variable
-/// WORKER_ORCD_HOST_ISA names (baseline, v3, v4) where the processor has it; other names are ignored.
+/// WORKER_ORCD_HOST_ISA names (baseline, v3, v3-vnni, v4, v4-vnni) where the processor has it; other names
+/// are ignored.
 [[nodiscard]] const kernel_table& kernels();
 
 /// The table of a level; null where this build or this processor lacks it.
@@ -54,6 +59,8 @@ void moe_route_column(const moe_route_args& args, std::uint32_t column);
 void moe_combine_column(const moe_combine_args& args, std::uint32_t column);
 void layer_norm_row(const layer_norm_args& args, std::uint32_t row);
 void gelu_row(const gelu_args& args, std::uint32_t row);
+void round_row(const round_args& args, std::uint32_t row);
+void ternary_rows(const matmul_args& args, std::uint32_t row_begin, std::uint32_t row_end);
 }  // namespace ORCD_ISA
 #endif
 

@@ -9,7 +9,7 @@ namespace {
 /// Rows one thread takes at a time: some ten microseconds of work, and at least four so that a tile of
 /// rows is full.
 std::uint32_t rows_per_piece(const matmul_args& product) {
-  constexpr std::uint64_t multiplications = 32'768;
+  const std::uint64_t multiplications = product.ints.values ? 262'144 : 32'768;
   const std::uint64_t per_row = std::uint64_t{product.weights.cols} * product.columns;
   const std::uint64_t rows = per_row == 0 ? 4 : multiplications / per_row;
   return static_cast<std::uint32_t>(rows < 4 ? 4 : rows / 4 * 4);
@@ -25,7 +25,9 @@ void run_piece(const matmul_args& product, std::uint32_t piece) {
   const std::uint32_t rows = rows_per_piece(product);
   const std::uint32_t begin = piece * rows;
   const std::uint32_t left = product.weights.rows - begin;
-  kernels().matmul_rows(product, begin, begin + (left < rows ? left : rows));
+  const kernel_table& table = kernels();
+  const auto multiply = product.ints.values ? table.ternary_rows : table.matmul_rows;
+  multiply(product, begin, begin + (left < rows ? left : rows));
 }
 
 }  // namespace
@@ -45,6 +47,13 @@ void matmul(std::span<const matmul_args> products, thread_pool& pool) {
 
 void dequantize_row(engine::ggml_type type, const std::byte* row, std::uint32_t cols, float* out) {
   kernels().dequantize_row(type, row, cols, out);
+}
+
+void dequantize_row(const weight_matrix& matrix, std::uint64_t row, float* out) {
+  const std::uint64_t row_bytes = engine::row_bytes(engine::traits_of(matrix.type), matrix.cols);
+  dequantize_row(matrix.type, matrix.data + row * row_bytes, matrix.cols, out);
+  if (matrix.factor == 1.0F) return;
+  for (std::uint32_t i = 0; i < matrix.cols; ++i) out[i] *= matrix.factor;
 }
 
 }  // namespace orcd::kernels::host

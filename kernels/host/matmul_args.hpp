@@ -14,12 +14,22 @@ struct weight_matrix {
   const std::byte* data = nullptr;
   engine::ggml_type type = engine::ggml_type::f32;
   std::uint32_t rows = 0;
-  std::uint32_t cols = 0;  ///< a multiple of the type's block size
+  std::uint32_t cols = 0;   ///< a multiple of the type's block size
+  float factor = 1.0F;      ///< multiplies every value
+  float code_scale = 0.0F;  ///< of products with int8 activations: every value is a code times this
+};
+
+/// Rows of activations in int8 (kernels/host/ternary.hpp).
+struct int8_rows {
+  const std::int8_t* values = nullptr;  ///< [..][x_stride of the product]
+  const float* scales = nullptr;        ///< [..]
+  const std::int32_t* sums = nullptr;   ///< [..]
 };
 
 struct matmul_args {
   weight_matrix weights;
   const float* x = nullptr;  ///< [..][x_stride]
+  int8_rows ints{};          ///< instead of x, of matrices with a code_scale
   float* y = nullptr;        ///< [..][y_stride]
   std::size_t x_stride = 0;  ///< floats between rows of x, at least weights.cols
   std::size_t y_stride = 0;  ///< floats between rows of y, at least weights.rows

@@ -23,6 +23,10 @@ void rms_norm(const rms_norm_args& args, thread_pool& pool) {
   each_row(pool, args, args.rows, args.heads * args.width, kernels().rms_norm_row);
 }
 
+void round_to_int8(const round_args& args, thread_pool& pool) {
+  each_row(pool, args, args.rows, args.width, kernels().round_row);
+}
+
 void swiglu(const swiglu_args& args, thread_pool& pool) {
   each_row(pool, args, args.rows, args.width, kernels().swiglu_row);
 }

@@ -1,5 +1,6 @@
 // Gated activations of the feed-forward.
 // silu:    out = g / (1 + e^-g) * u
+// squared: out = max(g, 0)^2 * u, the square first
 // clamped: g = min(g, limit), u = clamp(u, -limit, limit); out = g / (1 + e^(-alpha g)) * (u + 1)
 // Source: Shazeer 2002.05202; the clamped form is that of gpt-oss, limit 7 and alpha 1.702.
 #pragma once
@@ -12,6 +13,8 @@ namespace orcd::kernels {
 inline constexpr float swiglu_clamp_limit = 7.0F;
 inline constexpr float swiglu_clamp_alpha = 1.702F;
 
+enum class gated_activation { silu, clamped, squared };
+
 struct swiglu_args {
   const float* gate = nullptr;  ///< [rows] of `width`, in_stride apart
   const float* up = nullptr;    ///< the same
@@ -19,7 +22,7 @@ struct swiglu_args {
   std::size_t in_stride = 0;
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
-  bool clamped = false;
+  gated_activation kind = gated_activation::silu;
 };
 
 namespace host {

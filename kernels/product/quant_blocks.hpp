@@ -77,6 +77,42 @@ struct block_q6_k {
   half_bytes d;
 };
 
+// Ternary and other formats of one or two bits a value. A code c stands for c - 1.
+
+/// c - 1, times the f32 behind the tensor's last row. Value i is at bits 6 - 2 (i / 32) of qs[i % 32]; 3 is
+/// no code.
+struct block_i2_s {
+  std::uint8_t qs[32];
+};
+
+/// d * (c - 1), five codes a byte: with q = byte * 3^k mod 256, c = q * 3 / 256. Value i < 160 is k = i / 32
+/// of qs[i % 32]; 160 + r with r < 80 is k = r / 16 of qs[32 + r % 16]; 240 + r is k = r / 4 of qh[r % 4].
+struct block_tq1_0 {
+  std::uint8_t qs[48];
+  std::uint8_t qh[4];
+  half_bytes d;
+};
+
+/// d * (c - 1). Value i is at bits 2 (i / 32 % 4) of qs[32 (i / 128) + i % 32].
+struct block_tq2_0 {
+  std::uint8_t qs[64];
+  half_bytes d;
+};
+
+/// d where bit i % 8 of qs[i / 8] is set, else -d
+struct block_q1_0 {
+  half_bytes d;
+  std::uint8_t qs[16];
+};
+
+/// d * (c - 1), with c = 3 for 2. Value i is at bits 2 (i % 4) of qs[i / 4].
+struct block_q2_0 {
+  half_bytes d;
+  std::uint8_t qs[16];
+};
+
+static_assert(sizeof(block_i2_s) == 32 && sizeof(block_tq1_0) == 54 && sizeof(block_tq2_0) == 66 &&
+              sizeof(block_q1_0) == 18 && sizeof(block_q2_0) == 18);
 static_assert(sizeof(block_q4_0) == 18 && sizeof(block_q4_1) == 20 && sizeof(block_q5_0) == 22 &&
               sizeof(block_q5_1) == 24 && sizeof(block_q8_0) == 34 && sizeof(block_mxfp4) == 17);
 static_assert(sizeof(block_q4_k) == 144 && sizeof(block_q5_k) == 176 && sizeof(block_q6_k) == 210);

@@ -221,6 +221,12 @@ __global__ void repack_kernel(repack_args a, std::uint32_t units) {
   }
 }
 
+/// After the scales have been packed, which need row scales that are powers of two.
+__global__ void multiply_row_scales_kernel(float* row_scale, std::uint32_t rows, float factor) {
+  const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < rows) row_scale[row] *= factor;
+}
+
 template <packed_format F>
 int launch(const repack_args& a, cudaStream_t stream) {
   const std::uint32_t unit_cols = layout_of(F).cols;
@@ -234,6 +240,12 @@ int launch(const repack_args& a, cudaStream_t stream) {
     if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return status;
   }
   repack_kernel<F><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(a, units);
+  if constexpr (!is_float_format(F)) {
+    if (a.factor != 1.0F) {
+      if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return status;
+      multiply_row_scales_kernel<<<(a.rows + 255) / 256, 256, 0, stream>>>(a.row_scale, a.rows, a.factor);
+    }
+  }
   return cudaGetLastError();
 }
 
@@ -241,7 +253,8 @@ int launch(const repack_args& a, cudaStream_t stream) {
 
 int launch_repack(const repack_args& a, CUstream_st* stream) {
   if (a.raw == nullptr || a.packed == nullptr || a.rows == 0 || a.cols == 0 ||
-      a.cols % raw_block_of(a.format).elems != 0 || (!is_float_format(a.format) && a.row_scale == nullptr)) {
+      a.cols % raw_block_of(a.format).elems != 0 || (is_float_format(a.format) && a.factor != 1.0F) ||
+      (!is_float_format(a.format) && a.row_scale == nullptr)) {
     return cudaErrorInvalidValue;
   }
   return with_format(a.format, static_cast<int>(cudaErrorInvalidValue),

@@ -16,6 +16,7 @@ struct repack_args {
   packed_format format = packed_format::f16;
   std::byte* packed = nullptr;  ///< device, packed_bytes(format, rows, cols)
   float* row_scale = nullptr;   ///< device, packed_row_scales(format, rows)
+  float factor = 1.0F;          ///< multiplies every value; 1 for formats without row scales
 };
 
 /// Returns the cudaError_t of the launch as an int (0 is success); never synchronizes.

@@ -41,6 +41,36 @@ void append_k_scales(bytes& out, std::mt19937_64& engine) {
   for (const unsigned value : packed) out.push_back(static_cast<std::byte>(value));
 }
 
+/// `count` bytes of four codes 0, 1 or 2 each.
+void append_codes(bytes& out, std::size_t count, std::mt19937_64& engine) {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t r = engine() >> 32U;
+    unsigned codes = 0;
+    for (unsigned k = 0; k < 4; ++k, r /= 3) codes = codes << 2U | static_cast<unsigned>(r % 3);
+    out.push_back(static_cast<std::byte>(codes));
+  }
+}
+
+/// Bytes of five codes each (four in the last four), as fractions of 256 rounded up.
+void append_five_codes(bytes& out, std::mt19937_64& engine) {
+  for (std::size_t i = 0; i < 52; ++i) {
+    const auto number = static_cast<unsigned>((engine() >> 32U) % (i < 48 ? 243 : 81) * (i < 48 ? 1 : 3));
+    out.push_back(static_cast<std::byte>((number * 256 + 242) / 243));
+  }
+}
+
+/// Blocks of one scale for all: as conversions of ternary models write them.
+void append_ternary(bytes& out, ggml_type type, float spread, std::mt19937_64& engine) {
+  const float d = spread / 0.82F;
+  switch (type) {
+    case ggml_type::tq1_0: append_five_codes(out, engine); return append_half(out, d);
+    case ggml_type::tq2_0: append_codes(out, 64, engine); return append_half(out, d);
+    case ggml_type::i2_s: return append_codes(out, 32, engine);
+    case ggml_type::q1_0: append_half(out, jitter(spread, engine)); return append_random(out, 16, engine);
+    default: append_half(out, jitter(spread / 1.12F, engine)); return append_random(out, 16, engine);
+  }
+}
+
 /// Standard deviations of uniform codes: 0..15 has 4.6, 0..31 has 9.2, -128..127 has 74, 0..63 has 18.5.
 void append_block(bytes& out, ggml_type type, float spread, std::mt19937_64& engine) {
   switch (type) {
@@ -78,6 +108,11 @@ void append_block(bytes& out, ggml_type type, float spread, std::mt19937_64& eng
       out.push_back(static_cast<std::byte>(exponent - 1 + static_cast<int>(engine() % 3)));
       return append_random(out, 16, engine);
     }
+    case ggml_type::tq1_0:
+    case ggml_type::tq2_0:
+    case ggml_type::i2_s:
+    case ggml_type::q1_0:
+    case ggml_type::q2_0: return append_ternary(out, type, spread, engine);
     default: ORCD_ENSURE(!"append_block is for block types");
   }
 }
@@ -106,7 +141,7 @@ bytes random_payload(ggml_type type, std::uint64_t elements, float spread, std::
   const engine::type_traits& traits = engine::traits_of(type);
   ORCD_ENSURE(elements % traits.block_elems == 0);
   bytes out;
-  out.reserve(elements / traits.block_elems * traits.block_bytes);
+  out.reserve(elements / traits.block_elems * traits.block_bytes + traits.trailer_bytes);
   for (std::uint64_t block = 0; block < elements / traits.block_elems; ++block) {
     if (traits.block_elems > 1) {
       append_block(out, type, spread, engine);
@@ -120,6 +155,10 @@ bytes random_payload(ggml_type type, std::uint64_t elements, float spread, std::
     }
   }
   ORCD_ENSURE(out.size() == elements / traits.block_elems * traits.block_bytes);
+  if (traits.trailer_bytes != 0) {
+    append_number(out, spread / 0.82F);
+    out.resize(out.size() + traits.trailer_bytes - sizeof(float));
+  }
   return out;
 }
 

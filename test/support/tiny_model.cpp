@@ -18,6 +18,10 @@ ggml_type fitting_type(ggml_type type, std::uint64_t cols) {
   if (cols % 32 != 0) return ggml_type::f16;
   switch (type) {
     case ggml_type::q4_k: return ggml_type::q5_0;
+    case ggml_type::tq1_0:
+    case ggml_type::tq2_0: return cols % 128 == 0 ? ggml_type::i2_s : ggml_type::q4_0;
+    case ggml_type::i2_s:
+    case ggml_type::q1_0: return cols % 64 == 0 ? ggml_type::q2_0 : ggml_type::q4_0;
     case ggml_type::q5_k: return ggml_type::q5_1;
     default: return ggml_type::q8_0;
   }
@@ -55,6 +59,8 @@ class builder {
   }
 
  private:
+  bool is_bitnet() const { return o_.family.starts_with("bitnet"); }
+
   std::string splitter() const {
     if (o_.family == "gpt-oss") return "gpt-4o";
     if (o_.family == "qwen2" || o_.family == "qwen3") return "qwen2";
@@ -162,6 +168,7 @@ class builder {
       linear("ffn_gate", o_.embedding, o_.ffn, o_.biases);
       linear("ffn_up", o_.embedding, o_.ffn, o_.biases);
     }
+    if (is_bitnet()) vector(prefix_ + "ffn_sub_norm.weight", {o_.ffn}, 1.0F, 0.1F);
     linear("ffn_down", o_.ffn, o_.embedding, o_.biases);
   }
 
@@ -181,6 +188,7 @@ class builder {
       vector(prefix_ + "attn_q_norm.weight", {o_.head_dim}, 1.0F, 0.2F);
       vector(prefix_ + "attn_k_norm.weight", {o_.head_dim}, 1.0F, 0.2F);
     }
+    if (is_bitnet()) vector(prefix_ + "attn_sub_norm.weight", {q}, 1.0F, 0.1F);
     linear("attn_output", q, o_.embedding, gpt_oss || o_.biases);
     if (gpt_oss) vector(prefix_ + "attn_sinks.weight", {o_.heads}, 0.5F, 1.0F);
   }
@@ -202,6 +210,7 @@ class builder {
   void linear(const std::string& name, std::uint64_t cols, std::uint64_t rows, bool bias) {
     matrix(prefix_ + name + ".weight", {cols, rows}, o_.matrix_type, 1.0F / std::sqrt(float(cols)));
     if (bias) vector(prefix_ + name + ".bias", {rows}, 0.0F, 0.1F);
+    if (o_.weight_scales) vector(prefix_ + name + ".scale", {1}, 1.0F, 0.3F);
   }
 
   ggml_type next_of_mixture() {

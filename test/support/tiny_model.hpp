@@ -12,7 +12,7 @@
 namespace orcd::test {
 
 struct tiny_model_options {
-  std::string family = "llama";  ///< llama, qwen2, qwen3, phi3, gpt-oss, bert
+  std::string family = "llama";  ///< llama, qwen2, qwen3, phi3, gpt-oss, bert, bitnet and its kin
   std::uint32_t layers = 2;
   std::uint32_t embedding = 64;
   std::uint32_t heads = 4;
@@ -27,7 +27,8 @@ struct tiny_model_options {
   std::uint32_t window = 0;        ///< gpt-oss: 0 = 8
 
   /// Type of the matrices. Columns that its block does not divide take the type that quantizers fall
-  /// back to (Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, 32-blocks to F16).
+  /// back to (Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, ternary and one-bit ones to others of few bits,
+  /// 32-blocks to F16).
   engine::ggml_type matrix_type = engine::ggml_type::f32;
   std::optional<engine::ggml_type> embedding_type;  ///< token_embd and output; default matrix_type
   std::optional<engine::ggml_type> expert_type;     ///< default matrix_type
@@ -35,11 +36,12 @@ struct tiny_model_options {
   bool mixture_f32 = true;  ///< f32 among them
 
   bool tied_output = false;
-  bool fused_qkv = false;   ///< phi3 always is
-  bool biases = false;      ///< llama: biases on q, k, v, o, gate, up, down
-  bool rope_freqs = false;  ///< llama: llama3 frequency factors
-  bool longrope = false;    ///< phi3: long and short factors, original context = context / 4
-  bool yarn = false;        ///< YaRN keys, factor 4 (gpt-oss always has them, factor 32)
+  bool fused_qkv = false;      ///< phi3 always is
+  bool biases = false;         ///< llama: biases on q, k, v, o, gate, up, down
+  bool rope_freqs = false;     ///< llama: llama3 frequency factors
+  bool longrope = false;       ///< phi3: long and short factors, original context = context / 4
+  bool weight_scales = false;  ///< bitnet: a scale in a tensor beside each matrix
+  bool yarn = false;           ///< YaRN keys, factor 4 (gpt-oss always has them, factor 32)
   /// The key pooling_type (engine/model/pooling.hpp); 4 comes with a classifier and, but for bert, a template
   /// and two classes. bert without it: mean.
   std::optional<std::uint32_t> pooling;

@@ -184,6 +184,94 @@ struct q5_k_format {
   }
 };
 
+struct i2_s_format {
+  static constexpr int elems = 128, bytes = sizeof(block_i2_s);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_i2_s>(p);
+    for (int group = 0; group < 8; ++group) {
+      const int_lanes code = (widen(b.qs + 16 * (group % 2)) >> (6 - 2 * (group / 2))) & 3;
+      sink(16 * group, to_float(code - 1));
+    }
+  }
+};
+
+struct tq2_0_format {
+  static constexpr int elems = 256, bytes = sizeof(block_tq2_0);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_tq2_0>(p);
+    const float d = half_to_float(b.d);
+    for (int group = 0; group < 16; ++group) {
+      const std::uint8_t* qs = b.qs + 32 * (group / 8) + 16 * (group % 2);
+      const int_lanes code = (widen(qs) >> (2 * (group % 8 / 2))) & 3;
+      sink(16 * group, d * to_float(code - 1));
+    }
+  }
+};
+
+struct tq1_0_format {
+  static constexpr int elems = 256, bytes = sizeof(block_tq1_0);
+  ORCD_INLINE int_lanes times_three(int_lanes v) { return v + (v << 1); }
+  /// `scaled` is a byte times 3^k mod 256.
+  ORCD_INLINE float_lanes value(float d, int_lanes scaled) {
+    return d * to_float((times_three(scaled) >> 8) - 1);
+  }
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_tq1_0>(p);
+    const float d = half_to_float(b.d);
+    int_lanes first = widen(b.qs), second = widen(b.qs + 16), third = widen(b.qs + 32);
+    for (int k = 0; k < 5; ++k) {
+      sink(32 * k, value(d, first));
+      sink(32 * k + 16, value(d, second));
+      first = times_three(first) & 255;
+      second = times_three(second) & 255;
+    }
+    for (int k = 0; k < 5; ++k) {
+      sink(160 + 16 * k, value(d, third));
+      third = times_three(third) & 255;
+    }
+    std::uint8_t last[lane_count];
+    for (int r = 0; r < 4; ++r) {
+      unsigned scaled = b.qh[r];
+      for (int k = 0; k < 4; ++k, scaled *= 3) last[4 * k + r] = static_cast<std::uint8_t>(scaled);
+    }
+    sink(240, value(d, widen(last)));
+  }
+};
+
+struct q1_0_format {
+  static constexpr int elems = 128, bytes = sizeof(block_q1_0);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    static constexpr std::int32_t lane_bits[lane_count] = {
+        1, 2, 4, 8, 16, 32, 64, 128, 0x100, 0x200, 0x400, 0x800, 0x1000, 0x2000, 0x4000, 0x8000};
+    const auto& b = block_at<block_q1_0>(p);
+    const float d = half_to_float(b.d);
+    for (int group = 0; group < 8; ++group) {
+      const std::int32_t word = b.qs[2 * group] | b.qs[2 * group + 1] << 8;
+      const int_lanes set = mask_nonzero(splat_int(word) & load_int(lane_bits));
+      sink(16 * group, d * to_float((set & 2) - 1));
+    }
+  }
+};
+
+struct q2_0_format {
+  static constexpr int elems = 64, bytes = sizeof(block_q2_0);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q2_0>(p);
+    const float d = half_to_float(b.d);
+    for (int group = 0; group < 4; ++group) {
+      std::uint8_t codes[lane_count];
+      for (int i = 0; i < lane_count; ++i)
+        codes[i] = static_cast<std::uint8_t>(b.qs[4 * group + i / 4] >> (2 * (i % 4)) & 3);
+      sink(16 * group, d * to_float(widen(codes) - 1));
+    }
+  }
+};
+
 struct q6_k_format {
   static constexpr int elems = 256, bytes = sizeof(block_q6_k);
   template <class Sink>

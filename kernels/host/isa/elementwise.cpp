@@ -44,11 +44,16 @@ void swiglu_row(const swiglu_args& a, std::uint32_t row) {
   each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
     float_lanes g = load_some(gate + i, count);
     float_lanes u = load_some(up + i, count);
-    if (a.clamped) {
+    if (a.kind == gated_activation::squared) {
+      g = larger(g, splat(0.0F));
+      return store_some(out + i, g * g * u, count);
+    }
+    const bool clamped = a.kind == gated_activation::clamped;
+    if (clamped) {
       g = smaller(g, splat(swiglu_clamp_limit));
       u = larger(smaller(u, splat(swiglu_clamp_limit)), splat(-swiglu_clamp_limit)) + 1.0F;
     }
-    store_some(out + i, gated(g, a.clamped ? swiglu_clamp_alpha : 1.0F) * u, count);
+    store_some(out + i, gated(g, clamped ? swiglu_clamp_alpha : 1.0F) * u, count);
   });
 }
 

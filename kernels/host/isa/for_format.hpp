@@ -22,6 +22,11 @@ ORCD_INLINE void for_format(engine::ggml_type type, Visitor visit) {
     case ggml_type::q5_k: return visit(q5_k_format{});
     case ggml_type::q6_k: return visit(q6_k_format{});
     case ggml_type::mxfp4: return visit(mxfp4_format{});
+    case ggml_type::tq1_0: return visit(tq1_0_format{});
+    case ggml_type::tq2_0: return visit(tq2_0_format{});
+    case ggml_type::i2_s: return visit(i2_s_format{});
+    case ggml_type::q1_0: return visit(q1_0_format{});
+    case ggml_type::q2_0: return visit(q2_0_format{});
   }
 }
 

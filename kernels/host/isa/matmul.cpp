@@ -28,6 +28,7 @@ ORCD_INLINE place column_place(const matmul_args& a, std::uint32_t column) {
 }
 
 ORCD_INLINE void finish(const matmul_args& a, float* y, std::uint32_t row, float sum) {
+  sum *= a.weights.factor;
   if (a.bias) sum += a.bias[row];
   y[row] = a.accumulate ? y[row] + sum : sum;
 }

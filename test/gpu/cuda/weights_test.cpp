@@ -76,6 +76,7 @@ std::vector<float> decode_rows(const tensor_view& tensor, std::uint64_t first, s
     kernels::host::dequantize_row(tensor.type, tensor.data + (first + r) * row_bytes, cols,
                                   out.data() + r * cols);
   }
+  for (float& value : out) value *= tensor.factor;
   return out;
 }
 
@@ -201,7 +202,7 @@ void check_model(const uploaded_model& m) {
 }
 
 std::vector<tiny_model_options> models() {
-  std::vector<tiny_model_options> all(6);
+  std::vector<tiny_model_options> all(7);
   all[0].layers = 4;
   all[0].embedding = 256;
   all[0].ffn = 512;
@@ -221,6 +222,11 @@ std::vector<tiny_model_options> models() {
   all[5].ffn = 256;
   all[5].matrix_type = ggml_type::q6_k;
   all[5].expert_type = ggml_type::q4_k;
+  all[6].experts = 3;
+  all[6].embedding = 256;
+  all[6].ffn = 256;
+  all[6].matrix_type = ggml_type::tq1_0;
+  all[6].expert_type = ggml_type::i2_s;
   return all;
 }
 

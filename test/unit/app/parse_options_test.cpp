@@ -371,10 +371,19 @@ BOOST_AUTO_TEST_CASE(words_are_taken_exactly) {
   BOOST_TEST((accepted({"--kv-type-k", "q8_0"}).kv_type_k == engine::kv_type::q8_0));
   BOOST_TEST((accepted({"--kv-type-k", "q8_0"}).kv_type_v == engine::kv_type::f16));
   BOOST_TEST((accepted({"--kv-type-v", "bf16"}).kv_type_v == engine::kv_type::bf16));
-  const std::map<std::string, std::string> words{
-      {"kv-type-k", "f16|bf16|q8_0"},   {"kv-type-v", "f16|bf16|q8_0"},      {"backend", "cuda|host"},
-      {"deadline-mode", "enforce|log"}, {"log-format", "json|console"},      {"log-level", "error"},
-      {"rope-scaling", "linear|yarn"},  {"yarn-round-dims", "true or false"}};
+  BOOST_TEST((accepted({}).ffn_activation == std::nullopt));
+  BOOST_TEST(
+      (accepted({"--ffn-activation", "relu2"}).ffn_activation == engine::ffn_activation::relu_squared));
+  BOOST_TEST((accepted({"--ffn-activation", "silu"}).ffn_activation == engine::ffn_activation::swiglu));
+  const std::map<std::string, std::string> words{{"ffn-activation", "silu or relu2"},
+                                                 {"kv-type-k", "f16|bf16|q8_0"},
+                                                 {"kv-type-v", "f16|bf16|q8_0"},
+                                                 {"backend", "cuda|host"},
+                                                 {"deadline-mode", "enforce|log"},
+                                                 {"log-format", "json|console"},
+                                                 {"log-level", "error"},
+                                                 {"rope-scaling", "linear|yarn"},
+                                                 {"yarn-round-dims", "true or false"}};
   for (const auto& [name, listed] : words) {
     for (const std::string wrong : {"Host", "hostx", "1", " "}) {
       const auto why = refused({"--" + name, wrong});

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <limits>
 
 #include "test/unit/gguf/expect.hpp"
@@ -49,9 +50,9 @@ BOOST_AUTO_TEST_CASE(views_name_the_right_bytes) {
 
 BOOST_AUTO_TEST_CASE(every_supported_type_has_its_size) {
   for (const engine::type_traits& t : engine::supported_types()) {
-    const std::uint64_t size = 3ULL * 2 * t.block_bytes;
+    const std::uint64_t size = 9ULL * 3 * t.block_bytes + t.trailer_bytes;
     const bytes image =
-        with_tensor("t", {2 * t.block_elems, 3}, static_cast<std::uint32_t>(t.type), size).build();
+        with_tensor("t", {3 * t.block_elems, 9}, static_cast<std::uint32_t>(t.type), size).build();
     const auto file = parse(image);
     BOOST_REQUIRE_MESSAGE(file.has_value(), t.name);
     BOOST_TEST(file->find_tensor("t")->bytes == size, t.name);
@@ -63,7 +64,7 @@ BOOST_AUTO_TEST_CASE(refuses_unsupported_types_by_name) {
   expect_refused(with_tensor("blk.0.x", {256}, 10, 84).build(),
                  {"type of tensor 'blk.0.x'", "10 (Q2_K)", "not supported", "Q4_K, Q5_K, Q6_K", "MXFP4"});
   expect_refused(with_tensor("t", {32}, 4, 18).build(), {"removed(4)"});
-  expect_refused(with_tensor("t", {32}, 36, 18).build(), {"I2_S"});
+  expect_refused(with_tensor("t", {32}, 38, 18).build(), {"38 (removed(38), TL1 in BitNet forks)"});
   expect_refused(with_tensor("t", {32}, 43, 18).build(), {"43 (unknown)"});
   expect_refused(with_tensor("t", {32}, 0xFFFFFFFF, 18).build(), {"4294967295 (unknown)"});
 }
@@ -116,6 +117,54 @@ BOOST_AUTO_TEST_CASE(refuses_data_that_is_not_there) {
   gguf_writer header_only = with_tensor("t", {8}, f32, 0);
   header_only.faults.no_padding_at_end = true;
   BOOST_TEST(!parse(header_only.build()).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(the_scale_behind_a_tensor_is_its_factor) {
+  bytes data(128 / 4 + 32, std::byte{0x55});
+  const float scale = 0.6875F;
+  std::memcpy(data.data() + 32, &scale, sizeof scale);
+  gguf_writer w;
+  w.add_tensor("t", {128}, ggml_type::i2_s, data);
+  w.add_tensor("u", {4}, ggml_type::f32, bytes(16));
+  const bytes image = w.build();
+  const auto file = parse(image);
+  BOOST_REQUIRE(file.has_value());
+  BOOST_TEST(file->tensors()[0].bytes == 64U);
+  BOOST_TEST(file->tensors()[0].factor == scale);
+  BOOST_TEST(file->tensors()[1].factor == 1.0F);
+  gguf_writer cut = with_tensor("t", {128}, 36, 63);
+  cut.faults.no_padding_at_end = true;
+  expect_refused(cut.build(), {"data of tensor 't'", "64 bytes", "63 bytes"});
+}
+
+// A fork uses the same id for blocks of 128 values in 34 bytes.
+BOOST_AUTO_TEST_CASE(blocks_of_a_fork_are_refused_by_name) {
+  constexpr std::uint64_t values = 2048;
+  const bytes ours(values / 64 * 18), theirs(values / 128 * 34);
+  const auto file_of = [](const bytes& first) {
+    gguf_writer w;
+    w.add_tensor({"t", {256, values / 256}, 42, first, {}});
+    w.add_tensor("u", {4}, ggml_type::f32, bytes(16));
+    return w.build();
+  };
+  BOOST_TEST(parse(file_of(ours)).has_value());
+  expect_refused(file_of(theirs), {"offset of tensor 'u'", "must be 576", "128 values and 34 bytes"});
+  gguf_writer last = with_tensor("t", {256, values / 256}, 42, theirs.size());
+  last.faults.no_padding_at_end = true;
+  expect_refused(last.build(), {"data of tensor 't'", "576 bytes", "128 values and 34 bytes"});
+  gguf_writer cut = with_tensor("t", {256, values / 256}, 42, theirs.size() - 1);
+  cut.faults.no_padding_at_end = true;
+  const bytes damaged = cut.build();
+  BOOST_TEST(parse(damaged).error().message.find("128 values") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(blocks_that_could_be_of_either_kind_are_refused) {
+  expect_refused(with_tensor("t", {128}, 42, 36).build(),
+                 {"type of tensor 't'", "42 (Q2_0)", "128 values and 34"});
+  BOOST_TEST(parse(with_tensor("t", {64}, 42, 18).build()).has_value());
+  gguf_writer w = with_tensor("t", {128}, 42, 36);
+  w.add_tensor({"u", {192}, 42, bytes(54), {}});  // tells for all
+  BOOST_TEST(parse(w.build()).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(refuses_a_layout_of_another_alignment) {

@@ -115,9 +115,9 @@ BOOST_AUTO_TEST_CASE(moving_keeps_the_views) {
   BOOST_TEST(moved.parts().size() == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(quant_kind_from_the_file_type_or_the_bytes) {
+BOOST_AUTO_TEST_CASE(quant_kind_from_the_file_type_or_the_values) {
   const auto kind = [](std::optional<std::uint32_t> type) {
-    gguf_writer w = small_writer();  // 16 bytes of F32, 68 of Q8_0
+    gguf_writer w = small_writer();  // 4 values of F32, 64 of Q8_0
     if (type) w.add("general.file_type", *type);
     const bytes image = w.build();
     return parse(image).value().quant_kind();

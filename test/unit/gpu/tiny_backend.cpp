@@ -49,6 +49,20 @@ std::vector<tiny_case> every_tiny_model() {
     o.matrix_type = ggml_type::q8_0;
     o.expert_type = ggml_type::mxfp4;
   });
+  add("bitnet", [](tiny_model_options& o) {
+    o.family = "bitnet-b1.58";
+    o.embedding = 256;
+    o.ffn = 384;
+    o.matrix_type = ggml_type::i2_s;
+    o.embedding_type = ggml_type::f16;
+  });
+  add("bitnet, scales apart", [](tiny_model_options& o) {
+    o.family = "bitnet";
+    o.embedding = 256;
+    o.ffn = 512;
+    o.matrix_type = ggml_type::tq1_0;
+    o.weight_scales = true;
+  });
   return cases;
 }
 

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "test/unit/model/helpers.hpp"
 
 using namespace orcd;
@@ -8,13 +10,55 @@ BOOST_AUTO_TEST_SUITE(refusals)
 
 BOOST_AUTO_TEST_CASE(architectures) {
   expect_refused(tiny_with("llama", "general.architecture", "mamba"),
-                 {"architecture 'mamba'", "supported are llama, qwen2, qwen3, phi3, gpt-oss"});
+                 {"architecture 'mamba'",
+                  "supported are llama, qwen2, qwen3, phi3, gpt-oss, bert, bitnet-b1.58, bitnet-25, bitnet"});
   expect_refused(tiny_with("gpt-oss", "general.architecture", "gptoss"), {"'gptoss'", "Ollama", "'gpt-oss'"});
   expect_refused(tiny_with("llama", "general.architecture", std::uint32_t{1}),
                  {"general.architecture", "string"});
   gguf_writer w = tiny("llama");
   w.remove("general.architecture");
   expect_refused(w, {"key 'general.architecture' is missing"});
+}
+
+BOOST_AUTO_TEST_CASE(scales_of_ternary_matrices) {
+  tiny_model_options o;
+  o.family = "bitnet";
+  o.embedding = 256;
+  o.ffn = 256;
+  o.matrix_type = ggml_type::i2_s;
+  o.weight_scales = true;
+  const gguf_writer good = make_tiny_writer(o);
+  gguf_writer missing = good;
+  missing.remove_tensor("blk.1.attn_k.scale");
+  expect_refused(missing, {"tensor 'blk.1.attn_k.scale' is missing"});
+  gguf_writer wide = good;
+  *wide.find_tensor("blk.0.ffn_up.scale") = {"blk.0.ffn_up.scale", {2}, 0, bytes(8), {}};
+  expect_refused(wide, {"'blk.0.ffn_up.scale' must be one value in F32"});
+  const std::uint32_t nan = 0x7fc00000;
+  gguf_writer bad = good;
+  std::memcpy(bad.find_tensor("blk.0.ffn_up.scale")->data.data(), &nan, sizeof nan);
+  expect_refused(bad, {"'blk.0.ffn_up.scale' is not finite"});
+  gguf_writer behind = good;
+  bytes& data = behind.find_tensor("blk.1.ffn_up.weight")->data;
+  std::memcpy(data.data() + data.size() - 32, &nan, sizeof nan);
+  expect_refused(behind, {"'blk.1.ffn_up.weight' (I2_S) has a scale that is not finite"});
+  gguf_writer elsewhere = tiny("llama");
+  elsewhere.add_tensor("blk.0.attn_q.scale", {1}, ggml_type::f32, bytes(4));
+  expect_refused(elsewhere, {"'blk.0.attn_q.scale' is not part of architecture llama"});
+}
+
+BOOST_AUTO_TEST_CASE(bitnet_types_and_activations) {
+  tiny_model_options o;
+  o.family = "bitnet-b1.58";
+  o.matrix_type = ggml_type::mxfp4;
+  expect_refused(make_tiny_writer(o), {"type 39, which in architecture bitnet-b1.58 is TL2"});
+  o.matrix_type = ggml_type::f16;
+  gguf_writer w = make_tiny_writer(o);
+  w.add("bitnet-b1.58.hidden_activation", "tanh");
+  expect_refused(w, {"'bitnet-b1.58.hidden_activation' is 'tanh'; it must be relu2 or silu"});
+  gguf_writer norm = make_tiny_writer(o);
+  norm.remove_tensor("blk.0.ffn_sub_norm.weight");
+  expect_refused(norm, {"tensor 'blk.0.ffn_sub_norm.weight' is missing"});
 }
 
 BOOST_AUTO_TEST_CASE(vocabulary_only) {

@@ -2,6 +2,7 @@
 #include "gpu/plan/slice_reader.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -23,6 +24,7 @@ gpu::weight_piece piece_of(ggml_type type, std::uint32_t rows, std::uint32_t col
   piece.rows = rows;
   piece.cols = cols;
   piece.packed = packed;
+  piece.sent = packed ? gpu::sent_type_of(type) : ggml_type::f32;
   piece.format = gpu::packed_format_of(type);
   return piece;
 }
@@ -37,18 +39,45 @@ struct pieces_fixture {
     pieces.push_back(piece_of(ggml_type::q8_0, 1003, 64, packed.data(), true));
     pieces.push_back(piece_of(ggml_type::f32, 7, 96, floats.data(), false));
     pieces.push_back(piece_of(ggml_type::f16, 33, 64, halves.data(), false));
+    ternary = random_payload(ggml_type::tq2_0, 35 * 512, 0.1F, random);
+    pieces.push_back(piece_of(ggml_type::tq2_0, 35, 512, ternary.data(), true));
+    pieces.push_back(piece_of(ggml_type::tq2_0, 35, 512, ternary.data(), false));
+    pieces.back().codes = true;
+    pieces.back().sent = ggml_type::i2_s;
+    scaled = piece_of(ggml_type::f16, 33, 64, halves.data(), false);
+    scaled.factor = 0.37F;
+    pieces.push_back(scaled);
   }
-  bytes packed, floats, halves;
+  bytes packed, floats, halves, ternary;
+  gpu::weight_piece scaled;
   std::vector<gpu::weight_piece> pieces;
 };
+
+/// Rows in other blocks hold the values of the file's, but for the scale of codes.
+bool same_values(const gpu::weight_slice& slice, const std::byte* from, const std::byte* slot) {
+  const gpu::weight_piece& piece = *slice.piece;
+  std::vector<float> want(piece.cols), got(piece.cols);
+  for (std::uint32_t r = 0; r < slice.rows; ++r) {
+    kernels::host::dequantize_row(piece.type, from + r * piece.row_bytes, piece.cols, want.data());
+    kernels::host::dequantize_row(piece.sent, slot + r * piece.staged_row_bytes(), piece.cols, got.data());
+    for (std::uint32_t i = 0; i < piece.cols; ++i) {
+      if (piece.codes ? std::copysign(got[i] != 0.0F, got[i]) != std::copysign(want[i] != 0.0F, want[i])
+                      : got[i] != want[i])
+        return false;
+    }
+  }
+  return true;
+}
 
 bool arrived_whole(const gpu::weight_slice& slice, const std::byte* slot) {
   const gpu::weight_piece& piece = *slice.piece;
   const std::byte* from = piece.raw + slice.first_row * piece.row_bytes;
+  if (piece.sent != piece.type && piece.sent != ggml_type::f32) return same_values(slice, from, slot);
   if (piece.packed || piece.type == ggml_type::f32) return std::memcmp(from, slot, slice.bytes()) == 0;
   std::vector<float> row(piece.cols);
   for (std::uint32_t r = 0; r < slice.rows; ++r) {
     kernels::host::dequantize_row(piece.type, from + r * piece.row_bytes, piece.cols, row.data());
+    for (float& v : row) v *= piece.factor;
     if (std::memcmp(row.data(), slot + r * piece.staged_row_bytes(), piece.staged_row_bytes()) != 0) {
       return false;
     }

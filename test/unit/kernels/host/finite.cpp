@@ -40,6 +40,10 @@ const std::vector<place> places{
     {ggml_type::q5_k, offsetof(kernels::block_q5_k, d), 2, 0x7c00, "d"},
     {ggml_type::q5_k, offsetof(kernels::block_q5_k, dmin), 2, 0x7c00, "dmin"},
     {ggml_type::q6_k, offsetof(kernels::block_q6_k, d), 2, 0x7c00, "d"},
+    {ggml_type::tq1_0, offsetof(kernels::block_tq1_0, d), 2, 0x7c00, "d"},
+    {ggml_type::tq2_0, offsetof(kernels::block_tq2_0, d), 2, 0x7c00, "d"},
+    {ggml_type::q1_0, offsetof(kernels::block_q1_0, d), 2, 0x7c00, "d"},
+    {ggml_type::q2_0, offsetof(kernels::block_q2_0, d), 2, 0x7c00, "d"},
 };
 constexpr std::uint64_t blocks = 67;
 

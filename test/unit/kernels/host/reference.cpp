@@ -61,6 +61,33 @@ reference_value mxfp4(const std::byte* block, unsigned i) {
   return sum_of(std::ldexp(doubled[nibble(block + 1, i)], static_cast<int>(byte_at(block, 0)) - 128), 0.0);
 }
 
+/// d times a code less one.
+reference_value coded(double d, unsigned code) {
+  return sum_of(d * (static_cast<int>(code) - 1), 0.0);
+}
+
+/// Code i of a byte that holds five, the first one the most significant: digits of a number in base three,
+/// which the byte holds as a fraction of 256.
+reference_value five_codes(const std::byte* block, unsigned i) {
+  const unsigned r = i < 160 ? i : i < 240 ? i - 160 : i - 240;
+  const unsigned width = i < 160 ? 32 : i < 240 ? 16 : 4;
+  const unsigned first = i < 160 ? 0 : i < 240 ? 32 : 48;
+  unsigned fraction = byte_at(block, first + r % width);
+  for (unsigned k = 0; k < r / width; ++k) fraction = fraction * 3 % 256;
+  return coded(half_at(block, 52), fraction * 3 / 256);
+}
+
+reference_value ternary_or_few_bits(ggml_type type, const std::byte* block, unsigned i) {
+  switch (type) {
+    case ggml_type::tq1_0: return five_codes(block, i);
+    case ggml_type::tq2_0:
+      return coded(half_at(block, 64), byte_at(block, 32 * (i / 128) + i % 32) >> (2 * (i / 32 % 4)) & 3U);
+    case ggml_type::i2_s: return coded(1.0, byte_at(block, i % 32) >> (6 - 2 * (i / 32)) & 3U);
+    case ggml_type::q1_0: return coded(half_at(block, 0), 2 * (byte_at(block, 2 + i / 8) >> (i % 8) & 1U));
+    default: return coded(half_at(block, 0), byte_at(block, 2 + i / 4) >> (2 * (i % 4)) & 3U);
+  }
+}
+
 reference_value plain(ggml_type type, const std::byte* row, std::uint64_t index) {
   if (type == ggml_type::f16) return sum_of(half_at(row, 2 * index), 0.0);
   std::uint32_t bits = 0;
@@ -99,6 +126,11 @@ reference_value decode_value(ggml_type type, const std::byte* row, std::uint64_t
     case ggml_type::q5_k: return k_group(block, i, true);
     case ggml_type::q6_k: return six_bits(block, i);
     case ggml_type::mxfp4: return mxfp4(block, i);
+    case ggml_type::tq1_0:
+    case ggml_type::tq2_0:
+    case ggml_type::i2_s:
+    case ggml_type::q1_0:
+    case ggml_type::q2_0: return ternary_or_few_bits(type, block, i);
     default: return plain(type, row, index);
   }
 }
@@ -110,7 +142,11 @@ std::vector<unsigned> half_offsets(ggml_type type) {
   switch (type) {
     case ggml_type::q4_0:
     case ggml_type::q5_0:
+    case ggml_type::q1_0:
+    case ggml_type::q2_0:
     case ggml_type::q8_0: return {0};
+    case ggml_type::tq1_0: return {52};
+    case ggml_type::tq2_0: return {64};
     case ggml_type::q4_1:
     case ggml_type::q5_1:
     case ggml_type::q4_k:
@@ -158,16 +194,30 @@ std::vector<float> random_floats(std::size_t count, std::mt19937_64& random) {
   return values;
 }
 
-void on_every_level(const std::function<void(kernels::host::isa_level)>& body) {
-  using kernels::host::isa_level;
+namespace {
+
+void on_levels(std::initializer_list<kernels::host::isa_level> levels,
+               const std::function<void(kernels::host::isa_level)>& body) {
   const kernels::host::kernel_table& before = kernels::host::kernels();
-  for (const isa_level level : {isa_level::baseline, isa_level::v3, isa_level::v4}) {
+  for (const auto level : levels) {
     if (const auto* table = kernels::host::kernels_of(level)) {
       kernels::host::use_kernels(*table);
       body(level);
     }
   }
   kernels::host::use_kernels(before);
+}
+
+}  // namespace
+
+void on_every_level(const std::function<void(kernels::host::isa_level)>& body) {
+  using enum kernels::host::isa_level;
+  on_levels({baseline, v3, v4}, body);
+}
+
+void on_every_product_level(const std::function<void(kernels::host::isa_level)>& body) {
+  using enum kernels::host::isa_level;
+  on_levels({baseline, v3, v3_vnni, v4, v4_vnni}, body);
 }
 
 }  // namespace orcd::test

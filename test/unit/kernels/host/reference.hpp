@@ -19,7 +19,7 @@ struct reference_value {
   double magnitude = 0.0;
 };
 
-/// Value `index` of a row.
+/// Value `index` of a row, without the factor behind a tensor.
 [[nodiscard]] reference_value decode_value(engine::ggml_type type, const std::byte* row, std::uint64_t index);
 
 /// IEEE half as f64.
@@ -33,12 +33,16 @@ struct reference_value {
 [[nodiscard]] std::vector<float> random_floats(std::size_t count, std::mt19937_64& random);
 
 inline constexpr engine::ggml_type every_type[] = {
-    engine::ggml_type::f32,  engine::ggml_type::f16,  engine::ggml_type::bf16, engine::ggml_type::q4_0,
-    engine::ggml_type::q4_1, engine::ggml_type::q5_0, engine::ggml_type::q5_1, engine::ggml_type::q8_0,
-    engine::ggml_type::q4_k, engine::ggml_type::q5_k, engine::ggml_type::q6_k, engine::ggml_type::mxfp4,
+    engine::ggml_type::f32,   engine::ggml_type::f16,   engine::ggml_type::bf16, engine::ggml_type::q4_0,
+    engine::ggml_type::q4_1,  engine::ggml_type::q5_0,  engine::ggml_type::q5_1, engine::ggml_type::q8_0,
+    engine::ggml_type::q4_k,  engine::ggml_type::q5_k,  engine::ggml_type::q6_k, engine::ggml_type::mxfp4,
+    engine::ggml_type::tq1_0, engine::ggml_type::tq2_0, engine::ggml_type::i2_s, engine::ggml_type::q1_0,
+    engine::ggml_type::q2_0,
 };
 
 /// Runs `body` with the kernels of each level that this processor has, then restores the choice.
 void on_every_level(const std::function<void(kernels::host::isa_level)>& body);
+/// The same with those that differ in the products of int8 alone.
+void on_every_product_level(const std::function<void(kernels::host::isa_level)>& body);
 
 }  // namespace orcd::test

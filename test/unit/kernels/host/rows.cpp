@@ -30,14 +30,15 @@ double relative_error(double got, double want) {
 std::vector<float> silu(const std::vector<float>& gate, bool clamped, kernels::host::thread_pool& pool,
                         const std::vector<float>& up) {
   std::vector<float> out(gate.size(), poison);
-  kernels::host::swiglu({.gate = gate.data(),
-                         .up = up.data(),
-                         .out = out.data(),
-                         .in_stride = gate.size(),
-                         .rows = 1,
-                         .width = static_cast<std::uint32_t>(gate.size()),
-                         .clamped = clamped},
-                        pool);
+  kernels::host::swiglu(
+      {.gate = gate.data(),
+       .up = up.data(),
+       .out = out.data(),
+       .in_stride = gate.size(),
+       .rows = 1,
+       .width = static_cast<std::uint32_t>(gate.size()),
+       .kind = clamped ? kernels::gated_activation::clamped : kernels::gated_activation::silu},
+      pool);
   return out;
 }
 

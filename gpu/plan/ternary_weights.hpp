@@ -1,0 +1,21 @@
+// Reads the ternary matrices of a model once, before a backend uses them as they are: products of theirs are
+// exact only if every code is one, and take int8 activations only if one scale serves a whole matrix.
+#pragma once
+
+#include "engine/base/error.hpp"
+#include "engine/model/model_spec.hpp"
+
+namespace orcd::gpu {
+
+/// An error (model_load_failed) names the tensor and the offset in its file of the first I2_S byte with a
+/// code of
+/// 3. Otherwise sets tensor_view::code_scale of each matrix whose products take int8 activations: those of
+/// layers in a model with spec.integer_activations, in I2_S, or in TQ1_0 or TQ2_0 with one d for all blocks.
+/// `threads`: as for thread_pool.
+[[nodiscard]] engine::result<void> prepare_ternary_weights(engine::model& m, unsigned threads);
+
+/// An error for a model with integer activations of which a matrix has no scale that is one for all of it,
+/// which the CUDA kernels need. After prepare_ternary_weights.
+[[nodiscard]] engine::result<void> require_code_scales(const engine::model& m);
+
+}  // namespace orcd::gpu

@@ -14,6 +14,7 @@
 #include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 #include "gpu/plan/step_results.hpp"
+#include "gpu/plan/ternary_weights.hpp"
 #include "kernels/layer/experts.hpp"
 
 namespace orcd::gpu {
@@ -89,6 +90,7 @@ class cuda_backend final : public engine::accelerator {
   void watch_residency();
 
   cuda_backend_options options_;
+  engine::model model_;
   engine::memory_plan plan_;
   cuda_extents extents_;
   std::optional<cuda_device> device_;  ///< ends after everything below
@@ -151,12 +153,16 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
   return plan;
 }
 
-engine::result<engine::memory_plan> cuda_backend::load(const engine::model& m,
+engine::result<engine::memory_plan> cuda_backend::load(const engine::model& given,
                                                        const engine::accelerator_config& config,
                                                        const std::function<void(unsigned)>& progress) {
   if (forward_)
     return error(errc::model_load_failed, "a model is loaded already; a worker serves one for its lifetime");
   ORCD_ENSURE(config.slots > 0 && config.context_tokens > 0);
+  model_ = given;
+  const engine::model& m = model_;
+  if (const auto ternary = prepare_ternary_weights(model_, 0); !ternary) return ternary.error();
+  if (const auto scales = require_code_scales(m); !scales) return scales.error();
   if (m.spec.pooling) {
     // The decode program and graphs end with the choice of a token, which pooled models do not make.
     options_.one_kernel = 0;

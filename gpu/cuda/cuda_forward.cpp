@@ -71,7 +71,12 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   const std::uint64_t expert_out_bytes = spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0;
   if (expert_out_bytes > plan.bytes() - qkv) plan.reserve(expert_out_bytes - (plan.bytes() - qkv));
   const bool ungated = spec.activation == engine::ffn_activation::gelu;
-  hidden = plan.reserve(ungated ? columns * w.ffn * sizeof(float) : 0);
+  const std::uint64_t hidden_values = spec.integer_activations ? 2ULL * w.ffn : ungated ? w.ffn : 0;
+  hidden = plan.reserve(columns * hidden_values * sizeof(float));
+  const bool rounds = spec.integer_activations;
+  ints = plan.reserve(rounds ? columns * std::max({w.embedding, w.attended, w.ffn}) : 0);
+  int_scales = plan.reserve(rounds ? columns * sizeof(float) : 0);
+  int_sums = plan.reserve(rounds ? columns * sizeof(std::int32_t) : 0);
   activated = plan.reserve(pairs * w.ffn * 2);
   arrivals = plan.reserve(columns * std::max(w.heads, 1U) * sizeof(std::uint32_t));
   router_logits = plan.reserve(columns * spec.experts * sizeof(float));
@@ -202,14 +207,23 @@ void cuda_forward::run(std::uint32_t columns, bool prefill) {
   embed(columns);
   tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
-    kernels::packed_matmul_args qkv = qkv_of(layer);
-    attention(layer, columns, prefill, qkv, weights_.layers[layer].attn_norm);
-    if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
-      expert_ffn(layer, columns);
+    if (spec_.integer_activations) {
+      ternary_layer(layer, columns, prefill);
     } else {
-      dense_ffn(layer, columns);
+      half_layer(layer, columns, prefill);
     }
     tap("layer_out", layer, residual, std::uint64_t{columns} * spec_.embedding);
+  }
+}
+
+/// A layer whose products take activations in f16.
+void cuda_forward::half_layer(std::uint32_t layer, std::uint32_t columns, bool prefill) {
+  kernels::packed_matmul_args qkv = qkv_of(layer);
+  attention(layer, columns, prefill, qkv, weights_.layers[layer].attn_norm);
+  if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
+    expert_ffn(layer, columns);
+  } else {
+    dense_ffn(layer, columns);
   }
 }
 
@@ -268,7 +282,14 @@ void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool pr
                              kernels::packed_matmul_args& qkv, const float* norm) {
   multiply(qkv, norm, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
+  attend(layer, columns, prefill);
+  kernels::packed_matmul_args o = o_of(layer);
+  multiply(o, nullptr, columns);
+  tap("attn_residual", layer, o.out, std::uint64_t{columns} * spec_.embedding);
+}
 
+/// From the products for queries, keys and values to what the heads give.
+void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, bool prefill) {
   const kernels::decode_attention_args decode = attention_of(layer, columns);
   const kernels::attention_args_paged& attend = decode.attend;
   if (prefill) {
@@ -279,10 +300,6 @@ void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool pr
   }
   if (attend.heads * attend.width == attend.out_stride)
     tap("attended", layer, attend.out, std::uint64_t{columns} * attend.out_stride);
-
-  kernels::packed_matmul_args o = o_of(layer);
-  multiply(o, nullptr, columns);
-  tap("attn_residual", layer, o.out, std::uint64_t{columns} * spec_.embedding);
 }
 
 void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {

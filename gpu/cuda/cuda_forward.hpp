@@ -26,6 +26,7 @@
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/decode_program/decode_program.hpp"
 #include "kernels/layer/experts_args.hpp"
+#include "kernels/layer/norm_to_int8.hpp"
 
 namespace orcd::gpu {
 
@@ -58,6 +59,7 @@ struct cuda_extents {
 /// Most sequences of a step in one kernel.
 [[nodiscard]] inline std::uint32_t program_sequences(const engine::model_spec& spec,
                                                      const cuda_extents& extents) noexcept {
+  if (spec.integer_activations) return 0;
   const std::uint32_t best = sequences_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0);
   return std::min({extents.slots, kernels::program_sequences_max, extents.one_kernel.value_or(best)});
 }
@@ -67,6 +69,7 @@ struct work_layout {
   explicit work_layout(const engine::model_spec& spec, const cuda_extents& extents);
 
   std::uint64_t steps, sample_rows, page_table, inv_freq;
+  std::uint64_t ints, int_scales, int_sums;
   std::uint64_t residual, normed, qkv, q, attended, hidden, activated, expert_out, arrivals;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
   std::uint64_t partials, logits, banned, key;
@@ -155,6 +158,15 @@ class cuda_forward {
   void post_norm(const float* weight, const float* bias, std::uint32_t columns);
   void ungated_ffn(std::uint32_t layer, std::uint32_t columns);
   void run_post_norm(std::uint32_t columns);
+  void attend(std::uint32_t layer, std::uint32_t columns, bool prefill);
+  [[nodiscard]] kernels::device_int8_rows integers(std::uint32_t width) const;
+  [[nodiscard]] kernels::norm_to_int8_args norm_of_residual(const float* weight, std::uint32_t columns) const;
+  [[nodiscard]] kernels::norm_to_int8_args norm_of_attended(std::uint32_t layer, std::uint32_t columns) const;
+  [[nodiscard]] kernels::norm_to_int8_args norm_of_activated(std::uint32_t layer,
+                                                             std::uint32_t columns) const;
+  void multiply_integers(const kernels::norm_to_int8_args& input, kernels::ternary_matmul_args product);
+  void half_layer(std::uint32_t layer, std::uint32_t columns, bool prefill);
+  void ternary_layer(std::uint32_t layer, std::uint32_t columns, bool prefill);
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
   void expert_ffn(std::uint32_t layer, std::uint32_t columns);
   void sort_experts(std::uint32_t pairs, std::uint32_t tile_columns, kernels::tiled_matmul_args& gate_up,

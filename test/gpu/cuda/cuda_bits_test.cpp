@@ -44,7 +44,7 @@ std::vector<std::vector<float>> trace(loaded_cuda_model& model, std::uint32_t sl
 
 BOOST_AUTO_TEST_SUITE(cuda_bits)
 
-BOOST_DATA_TEST_CASE(no_chunk_size_changes_a_bit_of_a_long_prompt, data::make(shape_names), name) {
+BOOST_DATA_TEST_CASE(no_chunk_size_changes_a_bit_of_a_long_prompt, data::make(all_shape_names), name) {
   const generated_model generated(name);
   std::vector<std::vector<float>> expected;
   for (const std::uint32_t chunk : {1U, 7U, 64U, 512U, 2048U}) {
@@ -60,7 +60,7 @@ BOOST_DATA_TEST_CASE(no_chunk_size_changes_a_bit_of_a_long_prompt, data::make(sh
 
 // Every step some neighbour ends, begins with a chunk of its own or takes a token; the canary's prompt goes
 // in by pieces among them.
-BOOST_DATA_TEST_CASE(neighbours_that_come_and_go_change_no_bit, data::make(shape_names), name) {
+BOOST_DATA_TEST_CASE(neighbours_that_come_and_go_change_no_bit, data::make(all_shape_names), name) {
   constexpr std::uint32_t slots = 9;
   const generated_model generated(name);
   auto model = generated.load({.chunk_tokens = 64}, slots);
@@ -97,7 +97,7 @@ BOOST_DATA_TEST_CASE(neighbours_that_come_and_go_change_no_bit, data::make(shape
   }
 }
 
-BOOST_DATA_TEST_CASE(an_interrupt_in_a_long_chunk_is_prompt_and_leaves_nothing, data::make(shape_names),
+BOOST_DATA_TEST_CASE(an_interrupt_in_a_long_chunk_is_prompt_and_leaves_nothing, data::make(all_shape_names),
                      name) {
   const generated_model generated(name);
   auto model = generated.load({.chunk_tokens = 2048}, 2);
@@ -163,7 +163,7 @@ std::vector<token_id> canary_tokens(engine::accelerator& device, const scheduled
   return canary->tokens();
 }
 
-BOOST_DATA_TEST_CASE(jobs_cancelled_next_door_change_no_token, data::make(shape_names), name) {
+BOOST_DATA_TEST_CASE(jobs_cancelled_next_door_change_no_token, data::make(all_shape_names), name) {
   const generated_model generated(name);
   const auto file = engine::gguf_file::open(generated.path()).value();
   const auto model = engine::load_model(file, 256, {}).value();

@@ -110,12 +110,20 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["gpt-oss-wide"].experts = 4;
   all["gpt-oss-wide"].experts_used = 2;
   add_widths_of_heads(all);
+  all["bitnet"] = base;
+  all["bitnet"].family = "bitnet-b1.58";
+  all["bitnet"].matrix_type = engine::ggml_type::i2_s;
+  all["bitnet"].embedding_type = engine::ggml_type::f16;
   return all;
 }
 
 inline const std::vector<std::string> wide_shape_names{"phi3-wide", "llama-wide", "narrow-heads", "wide-ffn"};
 inline const std::vector<std::string> shape_names{"llama", "llama-no-f32", "qwen2",
                                                   "phi3",  "gpt-oss",      "mixtral"};
+
+/// With those that no decode program takes.
+inline const std::vector<std::string> all_shape_names{"llama",   "llama-no-f32", "qwen2", "phi3",
+                                                      "gpt-oss", "mixtral",      "bitnet"};
 
 /// A generated model in a file, and loaded models of it.
 class generated_model {

@@ -1,0 +1,100 @@
+// Layers whose ternary matrices multiply activations in int8.
+#include <cuda_fp16.h>
+
+#include <algorithm>
+
+#include "gpu/cuda/cuda_forward.hpp"
+
+namespace orcd::gpu {
+
+/// The buffer that a row of `width` integers is rounded into; there is one at a time.
+kernels::device_int8_rows cuda_forward::integers(std::uint32_t width) const {
+  return {at<std::int8_t>(layout_.ints), at<float>(layout_.int_scales), at<std::int32_t>(layout_.int_sums),
+          width};
+}
+
+/// The norm of the residual stream as integers.
+kernels::norm_to_int8_args cuda_forward::norm_of_residual(const float* weight, std::uint32_t columns) const {
+  kernels::norm_to_int8_args norm;
+  norm.x = at<float>(layout_.residual);
+  norm.x_stride = spec_.embedding;
+  norm.weight = weight;
+  norm.width = spec_.embedding;
+  norm.columns = columns;
+  norm.eps = static_cast<float>(spec_.rms_eps);
+  norm.out = integers(spec_.embedding);
+  return norm;
+}
+
+kernels::norm_to_int8_args cuda_forward::norm_of_attended(std::uint32_t layer, std::uint32_t columns) const {
+  const kernels::attention_args_paged attend = attention_of(layer, columns).attend;
+  kernels::norm_to_int8_args norm;
+  norm.halves = attend.out;
+  norm.x_stride = attend.out_stride;
+  norm.weight = weights_.layers[layer].attn_sub_norm;
+  norm.width = spec_.layers[layer].heads * spec_.value_length;
+  norm.columns = columns;
+  norm.eps = static_cast<float>(spec_.rms_eps);
+  norm.out = integers(norm.width);
+  return norm;
+}
+
+/// Gate and up stay in f32 until they are integers: the square of a gate exceeds f16 in real models.
+kernels::norm_to_int8_args cuda_forward::norm_of_activated(std::uint32_t layer, std::uint32_t columns) const {
+  const std::uint32_t ffn = spec_.layers[layer].ffn_size;
+  kernels::norm_to_int8_args norm;
+  norm.gate_up = at<float>(layout_.hidden);
+  norm.squared = spec_.activation == engine::ffn_activation::relu_squared;
+  norm.x_stride = 2 * ffn;
+  norm.weight = weights_.layers[layer].ffn_sub_norm;
+  norm.width = ffn;
+  norm.columns = columns;
+  norm.eps = static_cast<float>(spec_.rms_eps);
+  norm.out = integers(ffn);
+  return norm;
+}
+
+void cuda_forward::multiply_integers(const kernels::norm_to_int8_args& input,
+                                     kernels::ternary_matmul_args product) {
+  product.x = input.out;
+  product.columns = input.columns;
+  ORCD_CUDA(kernels::launch_norm_to_int8(input, stream_));
+  ORCD_CUDA(kernels::launch_ternary_matmul(product, stream_));
+}
+
+void cuda_forward::ternary_layer(std::uint32_t layer, std::uint32_t columns, bool prefill) {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const engine::layer_spec& spec = spec_.layers[layer];
+  const auto* residual = at<float>(layout_.residual);
+  const std::uint64_t width = std::uint64_t{columns} * spec_.embedding;
+  kernels::ternary_matmul_args qkv;
+  qkv.w[0] = w.ternary.q;
+  qkv.w[1] = w.ternary.k;
+  qkv.w[2] = w.ternary.v;
+  qkv.matrices = 3;
+  qkv.out = at<float>(layout_.qkv);
+  qkv.out_stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  multiply_integers(norm_of_residual(w.attn_norm, columns), qkv);
+  tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
+  attend(layer, columns, prefill);
+
+  kernels::ternary_matmul_args add;
+  add.out = at<float>(layout_.residual);
+  add.out_stride = spec_.embedding;
+  add.add = true;
+  add.w[0] = w.ternary.o;
+  multiply_integers(norm_of_attended(layer, columns), add);
+  tap("attn_residual", layer, residual, width);
+
+  kernels::ternary_matmul_args gate_up;
+  gate_up.w[0] = w.ternary.gate;
+  gate_up.w[1] = w.ternary.up;
+  gate_up.matrices = 2;
+  gate_up.out = at<float>(layout_.hidden);
+  gate_up.out_stride = 2 * spec.ffn_size;
+  multiply_integers(norm_of_residual(w.ffn_norm, columns), gate_up);
+  add.w[0] = w.ternary.down;
+  multiply_integers(norm_of_activated(layer, columns), add);
+}
+
+}  // namespace orcd::gpu

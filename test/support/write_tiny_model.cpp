@@ -14,13 +14,13 @@ using orcd::engine::ggml_type;
 using orcd::test::tiny_model_options;
 
 constexpr const char* usage =
-    "usage: write_tiny_model --out FILE [--family llama|qwen2|qwen3|phi3|gpt-oss|bert] [--layers N]\n"
+    "usage: write_tiny_model --out FILE [--family llama|qwen2|qwen3|phi3|gpt-oss|bert|bitnet] [--layers N]\n"
     "  [--embedding N]\n"
     "  [--heads N] [--kv-heads N] [--head-dim N] [--rope-dims N] [--ffn N] [--vocab N] [--context N]\n"
     "  [--experts N] [--experts-used N] [--window N] [--seed N] [--type NAME] [--embedding-type NAME]\n"
     "  [--expert-type NAME] [--mixture] [--tied] [--fused-qkv] [--biases] [--rope-freqs] [--longrope] "
     "[--yarn]\n"
-    "  [--sentencepiece] [--pooling 0..4]\n";
+    "  [--sentencepiece] [--pooling 0..4] [--weight-scales]\n";
 
 template <class T>
 T number(const std::string& text) {
@@ -58,10 +58,15 @@ command parse(int argc, char** argv) {
                                                       {"--experts", &o.experts},
                                                       {"--experts-used", &o.experts_used},
                                                       {"--window", &o.window}};
-  const std::map<std::string, bool*> flags{
-      {"--mixture", &o.mixture}, {"--tied", &o.tied_output},           {"--fused-qkv", &o.fused_qkv},
-      {"--biases", &o.biases},   {"--rope-freqs", &o.rope_freqs},      {"--longrope", &o.longrope},
-      {"--yarn", &o.yarn},       {"--sentencepiece", &o.sentencepiece}};
+  const std::map<std::string, bool*> flags{{"--mixture", &o.mixture},
+                                           {"--tied", &o.tied_output},
+                                           {"--fused-qkv", &o.fused_qkv},
+                                           {"--biases", &o.biases},
+                                           {"--rope-freqs", &o.rope_freqs},
+                                           {"--longrope", &o.longrope},
+                                           {"--yarn", &o.yarn},
+                                           {"--sentencepiece", &o.sentencepiece},
+                                           {"--weight-scales", &o.weight_scales}};
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     if (const auto flag = flags.find(name); flag != flags.end()) {

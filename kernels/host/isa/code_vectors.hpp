@@ -22,20 +22,32 @@ ORCD_INLINE code_vector load_codes(const void* from) {
 ORCD_INLINE code_vector no_codes() {
   return _mm512_setzero_si512();
 }
+/// By how much each half of two vectors is shifted.
+template <int... shifts>
+struct shift_counts {
+  alignas(64) std::uint16_t by[2][32];
+  constexpr shift_counts() : by{} {
+    constexpr std::uint16_t s[] = {shifts...};
+    for (int i = 0; i < 2; ++i)
+      for (int j = 0; j < 32; ++j) by[i][j] = s[2 * i + j / 16];
+  }
+};
 /// Four codes of a byte: the first 32 lie at bits `shifts[0]`, and so on.
 template <int... shifts>
 ORCD_INLINE void unpack_quarters(const void* from, code_vector* out) {
-  constexpr int s[] = {shifts...};
+  static constexpr shift_counts<shifts...> counts;
   // The zeroing form with a full mask, as in lanes.hpp.
   const __m512i twice =
       _mm512_maskz_broadcast_i64x4(0xff, _mm256_loadu_si256(static_cast<const __m256i*>(from)));
   const __m512i mask = _mm512_set1_epi8(3);
-  typedef short shorts __attribute__((vector_size(64)));
-  for (int i = 0; i < 2; ++i) {
-    shorts by;
-    for (int j = 0; j < 32; ++j) by[j] = static_cast<short>(s[2 * i + j / 16]);
-    out[i] = _mm512_and_si512(_mm512_srlv_epi16(twice, (__m512i)by), mask);
-  }
+  for (int i = 0; i < 2; ++i)
+    out[i] = _mm512_and_si512(_mm512_srlv_epi16(twice, _mm512_load_si512(counts.by[i])), mask);
+}
+/// Four times 32 codes.
+ORCD_INLINE void join(const __m256i* quarters, code_vector* out) {
+  for (int i = 0; i < 2; ++i)
+    out[i] = _mm512_maskz_inserti64x4(0xff, _mm512_maskz_broadcast_i64x4(0xff, quarters[2 * i]),
+                                      quarters[2 * i + 1], 1);
 }
 ORCD_INLINE std::int32_t fold_sums(code_vector v) {
   std::int32_t lanes[16];
@@ -62,6 +74,9 @@ ORCD_INLINE void unpack_quarters(const void* from, code_vector* out) {
   const __m256i mask = _mm256_set1_epi8(3);
   int i = 0;
   ((out[i++] = _mm256_and_si256(_mm256_srli_epi16(packed, shifts), mask)), ...);
+}
+ORCD_INLINE void join(const __m256i* quarters, code_vector* out) {
+  for (int i = 0; i < 4; ++i) out[i] = quarters[i];
 }
 ORCD_INLINE std::int32_t fold_sums(code_vector v) {
   std::int32_t lanes[8];

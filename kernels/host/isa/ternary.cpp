@@ -33,13 +33,13 @@ struct tq1_0_codes {
   static constexpr std::size_t block_values = 256, block_bytes = sizeof(block_tq1_0);
 
   /// q * 3 / 256 of a byte.
-  ORCD_INLINE std::uint8_t code_of(unsigned byte) {
+  ORCD_INLINE std::uint8_t byte_code(unsigned byte) {
     const auto q = static_cast<std::uint8_t>(byte);
     return static_cast<std::uint8_t>((q >= 86) + (q >= 171));
   }
   template <int count>
   ORCD_INLINE void codes_at(const std::uint8_t* from, unsigned power, std::uint8_t* out) {
-    for (int j = 0; j < count; ++j) out[j] = code_of(from[j] * power);
+    for (int j = 0; j < count; ++j) out[j] = byte_code(from[j] * power);
   }
   ORCD_INLINE void bytes(const std::byte* row, std::uint32_t g, std::uint8_t* out) {
     static constexpr unsigned powers[5] = {1, 3, 9, 27, 81};
@@ -52,6 +52,42 @@ struct tq1_0_codes {
     for (int k = 0; k < 5; ++k) codes_at<16>(b.qs + 32, powers[k], out + 32 + 16 * k);
     for (int k = 0; k < 4; ++k) codes_at<4>(b.qh, powers[k], out + 112 + 4 * k);
   }
+
+#if defined(__AVX2__)
+  ORCD_INLINE __m256i code_of(__m256i q) {
+    const __m256i above = _mm256_cmpeq_epi8(_mm256_max_epu8(q, _mm256_set1_epi8(86)), q);
+    const __m256i far_above =
+        _mm256_cmpeq_epi8(_mm256_max_epu8(q, _mm256_set1_epi8(static_cast<char>(171))), q);
+    return _mm256_sub_epi8(_mm256_setzero_si256(), _mm256_add_epi8(above, far_above));
+  }
+  ORCD_INLINE __m256i times_three(__m256i q) {
+    return _mm256_add_epi8(q, _mm256_add_epi8(q, q));
+  }
+  ORCD_INLINE __m128i times_three(__m128i q) {
+    return _mm_add_epi8(q, _mm_add_epi8(q, q));
+  }
+  ORCD_INLINE void vectors(const std::byte* row, std::uint32_t g, code_vector* out) {
+    const auto& b = *reinterpret_cast<const block_tq1_0*>(row + std::size_t{g / 2} * block_bytes);
+    __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b.qs));
+    __m256i quarters[4];
+    if (g % 2 == 0) {
+      for (int k = 0; k < 4; ++k, first = times_three(first)) quarters[k] = code_of(first);
+      return join(quarters, out);
+    }
+    for (int k = 0; k < 4; ++k) first = times_three(first);
+    quarters[0] = code_of(first);
+    __m128i sixteens[6];
+    sixteens[0] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b.qs + 32));
+    for (int k = 1; k < 5; ++k) sixteens[k] = times_three(sixteens[k - 1]);
+    const __m128i last = _mm_loadu_si32(b.qh);
+    const __m128i second = times_three(last), third = times_three(second);
+    sixteens[5] =
+        _mm_unpacklo_epi64(_mm_unpacklo_epi32(last, second), _mm_unpacklo_epi32(third, times_three(third)));
+    for (int i = 0; i < 3; ++i)
+      quarters[1 + i] = code_of(_mm256_set_m128i(sixteens[2 * i + 1], sixteens[2 * i]));
+    join(quarters, out);
+  }
+#endif
 };
 
 template <class Format>
@@ -80,9 +116,13 @@ ORCD_INLINE void finish(const matmul_args& a, const place& at, std::uint32_t row
 
 #if defined(__AVX2__)
 
-// Rows and columns of a register tile: as many sums as the level's registers hold.
-constexpr std::uint32_t tile_rows = vector_codes == 64 ? 4 : 2;
+// Rows and columns of a register tile: as many sums as the level's registers hold. One column has more rows,
+// whose sums do not wait for each other.
 constexpr std::uint32_t tile_columns = 4;
+template <std::uint32_t Columns>
+constexpr std::uint32_t tile_rows = Columns == 1         ? 8
+                                    : vector_codes == 64 ? 4
+                                                         : 2;
 constexpr int group_vectors = code_group / vector_codes;
 
 template <class Format>
@@ -91,9 +131,7 @@ ORCD_INLINE void unpack(const std::byte* row, std::uint32_t group, code_vector* 
     constexpr auto& s = Format::shifts;
     unpack_quarters<s[0], s[1], s[2], s[3]>(Format::quarters(row, group), out);
   } else {
-    std::uint8_t codes[code_group];
-    Format::bytes(row, group, codes);
-    for (int i = 0; i < group_vectors; ++i) out[i] = load_codes(codes + i * vector_codes);
+    Format::vectors(row, group, out);
   }
 }
 
@@ -108,6 +146,16 @@ ORCD_INLINE void tile(const matmul_args& a, std::uint32_t row, const place* at) 
   for (std::uint32_t first = 0; first < groups; first += fold_groups) {
     const std::uint32_t end = groups - first < fold_groups ? groups : first + fold_groups;
     for (std::uint32_t g = first; g < end; ++g) {
+      if constexpr (Columns == 1) {
+        const std::int8_t* values = at[0].values + std::size_t{g} * code_group;
+        for (std::uint32_t r = 0; r < Rows; ++r) {
+          code_vector codes[group_vectors];
+          unpack<Format>(rows + r * row_bytes, g, codes);
+          for (int i = 0; i < group_vectors; ++i)
+            product_sums::add(sums[r][0], codes[i], load_codes(values + i * vector_codes));
+        }
+        continue;
+      }
       code_vector codes[Rows][group_vectors];
       for (std::uint32_t r = 0; r < Rows; ++r) unpack<Format>(rows + r * row_bytes, g, codes[r]);
       for (std::uint32_t c = 0; c < Columns; ++c) {
@@ -129,7 +177,8 @@ template <class Format, std::uint32_t Columns>
 ORCD_INLINE void rows_by_columns(const matmul_args& a, std::uint32_t begin, std::uint32_t end,
                                  const place* at) {
   std::uint32_t row = begin;
-  for (; row + tile_rows <= end; row += tile_rows) tile<Format, tile_rows, Columns>(a, row, at);
+  constexpr std::uint32_t together = tile_rows<Columns>;
+  for (; row + together <= end; row += together) tile<Format, together, Columns>(a, row, at);
   for (; row < end; ++row) tile<Format, 1, Columns>(a, row, at);
 }
 

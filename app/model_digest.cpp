@@ -27,6 +27,7 @@ std::string arithmetic_of(const options& opts, const std::string& build) {
   put(rope.original_context);
   put(rope.round_correction_dims);
   out << '\n' << to_string(opts.kv_type_k) << ' ' << to_string(opts.kv_type_v) << '\n';
+  if (opts.ffn_activation) out << engine::to_string(*opts.ffn_activation) << '\n';
   return out.str();
 }
 

@@ -86,6 +86,9 @@ BOOST_AUTO_TEST_CASE(the_numerics_follow_what_changes_the_bits) {
   other = opts;
   other.backend = app::backend_kind::host;
   BOOST_TEST(app::numerics_id(other) != usual);
+  other = opts;
+  other.ffn_activation = engine::ffn_activation::relu_squared;
+  BOOST_TEST(app::numerics_id(other) != usual);
 }
 
 BOOST_AUTO_TEST_CASE(a_start_that_fails_for_the_weights_has_its_own_codes) {

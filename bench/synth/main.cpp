@@ -1,6 +1,7 @@
 // Writes a GGUF model of a target's true shapes and types with random weights, for benchmarks and for
 // serving without a download.
-//   bench_synth --model qwen2.5-0.5b|phi-3-mini|gpt-oss-20b --out FILE [--layers N] [--seed N] [--vocab N]
+//   bench_synth --model qwen2.5-0.5b|phi-3-mini|gpt-oss-20b|bitnet-2b-4t --out FILE [--layers N]
+//               [--seed N] [--vocab N]
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -13,8 +14,8 @@
 namespace {
 
 constexpr const char* usage =
-    "usage: bench_synth --model qwen2.5-0.5b|phi-3-mini|gpt-oss-20b --out FILE [--layers N] [--seed N]\n"
-    "                   [--vocab N]\n";
+    "usage: bench_synth --model qwen2.5-0.5b|phi-3-mini|gpt-oss-20b|bitnet-2b-4t --out FILE\n"
+    "                   [--layers N] [--seed N] [--vocab N]\n";
 
 struct command {
   orcd::bench::model_choice choice;

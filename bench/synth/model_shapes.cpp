@@ -7,11 +7,11 @@ namespace {
 
 using engine::ggml_type;
 
-/// Weights of this size keep activations finite at every width of the three models.
+/// Weights of this size keep activations finite at every width of the models.
 constexpr float weight_spread = 0.02F;
 constexpr float bias_spread = 0.1F;
 
-enum class family { qwen2, phi3, gpt_oss };
+enum class family { qwen2, phi3, gpt_oss, bitnet };
 
 struct shape {
   const char* name;
@@ -88,6 +88,27 @@ constexpr shape shapes[]{
      446189,
      459,
      12'096'558'336},
+    // The output is the embedding. Words of qwen2's kind stand for those of Llama 3.
+    {"bitnet-2b-4t",
+     "bitnet-b1.58",
+     family::bitnet,
+     2560,
+     6912,
+     30,
+     20,
+     5,
+     128,
+     128256,
+     4096,
+     1e-5F,
+     500'000.0F,
+     40,
+     ggml_type::f16,
+     ggml_type::f16,
+     vocabulary_kind::qwen2,
+     280147,
+     332,
+     1'179'449'920},
 };
 
 constexpr std::uint64_t experts = 32;
@@ -111,7 +132,7 @@ class planner {
     matrix("token_embd.weight", {s_.embedding, vocab_}, s_.embedding_type);
     for (std::uint64_t layer = 0; layer < layers_; ++layer) add_layer(layer);
     vector("output_norm.weight", {s_.embedding}, 1.0F);
-    matrix("output.weight", {s_.embedding, vocab_}, s_.output_type);
+    if (s_.kind != family::bitnet) matrix("output.weight", {s_.embedding, vocab_}, s_.output_type);
     return std::move(out_);
   }
 
@@ -171,7 +192,21 @@ class planner {
         vector(prefix_ + "attn_sinks.weight", {s_.heads}, 0.0F);
         vector(prefix_ + "post_attention_norm.weight", {s_.embedding}, 1.0F);
         return add_experts();
+      case family::bitnet: return add_ternary();
     }
+  }
+
+  void add_ternary() {
+    vector(prefix_ + "attn_sub_norm.weight", {q_rows()}, 1.0F);
+    vector(prefix_ + "ffn_norm.weight", {s_.embedding}, 1.0F);
+    vector(prefix_ + "ffn_sub_norm.weight", {s_.ffn}, 1.0F);
+    linear("attn_q", s_.embedding, q_rows(), ggml_type::i2_s);
+    linear("attn_k", s_.embedding, kv_rows(), ggml_type::i2_s);
+    linear("attn_v", s_.embedding, kv_rows(), ggml_type::i2_s);
+    linear("attn_output", q_rows(), s_.embedding, ggml_type::i2_s);
+    linear("ffn_gate", s_.embedding, s_.ffn, ggml_type::i2_s);
+    linear("ffn_up", s_.embedding, s_.ffn, ggml_type::i2_s);
+    linear("ffn_down", s_.ffn, s_.embedding, ggml_type::i2_s);
   }
 
   void split_attention(ggml_type qk, ggml_type v, ggml_type o) {
@@ -220,7 +255,8 @@ class planner {
 std::uint64_t planned_tensor::bytes() const noexcept {
   std::uint64_t rows = 1;
   for (std::size_t i = 1; i < extents.size(); ++i) rows *= extents[i];
-  return engine::row_bytes(engine::traits_of(type), extents[0]) * rows;
+  const engine::type_traits& traits = engine::traits_of(type);
+  return engine::row_bytes(traits, extents[0]) * rows + traits.trailer_bytes;
 }
 
 std::uint64_t planned_model::tensor_bytes() const noexcept {
@@ -237,8 +273,9 @@ engine::result<planned_model> plan_model(const model_choice& choice) {
     if (choice.model == s.name) found = &s;
   }
   if (found == nullptr) {
-    return error(errc::invalid_request,
-                 "no model '" + choice.model + "'; there are qwen2.5-0.5b, phi-3-mini and gpt-oss-20b");
+    return error(
+        errc::invalid_request,
+        "no model '" + choice.model + "'; there are qwen2.5-0.5b, phi-3-mini, gpt-oss-20b and bitnet-2b-4t");
   }
   const std::uint64_t layers = choice.layers.value_or(static_cast<std::uint32_t>(found->layers));
   const std::uint64_t vocab = choice.vocab.value_or(static_cast<std::uint32_t>(found->vocab));

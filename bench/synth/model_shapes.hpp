@@ -1,6 +1,6 @@
-// The three target models as lists of tensors and metadata: true shapes, and for every tensor the type
-// that it has in the published file. Source: the published GGUF files; their tensor counts and sizes
-// are checked.
+// The three target models, and BitNet b1.58 2B4T, as lists of tensors and metadata: true shapes, and for
+// every tensor the type that it has in the published file. Source: the published GGUF files; their tensor
+// counts and sizes are checked.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct planned_model {
 };
 
 struct model_choice {
-  std::string model;  ///< qwen2.5-0.5b, phi-3-mini, gpt-oss-20b
+  std::string model;  ///< qwen2.5-0.5b, phi-3-mini, gpt-oss-20b, bitnet-2b-4t
   std::optional<std::uint32_t> layers;
   std::optional<std::uint32_t> vocab;
 };

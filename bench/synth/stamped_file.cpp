@@ -72,6 +72,7 @@ test::bytes make_pool(const pool_key& key, std::uint64_t seed) {
   std::mt19937_64 random(seed ^ (static_cast<std::uint64_t>(type) << 32U));
   const std::uint64_t elements = pool_bytes / traits.block_bytes * traits.block_elems;
   test::bytes out = test::random_payload(type, elements, spread, random);
+  out.resize(out.size() - traits.trailer_bytes);
   if (centre != 0.0F) {
     for (std::size_t at = 0; at + sizeof(float) <= out.size(); at += sizeof(float)) {
       float value = 0.0F;
@@ -90,6 +91,7 @@ struct piece {
   std::uint64_t rows;
   std::uint64_t offset;  ///< in the file
   std::uint64_t number;  ///< of the piece in the file; seeds its offsets into the pool
+  bool last;             ///< of the tensor, whose trailer follows it
 };
 
 void stamp(const piece& p, std::uint64_t seed, test::bytes& out) {
@@ -102,6 +104,9 @@ void stamp(const piece& p, std::uint64_t seed, test::bytes& out) {
   for (std::uint64_t i = 0; i < p.rows; ++i) {
     std::memcpy(out.data() + i * row, p.pool->data() + random() % places * traits.block_bytes, row);
   }
+  if (!p.last || traits.trailer_bytes == 0) return;
+  test::append_number(out, p.tensor->spread);
+  out.resize(p.rows * row + traits.trailer_bytes);
 }
 
 /// The complete header with the tensor table, padded to where the data begin.
@@ -127,12 +132,13 @@ std::vector<piece> cut(const planned_model& model, const std::map<pool_key, test
                        std::uint64_t& end) {
   std::vector<piece> out;
   for (const planned_tensor& tensor : model.tensors) {
-    const std::uint64_t row = engine::row_bytes(engine::traits_of(tensor.type), tensor.extents[0]);
-    const std::uint64_t rows = tensor.bytes() / row;
+    const engine::type_traits& traits = engine::traits_of(tensor.type);
+    const std::uint64_t row = engine::row_bytes(traits, tensor.extents[0]);
+    const std::uint64_t rows = (tensor.bytes() - traits.trailer_bytes) / row;
     const std::uint64_t most = std::max<std::uint64_t>(1, piece_bytes / row);
     for (std::uint64_t at = 0; at < rows; at += most) {
-      out.push_back(
-          {&tensor, &pools.at(key_of(tensor)), std::min(most, rows - at), end + at * row, out.size()});
+      out.push_back({&tensor, &pools.at(key_of(tensor)), std::min(most, rows - at), end + at * row,
+                     out.size(), at + most >= rows});
     }
     end = aligned(end + tensor.bytes());
   }

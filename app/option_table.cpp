@@ -228,7 +228,7 @@ std::vector<option_row> device_rows() {
               "Upper limit of the KV cache; a plan that needs more is refused", "MiB",
               "what slots and context need"),
       choice("kv-type-k", &options::kv_type_k, engine::kv_type_words,
-             "How keys are kept; q8_0 takes 17/32 of the bytes of the others"),
+             "How keys are kept; q8_0 takes 17/32 of the bytes of f16, f32 is of the host backend alone"),
       choice("kv-type-v", &options::kv_type_v, engine::kv_type_words, "How values are kept"),
   };
 }

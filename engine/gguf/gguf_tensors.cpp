@@ -103,8 +103,7 @@ struct foreign_q2_0 {
   static constexpr std::uint64_t block_elems = 128, block_bytes = 34;
   static constexpr std::string_view refusal =
       "; with type 42 (Q2_0) in blocks of 128 values and 34 bytes, as a fork writes them, the sizes would "
-      "fit, and "
-      "those are not supported: only blocks of 64 values and 18 bytes are";
+      "fit, and those are not supported: only blocks of 64 values and 18 bytes are";
 
   [[nodiscard]] static bool possible(const tensor_view& tensor) noexcept {
     return tensor.type == ggml_type::q2_0 && tensor.cols() % block_elems == 0;

@@ -1,5 +1,5 @@
 // How K and V are kept in the cache; each has a type of its own. The stored value is what attention computes
-// with, on every backend:
+// with, on every backend that has the type:
 //
 //   f16   the value rounded to nearest even, limited to +-65504.
 //   bf16  the value rounded to nearest even, limited to the largest finite bf16, and used as it is: the
@@ -8,6 +8,8 @@
 //         +-65504; d = max |x| / 127 in f32; q = x * (1 / d) in f32, rounded to nearest, halves away from
 //         zero. d is kept in f16, at most 515.5 so that 127 d stays finite; where it rounds to zero, every q
 //         is zero. Attention computes with d * q rounded to f16, nearest even.
+//   f32   the value, limited to the largest finite f32. The host backend alone has it, for comparisons with
+//         implementations that round nothing.
 //
 // The result for a NaN is undefined.
 #pragma once
@@ -18,7 +20,7 @@
 
 namespace orcd::engine {
 
-enum class kv_type : std::uint8_t { f16, bf16, q8_0 };
+enum class kv_type : std::uint8_t { f16, bf16, q8_0, f32 };
 
 /// The types of a cache.
 struct kv_types {
@@ -28,8 +30,8 @@ struct kv_types {
 };
 
 /// Every type and its word, as options and /health spell it.
-inline constexpr std::array<std::pair<const char*, kv_type>, 3> kv_type_words{
-    {{"f16", kv_type::f16}, {"bf16", kv_type::bf16}, {"q8_0", kv_type::q8_0}}};
+inline constexpr std::array<std::pair<const char*, kv_type>, 4> kv_type_words{
+    {{"f16", kv_type::f16}, {"bf16", kv_type::bf16}, {"q8_0", kv_type::q8_0}, {"f32", kv_type::f32}}};
 
 [[nodiscard]] constexpr const char* to_string(kv_type type) noexcept {
   for (const auto& [word, named] : kv_type_words) {
@@ -52,6 +54,7 @@ inline constexpr float kv_bfloat_limit = 0x1.FEp127F;  ///< the largest finite b
 /// level and may share no function.
 [[nodiscard, gnu::always_inline]] constexpr std::uint64_t kv_row_bytes(kv_type type,
                                                                        std::uint32_t width) noexcept {
+  if (type == kv_type::f32) return std::uint64_t{width} * sizeof(float);
   if (type != kv_type::q8_0) return std::uint64_t{width} * 2;
   return (std::uint64_t{width} + kv_block_values - 1) / kv_block_values * kv_block_bytes;
 }

@@ -7,11 +7,10 @@
 
 namespace orcd::gpu {
 
-/// An error (model_load_failed) names the tensor and the offset in its file of the first I2_S byte with a
-/// code of
-/// 3. Otherwise sets tensor_view::code_scale of each matrix whose products take int8 activations: those of
-/// layers in a model with spec.integer_activations, in I2_S, or in TQ1_0 or TQ2_0 with one d for all blocks.
-/// `threads`: as for thread_pool.
+/// An error (model_load_failed) names the tensor and the offset in its file of the first I2_S byte that has a
+/// code of 3. Otherwise sets tensor_view::code_scale of each matrix whose products take int8 activations:
+/// those of layers in a model with spec.integer_activations, in I2_S, or in TQ1_0 or TQ2_0 with one d for all
+/// blocks. `threads`: as for thread_pool.
 [[nodiscard]] engine::result<void> prepare_ternary_weights(engine::model& m, unsigned threads);
 
 /// An error for a model with integer activations of which a matrix has no scale that is one for all of it,

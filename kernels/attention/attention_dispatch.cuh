@@ -32,6 +32,7 @@ int with_values(const attention_args_paged& a, Launch launch) {
     case engine::kv_type::f16: return with_width<K, engine::kv_type::f16>(a.padded_width, launch);
     case engine::kv_type::bf16: return with_width<K, engine::kv_type::bf16>(a.padded_width, launch);
     case engine::kv_type::q8_0: return with_width<K, engine::kv_type::q8_0>(a.padded_width, launch);
+    case engine::kv_type::f32: break;
   }
   return cudaErrorInvalidValue;
 }
@@ -41,6 +42,7 @@ int with_shape(const attention_args_paged& a, Launch launch) {
     case engine::kv_type::f16: return with_values<engine::kv_type::f16>(a, launch);
     case engine::kv_type::bf16: return with_values<engine::kv_type::bf16>(a, launch);
     case engine::kv_type::q8_0: return with_values<engine::kv_type::q8_0>(a, launch);
+    case engine::kv_type::f32: break;
   }
   return cudaErrorInvalidValue;
 }

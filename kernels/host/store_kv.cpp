@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/host/attention.hpp"
 #include "kernels/host/half.hpp"
@@ -55,6 +56,13 @@ void store_row(kv_type type, const float* from, std::uint32_t width, std::byte* 
         const block_q8_0 block = quantize(from + i, std::min(engine::kv_block_values, width - i));
         std::memcpy(to, &block, sizeof block);
         to += sizeof block;
+      }
+      return;
+    case kv_type::f32:
+      for (std::uint32_t i = 0; i < width; ++i) {
+        constexpr float most = std::numeric_limits<float>::max();
+        const float value = std::clamp(from[i], -most, most);
+        std::memcpy(to + sizeof(float) * i, &value, sizeof value);
       }
       return;
   }

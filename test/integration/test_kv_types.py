@@ -7,7 +7,7 @@ from worker_process import Worker, run_to_exit
 PROMPT = 'how long is a piece of string, and who has measured it'
 # Heads of 64: 128 bytes of f16, two blocks of 34 in q8_0.
 SHAPE = ('--embedding', '256', '--heads', '4', '--kv-heads', '2', '--context', '512')
-POSITION_BYTES = {'f16': 128, 'bf16': 128, 'q8_0': 68}
+POSITION_BYTES = {'f16': 128, 'bf16': 128, 'q8_0': 68, 'f32': 256}
 LAYERS, KV_HEADS, CONTEXT, SLOTS = 2, 2, 512, 2
 
 
@@ -22,7 +22,8 @@ def answers(worker, temperature: float) -> str:
 
 @pytest.mark.parametrize('options', [(), ('--kv-type-k', 'q8_0'), ('--kv-type-v', 'q8_0'),
                                      ('--kv-type-k', 'q8_0', '--kv-type-v', 'q8_0'),
-                                     ('--kv-type-k', 'bf16', '--kv-type-v', 'bf16')], ids=' '.join)
+                                     ('--kv-type-k', 'bf16', '--kv-type-v', 'bf16'),
+                                     ('--kv-type-k', 'f32', '--kv-type-v', 'f32')], ids=' '.join)
 def test_memory_and_bytes_follow_the_types(model, options):
     asked = dict(zip(options[::2], options[1::2]))
     k, v = asked.get('--kv-type-k', 'f16'), asked.get('--kv-type-v', 'f16')

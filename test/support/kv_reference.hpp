@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -12,7 +13,11 @@
 
 namespace orcd::test {
 
-inline constexpr std::array every_kv_type{engine::kv_type::f16, engine::kv_type::bf16, engine::kv_type::q8_0};
+inline constexpr std::array device_kv_types{engine::kv_type::f16, engine::kv_type::bf16,
+                                            engine::kv_type::q8_0};
+/// The host backend's.
+inline constexpr std::array every_kv_type{engine::kv_type::f16, engine::kv_type::bf16, engine::kv_type::q8_0,
+                                          engine::kv_type::f32};
 
 /// `v` rounded to a format of `digits` significant bits whose smallest normal number is 2^lowest; nearest,
 /// ties to even.
@@ -31,6 +36,9 @@ inline std::vector<double> cached_row(engine::kv_type type, std::span<const floa
   std::vector<double> out(row.begin(), row.end());
   const auto limit = [](double v, double most) { return std::min(std::max(v, -most), most); };
   switch (type) {
+    case engine::kv_type::f32:
+      for (double& v : out) v = limit(v, std::numeric_limits<float>::max());
+      break;
     case engine::kv_type::f16:
       for (double& v : out) v = as_half(limit(v, 65504));
       break;

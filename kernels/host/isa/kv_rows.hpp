@@ -3,6 +3,7 @@
 
 #include "engine/model/kv_type.hpp"
 #include "kernels/host/isa/half.hpp"
+#include "kernels/host/isa/sixteens.hpp"
 #include "kernels/product/quant_blocks.hpp"
 
 namespace orcd::kernels::host::ORCD_ISA {
@@ -19,6 +20,10 @@ ORCD_INLINE void widen_row(const std::byte* from, std::uint32_t width, float* to
       const float_lanes quants = to_float(widen_signed(block.qs + i % engine::kv_block_values));
       store(to + i, round_to_half(half_to_float(block.d) * quants));
     }
+  } else if constexpr (Type == engine::kv_type::f32) {
+    const auto* values = reinterpret_cast<const float*>(from);
+    each_sixteen(width,
+                 [&](std::uint32_t i, std::uint32_t count) { store(to + i, load_some(values + i, count)); });
   } else {
     const auto load_row = [](const std::uint8_t* bytes) __attribute__((always_inline)) {
       if constexpr (Type == engine::kv_type::f16) return load_half(bytes);
@@ -43,6 +48,7 @@ ORCD_INLINE void for_kv_type(engine::kv_type type, Visitor visitor) {
     case kv_type::f16: return visitor.template operator()<kv_type::f16>();
     case kv_type::bf16: return visitor.template operator()<kv_type::bf16>();
     case kv_type::q8_0: return visitor.template operator()<kv_type::q8_0>();
+    case kv_type::f32: return visitor.template operator()<kv_type::f32>();
   }
 }
 

@@ -1,6 +1,6 @@
 // A tiny BitNet model against logits of a forward pass in f64 with the same integers (test/data/ternary), K
-// and V rounded to f16 as the cache holds them. No activation lies so near to the middle of two integers that
-// f32 could round it the other way, so only f32 noise is left.
+// and V exact, or rounded to f16 as the cache holds them by default. No activation lies so near to the middle
+// of two integers that f32 could round it the other way, so only f32 noise is left.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <fstream>
@@ -60,6 +60,9 @@ BOOST_AUTO_TEST_SUITE(golden_bitnet)
 BOOST_AUTO_TEST_CASE(logits_match_the_reference) {
   loaded_model model(folder + "tiny-i2_s.gguf", context, {}, 16);
   check_logits(model, "logits_kv_f16_f32.bin", 1e-5);
+  loaded_model exact(folder + "tiny-i2_s.gguf", context, {}, 16,
+                     {.keys = engine::kv_type::f32, .values = engine::kv_type::f32});
+  check_logits(exact, "logits_f32.bin", 1e-5);
 }
 
 BOOST_AUTO_TEST_CASE(greedy_tokens_match_in_every_chunk_size) {

@@ -118,6 +118,17 @@ BOOST_DATA_TEST_CASE(logits_match_the_oracle_in_every_chunk_size, data::make(mod
   }
 }
 
+// Without any rounding of K and V only f32 noise is left, at every position.
+BOOST_DATA_TEST_CASE(f32_caches_leave_noise_alone, data::make(model_names), name) {
+  using orcd::engine::kv_type;
+  const auto golden = orcd::test::read_tiny_golden(name);
+  for (const golden_case& c : golden.cases) {
+    loaded_model model(golden.model, c.context, c.rope, 16, {kv_type::f32, kv_type::f32});
+    const error_range worst = check_positions(c, model);
+    BOOST_TEST(worst.exact < noise_bound, name << "/" << c.name << ": " << worst.exact);
+  }
+}
+
 // Coarser caches: the error against f32 throughout grows with the step of the type, from what f16 does to
 // the oracle. A bf16 step is 8 times that of f16; a q8_0 step is 1/127 of the largest of 32 values, about 20
 // times that of f16 at a value of the usual size.

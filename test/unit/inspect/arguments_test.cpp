@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(wrong_usage) {
     BOOST_TEST(refusal({"plan", "a", "--ctx", bad}).find("from 1 to 16777216") != std::string::npos);
   }
   BOOST_TEST(refusal({"plan", "a", "--kv-type-v", "q4_0"}) ==
-             "--kv-type-v is 'q4_0'; it must be one of f16, bf16, q8_0");
+             "--kv-type-v is 'q4_0'; it must be one of f16, bf16, q8_0, f32");
   BOOST_TEST(refusal({"info", "a", "--kv-type-k", "f16"}) == "--kv-type-k does not belong to this command");
   BOOST_TEST(refusal({"plan", "a", "--slots", "1025"}).find("from 1 to 1024") != std::string::npos);
 }

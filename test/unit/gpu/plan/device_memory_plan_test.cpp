@@ -57,6 +57,7 @@ BOOST_AUTO_TEST_CASE(kv_bytes_follow_the_types) {
   BOOST_TEST(page(64, kv_type::f16, kv_type::q8_0) == 3ULL * 2 * 256 * (128 + 68));
   BOOST_TEST(page(128, kv_type::q8_0, kv_type::q8_0) == 3ULL * 2 * 256 * (136 + 136));
   BOOST_TEST(page(80, kv_type::q8_0, kv_type::q8_0) == page(96, kv_type::q8_0, kv_type::q8_0));
+  BOOST_TEST(engine::kv_row_bytes(kv_type::f32, 80) == 320U);
   // Every layer's part starts where the arena's 256-byte alignment puts it.
   for (const std::uint32_t width : {32U, 64U, 96U, 128U}) {
     BOOST_TEST(gpu::kv_half_page_bytes(kv_type::q8_0, 1, width) % 256 == 0U);
@@ -89,6 +90,8 @@ BOOST_AUTO_TEST_CASE(a_plan_has_every_class_and_holds_the_kv_limit) {
   typed.kv = {engine::kv_type::q8_0, engine::kv_type::q8_0};
   BOOST_TEST(gpu::plan_device_memory(model, typed)->kv_bytes ==
              3 * 2 * gpu::kv_page_bytes(model.spec, typed.kv));
+  typed.kv = {engine::kv_type::f16, engine::kv_type::f32};
+  BOOST_TEST(gpu::plan_device_memory(model, typed).error().param == "kv-type-v");
   request.kv_bytes_max = plan->kv_bytes;
   BOOST_TEST(gpu::plan_device_memory(model, request).has_value());
   request.kv_bytes_max = plan->kv_bytes - 1;

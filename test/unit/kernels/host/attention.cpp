@@ -235,7 +235,13 @@ BOOST_AUTO_TEST_CASE(every_pair_of_types_agrees_with_f64) {
         }
       }
       const auto step = [](engine::kv_type type) {
-        return type == engine::kv_type::f16 ? 0x1p-11 : type == engine::kv_type::bf16 ? 0x1p-8 : 1.0 / 127;
+        switch (type) {
+          case engine::kv_type::f16: return 0x1p-11;
+          case engine::kv_type::bf16: return 0x1p-8;
+          case engine::kv_type::q8_0: return 1.0 / 127;
+          case engine::kv_type::f32: break;
+        }
+        return 0x1p-24;
       };
       const double error = std::sqrt(difference / norm);
       std::printf("K %s, V %s: relative error %.1e against unrounded K and V\n", engine::to_string(keys),
@@ -262,6 +268,7 @@ BOOST_AUTO_TEST_CASE(no_finite_value_is_stored_as_infinity) {
     BOOST_TEST(double{out[1]} == s.cached_v[1]);
     const double most = type == engine::kv_type::f16    ? 65'504.0
                         : type == engine::kv_type::bf16 ? 0x1.FEp127
+                        : type == engine::kv_type::f32  ? 0x1.FFFFFEp127
                                                         : 65'472.0;  // 127 * 515.5 in f16
     BOOST_TEST(double{out[0]} == most, engine::to_string(type) << ": " << out[0]);
   }

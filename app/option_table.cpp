@@ -317,8 +317,8 @@ std::vector<option_row> request_rows() {
        assign_pooling},
       {"", "ffn-activation", "silu|relu2",
        "The activation of the model's gated feed-forward, where its file does not say the right one "
-       "(default: the "
-       "model's)",
+       "(default: "
+       "the model's)",
        assign_ffn_activation},
       flag("matryoshka", &options::matryoshka,
            "The first numbers of an embedding are one themselves: 'dimensions' may be less than all"),

@@ -97,8 +97,7 @@ std::vector<tensor_view> read_infos(byte_cursor& cursor, std::uint64_t count, co
   return out;
 }
 
-/// A fork writes Q2_0, by the same id, in other blocks. Which they are is told by where the next tensor
-/// begins.
+/// A fork writes Q2_0, by the same id, in other blocks. Where the next tensor begins tells which they are.
 struct foreign_q2_0 {
   static constexpr std::uint64_t block_elems = 128, block_bytes = 34;
   static constexpr std::string_view refusal =
@@ -122,8 +121,8 @@ std::string_view foreign_hint(const tensor_view* before, std::uint64_t begin, st
   return fits ? foreign_q2_0::refusal : std::string_view();
 }
 
-/// Offsets must be the running sum of the padded sizes: this one rule excludes overlaps and gaps. `foreign`
-/// is said besides.
+/// Offsets must be the running sum of the padded sizes: this one rule excludes overlaps and gaps. A refusal
+/// ends with `foreign`.
 void place(byte_cursor& cursor, tensor_view& tensor, std::uint64_t expected, std::uint64_t data_bytes,
            std::string_view foreign) {
   const std::uint64_t offset = tensor.file_offset;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "engine/gguf/ggml_type.hpp"
@@ -24,8 +25,8 @@ struct tensor_view {
   std::uint32_t part = 0;         ///< index of the split part that holds it
   float factor = 1.0F;            ///< multiplies every value: of the trailer, and of a tensor beside it
   /// Every value is a code of -1, 0 or 1 times this (`factor` included), and products take int8 activations;
-  /// 0 where they do not. Set by gpu/plan/ternary_weights.hpp.
-  float code_scale = 0.0F;
+  /// nullopt where they do not. Set by gpu/plan/ternary_weights.hpp.
+  std::optional<float> code_scale{};
 
   [[nodiscard]] std::uint64_t cols() const noexcept { return extents[0]; }
   [[nodiscard]] std::uint64_t rows() const noexcept { return extents[1]; }

@@ -116,8 +116,12 @@ class binder {
     }
     float factor = 0.0F;
     std::memcpy(&factor, scale->data, sizeof factor);
-    if (!std::isfinite(factor)) problems_.add("tensor " + in_quotes(name) + " is not finite");
     matrix.factor *= factor;
+    if (!std::isfinite(factor)) {
+      problems_.add("tensor " + in_quotes(name) + " is not finite");
+    } else if (!std::isfinite(matrix.factor)) {
+      problems_.add("tensor " + in_quotes(name) + " times the scale of its matrix is not finite");
+    }
   }
 
   void report_unknown() {

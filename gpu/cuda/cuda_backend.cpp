@@ -134,6 +134,12 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
                                               " rows: the CUDA sampler takes up to " +
                                               std::to_string(kernels::sample_vocab_max));
   }
+  if (m.spec.activation == engine::ffn_activation::relu_squared && !m.spec.integer_activations) {
+    return error(errc::model_load_failed,
+                 "the activation relu2 in architecture " + m.spec.architecture +
+                     ": the CUDA kernels have it for BitNet models alone, whose squares they keep in f32",
+                 "ffn-activation");
+  }
   if (m.spec.experts > 0 && !kernels::route_takes(m.spec.embedding, m.spec.experts, m.spec.experts_used)) {
     return error(errc::model_load_failed, refused_router(m.spec));
   }
@@ -161,8 +167,6 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
   ORCD_ENSURE(config.slots > 0 && config.context_tokens > 0);
   model_ = given;
   const engine::model& m = model_;
-  if (const auto ternary = prepare_ternary_weights(model_, 0); !ternary) return ternary.error();
-  if (const auto scales = require_code_scales(m); !scales) return scales.error();
   if (m.spec.pooling) {
     // The decode program and graphs end with the choice of a token, which pooled models do not make.
     options_.one_kernel = 0;
@@ -185,6 +189,9 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
     const auto fits = check_vram(needed, imported ? 0 : upload_staging_bytes(m),
                                  {memory.free_bytes, memory.total_bytes, device_->info()});
     if (!fits) return fits.error();
+    const auto ternary = prepare_ternary_weights(model_, 0, imported, [&] { progress(0); });
+    if (!ternary) return ternary.error();
+    if (const auto scales = require_code_scales(m); !scales) return scales.error();
     extents_ = extents_of(config);
     plan_ = *planned;
     allocate(m, config, progress);

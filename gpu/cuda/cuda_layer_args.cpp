@@ -7,8 +7,14 @@ namespace orcd::gpu {
 namespace {
 
 kernels::matmul_output activation_of(const engine::model_spec& spec) {
-  return spec.activation == engine::ffn_activation::swiglu ? kernels::matmul_output::swiglu
-                                                           : kernels::matmul_output::swiglu_clamped;
+  switch (spec.activation) {
+    case engine::ffn_activation::swiglu: return kernels::matmul_output::swiglu;
+    case engine::ffn_activation::swiglu_clamped: return kernels::matmul_output::swiglu_clamped;
+    case engine::ffn_activation::gelu:
+    case engine::ffn_activation::relu_squared: break;  // not made by a product
+  }
+  ORCD_ENSURE(false);
+  return kernels::matmul_output::swiglu;
 }
 
 }  // namespace

@@ -180,9 +180,11 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
   config_ = config;
   options_.chunk_tokens = chunk_of(m, config, options_.chunk_tokens);
   try {
-    place_weights(progress);
-    if (const auto ternary = prepare_ternary_weights(model_, options_.threads); !ternary)
-      return ternary.error();
+    unsigned done = 0;
+    place_weights([&](unsigned percent) { progress(done = percent); });
+    const auto ternary = prepare_ternary_weights(
+        model_, options_.threads, config.weights.imported.has_value(), [&] { progress(done); });
+    if (!ternary) return ternary.error();
     allocate(context_of(m, config));
   } catch (const engine::accelerator_failure& failure) {
     return error(failure.code, failure.what());

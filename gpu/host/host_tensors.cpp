@@ -131,7 +131,7 @@ kernels::weight_matrix matrix_of(const tensor_view& tensor, std::uint64_t expert
           .rows = static_cast<std::uint32_t>(tensor.rows()),
           .cols = static_cast<std::uint32_t>(tensor.cols()),
           .factor = tensor.factor,
-          .code_scale = tensor.code_scale};
+          .code_scale = tensor.code_scale.value_or(0.0F)};
 }
 
 const float* floats_of(const tensor_view& tensor) noexcept {

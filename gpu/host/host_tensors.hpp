@@ -30,7 +30,7 @@ void for_each_tensor(const engine::model_weights& weights,
 
 /// Whether products of the matrix take int8 activations.
 [[nodiscard]] inline bool takes_ints(const engine::tensor_view& tensor) noexcept {
-  return tensor && tensor.code_scale != 0.0F;
+  return tensor && tensor.code_scale.has_value();
 }
 
 /// The values of an F32 tensor, or null when the model lacks it.

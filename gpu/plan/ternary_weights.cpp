@@ -1,7 +1,8 @@
 #include "gpu/plan/ternary_weights.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <cmath>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -44,6 +45,10 @@ std::vector<const tensor_view*> in_i2_s(const engine::model_weights& weights) {
     if (tensor && tensor.type == ggml_type::i2_s) out.push_back(&tensor);
   };
   add(weights.token_embd);
+  add(weights.position_embd);
+  add(weights.token_types);
+  add(weights.cls);
+  add(weights.cls_output);
   if (weights.output.data != weights.token_embd.data) add(weights.output);
   for (const layer_weights& layer : weights.layers) {
     for (const layer_matrix matrix : projections) add(layer.*matrix);
@@ -75,52 +80,69 @@ error describe(const piece& bad, std::uint64_t at) {
               ", at offset " + std::to_string(tensor.file_offset + at) + " of its file, has the code 3"};
 }
 
-result<void> check_codes(const engine::model_weights& weights, kernels::host::thread_pool& pool) {
-  const std::vector<piece> pieces = cut(in_i2_s(weights));
-  const auto count = static_cast<std::uint32_t>(pieces.size());
-  std::atomic<std::uint32_t> first_bad{count};
-  pool.run(count, 1, [&](std::uint32_t begin, std::uint32_t end) {
-    for (std::uint32_t i = begin; i < end; ++i) {
-      if (!kernels::host::find_invalid_code(pieces[i].tensor->data + pieces[i].first, pieces[i].count))
-        continue;
-      std::uint32_t known = first_bad.load();
-      while (i < known && !first_bad.compare_exchange_weak(known, i)) {
-      }
-    }
-  });
-  if (first_bad == count) return {};
-  const piece& bad = pieces[first_bad];
-  const auto at = kernels::host::find_invalid_code(bad.tensor->data + bad.first, bad.count);
-  return describe(bad, bad.first + at.value_or(0));
+/// Runs `each` for every index, `together` of them between two calls of `tell`, which may throw to end it.
+void run_telling(kernels::host::thread_pool& pool, std::size_t count, std::size_t together,
+                 const std::function<void()>& tell, const std::function<void(std::size_t)>& each) {
+  for (std::size_t first = 0; first < count; first += together) {
+    tell();
+    const auto some = static_cast<std::uint32_t>(std::min(together, count - first));
+    pool.run(some, 1, [&](std::uint32_t begin, std::uint32_t end) {
+      for (std::uint32_t i = begin; i < end; ++i) each(first + i);
+    });
+  }
 }
 
-float code_scale_of(const tensor_view& tensor) {
-  if (!tensor) return 0.0F;
+result<void> check_codes(const engine::model_weights& weights, kernels::host::thread_pool& pool,
+                         const std::function<void()>& tell) {
+  constexpr std::size_t pieces_together = 16;
+  const std::vector<piece> pieces = cut(in_i2_s(weights));
+  std::vector<std::optional<std::uint64_t>> bad(pieces.size());
+  run_telling(pool, pieces.size(), pieces_together, tell, [&](std::size_t i) {
+    bad[i] = kernels::host::find_invalid_code(pieces[i].tensor->data + pieces[i].first, pieces[i].count);
+  });
+  const auto first = std::find_if(bad.begin(), bad.end(), [](const auto& at) { return at.has_value(); });
+  if (first == bad.end()) return {};
+  const piece& its = pieces[static_cast<std::size_t>(first - bad.begin())];
+  return describe(its, its.first + **first);
+}
+
+std::optional<float> code_scale_of(const tensor_view& tensor) {
+  if (!tensor) return {};
   if (tensor.type == ggml_type::i2_s) return tensor.factor;
-  if (tensor.type != ggml_type::tq1_0 && tensor.type != ggml_type::tq2_0) return 0.0F;
+  if (tensor.type != ggml_type::tq1_0 && tensor.type != ggml_type::tq2_0) return {};
   const std::uint64_t blocks = tensor.bytes / engine::traits_of(tensor.type).block_bytes;
   const auto common = kernels::host::common_scale(tensor.type, tensor.data, blocks);
-  return common ? *common * tensor.factor : 0.0F;
+  return common ? std::optional(*common * tensor.factor) : std::nullopt;
 }
 
-void find_scales(engine::model_weights& weights, kernels::host::thread_pool& pool) {
+result<void> find_scales(engine::model_weights& weights, kernels::host::thread_pool& pool,
+                         const std::function<void()>& tell) {
   std::vector<tensor_view*> matrices;
   for (layer_weights& layer : weights.layers) {
     for (const layer_matrix matrix : projections) matrices.push_back(&(layer.*matrix));
   }
-  pool.run(static_cast<std::uint32_t>(matrices.size()), 1, [&](std::uint32_t begin, std::uint32_t end) {
-    for (std::uint32_t i = begin; i < end; ++i) matrices[i]->code_scale = code_scale_of(*matrices[i]);
-  });
+  run_telling(pool, matrices.size(), std::size(projections), tell,
+              [&](std::size_t i) { matrices[i]->code_scale = code_scale_of(*matrices[i]); });
+  for (const tensor_view* matrix : matrices) {
+    if (matrix->code_scale && !std::isfinite(*matrix->code_scale))
+      return error(errc::model_load_failed, "tensor '" + std::string(matrix->name) +
+                                                "': its scale and the one beside it have a product that is "
+                                                "not finite");
+  }
+  return {};
 }
 
 }  // namespace
 
-result<void> prepare_ternary_weights(engine::model& m, unsigned threads) try {
+result<void> prepare_ternary_weights(engine::model& m, unsigned threads, bool codes_known,
+                                     const std::function<void()>& tell) try {
   const bool codes = !in_i2_s(m.weights).empty();
   if (!codes && !m.spec.integer_activations) return {};
   kernels::host::thread_pool pool(threads);
-  if (const auto checked = check_codes(m.weights, pool); !checked) return checked;
-  if (m.spec.integer_activations) find_scales(m.weights, pool);
+  if (!codes_known) {
+    if (const auto checked = check_codes(m.weights, pool, tell); !checked) return checked;
+  }
+  if (m.spec.integer_activations) return find_scales(m.weights, pool, tell);
   return {};
 } catch (const std::system_error& failure) {
   return error(errc::internal, std::string("starting threads to check weights: ") + failure.what());
@@ -131,7 +153,7 @@ result<void> require_code_scales(const engine::model& m) {
   for (const layer_weights& layer : m.weights.layers) {
     for (const layer_matrix matrix : projections) {
       const tensor_view& tensor = layer.*matrix;
-      if (!tensor || tensor.code_scale != 0.0F) continue;
+      if (!tensor || tensor.code_scale) continue;
       return error(errc::model_load_failed,
                    "tensor '" + std::string(tensor.name) + "' (" +
                        std::string(engine::traits_of(tensor.type).name) +

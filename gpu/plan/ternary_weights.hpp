@@ -2,6 +2,8 @@
 // exact only if every code is one, and take int8 activations only if one scale serves a whole matrix.
 #pragma once
 
+#include <functional>
+
 #include "engine/base/error.hpp"
 #include "engine/model/model_spec.hpp"
 
@@ -10,8 +12,11 @@ namespace orcd::gpu {
 /// An error (model_load_failed) names the tensor and the offset in its file of the first I2_S byte that has a
 /// code of 3. Otherwise sets tensor_view::code_scale of each matrix whose products take int8 activations:
 /// those of layers in a model with spec.integer_activations, in I2_S, or in TQ1_0 or TQ2_0 with one d for all
-/// blocks. `threads`: as for thread_pool.
-[[nodiscard]] engine::result<void> prepare_ternary_weights(engine::model& m, unsigned threads);
+/// blocks. `threads`: as for thread_pool. `codes_known`: the codes of the same file have been checked
+/// already. `tell` is called on this thread after every 64 MiB at most; what it throws ends the work.
+[[nodiscard]] engine::result<void> prepare_ternary_weights(engine::model& m, unsigned threads,
+                                                           bool codes_known,
+                                                           const std::function<void()>& tell);
 
 /// An error for a model with integer activations of which a matrix has no scale that is one for all of it,
 /// which the CUDA kernels need. After prepare_ternary_weights.

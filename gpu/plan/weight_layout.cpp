@@ -126,7 +126,7 @@ kernels::ternary_matrix layout_builder::codes(const tensor_view& tensor, row_ran
                             .cols = shape.cols,
                             .codes = true,
                             .offset = offset});
-  return {address<std::byte>(offset), shape.rows, shape.cols, tensor.code_scale};
+  return {address<std::byte>(offset), shape.rows, shape.cols, tensor.code_scale.value_or(0.0F)};
 }
 
 /// Each expert starts at a multiple of the alignment, so that one stride reaches them all.

@@ -71,8 +71,8 @@ struct weight_piece {
   const std::byte* raw = nullptr;  ///< first row, in the mapped file
   std::uint64_t row_bytes = 0;     ///< of the file
   engine::ggml_type type = engine::ggml_type::f32;
-  engine::ggml_type sent =
-      engine::ggml_type::f32;  ///< blocks that go to the device: those of the file, or others
+  /// Of the blocks that go to the device: those of the file, or others.
+  engine::ggml_type sent = engine::ggml_type::f32;
   std::uint32_t rows = 0;
   std::uint32_t cols = 0;
   float factor = 1.0F;  ///< multiplies every value of the file
@@ -100,8 +100,7 @@ struct weight_layout {
 /// The format that a block type is packed into.
 [[nodiscard]] kernels::packed_format packed_format_of(engine::ggml_type type) noexcept;
 
-/// The blocks in which a type's rows go to the device to be packed: of few bits, as Q4_0 with the same
-/// values.
+/// The blocks in which rows go to the device to be packed: types of few bits as Q4_0 with the same values.
 [[nodiscard]] engine::ggml_type sent_type_of(engine::ggml_type type) noexcept;
 
 /// `base` is the arena's address, or 0 when only sizes matter. An error (model_load_failed) names the

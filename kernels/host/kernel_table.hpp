@@ -36,8 +36,8 @@ struct kernel_table {
 };
 
 /// The table in use: the highest level that the processor has, or the one that the environment variable
-/// WORKER_ORCD_HOST_ISA names (baseline, v3, v3-vnni, v4, v4-vnni) where the processor has it; other names
-/// are ignored.
+/// WORKER_ORCD_HOST_ISA names (baseline, v3, v3-vnni, v4, v4-vnni) if the processor has it. Others are
+/// ignored.
 [[nodiscard]] const kernel_table& kernels();
 
 /// The table of a level; null where this build or this processor lacks it.

@@ -1,5 +1,4 @@
-// Ternary and other formats of one or two bits a value, written as blocks that device code reads. Exact; any
-// thread.
+// Formats of one or two bits a value, written as blocks that device code reads. Exact; any thread.
 #pragma once
 
 #include <cstddef>

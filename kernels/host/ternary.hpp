@@ -10,10 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace orcd::kernels {
+#include "kernels/product/quant_blocks.hpp"
 
-inline constexpr float int8_largest = 127.0F;
-inline constexpr float int8_least_range = 1e-5F;
+namespace orcd::kernels {
 
 struct round_args {
   const float* x = nullptr;       ///< [rows] of `width`, x_stride apart

@@ -10,8 +10,7 @@
 
 namespace orcd::kernels::host {
 
-/// The first of `bytes` bytes with a code of 3, which no I2_S value has. One pass over all that branches on
-/// none.
+/// The first of `bytes` bytes with a code of 3, which no I2_S value has. One pass without a branch for each.
 [[nodiscard]] std::optional<std::uint64_t> find_invalid_code(const std::byte* data, std::uint64_t bytes);
 
 /// The d of `blocks` blocks of TQ1_0 or TQ2_0 that all have the same one; blocks of zeros, whose d is 0,

@@ -3,12 +3,10 @@
 #include "kernels/device/device_math.cuh"
 #include "kernels/device/launch.cuh"
 #include "kernels/layer/norm_to_int8.hpp"
+#include "kernels/product/quant_blocks.hpp"
 
 namespace orcd::kernels {
 namespace {
-
-constexpr float int8_largest = 127.0F;
-constexpr float int8_least_range = 1e-5F;
 
 /// The values before the norm.
 struct row_input {

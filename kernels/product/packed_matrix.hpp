@@ -5,8 +5,8 @@
 // Integers become operands without a conversion: masked out of a word they are the low bits of a half, which
 // is then a subnormal, n * 2^-24, and multiplied by a scale in one instruction. So that the product is a
 // normal half again, scales are stored multiplied by a power of two of their row, and a product's sums are
-// multiplied by the row scale that undoes both. MXFP4's block scales are stored relative to the row's largest
-// for the same reason.
+// multiplied by the row scale that undoes both, and that a scale of the whole matrix multiplies. MXFP4's
+// block scales are stored relative to the row's largest for the same reason.
 //
 // A matrix is cut into row tiles of 16 rows and units of 64 columns (32-value blocks) or 256 columns
 // (K formats). One (row tile, unit) is contiguous: quanta, high bits, scales. Tiles follow each other
@@ -233,7 +233,7 @@ struct quantum_place {
 /// A packed matrix, or one expert of a stack: y[r] = sum_c W[r][c] * x[c].
 struct packed_matrix {
   const std::byte* data = nullptr;   ///< device; 256-byte aligned
-  const float* row_scale = nullptr;  ///< device, [padded rows]; powers of two; null for float formats
+  const float* row_scale = nullptr;  ///< device, [padded rows]; null for float formats
   std::uint32_t rows = 0;            ///< logical
   std::uint32_t cols = 0;            ///< logical
   packed_format format = packed_format::f16;

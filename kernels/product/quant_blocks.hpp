@@ -111,6 +111,10 @@ struct block_q2_0 {
   std::uint8_t qs[16];
 };
 
+// Activations that become int8 with one scale for a row (kernels/host/ternary.hpp).
+inline constexpr float int8_largest = 127.0F;
+inline constexpr float int8_least_range = 1e-5F;  ///< of a row's magnitudes
+
 static_assert(sizeof(block_i2_s) == 32 && sizeof(block_tq1_0) == 54 && sizeof(block_tq2_0) == 66 &&
               sizeof(block_q1_0) == 18 && sizeof(block_q2_0) == 18);
 static_assert(sizeof(block_q4_0) == 18 && sizeof(block_q4_1) == 20 && sizeof(block_q5_0) == 22 &&

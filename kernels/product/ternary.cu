@@ -9,6 +9,7 @@
 // registers. A block has 128 rows and 64 columns; activations of the next 128 values of k are copied while
 // these are multiplied.
 #include "kernels/device/device_math.cuh"
+#include "kernels/device/device_room.hpp"
 #include "kernels/device/launch.cuh"
 #include "kernels/product/ternary.hpp"
 
@@ -69,7 +70,7 @@ __device__ __forceinline__ void finish(const ternary_matmul_args& a, std::uint32
 /// grid: rows of all matrices / (warps * few_rows). Shared memory: the activations of all columns.
 template <std::uint32_t Columns>
 __global__ void __launch_bounds__(threads) few_columns_kernel(ternary_matmul_args a, std::uint32_t rows) {
-  extern __shared__ std::uint32_t values[];  // [Columns][cols / 4]
+  extern __shared__ __align__(16) std::uint32_t values[];  // [Columns][cols / 4]
   const std::uint32_t cols = a.w[0].cols;
   const std::uint32_t row_words = cols / 16;
   const std::uint32_t value_words = cols / 4;
@@ -239,12 +240,10 @@ int launch_few(const ternary_matmul_args& a, cudaStream_t stream) {
   const std::uint32_t rows = rows_of(a);
   const std::size_t shared = std::size_t{Columns} * a.w[0].cols;
   const auto kernel = few_columns_kernel<Columns>;
-  constexpr std::size_t without_asking = 48 * 1024;
-  if (shared > without_asking) {
-    const cudaError_t status =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-    if (status != cudaSuccess) return status;
-  }
+  // Once, and never while a graph is captured: the first launch is a warm-up's.
+  static const cudaError_t opted_in =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, multiprocessor_shared_bytes);
+  if (opted_in != cudaSuccess) return opted_in;
   const std::uint32_t blocks = (rows + warps * few_rows - 1) / (warps * few_rows);
   return launch_dependent(kernel, dim3(blocks), dim3(threads), shared, stream, a, rows);
 }
@@ -258,10 +257,8 @@ int launch_many(const ternary_matmul_args& a, cudaStream_t stream) {
 }  // namespace
 
 int launch_ternary_matmul(const ternary_matmul_args& a, CUstream_st* stream) {
-  // What a multiprocessor has, less what it keeps for each block.
-  constexpr std::size_t shared_max = 227 * 1024;
   if (!is_valid(a)) return cudaErrorInvalidValue;
-  if (a.columns > ternary_few_columns || std::size_t{a.columns} * a.w[0].cols > shared_max)
+  if (a.columns > ternary_few_columns || std::size_t{a.columns} * a.w[0].cols > multiprocessor_shared_bytes)
     return launch_many(a, stream);
   switch (a.columns) {
     case 1: return launch_few<1>(a, stream);

@@ -1,6 +1,5 @@
-// Exact products of ternary weights with activations in int8, on the device: definition and bits are those of
-// kernels/host/ternary.hpp, for any number of columns and in both kernels, because sums of integers are
-// exact.
+// Exact products of ternary weights with activations in int8, on the device. Definition and bits are those of
+// kernels/host/ternary.hpp, for any number of columns and in both kernels: sums of integers are exact.
 #pragma once
 
 #include <cstdint>

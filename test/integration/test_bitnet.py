@@ -1,4 +1,4 @@
-"""BitNet models end to end: the same bytes on repeat and from every ternary type; and what is refused."""
+"""BitNet models end to end: the same bytes on repeat and with any number of threads; and what is refused."""
 import struct
 
 import pytest

@@ -2,10 +2,13 @@
 // extreme inputs; and rounding to int8.
 #include "kernels/product/ternary.hpp"
 
+#include <cuda_fp16.h>
+
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -76,7 +79,7 @@ struct ternary_problem {
 
   /// `at_once` columns a launch.
   [[nodiscard]] std::vector<float> on_device(std::uint32_t at_once, float before, bool add) const {
-    std::vector<device_array<std::byte>*> owned;
+    std::vector<std::unique_ptr<device_array<std::byte>>> owned;
     const device_array<std::int8_t> x{std::span<const std::int8_t>(values)};
     const device_array<float> s{std::span<const float>(scales)};
     const std::vector<std::int32_t> of_values = sums();
@@ -86,7 +89,7 @@ struct ternary_problem {
     kernels::ternary_matmul_args args;
     args.matrices = static_cast<std::uint32_t>(rows.size());
     for (std::size_t m = 0; m < rows.size(); ++m) {
-      owned.push_back(new device_array<std::byte>(std::span<const std::byte>(weights[m])));
+      owned.push_back(std::make_unique<device_array<std::byte>>(std::span<const std::byte>(weights[m])));
       args.w[m] = {owned.back()->data(), rows[m], cols, code_scale(m)};
     }
     for (std::uint32_t first = 0; first < columns; first += at_once) {
@@ -98,7 +101,6 @@ struct ternary_problem {
       BOOST_REQUIRE_EQUAL(kernels::launch_ternary_matmul(args, nullptr), 0);
     }
     std::vector<float> got = out.read();
-    for (const auto* array : owned) delete array;
     return got;
   }
 
@@ -180,6 +182,12 @@ BOOST_AUTO_TEST_CASE(random_products_have_the_hosts_bits) {
   check({{33}, 6912, 65, 4}, "33 x 6912");
 }
 
+// Shared memory for 8 columns: 64 KiB, 128 KiB, and 64 KiB again.
+BOOST_AUTO_TEST_CASE(wide_rows_may_alternate) {
+  for (const std::uint32_t cols : {8'192U, 16'384U, 8'192U})
+    check({{24}, cols, 8, cols}, std::to_string(cols));
+}
+
 BOOST_AUTO_TEST_CASE(extreme_products_have_the_hosts_bits) {
   for (const std::byte code : {std::byte{0x00}, std::byte{0x55}, std::byte{0xaa}}) {
     for (const std::int8_t value : {std::int8_t{127}, std::int8_t{-128}, std::int8_t{0}}) {
@@ -200,6 +208,32 @@ BOOST_AUTO_TEST_CASE(outputs_replace_what_is_there_unless_they_are_added) {
 BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
   kernels::ternary_matmul_args args;
   BOOST_TEST(kernels::launch_ternary_matmul(args, nullptr) != 0);
+  const device_array<std::byte> some(1 << 16);
+  const auto good = [&] {
+    kernels::ternary_matmul_args a;
+    a.w[0] = {some.data(), 16, 256, 1.0F};
+    a.matrices = a.columns = 1;
+    a.x = {reinterpret_cast<const std::int8_t*>(some.data()), reinterpret_cast<const float*>(some.data()),
+           reinterpret_cast<const std::int32_t*>(some.data()), 256};
+    a.out = reinterpret_cast<float*>(some.data());
+    a.out_stride = 16;
+    return a;
+  };
+  BOOST_TEST(kernels::launch_ternary_matmul(good(), nullptr) == 0);
+  const auto refuses = [&](auto&& spoil) {
+    kernels::ternary_matmul_args a = good();
+    spoil(a);
+    return kernels::launch_ternary_matmul(a, nullptr) != 0;
+  };
+  BOOST_TEST(refuses([](auto& a) { a.x.stride = 248; }));
+  BOOST_TEST(refuses([](auto& a) { a.x.stride = 264; }));
+  BOOST_TEST(refuses([](auto& a) { a.out_stride = 15; }));
+  BOOST_TEST(refuses([](auto& a) { a.w[0].cols = 200; }));
+  BOOST_TEST(refuses([](auto& a) {
+    a.w[1] = {a.w[0].data, 16, 128, 1.0F};
+    a.matrices = 2;
+    a.out_stride = 32;
+  }));
   BOOST_TEST(kernels::launch_norm_to_int8({}, nullptr) != 0);
 }
 
@@ -242,6 +276,47 @@ BOOST_AUTO_TEST_CASE(squared_gates_have_the_hosts_bits) {
   args.width = width;
   args.columns = columns;
   device_integers(args).check_equal({activated, columns});
+}
+
+// Rows of halves lie apart, as attention pads them.
+BOOST_AUTO_TEST_CASE(halves_have_the_hosts_bits) {
+  constexpr std::uint32_t width = 320, stride = 384, columns = 6;
+  const std::vector<float> random = random_values(std::size_t{stride} * columns, 5.0F, 11);
+  std::vector<std::uint16_t> halves;
+  for (const float v : random) halves.push_back(to_half(v));
+  std::vector<float> x;
+  for (std::uint32_t c = 0; c < columns; ++c) {
+    for (std::uint32_t i = 0; i < width; ++i)
+      x.push_back(__half2float(__ushort_as_half(halves[std::size_t{c} * stride + i])));
+  }
+  const device_array<std::uint16_t> on_device{std::span<const std::uint16_t>(halves)};
+  kernels::norm_to_int8_args args;
+  args.halves = reinterpret_cast<const __half*>(on_device.data());
+  args.x_stride = stride;
+  args.width = width;
+  args.columns = columns;
+  device_integers(args).check_equal({x, columns});
+}
+
+BOOST_AUTO_TEST_CASE(gates_with_silu_are_near_the_exact_ones) {
+  constexpr std::uint32_t width = 384, columns = 5;
+  const std::vector<float> x = random_values(std::size_t{width} * columns * 2, 4.0F, 12);
+  const device_array<float> on_device{std::span<const float>(x)};
+  kernels::norm_to_int8_args args;
+  args.gate_up = on_device.data();
+  args.x_stride = 2 * width;
+  args.width = width;
+  args.columns = columns;
+  const device_integers got(args);
+  const auto values = got.values.read();
+  const auto scales = got.scales.read();
+  for (std::uint32_t c = 0; c < columns; ++c) {
+    for (std::uint32_t i = 0; i < width; ++i) {
+      const double gate = x[std::size_t{c} * 2 * width + i], up = x[std::size_t{c} * 2 * width + width + i];
+      const double exact = gate / (1.0 + std::exp(-gate)) * up * scales[c];
+      BOOST_TEST_REQUIRE(std::fabs(values[std::size_t{c} * width + i] - exact) < 0.501);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_norm_is_rounded_and_does_not_depend_on_its_neighbours) {

@@ -33,7 +33,7 @@ struct prepared {
       : image(std::move(from)),
         file(engine::gguf_file::parse(image, "tiny").value()),
         model(engine::load_model(file).value()),
-        outcome(gpu::prepare_ternary_weights(model, 2)) {}
+        outcome(gpu::prepare_ternary_weights(model, 2, false, [] {})) {}
   bytes image;
   engine::gguf_file file;
   engine::model model;
@@ -93,6 +93,12 @@ bytes in_type(ggml_type type) {
 
 }  // namespace
 
+/// The d of every block, in f16.
+void set_scales(bytes& data, ggml_type type, std::uint16_t d) {
+  const std::size_t block = engine::traits_of(type).block_bytes;
+  for (std::size_t end = block; end <= data.size(); end += block) std::memcpy(&data[end - 2], &d, sizeof d);
+}
+
 BOOST_AUTO_TEST_SUITE(ternary_weights)
 
 BOOST_AUTO_TEST_CASE(a_code_of_three_fails_the_load_with_tensor_and_offset) {
@@ -122,7 +128,8 @@ BOOST_AUTO_TEST_CASE(a_scale_behind_the_codes_is_no_code) {
   std::fill(data.end() - 28, data.end(), std::byte{0xff});
   const prepared good(writer.build());
   BOOST_TEST(static_cast<bool>(good.outcome));
-  BOOST_TEST(good.model.weights.layers[0].attn_q.code_scale == good.model.weights.layers[0].attn_q.factor);
+  const engine::tensor_view& query = good.model.weights.layers[0].attn_q;
+  BOOST_TEST(query.code_scale.value() == query.factor);
 }
 
 BOOST_AUTO_TEST_CASE(one_scale_for_all_blocks_is_found) {
@@ -133,15 +140,13 @@ BOOST_AUTO_TEST_CASE(one_scale_for_all_blocks_is_found) {
     bytes& data = writer.find_tensor("blk.0.ffn_up.weight")->data;
     const std::uint32_t block = engine::traits_of(type).block_bytes;
     data[2 * block - 1] ^= std::byte{0x04};
+    set_scales(writer.find_tensor("blk.0.ffn_down.weight")->data, type, 0x3e00);  // 1.5
     const prepared m(writer.build());
     BOOST_REQUIRE(static_cast<bool>(m.outcome));
     const engine::layer_weights& layer = m.model.weights.layers[0];
-    BOOST_TEST(layer.ffn_up.code_scale == 0.0F);  // another scale in one block
-    std::uint16_t d = 0;
-    std::memcpy(&d, layer.ffn_down.data + block - 2, sizeof d);
-    BOOST_TEST(layer.ffn_down.code_scale != 0.0F);
-    BOOST_TEST(layer.ffn_down.code_scale != layer.ffn_down.factor);
-    BOOST_TEST(d != 0);
+    BOOST_TEST(!layer.ffn_up.code_scale);  // another scale in one block
+    BOOST_TEST(layer.ffn_down.factor != 1.0F);
+    BOOST_TEST(layer.ffn_down.code_scale.value() == 1.5F * layer.ffn_down.factor);
     tiny_backend backend(writer.build(), {}, 1, {}, {});
     (void)backend.generate(slot_id{0}, backend.prompt(9, 1), 3, 16);
   }
@@ -152,7 +157,42 @@ BOOST_AUTO_TEST_CASE(other_families_keep_activations_as_they_are) {
   options.family = "qwen3";
   const prepared m(make_tiny_model(options));
   BOOST_TEST(static_cast<bool>(m.outcome));
-  BOOST_TEST(m.model.weights.layers[0].attn_q.code_scale == 0.0F);
+  BOOST_TEST(!m.model.weights.layers[0].attn_q.code_scale);
+}
+
+// A matrix of zeros has a scale, which is 0; it is not one without a common scale.
+BOOST_AUTO_TEST_CASE(a_scale_of_zero_is_a_scale) {
+  gguf_writer writer = make_tiny_writer(bitnet(ggml_type::i2_s));
+  bytes& data = writer.find_tensor("blk.0.attn_q.weight")->data;
+  std::fill(data.end() - 32, data.end() - 28, std::byte{0});
+  const prepared m(writer.build());
+  BOOST_REQUIRE(static_cast<bool>(m.outcome));
+  BOOST_TEST(m.model.weights.layers[0].attn_q.code_scale.value() == 0.0F);
+  BOOST_TEST(static_cast<bool>(gpu::require_code_scales(m.model)));
+}
+
+BOOST_AUTO_TEST_CASE(scales_whose_product_is_infinite_are_refused) {
+  tiny_model_options options = bitnet(ggml_type::tq2_0);
+  options.weight_scales = true;
+  gguf_writer writer = make_tiny_writer(options);
+  const float large = 3e38F;
+  bytes& scale = writer.find_tensor("blk.0.ffn_up.scale")->data;
+  std::memcpy(scale.data(), &large, sizeof large);
+  set_scales(writer.find_tensor("blk.0.ffn_up.weight")->data, ggml_type::tq2_0, 0x4000);  // 2
+  const prepared m(writer.build());
+  BOOST_REQUIRE(!m.outcome);
+  BOOST_TEST(m.outcome.error().message.find("blk.0.ffn_up.weight") != std::string::npos);
+  BOOST_TEST(m.outcome.error().message.find("not finite") != std::string::npos);
+}
+
+// Between two pieces of work a load can be told to end.
+BOOST_AUTO_TEST_CASE(the_scan_ends_when_the_load_does) {
+  struct enough {};
+  const bytes image = make_tiny_model(bitnet(ggml_type::i2_s));
+  const auto file = engine::gguf_file::parse(image, "tiny").value();
+  auto model = engine::load_model(file).value();
+  const auto stop = [] { throw enough(); };
+  BOOST_CHECK_THROW((void)gpu::prepare_ternary_weights(model, 2, false, stop), enough);
 }
 
 BOOST_AUTO_TEST_CASE(all_ternary_formats_give_the_same_logits) {

@@ -203,6 +203,8 @@ void on_levels(std::initializer_list<kernels::host::isa_level> levels,
     if (const auto* table = kernels::host::kernels_of(level)) {
       kernels::host::use_kernels(*table);
       body(level);
+    } else {
+      BOOST_TEST_MESSAGE("not on this processor: " << isa_name(level));
     }
   }
   kernels::host::use_kernels(before);

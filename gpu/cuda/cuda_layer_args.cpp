@@ -1,6 +1,7 @@
 // The arguments of a layer's kernels, the same for separate launches and for the decode program.
 #include <cuda_fp16.h>
 
+#include "engine/base/ensure.hpp"
 #include "gpu/cuda/cuda_forward.hpp"
 
 namespace orcd::gpu {

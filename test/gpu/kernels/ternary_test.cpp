@@ -213,8 +213,8 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
     kernels::ternary_matmul_args a;
     a.w[0] = {some.data(), 16, 256, 1.0F};
     a.matrices = a.columns = 1;
-    a.x = {reinterpret_cast<const std::int8_t*>(some.data()), reinterpret_cast<const float*>(some.data()),
-           reinterpret_cast<const std::int32_t*>(some.data()), 256};
+    a.x = {reinterpret_cast<std::int8_t*>(some.data()), reinterpret_cast<float*>(some.data()),
+           reinterpret_cast<std::int32_t*>(some.data()), 256};
     a.out = reinterpret_cast<float*>(some.data());
     a.out_stride = 16;
     return a;

@@ -56,6 +56,11 @@ BOOST_AUTO_TEST_CASE(bitnet_types_and_activations) {
   gguf_writer w = make_tiny_writer(o);
   w.add("bitnet-b1.58.hidden_activation", "tanh");
   expect_refused(w, {"'bitnet-b1.58.hidden_activation' is 'tanh'; it must be relu2 or silu"});
+  gguf_writer padded = make_tiny_writer(o);
+  padded.add("orcd.hidden_original", o.embedding - 1);
+  padded.add("orcd.intermediate_original", o.ffn - 1);
+  expect_refused(padded, {"'orcd.hidden_original' is " + std::to_string(o.embedding - 1),
+                          "'orcd.intermediate_original' is not feed_forward_length"});
   gguf_writer norm = make_tiny_writer(o);
   norm.remove_tensor("blk.0.ffn_sub_norm.weight");
   expect_refused(norm, {"tensor 'blk.0.ffn_sub_norm.weight' is missing"});

@@ -54,6 +54,7 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
 
     'engine/base': (),
     'engine/gguf': ('engine/base',),
+    'engine/safetensors': ('engine/gguf',),
     'engine/model': ('engine/gguf',),
     'engine/text': ('engine/gguf',),
     'engine/jinja': ('engine/text',),
@@ -73,8 +74,10 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'app': ('app/service', 'app/weights'),
     'app/inspect': (),
     'app/pod': (),
+    # Model files of trainers into model files of this engine.
+    'app/quantize': (),
     'app/holder': ('app',),
-    'app/main': ('app', 'app/inspect', 'app/holder', 'app/pod'),
+    'app/main': ('app', 'app/inspect', 'app/holder', 'app/pod', 'app/quantize'),
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')

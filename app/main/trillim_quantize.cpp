@@ -1,0 +1,18 @@
+#include <unistd.h>
+
+#include <exception>
+#include <iostream>
+#include <string_view>
+#include <vector>
+
+#include "app/quantize/quantize.hpp"
+
+int main(int argc, char** argv) {
+  try {
+    const std::vector<std::string_view> words(argv + 1, argv + argc);
+    return orcd::app::run_quantize(words, std::cout, std::cerr, isatty(STDERR_FILENO) == 1);
+  } catch (const std::exception& e) {
+    std::cerr << "trillim-quantize: " << e.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,239 @@
+#include "app/quantize/quantize.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <utility>
+
+#include "app/quantize/arguments.hpp"
+#include "app/quantize/image_plan.hpp"
+#include "app/quantize/image_writer.hpp"
+#include "app/quantize/output_file.hpp"
+#include "app/quantize/progress.hpp"
+#include "app/quantize/rope_cache.hpp"
+#include "app/quantize/source_model.hpp"
+
+namespace orcd::app {
+namespace {
+
+namespace fs = std::filesystem;
+using engine::errc;
+using engine::error;
+using engine::result;
+
+error usage_error(const std::string& text) {
+  return {errc::invalid_request, text, "arguments"};
+}
+
+error file_error(const std::string& text) {
+  return {errc::model_load_failed, text};
+}
+
+/// What is to be written where.
+struct planned_file {
+  std::string path;
+  image_plan image;
+};
+struct planned_work {
+  std::vector<planned_file> images;
+  std::optional<std::string> rope_output;
+  model_sizes sizes;
+};
+
+/// A file that is read must not lose its name to one that is written.
+result<void> check_targets(const planned_work& work, const source_model& source) {
+  const auto check = [&](const std::string& path) -> result<void> {
+    for (const engine::safetensors_file& shard : source.shards) {
+      std::error_code code;
+      if (fs::equivalent(path, shard.name(), code) && !code) return usage_error(path + " is read as a shard");
+    }
+    return {};
+  };
+  for (const planned_file& file : work.images) {
+    if (auto done = check(file.path); !done) return done;
+  }
+  return work.rope_output ? check(*work.rope_output) : result<void>{};
+}
+
+/// All files are on the disk before the first one gets its name.
+result<void> write_all(planned_work& work, const source_model& source, progress& shown) {
+  if (auto done = check_targets(work, source); !done) return done;
+  std::vector<output_file> files;
+  const auto create = [&](const std::string& path) -> result<void> {
+    auto file = output_file::create(path);
+    if (!file) return file.error();
+    files.push_back(std::move(*file));
+    return {};
+  };
+  for (planned_file& file : work.images) {
+    if (auto done = create(file.path); !done) return done;
+    const progress_sink sink = [&](std::uint64_t bytes) { shown.add(bytes); };
+    if (auto done = write_image(file.image, files.back(), sink); !done) return done;
+  }
+  if (work.rope_output) {
+    if (auto done = create(*work.rope_output); !done) return done;
+    if (auto done = files.back().write_at(0, rope_cache_image(work.sizes)); !done) return done;
+  }
+  if (auto intact = source.check_intact(); !intact) return intact;
+  for (const output_file& file : files) {
+    if (auto done = file.sync(); !done) return done;
+  }
+  // The model's tensors, first in the list, appear last: who finds them finds all.
+  for (auto file = files.rbegin(); file != files.rend(); ++file) {
+    if (auto done = file->publish(); !done) return done;
+  }
+  return {};
+}
+
+std::uint64_t source_bytes(const planned_work& work) {
+  std::uint64_t total = 0;
+  for (const planned_file& file : work.images) total += file.image.source_bytes();
+  return total;
+}
+
+result<void> check_sizes(const model_sizes& s) {
+  const bool halves = s.head_dim % 2 == 0 && s.rope_dim % 2 == 0 && s.rope_dim <= s.head_dim;
+  const bool whole = s.arch == model_arch::bitnet || s.rope_dim == s.head_dim;
+  if (halves && whole) return {};
+  return usage_error(
+      "the head dimension is " + std::to_string(s.head_dim) + " and " + std::to_string(s.rope_dim) +
+      " of it are rotated; both must be even, the second at most the first, and with Llama equal");
+}
+
+/// What a call must say depends on what its manifest holds.
+result<void> check_call(const manifest_call& call, const manifest& entries) {
+  const model_sizes& s = call.sizes;
+  if ((call.rope_output || !entries.tensors.empty()) && (s.theta == 0.0 || s.context == 0)) {
+    return usage_error("--rope-theta or --max-pos is missing");
+  }
+  if (!entries.tensors.empty() && s.eps == 0.0) return usage_error("--norm-eps is missing");
+  if (entries.lora && !call.lora_output) {
+    return usage_error("--lora-output is missing, and the manifest has LoRA entries");
+  }
+  if (call.lora_output && !entries.lora) {
+    return file_error(call.manifest + ": has no LoRA entries, and --lora-output is given");
+  }
+  if (entries.lora && (s.heads == 0 || s.kv_heads == 0)) {
+    return usage_error("--num-heads or --num-kv-heads is missing, which LoRA entries need");
+  }
+  return check_sizes(s);
+}
+
+result<void> run_manifest(const manifest_call& call, std::ostream* terminal) {
+  const auto entries = read_manifest(call.manifest);
+  if (!entries) return entries.error();
+  if (auto done = check_call(call, *entries); !done) return done;
+  const auto source = open_source(*entries);
+  if (!source) return source.error();
+  const auto sizes = complete_sizes(*source, call.sizes);
+  if (!sizes) return sizes.error();
+  planned_work work{{}, call.rope_output, *sizes};
+  if (!entries->tensors.empty()) {
+    auto plan = plan_model(*source, *sizes, {});
+    if (!plan) return plan.error();
+    put_tensors_header(*plan, sizes->arch);
+    work.images.push_back({call.output, std::move(*plan)});
+  }
+  if (entries->lora) {
+    auto plan = plan_adapter(*source, *sizes, call.lora_rank);
+    if (!plan) return plan.error();
+    put_adapter_header(*plan);
+    work.images.push_back({*call.lora_output, std::move(*plan)});
+  }
+  progress shown(terminal, source_bytes(work));
+  return write_all(work, *source, shown);
+}
+
+/// The sizes that a manifest's call would pass.
+result<model_sizes> sizes_of(const model_config& config, const std::string& name) {
+  model_sizes s = config.sizes;
+  const std::array needed{
+      std::pair{"hidden_size", s.hidden_original != 0}, std::pair{"intermediate_size", s.ffn_original != 0},
+      std::pair{"num_attention_heads", s.heads != 0},   std::pair{"max_position_embeddings", s.context != 0},
+      std::pair{"rms_norm_eps", s.eps != 0.0},          std::pair{"rope_theta", s.theta != 0.0}};
+  for (const auto& [key, given] : needed) {
+    if (!given) return file_error(name + ": '" + key + "' is missing");
+  }
+  if (config.kind != "bitnet" && config.kind != "llama") {
+    return file_error(name + ": 'model_type' is '" + config.kind + "'; it must be bitnet or llama");
+  }
+  s.arch = config.kind == "bitnet" ? model_arch::bitnet : model_arch::llama;
+  s.hidden = (s.hidden_original + 127) / 128 * 128;
+  s.ffn = (s.ffn_original + 127) / 128 * 128;
+  if (s.kv_heads == 0) s.kv_heads = s.heads;
+  if (s.head_dim == 0) s.head_dim = s.hidden_original / s.heads;
+  if (s.head_dim == 0) return file_error(name + ": 'num_attention_heads' is more than 'hidden_size'");
+  s.rope_dim = s.head_dim;
+  return s;
+}
+
+result<void> run_directory(const directory_call& call, std::ostream* terminal) {
+  const bool one_file = call.out.ends_with(".gguf");
+  std::error_code code;
+  if (!one_file && !fs::is_directory(call.out, code)) {
+    return usage_error("--out is " + call.out + "; it must be a folder that exists or end with .gguf");
+  }
+  if (!one_file && call.type != engine::ggml_type::i2_s) {
+    return usage_error("--type is for a file that ends with .gguf; qmodel.tensors has i2_s");
+  }
+  const std::string config_name = (fs::path(call.model) / "config.json").string();
+  const auto config = read_model_config(config_name);
+  if (!config) return config.error();
+  auto sizes = sizes_of(*config, config_name);
+  if (!sizes) return sizes.error();
+  if (auto done = check_sizes(*sizes); !done) return file_error(config_name + ": " + done.error().message);
+  const auto entries = make_manifest(call.model, sizes->tied, call.embedding == engine::ggml_type::q8_0);
+  if (!entries) return entries.error();
+  const auto source = open_source(*entries);
+  if (!source) return source.error();
+  sizes = complete_sizes(*source, *sizes);
+  if (!sizes) return sizes.error();
+  auto plan = plan_model(*source, *sizes, {call.type});
+  if (!plan) return plan.error();
+  planned_work work{{}, std::nullopt, *sizes};
+  if (!one_file) {
+    put_tensors_header(*plan, sizes->arch);
+    work.rope_output = (fs::path(call.out) / "rope.cache").string();
+  }
+  work.images.push_back(
+      {one_file ? call.out : (fs::path(call.out) / "qmodel.tensors").string(), std::move(*plan)});
+  progress shown(terminal, source_bytes(work));
+  return write_all(work, *source, shown);
+}
+
+/// One line, whatever the names in it are.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; },
+      '?');
+  return text;
+}
+
+}  // namespace
+
+int run_quantize(std::span<const std::string_view> words, std::ostream& out, std::ostream& err,
+                 bool terminal) {
+  const auto arguments = parse_quantize_arguments(words);
+  using action = quantize_arguments::action;
+  if (arguments && arguments->what == action::help) out << quantize_usage() << std::flush;
+  if (arguments && arguments->what == action::version)
+    out << "trillim-quantize " ORCD_VERSION "\n" << std::flush;
+  if (arguments && (arguments->what == action::help || arguments->what == action::version)) {
+    return out.good() ? 0 : 1;
+  }
+  result<void> done;
+  if (!arguments) {
+    done = arguments.error();
+  } else if (arguments->what == action::manifest) {
+    done = run_manifest(arguments->manifest, terminal ? &err : nullptr);
+  } else {
+    done = run_directory(arguments->directory, terminal ? &err : nullptr);
+  }
+  if (done) return 0;
+  err << "trillim-quantize: " << one_line(done.error().message) << "\n" << std::flush;
+  return done.error().code == errc::invalid_request ? 2 : 1;
+}
+
+}  // namespace orcd::app

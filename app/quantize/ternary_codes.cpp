@@ -34,11 +34,24 @@ std::uint8_t code_of(float product) noexcept {
   return static_cast<std::uint8_t>(1 + (product > 0.5F ? 1 : 0) - (product < -0.5F ? 1 : 0));
 }
 
+/// Eight codes in one word: byte by byte, whatever the order of bytes in a word is.
+constexpr std::size_t word_codes = 8;
+constexpr std::uint64_t ones = 0x0101010101010101U;
+
+std::uint64_t load_word(const void* from) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+
 void pack_i2_s(std::span<const std::uint8_t> codes, std::byte* out) noexcept {
   for (std::size_t block = 0; block < codes.size(); block += 128, out += 32) {
     const std::uint8_t* c = codes.data() + block;
-    for (std::size_t j = 0; j < 32; ++j) {
-      out[j] = static_cast<std::byte>(c[j] << 6 | c[j + 32] << 4 | c[j + 64] << 2 | c[j + 96]);
+    for (std::size_t j = 0; j < 32; j += word_codes) {
+      // Codes have two bits, so that no shift moves one into the next byte.
+      const std::uint64_t word = load_word(c + j) << 6U | load_word(c + j + 32) << 4U |
+                                 load_word(c + j + 64) << 2U | load_word(c + j + 96);
+      std::memcpy(out + j, &word, sizeof word);
     }
   }
 }
@@ -149,12 +162,19 @@ std::optional<std::size_t> codes_of_bytes(std::span<const std::byte> values,
 
 std::optional<std::size_t> codes_of_packed(std::span<const std::byte> packed, unsigned group,
                                            std::span<std::uint8_t> codes) noexcept {
-  std::uint8_t largest = 0;
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    codes[i] = static_cast<std::uint8_t>(static_cast<unsigned>(packed[i]) >> (2U * group) & 3U);
-    largest = std::max(largest, codes[i]);
+  std::uint64_t threes = 0;  // a bit for each byte that had both
+  std::size_t i = 0;
+  for (; i + word_codes <= codes.size(); i += word_codes) {
+    const std::uint64_t word = load_word(packed.data() + i) >> (2U * group) & 3U * ones;
+    threes |= word & word >> 1U;
+    std::memcpy(codes.data() + i, &word, sizeof word);
   }
-  if (largest <= 2) return std::nullopt;
+  for (; i < codes.size(); ++i) {
+    const unsigned code = static_cast<unsigned>(packed[i]) >> (2U * group) & 3U;
+    threes |= code & code >> 1U;
+    codes[i] = static_cast<std::uint8_t>(code);
+  }
+  if ((threes & ones) == 0) return std::nullopt;
   const auto at = std::find(codes.begin(), codes.end(), std::uint8_t{3});
   return static_cast<std::size_t>(at - codes.begin());
 }

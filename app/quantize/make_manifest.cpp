@@ -20,7 +20,7 @@ using engine::safetensor;
 using engine::safetensor_type;
 using engine::safetensors_file;
 
-constexpr std::uint64_t most_index = 16U << 20U;
+constexpr std::uint64_t most_index = 4U << 20U;  // its document takes some times as much memory
 
 error refuse(const std::string& file, const std::string& text) {
   return {errc::model_load_failed, file + ": " + text};

@@ -201,19 +201,20 @@ def test_a_scale_that_divides(place):
     assert tensors[name].scale() == inverse
 
 
-def test_widths_that_are_padded(tmp_path):
-    """A hidden width of 192 and a feed-forward width of 320 become 256 and 384: zeros in what is added."""
-    model = tmp_path / 'model'
-    stored = small_llama(model, hidden=192, ffn=320, heads=4, head_dim=32)
-    write_safetensors(model / 'model.safetensors', stored)
-    done = run(model, '--out', tmp_path / 'out.gguf')
-    assert (done.returncode, done.stderr) == (0, b'')
-    metadata, tensors = read_gguf((tmp_path / 'out.gguf').read_bytes())
+@pytest.mark.parametrize('kind', ['BF16', 'I8', 'U8'])
+def test_widths_that_are_padded(tmp_path, kind):
+    """A hidden width of 192 and a feed-forward width of 320 become 256 and 384: zeros in what is added. Codes
+    without a scale have the scale 1."""
+    stored = small_llama(tmp_path / 'model', hidden=192, ffn=320, heads=4, head_dim=32)
+    given = {name: packed(tensor, kind) if kind != 'BF16' and '_proj.weight' in name else tensor
+             for name, tensor in stored.items()}
+    metadata, tensors = read_gguf(made(tmp_path, 'out', given))
     assert (metadata['llama.embedding_length'], metadata['orcd.hidden_original']) == (256, 192)
     assert (metadata['llama.feed_forward_length'], metadata['orcd.intermediate_original']) == (384, 320)
     down = tensors['blk.0.ffn_down.weight']
     assert down.extents == (384, 256)
-    codes, _ = ternary(values_of(stored['model.layers.0.mlp.down_proj.weight']))
+    codes, scale = ternary(values_of(stored['model.layers.0.mlp.down_proj.weight']))
+    assert down.scale() == (scale if kind == 'BF16' else 1.0)
     padded = [codes[row * 320:(row + 1) * 320] + [0] * 64 for row in range(192)] + [[0] * 384] * 64
     assert down.codes() == [code for row in padded for code in row]
     norm = struct.unpack('<256f', tensors['output_norm.weight'].data)

@@ -61,7 +61,8 @@ struct chosen_types {
 [[nodiscard]] engine::result<image_plan> plan_model(const source_model& source, const model_sizes& sizes,
                                                     const chosen_types& types);
 
-/// The GGUF of an adapter; `rank` as the caller says, if it does.
+/// The GGUF of an adapter; `rank` as the caller says, if it does. There are targets; with a model's tensors
+/// beside them they must be of its layers.
 [[nodiscard]] engine::result<image_plan> plan_adapter(const source_model& source, const model_sizes& sizes,
                                                       std::optional<std::uint32_t> rank);
 

@@ -61,6 +61,10 @@ result<image_plan> plan_adapter(const source_model& source, const model_sizes& s
     const std::string b = target.file_name + ".lora_B.weight";
     if (auto done = check_shape(a, target.a, r, shape.cols); !done) return done.error();
     if (auto done = check_shape(b, target.b, shape.rows, r); !done) return done.error();
+    if (!source.tensors.empty() && target.layer > source.tensors.back().name.layer) {
+      return refuse("tensor " + in_quotes(a) + " is of layer " + std::to_string(target.layer) +
+                    "; the model's last is " + std::to_string(source.tensors.back().name.layer));
+    }
     const bool rotated = target.role == tensor_role::attn_q || target.role == tensor_role::attn_k;
     const std::uint32_t regroup = rotated && sizes.arch == model_arch::llama ? sizes.head_dim : 0;
     const std::string name = gguf_name({target.role, target.layer, false});

@@ -36,7 +36,7 @@ def help_text():
 @pytest.fixture(scope='module')
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp('documents')
-    documents.main(folder, [BINARY, BUILD / 'worker-orcd-inspect'])
+    documents.main(folder, [BINARY, BUILD / 'worker-orcd-inspect', BUILD / 'trillim-quantize'])
     return folder
 
 
@@ -58,7 +58,7 @@ def test_the_manual_has_every_option(help_text, written):
 
 
 @pytest.mark.skipif(not shutil.which('groff'), reason='groff is not installed')
-@pytest.mark.parametrize('name', ['worker-orcd', 'worker-orcd-inspect'])
+@pytest.mark.parametrize('name', ['worker-orcd', 'worker-orcd-inspect', 'trillim-quantize'])
 def test_the_manual_is_well_formed(written, name):
     page = gzip.decompress((written / f'{name}.1.gz').read_bytes())
     run = subprocess.run(['groff', '-man', '-ww', '-z', '-Tascii'], input=page, stdout=subprocess.PIPE,
@@ -130,11 +130,11 @@ def installed_by(build, folder):
 @pytest.mark.skipif(SANITIZED, reason='the shipped build is installed')
 def test_an_installation_has_what_was_built(tmp_path):
     files = installed_by(BUILD, tmp_path)
-    assert {'bin/worker-orcd', 'bin/worker-orcd-inspect', 'lib/systemd/system/worker-orcd@.service',
-            'lib/sysusers.d/worker-orcd.conf', 'etc/worker-orcd/worker-orcd.conf',
-            'share/doc/worker-orcd/docs/operations.md'} <= files
+    assert {'bin/worker-orcd', 'bin/worker-orcd-inspect', 'bin/trillim-quantize',
+            'lib/systemd/system/worker-orcd@.service', 'lib/sysusers.d/worker-orcd.conf',
+            'etc/worker-orcd/worker-orcd.conf', 'share/doc/worker-orcd/docs/operations.md'} <= files
     programs = {name for name in files if name.startswith('bin/')}
-    assert all(name.startswith('bin/worker-orcd') for name in programs), programs
+    assert all(name.startswith(('bin/worker-orcd', 'bin/trillim-')) for name in programs), programs
     assert not any(name.endswith('.a') for name in files), files
 
 

@@ -79,6 +79,12 @@ class manifest_maker {
   manifest_maker(bool tied, bool bytes_for_embedding) : tied_(tied), bytes_(bytes_for_embedding) {}
 
   result<void> add(const safetensors_file& shard, std::uint16_t number) {
+    seen_ += shard.tensors().size();
+    if (seen_ > 2 * manifest_limits::tensors) {
+      return refuse(shard.name(), "with this shard there are " + std::to_string(seen_) +
+                                      " tensors; the limit is " +
+                                      std::to_string(2 * manifest_limits::tensors));
+    }
     for (const safetensor& tensor : shard.tensors()) {
       if (tensor.name.ends_with("_scale"))
         scales_.push_back({tensor.name, {number, tensor.offset, tensor.bytes}});
@@ -102,8 +108,7 @@ class manifest_maker {
       const std::string wanted = r.file_name + "_scale";
       const auto at = std::lower_bound(scales_.begin(), scales_.end(), wanted,
                                        [](const scale& s, const std::string& n) { return s.name < n; });
-      const bool repacked = r.entry.action == tensor_action::repack;
-      if (repacked && at != scales_.end() && at->name == wanted) r.entry.scale = at->place;
+      if (at != scales_.end() && at->name == wanted) r.entry.scale = at->place;
       out.tensors.push_back(r.entry);
     }
     return out;
@@ -160,6 +165,7 @@ class manifest_maker {
 
   bool tied_;
   bool bytes_;
+  std::size_t seen_ = 0;  ///< tensors of all shards, scales and what is left out with them
   std::vector<row> found_;
   std::vector<scale> scales_;
 };

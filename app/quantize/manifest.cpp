@@ -1,9 +1,8 @@
 #include "app/quantize/manifest.hpp"
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
+#include "app/quantize/model_config.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 
 namespace orcd::app {
@@ -273,19 +272,9 @@ result<manifest> parse_manifest(std::span<const std::byte> image, std::string_vi
 }
 
 result<manifest> read_manifest(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::error_code code;
-  if (!in || !std::filesystem::is_regular_file(path, code)) {
-    return error{engine::errc::model_load_failed, path + ": is no file that can be read"};
-  }
-  std::string text(manifest_limits::bytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (in.bad() || text.size() > manifest_limits::bytes) {
-    return error{engine::errc::model_load_failed, path + ": cannot be read or is over the limit of " +
-                                                      std::to_string(manifest_limits::bytes) + " bytes"};
-  }
-  return parse_manifest(std::as_bytes(std::span(text)), path);
+  const auto text = read_small_file(path, manifest_limits::bytes);
+  if (!text) return text.error();
+  return parse_manifest(std::as_bytes(std::span(*text)), path);
 }
 
 }  // namespace orcd::app

@@ -32,8 +32,9 @@ class config_reader {
     s.kv_heads = count("num_key_value_heads", 1024);
     s.head_dim = count("head_dim", 512);
     s.context = count("max_position_embeddings", 1U << 24U);
-    s.eps = number("rms_norm_eps", 1.0);
-    s.theta = number("rope_theta", 1e12);
+    s.eps = number(root_, "rms_norm_eps", 1.0);
+    s.theta = number(root_, "rope_theta", 1e12);
+    read_rope_parameters(s);
     s.tied = flag("tie_word_embeddings");
     out.bos = token("bos_token_id");
     out.eos = token("eos_token_id");
@@ -82,8 +83,8 @@ class config_reader {
     return static_cast<std::uint32_t>(value.value_or(0));
   }
 
-  double number(std::string_view key, double most) {
-    const json::value* found = member(root_, key);
+  double number(const json::object& object, std::string_view key, double most) {
+    const json::value* found = member(object, key);
     if (found == nullptr) return 0.0;
     const double value = found->is_number() ? found->to_number<double>() : 0.0;
     if (value > 0.0 && value <= most) return value;
@@ -126,6 +127,28 @@ class config_reader {
     }
   }
 
+  /// Where newer trainers have theta.
+  void read_rope_parameters(model_sizes& s) {
+    const json::value* found = member(root_, "rope_parameters");
+    if (found == nullptr) return;
+    const json::object* object = found->if_object();
+    const json::value* kind = object == nullptr ? nullptr : member(*object, "rope_type");
+    if (object == nullptr || (kind != nullptr && *kind != "default")) {
+      return fail("'rope_parameters' is " + shown(*found) + "; only the default type is supported");
+    }
+    for (const auto& [key, value] : *object) {
+      if (key == "rope_type" || key == "rope_theta" || value.is_null()) continue;
+      return fail("'rope_parameters' has " + engine::in_quotes(std::string_view(key)) +
+                  ", which is not supported");
+    }
+    const double theta = number(*object, "rope_theta", 1e12);
+    if (s.theta != 0.0 && theta != 0.0 && theta != s.theta) {
+      return fail("'rope_theta' is " + std::to_string(s.theta) + ", and " + std::to_string(theta) +
+                  " in 'rope_parameters'");
+    }
+    if (theta != 0.0) s.theta = theta;
+  }
+
   void refuse_unsupported(const model_config& out) {
     if (!out.activation.empty() && out.activation != "relu2" && out.activation != "silu") {
       fail("'hidden_act' is " + engine::in_quotes(out.activation) + "; it must be relu2 or silu");
@@ -135,7 +158,7 @@ class config_reader {
     const json::object* object = scaling->if_object();
     const json::value* kind = object == nullptr ? nullptr : member(*object, "rope_type");
     if (kind == nullptr && object != nullptr) kind = member(*object, "type");
-    if (kind != nullptr && *kind == "default") return;
+    if ((kind != nullptr && *kind == "default") || (object != nullptr && object->empty())) return;
     fail("'rope_scaling' is " + shown(*scaling) + "; only models without it are supported");
   }
 

@@ -39,8 +39,10 @@ result<output_file> output_file::create(const std::string& path) {
   if (::fstat(file.get(), &opened) != 0) return out.failure("be looked at");
   if (!S_ISREG(opened.st_mode)) return error{errc::model_load_failed, name + ": is no regular file"};
   // The lock is gone with the process, however it ends. Its file may have been renamed before it was free.
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 || ::stat(name.c_str(), &named) != 0 ||
-      named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) {
+  const bool locked = ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  if (!locked && errno != EWOULDBLOCK) return out.failure("be locked");
+  if (!locked || ::stat(name.c_str(), &named) != 0 || named.st_ino != opened.st_ino ||
+      named.st_dev != opened.st_dev) {
     return error{errc::model_load_failed, name + ": another process writes it"};
   }
   if (::ftruncate(file.get(), 0) != 0) return out.failure("be emptied");

@@ -12,6 +12,10 @@
 
 namespace orcd::app {
 
+[[nodiscard]] inline std::string temporary_of(const std::string& path) {
+  return path + ".tmp";
+}
+
 class output_file {
  public:
   /// Begins an empty PATH.tmp. Refused while another process writes it.
@@ -34,7 +38,7 @@ class output_file {
  private:
   explicit output_file(std::string path) : path_(std::move(path)) {}
   [[nodiscard]] engine::error failure(const char* call) const;
-  [[nodiscard]] std::string temporary() const { return path_ + ".tmp"; }
+  [[nodiscard]] std::string temporary() const { return temporary_of(path_); }
 
   std::string path_;
   engine::file_descriptor file_;

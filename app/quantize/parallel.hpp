@@ -1,4 +1,4 @@
-// Numbered pieces of work on two threads.
+// Numbered pieces of work on two threads, or on one where the process has one processor.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ template <class Make, class Work>
     }
   };
   std::thread helper;
-  if (count > 1) {
+  if (count > 1 && std::thread::hardware_concurrency() > 1) {
     try {
       helper = std::thread(run);
     } catch (const std::system_error&) {  // the caller's own thread does it all

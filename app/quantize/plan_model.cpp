@@ -249,6 +249,11 @@ result<image_plan> plan_model(const source_model& source, const model_sizes& siz
     return refuse("there is no tensor for 'token_embd.weight'");
   }
   if (!source.tensors.back().name.in_layer()) return refuse("the model has no layers");
+  const std::string& activation = source.config.activation;
+  if (sizes.arch == model_arch::llama && !activation.empty() && activation != "silu") {
+    return refuse("'hidden_act' in config.json is " + engine::in_quotes(activation) +
+                  "; Llama's must be silu, as its GGUF cannot name another");
+  }
   return model_planner(source, sizes, types).plan();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/quantize/arguments.hpp"
+#include "app/quantize/check_targets.hpp"
 #include "app/quantize/image_plan.hpp"
 #include "app/quantize/image_writer.hpp"
 #include "app/quantize/output_file.hpp"
@@ -40,40 +41,44 @@ struct planned_work {
   std::vector<planned_file> images;
   std::optional<std::string> rope_output;
   model_sizes sizes;
+  std::optional<std::string> manifest{};  ///< that says what to do
 };
 
-/// A file that is read must not lose its name to one that is written.
-result<void> check_targets(const planned_work& work, const source_model& source) {
-  const auto check = [&](const std::string& path) -> result<void> {
-    for (const engine::safetensors_file& shard : source.shards) {
-      std::error_code code;
-      if (fs::equivalent(path, shard.name(), code) && !code) return usage_error(path + " is read as a shard");
-    }
-    return {};
-  };
-  for (const planned_file& file : work.images) {
-    if (auto done = check(file.path); !done) return done;
+std::vector<std::string> outputs_of(const planned_work& work) {
+  std::vector<std::string> out;
+  for (const planned_file& file : work.images) out.push_back(file.path);
+  if (work.rope_output) out.push_back(*work.rope_output);
+  return out;
+}
+
+/// Whatever is read, or may have been.
+std::vector<std::string> inputs_of(const planned_work& work, const source_model& source) {
+  std::vector<std::string> out;
+  if (work.manifest) out.push_back(*work.manifest);
+  for (const engine::safetensors_file& shard : source.shards) {
+    const fs::path folder = fs::path(shard.name()).parent_path();
+    out.push_back(shard.name());
+    out.push_back((folder / "config.json").string());
+    out.push_back((folder / "model.safetensors.index.json").string());
   }
-  return work.rope_output ? check(*work.rope_output) : result<void>{};
+  return out;
 }
 
 /// All files are on the disk before the first one gets its name.
 result<void> write_all(planned_work& work, const source_model& source, progress& shown) {
-  if (auto done = check_targets(work, source); !done) return done;
+  const std::vector<std::string> outputs = outputs_of(work);
+  if (auto done = check_targets(outputs, inputs_of(work, source)); !done) return done;
   std::vector<output_file> files;
-  const auto create = [&](const std::string& path) -> result<void> {
+  for (const std::string& path : outputs) {
     auto file = output_file::create(path);
     if (!file) return file.error();
     files.push_back(std::move(*file));
-    return {};
-  };
-  for (planned_file& file : work.images) {
-    if (auto done = create(file.path); !done) return done;
-    const progress_sink sink = [&](std::uint64_t bytes) { shown.add(bytes); };
-    if (auto done = write_image(file.image, files.back(), sink); !done) return done;
+  }
+  const progress_sink sink = [&](std::uint64_t bytes) { shown.add(bytes); };
+  for (std::size_t i = 0; i < work.images.size(); ++i) {
+    if (auto done = write_image(work.images[i].image, files[i], sink); !done) return done;
   }
   if (work.rope_output) {
-    if (auto done = create(*work.rope_output); !done) return done;
     if (auto done = files.back().write_at(0, rope_cache_image(work.sizes)); !done) return done;
   }
   if (auto intact = source.check_intact(); !intact) return intact;
@@ -129,7 +134,7 @@ result<void> run_manifest(const manifest_call& call, std::ostream* terminal) {
   if (!source) return source.error();
   const auto sizes = complete_sizes(*source, call.sizes);
   if (!sizes) return sizes.error();
-  planned_work work{{}, call.rope_output, *sizes};
+  planned_work work{{}, call.rope_output, *sizes, call.manifest};
   if (!entries->tensors.empty()) {
     auto plan = plan_model(*source, *sizes, {});
     if (!plan) return plan.error();

@@ -1,9 +1,12 @@
 """What trillim-quantize refuses: one line, an exit code, and nothing is written."""
+import json
+import os
 import struct
 
 import pytest
 
-from quantizer import CALLS, DATA, FIRST, MANIFESTS, call, names, refused, run, spoiled
+from quantizer import CALLS, DATA, FIRST, MANIFESTS, call, names, refused, run, small_llama, spoiled
+from safetensors_files import write_safetensors
 
 
 @pytest.mark.parametrize('changes, code, parts', [
@@ -21,8 +24,11 @@ from quantizer import CALLS, DATA, FIRST, MANIFESTS, call, names, refused, run, 
     ({'head_dim': '48'}, 1, ('q_proj', '256 rows')),
     ({'lora_rank': '4'}, 1, ('lora_A', '[8, 256]', '[4, 256]')),
     ({'output': 'none/qmodel.tensors'}, 1, ('none/qmodel.tensors.tmp', 'No such file')),
-    ({'output': 'tiny/model.safetensors'}, 2, ('is read as a shard',)),
-    ({'lora_output': 'OUT/qmodel.tensors'}, 1, ('another process writes it',)),
+    ({'output': 'tiny/model.safetensors'}, 2, ('is read as', 'model.safetensors')),
+    ({'rope_output': 'tiny/config.json'}, 2, ('is read as', 'config.json')),
+    ({'output': 'OUT'}, 2, ('OUT is to be written', 'no regular file')),
+    ({'lora_output': 'OUT/qmodel.tensors'}, 2, ('twice',)),
+    ({'lora_output': 'OUT/qmodel.tensors.tmp'}, 2, ('twice',)),
 ])
 def test_calls_that_are_refused(place, changes, code, parts):
     before = {path.name: path.read_bytes() for path in (place / 'tiny').iterdir() if path.is_file()}
@@ -80,6 +86,49 @@ def test_a_manifest_that_does_not_fit_its_shards(place):
     refused(1, 'config.json', done=call(place, FIRST))
     (place / 'tiny' / 'model.safetensors').unlink()
     refused(1, 'model.safetensors', done=call(place, FIRST))
+
+
+def test_a_shard_with_the_name_of_what_is_written_for_a_while(place):
+    """It must be there, unchanged, whatever comes of it."""
+    whole = (place / 'tiny' / 'model.safetensors').read_bytes()
+    (place / 'tiny' / 'model.safetensors').rename(place / 'tiny' / 'out.gguf.tmp')
+    (place / 'tiny' / 'model.safetensors.index.json').write_text(
+        json.dumps({'weight_map': {'model.norm.weight': 'out.gguf.tmp'}}))
+    refused(2, 'out.gguf.tmp', done=run('tiny', '--out', 'tiny/out.gguf', cwd=place))
+    assert (place / 'tiny' / 'out.gguf.tmp').read_bytes() == whole
+
+
+def test_targets_and_manifests_that_are_no_files(place):
+    os.mkfifo(place / 'pipe.gguf')
+    refused(2, 'pipe.gguf', 'no regular file', done=run('tiny', '--out', 'pipe.gguf', cwd=place))
+    (place / 'folder.gguf').mkdir()
+    refused(2, 'folder.gguf', 'no regular file', done=run('tiny', '--out', 'folder.gguf', cwd=place))
+    refused(1, 'pipe.gguf', done=run('--manifest', 'pipe.gguf', *CALLS[FIRST][2:], cwd=place))
+
+
+def test_what_a_config_says_and_a_file_cannot(place, tmp_path):
+    tensors = small_llama(tmp_path / 'llama')
+    write_safetensors(tmp_path / 'llama' / 'model.safetensors', tensors)
+    config = json.loads((tmp_path / 'llama' / 'config.json').read_text())
+    for changes, part in (
+            ({'hidden_act': 'relu2'}, 'hidden_act'),
+            ({'rope_parameters': {'rope_type': 'llama3', 'factor': 8}}, 'rope_parameters'),
+            ({'rope_parameters': {'rope_theta': 500.0}}, 'rope_theta'),
+            ({'rope_parameters': {'partial_rotary_factor': 0.5}}, 'partial_rotary_factor')):
+        (tmp_path / 'llama' / 'config.json').write_text(json.dumps({**config, **changes}))
+        refused(1, part, done=run('llama', '--out', 'out.gguf', cwd=tmp_path))
+    del config['rope_theta']
+    config['rope_parameters'] = {'rope_type': 'default', 'rope_theta': 10000.0}
+    (tmp_path / 'llama' / 'config.json').write_text(json.dumps(config))
+    assert run('llama', '--out', 'out.gguf', cwd=tmp_path).returncode == 0
+
+
+def test_floats_with_a_scale_beside_them(place):
+    """Whether it has been applied to them is not said anywhere."""
+    key = 'model.layers.0.self_attn.k_proj.weight'
+    spoiled(place, lambda t: t.update({key: ('BF16', [128, 256], bytes(2 * 128 * 256)),
+                                       key + '_scale': ('BF16', [1], b'\x80\x3f')}))
+    refused(1, key, 'scale', done=run('tiny', '--out', 'OUT', cwd=place))
 
 
 def test_help_and_version(tmp_path):

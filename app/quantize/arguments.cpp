@@ -23,10 +23,6 @@ constexpr std::uint32_t most_head_dim = 512;
 constexpr std::uint32_t most_context = 1U << 24U;
 constexpr std::uint32_t most_rank = 4096;
 
-error usage_error(const std::string& text) {
-  return {errc::invalid_request, text, "arguments"};
-}
-
 std::string quoted(std::string_view text) {
   return engine::in_quotes(text.substr(0, 80));
 }

@@ -66,4 +66,9 @@ struct quantize_arguments {
 
 [[nodiscard]] std::string_view quantize_usage() noexcept;
 
+/// A call that asks for what cannot be (invalid_request).
+[[nodiscard]] inline engine::error usage_error(const std::string& text) {
+  return {engine::errc::invalid_request, text, "arguments"};
+}
+
 }  // namespace orcd::app

@@ -3,19 +3,14 @@
 #include <array>
 #include <filesystem>
 
+#include "app/quantize/arguments.hpp"
 #include "app/quantize/output_file.hpp"
 
 namespace orcd::app {
 namespace {
 
 namespace fs = std::filesystem;
-using engine::errc;
-using engine::error;
 using engine::result;
-
-error usage_error(const std::string& text) {
-  return {errc::invalid_request, text, "arguments"};
-}
 
 bool are_the_same(const std::string& a, const std::string& b) {
   std::error_code code;

@@ -24,10 +24,6 @@ using engine::errc;
 using engine::error;
 using engine::result;
 
-error usage_error(const std::string& text) {
-  return {errc::invalid_request, text, "arguments"};
-}
-
 error file_error(const std::string& text) {
   return {errc::model_load_failed, text};
 }

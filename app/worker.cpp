@@ -154,10 +154,11 @@ void worker::watch(milliseconds interval) {
 }
 
 /// The host backend reads its weights from the mapped file all the time; a file that was cut short or written
-/// to would give wrong tokens, so that the worker ends instead.
+/// to would give wrong tokens, so that the worker ends instead. Jobs end with that error, like those that a
+/// step finds it for, and not because the worker is ending.
 void worker::watch_file() {
   constexpr std::chrono::seconds interval{1};
-  if (const auto intact = model_->file.check_intact(); !intact) return on_fatal(intact.error());
+  if (const auto intact = model_->file.check_intact(); !intact) return gpu_thread_->fail(intact.error());
   file_timer_.expires_after(interval);
   file_timer_.async_wait([this](const boost::system::error_code& failed) {
     if (!failed) watch_file();

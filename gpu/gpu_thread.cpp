@@ -63,6 +63,10 @@ struct gpu_thread::impl {
       publish_use();
       if (next) next();
     };
+    config.on_failure = [this, next = std::move(config.on_failure)](const engine::error& why) {
+      failed = true;
+      if (next) next(why);
+    };
     return config;
   }
 
@@ -174,6 +178,12 @@ struct gpu_thread::impl {
     publish_use();
   }
 
+  void fail(const engine::error& why) {
+    if (stopped || failed) return;
+    loop.lose(why);
+    publish_use();
+  }
+
   void open_pages() {
     if (stopped) return;  // what the ledger is in may be gone
     loop.open_pages();
@@ -191,6 +201,7 @@ struct gpu_thread::impl {
   engine::scheduler loop;
   bool stepping = false;  // GPU thread only
   bool stopped = false;   // GPU thread only: end_all has run
+  bool failed = false;    // GPU thread only: on_failure was called
   std::atomic<bool> stopping{false};
   std::atomic<bool> finishing{false};  // the object is being destroyed
   std::mutex stop_mutex;
@@ -242,6 +253,10 @@ void gpu_thread::take_over_pages(engine::page_ledger ledger,
 
 void gpu_thread::open_pages() {
   asio::post(impl_->io, [self = impl_.get()] { self->open_pages(); });
+}
+
+void gpu_thread::fail(engine::error why) {
+  asio::post(impl_->io, [self = impl_.get(), why = std::move(why)] { self->fail(why); });
 }
 
 // As with cancel().

@@ -43,6 +43,9 @@ class gpu_thread final : public engine::job_service {
   /// Ends every job (draining) between two steps, and waits for the steps in progress; `done` is called on
   /// the GPU thread when the device has nothing to do. Jobs that are submitted later run.
   void end_jobs(std::function<void()> done);
+  /// Every job ends with `why` between two steps, and scheduler_config::on_failure is told, as after a step
+  /// that failed: for what somebody else finds out. Nothing after an earlier failure or stop().
+  void fail(engine::error why);
   /// Starts no new steps; interrupts the running one. When this returns, every job has had its terminal event
   /// (if called on the GPU thread: at the next handler). The thread goes on to answer late submits until the
   /// object is destroyed. May be called again.

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <array>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <future>
 #include <string>
@@ -240,6 +241,29 @@ BOOST_AUTO_TEST_CASE(a_lost_device_is_told_to_health_and_to_the_owner_who_may_st
   BOOST_TEST((told.get_future().get() == errc::cuda_error));
   expect_error(two->wait_end(), errc::cuda_error);
   BOOST_TEST((b.state.get() == lifecycle::failed));
+}
+
+// Jobs are told why, and not that the worker is ending, as it will be for that reason.
+BOOST_AUTO_TEST_CASE(what_others_find_wrong_ends_jobs_as_a_failed_step_does) {
+  std::atomic<int> told{0};
+  scheduler_config config;
+  config.on_failure = [&](const error&) { ++told; };
+  fake_options options;
+  options.slots = 1;
+  options.step_delay = 1ms;
+  thread_bench b(options, config);
+  const auto running = b.submit("a", {1}, 100'000);
+  const auto waiting = b.submit("b", {1}, 5);
+  (void)running->wait_start();
+  for (int i = 0; i < 2; ++i) b.thread->fail(error(errc::internal, "the file was written to"));
+  b.settle();
+  b.thread->stop();
+  for (const auto& sink : {running, waiting, b.submit("c", {1}, 5)}) {
+    const auto seen = sink->wait_end();
+    expect_error(seen, errc::internal);
+    BOOST_TEST(seen.error()->failure.message == "the file was written to");
+  }
+  BOOST_TEST(told == 1);
 }
 
 BOOST_AUTO_TEST_CASE(out_of_memory_degrades_health_and_the_worker_goes_on) {

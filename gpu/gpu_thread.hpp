@@ -33,9 +33,9 @@ class gpu_thread final : public engine::job_service {
   void cancel(const std::string& job_id, engine::cancel_reason reason) override;
   /// Runs `task` on the GPU thread, between steps (for audits). It must not throw.
   void post(std::function<void()> task);
-  /// scheduler::take_over_pages(); `done` gets the pages that are known and those that
-  /// are closed, on the GPU thread. Before the first
-  /// job after the start or end_jobs(). From end_jobs() on the pages are another process's.
+  /// scheduler::take_over_pages(); `done` gets the pages that are known and those that are closed, on the GPU
+  /// thread. Before the first job after the start or end_jobs(). From end_jobs() on the pages are another
+  /// process's.
   void take_over_pages(engine::page_ledger ledger,
                        std::function<void(std::uint32_t known, std::uint32_t closed)> done);
   /// scheduler::open_pages(); jobs that waited for them go on.

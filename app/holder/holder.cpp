@@ -2,13 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
-#include <csignal>
 #include <cstring>
 #include <utility>
 

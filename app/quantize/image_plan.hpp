@@ -41,11 +41,6 @@ struct image_plan {
   [[nodiscard]] std::uint64_t source_bytes() const noexcept;
 };
 
-/// The types that a caller chooses.
-struct chosen_types {
-  engine::ggml_type ternary = engine::ggml_type::i2_s;
-};
-
 /// Row `row` of a matrix whose heads of `head` rows alternate their halves afterwards.
 [[nodiscard]] constexpr std::uint64_t regrouped_row(std::uint64_t row, std::uint32_t head) noexcept {
   if (head == 0) return row;
@@ -57,9 +52,10 @@ struct chosen_types {
 /// Whether an f16 holds the value exactly.
 [[nodiscard]] bool is_half(float value) noexcept;
 
-/// The GGUF of a model. Errors name the tensor that is missing, too much or of another shape than `sizes`.
+/// The GGUF of a model, its codes in the type `ternary`. Errors name the tensor that is missing, too much or
+/// of another shape than `sizes`.
 [[nodiscard]] engine::result<image_plan> plan_model(const source_model& source, const model_sizes& sizes,
-                                                    const chosen_types& types);
+                                                    engine::ggml_type ternary);
 
 /// The GGUF of an adapter; `rank` as the caller says, if it does. There are targets; with a model's tensors
 /// beside them they must be of its layers.

@@ -42,7 +42,7 @@ class tensor_writer {
         traits_(engine::traits_of(tensor_.type)),
         row_bytes_(engine::row_bytes(traits_, what.cols)),
         source_row_bytes_(what.from.cols * bytes_of(what.from.type)),
-        groups_(what.from.type == source_type::u8 ? 4 : 1) {
+        groups_(what.from.groups()) {
     const std::uint64_t each = std::max<std::uint64_t>(1, piece_bytes / source_row_bytes_);
     piece_rows_ = std::min(each, what.from.rows);
     pieces_ = static_cast<std::size_t>((what.from.rows + piece_rows_ - 1) / piece_rows_);
@@ -180,7 +180,7 @@ class tensor_writer {
     const std::vector<std::uint8_t> codes(what_.cols, code_zero);
     std::vector<std::byte> row(row_bytes_);
     pack_codes(tensor_.type, block_scale_, codes, row);
-    for (std::uint64_t at = what_.from.rows * groups_; at < what_.rows; ++at) {
+    for (std::uint64_t at = what_.from.matrix_rows(); at < what_.rows; ++at) {
       if (auto done = to_.write_at(plan_.begin + tensor_.offset + at * row_bytes_, row); !done) return done;
     }
     return {};

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "app/quantize/refuse.hpp"
 #include "app/quantize/source_model.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 
@@ -12,7 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace json = boost::json;
-using engine::errc;
 using engine::error;
 using engine::in_quotes;
 using engine::result;
@@ -21,10 +21,6 @@ using engine::safetensor_type;
 using engine::safetensors_file;
 
 constexpr std::uint64_t most_index = 4U << 20U;  // its document takes some times as much memory
-
-error refuse(const std::string& file, const std::string& text) {
-  return {errc::model_load_failed, file + ": " + text};
-}
 
 /// The shards that an index names; each must be a plain name, so that nothing outside the folder is read.
 result<std::vector<std::string>> shards_of_index(const fs::path& index) {
@@ -80,11 +76,7 @@ class manifest_maker {
 
   result<void> add(const safetensors_file& shard, std::uint16_t number) {
     seen_ += shard.tensors().size();
-    if (seen_ > 2 * manifest_limits::tensors) {
-      return refuse(shard.name(), "with this shard there are " + std::to_string(seen_) +
-                                      " tensors; the limit is " +
-                                      std::to_string(2 * manifest_limits::tensors));
-    }
+    if (auto few = check_stored(shard.name(), seen_); !few) return few;
     for (const safetensor& tensor : shard.tensors()) {
       if (tensor.name.ends_with("_scale"))
         scales_.push_back({tensor.name, {number, tensor.offset, tensor.bytes}});

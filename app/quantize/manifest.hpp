@@ -79,6 +79,8 @@ struct manifest_limits {
   static constexpr std::uint32_t path_bytes = 4096;
   static constexpr std::uint32_t tensors = 65'536;
   static constexpr std::uint32_t layers = 512;
+  static constexpr std::size_t stored =
+      131'072;  ///< tensors in all shards together, so that memory has a bound
   static constexpr std::uint32_t extent = 1U << 20U;  ///< rows and columns
 };
 

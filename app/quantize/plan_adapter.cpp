@@ -1,28 +1,23 @@
 #include <cmath>
 
 #include "app/quantize/image_plan.hpp"
+#include "app/quantize/refuse.hpp"
 #include "app/quantize/tensor_shapes.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 
 namespace orcd::app {
 namespace {
 
-using engine::errc;
 using engine::error;
 using engine::ggml_type;
 using engine::in_quotes;
 using engine::result;
 
-error refuse(const std::string& text) {
-  return {errc::model_load_failed, text};
-}
-
 result<void> check_shape(const std::string& name, const source_matrix& m, std::uint64_t rows,
                          std::uint64_t cols) {
   if (m.rows == rows && m.cols == cols) return {};
-  return refuse("tensor " + in_quotes(name) + " is [" + std::to_string(m.rows) + ", " +
-                std::to_string(m.cols) + "]; it must be [" + std::to_string(rows) + ", " +
-                std::to_string(cols) + "]");
+  return refuse("tensor " + in_quotes(name) + " is " + extents_text(m.rows, m.cols) + "; it must be " +
+                extents_text(rows, cols));
 }
 
 /// F16 has values that BF16 has not.
@@ -65,8 +60,7 @@ result<image_plan> plan_adapter(const source_model& source, const model_sizes& s
       return refuse("tensor " + in_quotes(a) + " is of layer " + std::to_string(target.layer) +
                     "; the model's last is " + std::to_string(source.tensors.back().name.layer));
     }
-    const bool rotated = target.role == tensor_role::attn_q || target.role == tensor_role::attn_k;
-    const std::uint32_t regroup = rotated && sizes.arch == model_arch::llama ? sizes.head_dim : 0;
+    const std::uint32_t regroup = regrouping_of(target.role, sizes);
     const std::string name = gguf_name({target.role, target.layer, false});
     add_half(out, a, name + ".lora_a", target.a, r, shape.padded_cols, 0);
     add_half(out, b, name + ".lora_b", target.b, shape.padded_rows, r, regroup);

@@ -5,6 +5,7 @@
 
 #include "app/quantize/image_plan.hpp"
 #include "app/quantize/number_formats.hpp"
+#include "app/quantize/refuse.hpp"
 #include "app/quantize/tensor_shapes.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 #include "kernels/host/half.hpp"
@@ -12,7 +13,6 @@
 namespace orcd::app {
 namespace {
 
-using engine::errc;
 using engine::error;
 using engine::ggml_type;
 using engine::in_quotes;
@@ -22,10 +22,6 @@ using enum tensor_role;
 constexpr std::uint64_t gguf_begin = 256;
 constexpr std::uint32_t format_version = 1;
 
-error refuse(const std::string& text) {
-  return {errc::model_load_failed, text};
-}
-
 void put_words(image_plan& plan, std::string_view magic, std::uint32_t third) {
   plan.begin = gguf_begin;
   plan.magic.assign(16, std::byte{0});
@@ -34,14 +30,10 @@ void put_words(image_plan& plan, std::string_view magic, std::uint32_t third) {
   std::memcpy(plan.magic.data() + 8, &third, 4);
 }
 
-std::string extents_text(std::uint64_t rows, std::uint64_t cols) {
-  return "[" + std::to_string(rows) + ", " + std::to_string(cols) + "]";
-}
-
 class model_planner {
  public:
-  model_planner(const source_model& source, const model_sizes& sizes, const chosen_types& types)
-      : source_(source), sizes_(sizes), types_(types) {}
+  model_planner(const source_model& source, const model_sizes& sizes, ggml_type ternary)
+      : source_(source), sizes_(sizes), ternary_(ternary) {}
 
   result<image_plan> plan() {
     if (auto done = check_names(); !done) return done.error();
@@ -60,8 +52,10 @@ class model_planner {
     if (!sizes_.tied) wanted.push_back({output, 0, false});
     wanted.push_back({output_norm, 0, false});
     layers_ = source_.tensors.back().name.layer + 1;
-    if (layers_ > 512)
-      return refuse("the model has " + std::to_string(layers_) + " layers; the limit is 512");
+    if (layers_ > manifest_limits::layers) {
+      return refuse("the model has " + std::to_string(layers_) + " layers; the limit is " +
+                    std::to_string(manifest_limits::layers));
+    }
     for (std::uint32_t layer = 0; layer < layers_; ++layer) {
       for (auto role = static_cast<int>(attn_norm); role <= static_cast<int>(ffn_down); ++role) {
         const auto r = static_cast<tensor_role>(role);
@@ -123,7 +117,7 @@ class model_planner {
   [[nodiscard]] ggml_type type_for(const source_tensor& tensor) const {
     if (is_norm(tensor.name.role) || tensor.name.bias) return ggml_type::f32;
     if (tensor.action == tensor_action::embedding) return ggml_type::q8_0;
-    return tensor.action == tensor_action::raw ? ggml_type::bf16 : types_.ternary;
+    return tensor.action == tensor_action::raw ? ggml_type::bf16 : ternary_;
   }
 
   result<void> add(const source_tensor& tensor) {
@@ -131,8 +125,7 @@ class model_planner {
     const bool vector = is_norm(tensor.name.role) || tensor.name.bias;
     const tensor_shape shape =
         tensor.name.bias ? tensor_shape{matrix.rows, 1, matrix.padded_rows, 1} : matrix;
-    const bool packed = tensor.values.type == source_type::u8;
-    const std::uint64_t rows = tensor.values.rows * (packed ? 4 : 1);
+    const std::uint64_t rows = tensor.values.matrix_rows();
     if (rows != shape.rows || tensor.values.cols != shape.cols) {
       return refuse("tensor " + in_quotes(tensor.file_name) + " is " +
                     extents_text(rows, tensor.values.cols) + "; it must be " +
@@ -160,9 +153,7 @@ class model_planner {
     c.file_name = tensor.file_name;
     c.from = tensor.values;
     c.scale = tensor.scale;
-    const bool rotated = tensor.name.role == attn_q || tensor.name.role == attn_k;
-    // GGUF's Llama rotates neighbours where trainers rotate halves.
-    c.regroup = rotated && sizes_.arch == model_arch::llama ? sizes_.head_dim : 0;
+    c.regroup = regrouping_of(tensor.name.role, sizes_);
     c.rows = shape.padded_rows;
     c.cols = shape.padded_cols;
     if (vector && c.regroup == 0) {  // one row: its values are next to one another
@@ -184,7 +175,7 @@ class model_planner {
   /// place for it. It is one for all matrices or for none.
   [[nodiscard]] bool needs_scale_tensors() const {
     if (sizes_.arch != model_arch::bitnet) return false;
-    if (types_.ternary != ggml_type::tq1_0 && types_.ternary != ggml_type::tq2_0) return false;
+    if (ternary_ != ggml_type::tq1_0 && ternary_ != ggml_type::tq2_0) return false;
     return std::any_of(source_.tensors.begin(), source_.tensors.end(), [](const source_tensor& t) {
       return t.action == tensor_action::ternarize || (t.action == tensor_action::repack && !is_half(t.scale));
     });
@@ -192,7 +183,7 @@ class model_planner {
 
   const source_model& source_;
   const model_sizes& sizes_;
-  const chosen_types& types_;
+  const ggml_type ternary_;
   std::uint32_t layers_ = 0;
   bool scale_tensors_ = false;
   image_plan out_;
@@ -223,7 +214,7 @@ result<model_sizes> complete_sizes(const source_model& source, model_sizes sizes
     const auto found = std::find_if(source.tensors.begin(), source.tensors.end(),
                                     [&](const source_tensor& t) { return t.name.role == role; });
     if (found == source.tensors.end()) return {};
-    const std::uint64_t rows = found->values.rows * (found->values.type == source_type::u8 ? 4 : 1);
+    const std::uint64_t rows = found->values.matrix_rows();
     const std::uint64_t told = rows / sizes.head_dim;
     if (rows % sizes.head_dim != 0 || told == 0 || told > 1024 || (heads != 0 && told != heads) ||
         (said != 0 && told != said)) {
@@ -243,8 +234,7 @@ result<model_sizes> complete_sizes(const source_model& source, model_sizes sizes
   return sizes;
 }
 
-result<image_plan> plan_model(const source_model& source, const model_sizes& sizes,
-                              const chosen_types& types) {
+result<image_plan> plan_model(const source_model& source, const model_sizes& sizes, ggml_type ternary) {
   if (source.tensors.empty() || source.tensors.front().name.role != token_embd) {
     return refuse("there is no tensor for 'token_embd.weight'");
   }
@@ -254,7 +244,7 @@ result<image_plan> plan_model(const source_model& source, const model_sizes& siz
     return refuse("'hidden_act' in config.json is " + engine::in_quotes(activation) +
                   "; Llama's must be silu, as its GGUF cannot name another");
   }
-  return model_planner(source, sizes, types).plan();
+  return model_planner(source, sizes, ternary).plan();
 }
 
 }  // namespace orcd::app

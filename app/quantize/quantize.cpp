@@ -13,6 +13,7 @@
 #include "app/quantize/image_writer.hpp"
 #include "app/quantize/output_file.hpp"
 #include "app/quantize/progress.hpp"
+#include "app/quantize/refuse.hpp"
 #include "app/quantize/rope_cache.hpp"
 #include "app/quantize/source_model.hpp"
 
@@ -23,10 +24,6 @@ namespace fs = std::filesystem;
 using engine::errc;
 using engine::error;
 using engine::result;
-
-error file_error(const std::string& text) {
-  return {errc::model_load_failed, text};
-}
 
 /// What is to be written where.
 struct planned_file {
@@ -114,7 +111,7 @@ result<void> check_call(const manifest_call& call, const manifest& entries) {
     return usage_error("--lora-output is missing, and the manifest has LoRA entries");
   }
   if (call.lora_output && !entries.lora) {
-    return file_error(call.manifest + ": has no LoRA entries, and --lora-output is given");
+    return refuse(call.manifest + ": has no LoRA entries, and --lora-output is given");
   }
   if (entries.lora && (s.heads == 0 || s.kv_heads == 0)) {
     return usage_error("--num-heads or --num-kv-heads is missing, which LoRA entries need");
@@ -132,7 +129,7 @@ result<void> run_manifest(const manifest_call& call, std::ostream* terminal) {
   if (!sizes) return sizes.error();
   planned_work work{{}, call.rope_output, *sizes, call.manifest};
   if (!entries->tensors.empty()) {
-    auto plan = plan_model(*source, *sizes, {});
+    auto plan = plan_model(*source, *sizes, engine::ggml_type::i2_s);
     if (!plan) return plan.error();
     put_tensors_header(*plan, sizes->arch);
     work.images.push_back({call.output, std::move(*plan)});
@@ -155,17 +152,17 @@ result<model_sizes> sizes_of(const model_config& config, const std::string& name
       std::pair{"num_attention_heads", s.heads != 0},   std::pair{"max_position_embeddings", s.context != 0},
       std::pair{"rms_norm_eps", s.eps != 0.0},          std::pair{"rope_theta", s.theta != 0.0}};
   for (const auto& [key, given] : needed) {
-    if (!given) return file_error(name + ": '" + key + "' is missing");
+    if (!given) return refuse(name + ": '" + key + "' is missing");
   }
   if (config.kind != "bitnet" && config.kind != "llama") {
-    return file_error(name + ": 'model_type' is '" + config.kind + "'; it must be bitnet or llama");
+    return refuse(name + ": 'model_type' is '" + config.kind + "'; it must be bitnet or llama");
   }
   s.arch = config.kind == "bitnet" ? model_arch::bitnet : model_arch::llama;
   s.hidden = (s.hidden_original + 127) / 128 * 128;
   s.ffn = (s.ffn_original + 127) / 128 * 128;
   if (s.kv_heads == 0) s.kv_heads = s.heads;
   if (s.head_dim == 0) s.head_dim = s.hidden_original / s.heads;
-  if (s.head_dim == 0) return file_error(name + ": 'num_attention_heads' is more than 'hidden_size'");
+  if (s.head_dim == 0) return refuse(name + ": 'num_attention_heads' is more than 'hidden_size'");
   s.rope_dim = s.head_dim;
   return s;
 }
@@ -184,14 +181,14 @@ result<void> run_directory(const directory_call& call, std::ostream* terminal) {
   if (!config) return config.error();
   auto sizes = sizes_of(*config, config_name);
   if (!sizes) return sizes.error();
-  if (auto done = check_sizes(*sizes); !done) return file_error(config_name + ": " + done.error().message);
+  if (auto done = check_sizes(*sizes); !done) return refuse(config_name + ": " + done.error().message);
   const auto entries = make_manifest(call.model, sizes->tied, call.embedding == engine::ggml_type::q8_0);
   if (!entries) return entries.error();
   const auto source = open_source(*entries);
   if (!source) return source.error();
   sizes = complete_sizes(*source, *sizes);
   if (!sizes) return sizes.error();
-  auto plan = plan_model(*source, *sizes, {call.type});
+  auto plan = plan_model(*source, *sizes, call.type);
   if (!plan) return plan.error();
   planned_work work{{}, std::nullopt, *sizes};
   if (!one_file) {

@@ -5,25 +5,19 @@
 #include <utility>
 
 #include "app/quantize/number_formats.hpp"
+#include "app/quantize/refuse.hpp"
+#include "app/quantize/tensor_shapes.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 
 namespace orcd::app {
 namespace {
 
-using engine::errc;
 using engine::error;
 using engine::in_quotes;
 using engine::result;
 using engine::safetensor;
 using engine::safetensor_type;
 using engine::safetensors_file;
-
-/// Of all shards together, so that memory has a bound.
-constexpr std::size_t most_tensors = 131'072;
-
-error refuse(const std::string& file, const std::string& text) {
-  return {errc::model_load_failed, file + ": " + text};
-}
 
 safetensor_type stored_type(source_type type) noexcept {
   switch (type) {
@@ -63,8 +57,8 @@ result<const safetensor*> find_entry(const safetensors_file& shard, const byte_r
   }
   return refuse(shard.name(), "tensor " + in_quotes(found->name) + " is " +
                                   std::string(to_string(found->type)) + " " + shape_of(*found) +
-                                  "; the manifest says " + std::string(to_string(stored_type(type))) + " [" +
-                                  std::to_string(rows) + ", " + std::to_string(cols) + "]");
+                                  "; the manifest says " + std::string(to_string(stored_type(type))) + " " +
+                                  extents_text(rows, cols));
 }
 
 /// What the codes are multiplied by.
@@ -113,10 +107,7 @@ class source_opener {
       auto shard = safetensors_file::open(path);
       if (!shard) return shard.error();
       tensors += shard->tensors().size();
-      if (tensors > most_tensors) {
-        return refuse(path, "with this shard there are " + std::to_string(tensors) +
-                                " tensors; the limit is " + std::to_string(most_tensors));
-      }
+      if (auto few = check_stored(path, tensors); !few) return few;
       out_.shards.push_back(std::move(*shard));
     }
     return {};
@@ -205,6 +196,12 @@ result<void> source_model::check_intact() const {
     if (auto intact = shard.check_intact(); !intact) return intact;
   }
   return {};
+}
+
+result<void> check_stored(const std::string& path, std::size_t tensors) {
+  if (tensors <= manifest_limits::stored) return {};
+  return refuse(path, "with this shard there are " + std::to_string(tensors) + " tensors; the limit is " +
+                          std::to_string(manifest_limits::stored));
 }
 
 result<source_model> open_source(const manifest& entries) {

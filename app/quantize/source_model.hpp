@@ -21,6 +21,10 @@ struct source_matrix {
   std::uint64_t rows = 0;  ///< of what is packed: a quarter of the matrix's
   std::uint64_t cols = 0;
   std::span<const std::byte> data;
+
+  /// Codes in a byte, each of another quarter of the matrix's rows.
+  [[nodiscard]] unsigned groups() const noexcept { return type == source_type::u8 ? 4 : 1; }
+  [[nodiscard]] std::uint64_t matrix_rows() const noexcept { return rows * groups(); }
 };
 
 struct source_tensor {
@@ -53,6 +57,9 @@ struct source_model {
 /// size, under a name of a supported model, in order and once. `divide` by the scale or multiply is as the
 /// config.json beside the shard says.
 [[nodiscard]] engine::result<source_model> open_source(const manifest& entries);
+
+/// `tensors` is how many there are with those of the shard `path`; an error beyond manifest_limits::stored.
+[[nodiscard]] engine::result<void> check_stored(const std::string& path, std::size_t tensors);
 
 /// The manifest of a trainer's folder: of its model.safetensors or of the shards of its index.
 [[nodiscard]] engine::result<manifest> make_manifest(const std::string& folder, bool tied,

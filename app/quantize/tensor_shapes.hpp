@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "app/quantize/arguments.hpp"
 #include "app/quantize/tensor_names.hpp"
@@ -38,6 +39,17 @@ struct tensor_shape {
     case ffn_down: return {s.hidden_original, s.ffn_original, s.hidden, s.ffn};
   }
   return {};
+}
+
+/// Whether, and in heads of how many rows, rows are written in another order: GGUF's Llama rotates neighbours
+/// where trainers rotate halves. 0: they stay.
+[[nodiscard]] constexpr std::uint32_t regrouping_of(tensor_role role, const model_sizes& s) noexcept {
+  const bool rotated = role == tensor_role::attn_q || role == tensor_role::attn_k;
+  return rotated && s.arch == model_arch::llama ? s.head_dim : 0;
+}
+
+[[nodiscard]] inline std::string extents_text(std::uint64_t rows, std::uint64_t cols) {
+  return "[" + std::to_string(rows) + ", " + std::to_string(cols) + "]";
 }
 
 }  // namespace orcd::app

@@ -50,26 +50,72 @@ kv_cache::kv_cache(kv_geometry geometry, kv_cache_config config,
 /// nothing is known of.
 void kv_cache::adopt() {
   std::vector<prefix_tree::node*> node_of(geometry_.pages, nullptr);
-  std::vector<kv_page> known;
-  for (const noted_page& one : config_.share ? ledger_->noted() : std::vector<noted_page>{}) {
+  std::vector<kv_page> pages;
+  std::vector<std::pair<noted_page, prefix_tree::node*>> known;
+  for (noted_page& one : config_.share ? ledger_->noted() : std::vector<noted_page>{}) {
     auto* parent = one.parent ? node_of[static_cast<std::size_t>(*one.parent)] : nullptr;
     if (one.parent && parent == nullptr) continue;
     if (tree_.next(one.salt, parent, one.tokens) != nullptr) continue;
-    node_of[static_cast<std::size_t>(one.page)] = tree_.insert(one.salt, parent, one.tokens, one.page).at;
-    known.push_back(one.page);
+    auto* const at = tree_.insert(one.salt, parent, one.tokens, one.page).at;
+    node_of[static_cast<std::size_t>(one.page)] = at;
+    pages.push_back(one.page);
+    known.emplace_back(std::move(one), at);
   }
   for (std::uint32_t i = 0; i < geometry_.pages; ++i) {
     const auto page = static_cast<kv_page>(i);
     const bool is_clean = ledger_->use_of(page) == page_ledger::use::clean;
     if (node_of[i] == nullptr && !is_clean) closed_.push_back(page);
   }
-  pool_.take(known);
+  pool_.take(pages);
   pool_.take(closed_);
-  counts_.adopted = static_cast<std::uint32_t>(known.size());
+  counts_.adopted = static_cast<std::uint32_t>(pages.size());
+  adopt_use(std::move(known));
+  if (closed_.empty()) release_awaited();
+}
+
+/// Evictions go on in the order of the process that died.
+void kv_cache::adopt_use(std::vector<std::pair<noted_page, prefix_tree::node*>> known) {
+  ledger_->forget_users();
+  // Whoever uses a page uses those before it; a ledger that says otherwise is spoilt.
+  std::vector<bool> leads_to_used(geometry_.pages, false);
+  for (auto at = known.rbegin(); at != known.rend(); ++at) {
+    noted_page& one = at->first;
+    one.in_use = one.in_use || leads_to_used[static_cast<std::size_t>(one.page)];
+    if (one.in_use && one.parent) leads_to_used[static_cast<std::size_t>(*one.parent)] = true;
+  }
+  const auto use_of = [](const noted_page& one) { return std::pair(one.in_use, one.last_used); };
+  // The order of pages that were used last at one moment stays: children come after their parents, and are
+  // evicted before them all the same.
+  std::stable_sort(known.begin(), known.end(),
+                   [&](const auto& a, const auto& b) { return use_of(a.first) < use_of(b.first); });
+  for (const auto& [noted, at] : known) {
+    clock_ = std::max(clock_, noted.last_used);
+    use(at);
+    if (noted.in_use) {
+      awaited_.push_back(at);
+    } else {
+      release(at);
+    }
+  }
+}
+
+void kv_cache::release_awaited() {
+  for (auto* at : std::exchange(awaited_, {})) release(at);
+}
+
+void kv_cache::use(prefix_tree::node* at) {
+  tree_.use(at);
+  if (ledger_) ledger_->begin_use(prefix_tree::page_of(at));
+}
+
+void kv_cache::release(prefix_tree::node* at) {
+  tree_.release(at);
+  if (ledger_) ledger_->end_use(prefix_tree::page_of(at), ++clock_);
 }
 
 void kv_cache::open_pages() {
   if (closed_.empty()) return;
+  release_awaited();
   free_pages(closed_, {});
   closed_.clear();
 }
@@ -136,16 +182,16 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
   auto found = look_up(wish, prompt);
   const auto whole = static_cast<std::uint32_t>(found.whole.size());
   const std::uint32_t needed = pages_for(positions, geometry_.page_positions) - whole;
-  for (auto* at : found.whole) tree_.use(at);
+  for (auto* at : found.whole) use(at);
   const auto is_short = [&] { return needed + spared() > pool_.free() + tree_.idle(); };
   if (is_short()) {
-    for (auto* at : found.whole) tree_.release(at);
+    for (auto* at : found.whole) release(at);
     return std::nullopt;
   }
   if (found.part != nullptr) {
-    tree_.use(found.part);
+    use(found.part);
     if (is_short()) {
-      tree_.release(found.part);
+      release(found.part);
       found.part = nullptr;
       found.positions = 0;
     }
@@ -157,7 +203,7 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
   if (ledger_) ledger_->take(std::span(lease.pages).subspan(whole));
   if (found.part != nullptr) {
     lease.copy = page_copy{prefix_tree::page_of(found.part), lease.pages[whole], found.positions};
-    tree_.release(found.part);
+    release(found.part);
   }
   lease.path = std::move(found.whole);
   lease.held = whole * geometry_.page_positions + found.positions;
@@ -211,7 +257,7 @@ std::uint32_t kv_cache::catch_up(kv_lease& lease, const cache_request& wish, std
     auto* at = tree_.next(wish.salt, parent, prompt.subspan(computed, geometry_.page_positions));
     if (at == nullptr) break;
     if (unused.empty()) before();
-    tree_.use(at);
+    use(at);
     unused.push_back(std::exchange(lease.pages[lease.path.size()], prefix_tree::page_of(at)));
     lease.path.push_back(at);
     computed += geometry_.page_positions;
@@ -245,7 +291,7 @@ void kv_cache::publish(kv_lease& lease, const cache_request& wish, std::span<con
     const std::size_t index = lease.path.size();
     auto* parent = index == 0 ? nullptr : lease.path.back();
     const auto made = tree_.insert(wish.salt, parent, tokens.subspan(index * size, size), lease.pages[index]);
-    tree_.use(made.at);
+    use(made.at);
     lease.path.push_back(made.at);
     note(lease, index, wish.salt, tokens.subspan(index * size, size), parent);
     if (made.unused && *made.unused != lease.pages[index]) free_pages({&*made.unused, 1}, {});
@@ -274,7 +320,7 @@ void kv_cache::finish(kv_lease&& lease, const cache_request& wish, std::span<con
   const auto clear = rest.subspan(std::min(rest.size(), touched - next));
   unused.insert(unused.end(), rest.begin(), rest.end() - static_cast<std::ptrdiff_t>(clear.size()));
   if (keeps(wish, computed) && last != nullptr) pin(lease, last, wish, tokens.first(computed));
-  for (auto at = lease.path.rbegin(); at != lease.path.rend(); ++at) tree_.release(*at);
+  for (auto at = lease.path.rbegin(); at != lease.path.rend(); ++at) release(*at);
   free_pages(unused, clear);
 }
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/accelerator.hpp"
@@ -62,7 +63,8 @@ class kv_cache {
   kv_cache(kv_geometry geometry, kv_cache_config config, std::function<void(std::span<const kv_page>)> clear);
   /// Of memory that another process may have used, and notes what it does there. What the ledger has noted is
   /// in the tree; pages that a step of the other process may still write to are out of use until
-  /// open_pages().
+  /// open_pages(). So long no page is evicted that a job of the other process used, since that job will want
+  /// it when it goes on here, and waiting is shorter than computing it again.
   kv_cache(kv_geometry geometry, kv_cache_config config, std::function<void(std::span<const kv_page>)> clear,
            page_ledger ledger);
 
@@ -115,6 +117,10 @@ class kv_cache {
   void make_room(std::uint32_t pages);
   [[nodiscard]] std::uint32_t spared() const noexcept;
   void adopt();
+  void adopt_use(std::vector<std::pair<noted_page, prefix_tree::node*>> known);
+  void release_awaited();
+  void use(prefix_tree::node* at);
+  void release(prefix_tree::node* at);
   void clear(std::span<const kv_page> pages);
   void note_clean(kv_page page) noexcept;
   void note(const kv_lease& lease, std::size_t index, const std::string& salt,
@@ -139,6 +145,8 @@ class kv_cache {
   };
   std::optional<page_ledger> ledger_;
   std::vector<kv_page> closed_;                 ///< taken from the pool
+  std::vector<prefix_tree::node*> awaited_;     ///< used until open_pages(), in the order of their last use
+  std::uint64_t clock_ = 0;                     ///< of the ledger's last uses
   std::deque<clearing> clearing_;               ///< in order; with a ledger only
   std::vector<std::uint32_t> clears_;           ///< of a page that are under way
   std::uint64_t launched_ = 0, collected_ = 0;  ///< steps

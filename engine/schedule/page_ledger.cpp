@@ -11,7 +11,7 @@ namespace orcd::engine {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x3130'7265'6764'656cULL;  // "ledger01"
+constexpr std::uint64_t magic = 0x3230'7265'6764'656cULL;  // "ledger02"
 constexpr std::uint32_t no_parent = 0xFFFF'FFFF;
 
 std::uint64_t aligned(std::uint64_t bytes) noexcept {
@@ -31,7 +31,8 @@ struct page_ledger::entry {
   std::uint32_t use;
   std::uint32_t parent;
   std::uint32_t salt_bytes;
-  std::uint32_t unused;
+  std::uint32_t users;
+  std::uint64_t last_used;
   char salt[salt_bytes_max];
 
   [[nodiscard]] token_id* tokens() noexcept { return reinterpret_cast<token_id*>(this + 1); }
@@ -97,6 +98,24 @@ void page_ledger::note(kv_page page, std::optional<kv_page> parent, std::string_
   set(page, use::full);
 }
 
+void page_ledger::begin_use(kv_page page) noexcept {
+  const std::atomic_ref users(entry_of(page).users);
+  users.store(users.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void page_ledger::end_use(kv_page page, std::uint64_t when) noexcept {
+  entry& e = entry_of(page);
+  const std::atomic_ref users(e.users);
+  const std::uint32_t now = users.load(std::memory_order_relaxed);
+  std::atomic_ref(e.last_used).store(when, std::memory_order_relaxed);
+  if (now > 0) users.store(now - 1, std::memory_order_relaxed);
+}
+
+void page_ledger::forget_users() noexcept {
+  for (std::uint32_t i = 0; i < geometry_.pages; ++i)
+    std::atomic_ref(entry_of(static_cast<kv_page>(i)).users).store(0, std::memory_order_relaxed);
+}
+
 /// What is checked is a copy: the memory is not this process's alone.
 std::optional<noted_page> page_ledger::read(kv_page page) const {
   if (use_of(page) != use::full) return std::nullopt;
@@ -107,6 +126,8 @@ std::optional<noted_page> page_ledger::read(kv_page page) const {
   if (parent != no_parent && parent >= geometry_.pages) return std::nullopt;
   noted_page out;
   out.page = page;
+  out.in_use = std::atomic_ref(e.users).load(std::memory_order_relaxed) > 0;
+  out.last_used = std::atomic_ref(e.last_used).load(std::memory_order_relaxed);
   if (parent != no_parent) out.parent = static_cast<kv_page>(parent);
   out.salt.assign(e.salt, salt_bytes);
   out.tokens.assign(e.tokens(), e.tokens() + geometry_.page_positions);

@@ -25,6 +25,8 @@ struct noted_page {
   std::optional<kv_page> parent;  ///< of the page before it; none: these are a sequence's first tokens
   std::string salt;
   std::vector<token_id> tokens;
+  bool in_use = false;          ///< by a job that has not ended
+  std::uint64_t last_used = 0;  ///< when a job ended that used it; larger is later
 };
 
 class page_ledger {
@@ -51,6 +53,11 @@ class page_ledger {
   /// A page whose tokens have all been computed. One with a salt that is too long is left taken.
   void note(kv_page page, std::optional<kv_page> parent, std::string_view salt,
             std::span<const token_id> tokens) noexcept;
+  /// A job begins to use the page, or ends at the moment `when`; jobs are counted.
+  void begin_use(kv_page page) noexcept;
+  void end_use(kv_page page, std::uint64_t when) noexcept;
+  /// No job uses any page: those of the process that died have to begin again.
+  void forget_users() noexcept;
 
   [[nodiscard]] use use_of(kv_page page) const noexcept;
   /// The noted pages, each after its parent. Pages whose parent is missing or has another salt are left out.

@@ -45,6 +45,8 @@ result<void> admission_hold::enter(bool again) {
 
 result<void> admission_hold::enter_all(bool again) {
   auto& admission = service_.context.admission;
+  // From here on they count as running, also those that wait for their turn after a takeover.
+  if (admission.running() == 0) service_.busy_since = std::chrono::steady_clock::now();
   const std::size_t places = std::min<std::size_t>(jobs_.size(), service_.context.identity.slots);
   const auto reserve = [&](const std::string& name) -> result<void> {
     auto reserved = admission.reserve(name);
@@ -68,7 +70,6 @@ result<void> admission_hold::enter_all(bool again) {
 }
 
 void admission_hold::show(open_stream& stream) {
-  if (service_.streams.empty()) service_.busy_since = std::chrono::steady_clock::now();
   shown_ = service_.streams.emplace(id_, &stream).second;
   ORCD_ENSURE(shown_);
 }

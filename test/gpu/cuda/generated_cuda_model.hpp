@@ -65,6 +65,9 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["llama"].mixture = true;
   all["llama-no-f32"] = all["llama"];
   all["llama-no-f32"].mixture_f32 = false;
+  all["llama-f32"] = base;
+  all["llama-f32"].family = "llama";
+  all["llama-f32"].matrix_type = engine::ggml_type::f32;
   all["qwen2"].matrix_type = engine::ggml_type::q5_0;
   all["qwen2"].embedding_type = engine::ggml_type::q8_0;
   all["qwen2"].tied_output = true;

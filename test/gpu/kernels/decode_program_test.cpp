@@ -104,14 +104,21 @@ BOOST_DATA_TEST_CASE(every_family_is_taken, data::make(shape_names), name) {
   const generated_model generated(name);
   const planned_forward taken(generated.path(), {1, generated_context, 512, {}});
   const std::size_t phases = 1 + taken.layers() * (taken.has_experts() ? 7 : 5) + 1;  // the output head's
-  BOOST_TEST(taken.sequences() == (name == "llama" ? 0U : 1U));
-  BOOST_TEST(taken.phases() == (name == "llama" ? 0 : phases));  // f32: no room for a chunk
+  BOOST_TEST(taken.sequences() == 1U);
+  BOOST_TEST(taken.phases() == phases);
   const planned_forward other_cache(
       generated.path(), {1, generated_context, 512, {engine::kv_type::q8_0, engine::kv_type::f16}});
   BOOST_TEST(other_cache.phases() == 0U);
   gpu::cuda_extents many{1, generated_context, 512, {}};
   many.one_kernel = 0;
   BOOST_TEST(planned_forward(generated.path(), many).phases() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(there_is_no_room_for_a_chunk_of_f32) {
+  const generated_model generated("llama-f32");
+  const planned_forward refused(generated.path(), {1, generated_context, 512, {}});
+  BOOST_TEST(refused.sequences() == 0U);
+  BOOST_TEST(refused.phases() == 0U);
 }
 
 namespace {

@@ -113,7 +113,8 @@ def get(connection: Connection, path: str = '/health') -> Response:
 def settle(port: int) -> None:
     """Until the engine knows that its answers before this one were written: it does one thing after the
     other, and a client has an answer a moment before that."""
-    assert ask(port, '/health').status == 200
+    health = ask(port, '/health')
+    assert health.status == 200, health.body
 
 
 class Client:

@@ -132,7 +132,7 @@ def test_a_second_engine_waits_for_the_first_and_can_be_stopped_meanwhile(sharin
     alone = start(sharing, 1, 'INIT')
 
     def waits() -> bool:
-        with WeightsClient(sharing.folder) as one:
+        with WeightsClient(sharing.folder, OWN_DEVICE[1]) as one:
             return one.state().waiting == 1
     wait_until(waits, PATIENCE, 'it has asked')
     alone.process.send_signal(signal.SIGTERM)
@@ -167,7 +167,7 @@ def test_the_next_holder_gets_the_weights_from_whoever_has_them(sharing):
     sharing.start_holder(*OWN_DEVICE)
 
     def complete() -> bool:
-        with WeightsClient(sharing.folder) as one:
+        with WeightsClient(sharing.folder, OWN_DEVICE[1]) as one:
             state = one.state()
             return state.committed and state.readers == 2
     wait_until(complete, PATIENCE, 'both have their weights at the holder again')

@@ -10,7 +10,7 @@ import pytest
 
 from holders import DONE, OWN_DEVICE, READ, WRITE, Held, WeightsClient
 from test_shared_weights import SHAPE, answer, mappings, pair, start
-from worker_process import PATIENCE, SANITIZED, STRETCH, wait_until
+from worker_process import BACKEND, PATIENCE, SANITIZED, STRETCH, wait_until
 
 # Of size, for ever, and against new mappings that write (F_SEAL_FUTURE_WRITE, which Python does not name).
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL | 0x10
@@ -30,7 +30,7 @@ def newer_model(models):
 
 def is_complete(held: Held) -> bool:
     """Whether the weights are at the holder, and two engines read them."""
-    with WeightsClient(held.folder) as one:
+    with WeightsClient(held.folder, OWN_DEVICE[1]) as one:
         state = one.state()
         return bool(state.committed) and state.readers == 2
 
@@ -90,12 +90,13 @@ def test_an_upgrade_with_room_for_one(sharing, models):
     start(sharing, 1, 'STANDBY').wait_event('weights_imported')
 
 
+@pytest.mark.skipif(BACKEND != 'host', reason="what lies in a GPU's memory is not read through its descriptor")
 def test_damaged_weights_are_loaded_again(sharing):
     """Whoever maps them finds it, and engine 0 does not find the same for ever."""
     first = start(sharing, 0, 'ACTIVE')
     first.wait_event('weights_shared')
     expected = answer(sharing)
-    with WeightsClient(sharing.folder) as other:
+    with WeightsClient(sharing.folder, OWN_DEVICE[1]) as other:
         granted = other.claim(READ)
         content = bytearray(other.get(b'weights'))
     first.kill()
@@ -103,7 +104,7 @@ def test_damaged_weights_are_loaded_again(sharing):
     spoilt = os.memfd_create('weights', os.MFD_ALLOW_SEALING)
     os.write(spoilt, content)
     fcntl.fcntl(spoilt, fcntl.F_ADD_SEALS, SEALS)
-    with WeightsClient(sharing.folder) as other:
+    with WeightsClient(sharing.folder, OWN_DEVICE[1]) as other:
         assert other.claim(WRITE).mode == WRITE
         other.ask_put(b'weights', len(content), spoilt)
         assert other.receive()[0] == DONE
@@ -124,8 +125,10 @@ def test_engines_without_descriptors_outlive_the_holder(sharing):
     both = pair(sharing)
     both[0].wait_event('weights_shared')
     soft, hard = resource.prlimit(both[0].pid, resource.RLIMIT_NOFILE)
+    # The GPU's driver waits for its own descriptors by poll(), which fails for more than the limit allows.
+    none_free = 3 if BACKEND == 'host' else 32
     for engine in both:
-        resource.prlimit(engine.pid, resource.RLIMIT_NOFILE, (3, hard))
+        resource.prlimit(engine.pid, resource.RLIMIT_NOFILE, (none_free, hard))
     sharing.holder.kill()
     for engine in both:
         engine.wait_event('holder_lost')
@@ -141,6 +144,11 @@ def test_engines_without_descriptors_outlive_the_holder(sharing):
 
 # --- weights that are not mapped while the engine waits ---------------------------------------------------
 
+def maps_weights(engine) -> bool:
+    """On the host; a GPU's memory is in no table of the kernel."""
+    return mappings(engine, 'orcd-weights').Size > 0
+
+
 def sleeping_pair(held: Held, *options: str):
     """The second one has given its right to read back."""
     first = start(held, 0, 'ACTIVE')
@@ -152,20 +160,20 @@ def sleeping_pair(held: Held, *options: str):
 def test_remap_success(sharing):
     first, second = sleeping_pair(sharing)
     expected = answer(sharing)
-    assert mappings(second, 'orcd-weights').Size == 0
-    with WeightsClient(sharing.folder) as one:
+    assert not maps_weights(second)
+    with WeightsClient(sharing.folder, OWN_DEVICE[1]) as one:
         assert one.state().readers == 1
     first.kill()
     second.wait_state('ACTIVE')
     second.wait_event('weights_mapped')
     assert answer(sharing) == expected
-    assert mappings(second, 'orcd-weights').Size > 0
+    assert maps_weights(second) or BACKEND != 'host'
     # Its right to read is there again, and it offers what it has to the next holder.
     sharing.holder.kill()
     sharing.start_holder(*OWN_DEVICE)
 
     def is_there() -> bool:
-        with WeightsClient(sharing.folder) as one:
+        with WeightsClient(sharing.folder, OWN_DEVICE[1]) as one:
             return one.state()[3:] == (1, 0, 0, 1)
     wait_until(is_there, PATIENCE, 'it has offered them')
 
@@ -183,7 +191,7 @@ def test_remap_by_the_one_that_has_loaded(sharing):
         fcntl.flock(lock, fcntl.LOCK_EX)
         first = start(sharing, 0, 'STANDBY', '--standby-weights', 'unmapped')
         first.wait_event('weights_unmapped')
-        assert mappings(first, 'orcd-weights').Size == 0
+        assert not maps_weights(first)
     first.wait_state('ACTIVE')
     assert answer(sharing) == expected
 
@@ -191,7 +199,7 @@ def test_remap_by_the_one_that_has_loaded(sharing):
 def wakes_beside_a_writer(held: Held, *options: str):
     """The engine that waits has the lock, and somebody else writes to the device."""
     first, second = sleeping_pair(held, *options)
-    writer = WeightsClient(held.folder)
+    writer = WeightsClient(held.folder, OWN_DEVICE[1])
     writer.ask_claim(WRITE, engine=5)
     wait_until(lambda: waiting(held) == 1, PATIENCE, 'it has asked')
     first.kill()
@@ -200,7 +208,7 @@ def wakes_beside_a_writer(held: Held, *options: str):
 
 
 def waiting(held: Held) -> int:
-    with WeightsClient(held.folder) as one:
+    with WeightsClient(held.folder, OWN_DEVICE[1]) as one:
         return one.state().waiting
 
 

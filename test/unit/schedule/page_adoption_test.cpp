@@ -81,6 +81,90 @@ BOOST_AUTO_TEST_CASE(a_job_goes_on_from_the_pages_of_the_dead) {
   BOOST_TEST(b.device->records()[before].position == 32U);
 }
 
+namespace {
+
+std::vector<token_id> rest_of(const std::vector<token_id>& all, std::size_t told) {
+  return {all.begin() + static_cast<std::ptrdiff_t>(told), all.end()};
+}
+
+/// By slot: positions that are there already when a job begins again.
+std::vector<std::uint32_t> begun_at(const heirs& b, std::size_t before) {
+  std::vector<std::uint32_t> out;
+  for (std::size_t i = before; i < b.device->records().size(); ++i) {
+    const auto& one = b.device->records()[i];
+    if (out.size() <= static_cast<std::size_t>(one.slot)) out.resize(static_cast<std::size_t>(one.slot) + 1);
+    auto& at = out[static_cast<std::size_t>(one.slot)];
+    if (at == 0) at = one.position;
+  }
+  return out;
+}
+
+}  // namespace
+
+/// The first job to go on needs pages, and there are old ones, which were used before those of the others.
+BOOST_AUTO_TEST_CASE(the_oldest_pages_make_room_after_a_death) {
+  heirs b(22, 2);
+  const auto old = prompt_of(33, 50);
+  (void)b.submit("old", old, 1);  // eight pages
+  b.finish();
+  const auto one = prompt_of(18, 100);
+  const auto other = prompt_of(18, 150);
+  const auto a = b.submit("a", one, 10);
+  const auto c = b.submit("c", other, 10);
+  while (a->tokens().size() < 5 || c->tokens().size() < 5) b.steps(1);
+  const auto told_a = a->tokens();
+  const auto told_c = c->tokens();
+  (void)b.succeed();
+  const std::size_t before = b.device->records().size();
+  const auto next_a = b.go_on(b.request("a", one, 10), told_a);
+  const auto next_c = b.go_on(b.request("c", other, 10), told_c);
+  b.finish();
+  const auto begun = begun_at(b, before);
+  BOOST_TEST(begun.at(0) == (17 + told_a.size()) / 4 * 4);
+  BOOST_TEST(begun.at(1) == (17 + told_c.size()) / 4 * 4);
+  expect_tokens(*next_a, rest_of(b.device->expected(one, 10), told_a.size()));
+  expect_tokens(*next_c, rest_of(b.device->expected(other, 10), told_c.size()));
+}
+
+/// There are only pages of jobs that will go on: the first one waits for the dead rather than take them.
+BOOST_AUTO_TEST_CASE(what_another_will_go_on_from_is_not_evicted_before_the_dead_are_gone) {
+  heirs b(14, 2);
+  const auto one = prompt_of(18, 100);
+  const auto other = prompt_of(18, 150);
+  const auto a = b.submit("a", one, 10);
+  const auto c = b.submit("c", other, 10);
+  while (a->tokens().size() < 5 || c->tokens().size() < 5) b.steps(1);
+  const auto told_a = a->tokens();
+  const auto told_c = c->tokens();
+  (void)b.succeed();
+  const std::size_t before = b.device->records().size();
+  const auto next_a = b.go_on(b.request("a", one, 10), told_a);
+  BOOST_TEST(!b.loop->run_step());
+  const auto next_c = b.go_on(b.request("c", other, 10), told_c);
+  BOOST_TEST(!b.loop->run_step());
+  BOOST_TEST(b.loop->cache_counts().evictions == 0U);
+  b.open();
+  b.finish();
+  const auto begun = begun_at(b, before);
+  BOOST_TEST(begun.at(0) == (17 + told_a.size()) / 4 * 4);
+  BOOST_TEST(begun.at(1) == (17 + told_c.size()) / 4 * 4);
+  expect_tokens(*next_a, rest_of(b.device->expected(one, 10), told_a.size()));
+  expect_tokens(*next_c, rest_of(b.device->expected(other, 10), told_c.size()));
+}
+
+/// A page that is in use after one that is not: only a spoilt ledger says so. All pages of both can be had
+/// again.
+BOOST_AUTO_TEST_CASE(a_page_in_use_keeps_those_before_it) {
+  heirs b(8, 1);
+  (void)b.submit("a", prompt_of(17), 1);
+  b.finish();
+  b.ledger().begin_use(b.ledger().noted().at(3).page);
+  BOOST_TEST(b.succeed() == 4U);
+  (void)b.submit("b", prompt_of(30, 50), 3);
+  b.open();
+  b.finish();
+}
+
 BOOST_AUTO_TEST_CASE(an_idle_cache_is_warm_after_a_death) {
   heirs b(16, 1);
   (void)b.submit("a", prompt_of(30), 3);

@@ -69,6 +69,23 @@ BOOST_AUTO_TEST_CASE(the_next_process_reads_what_was_noted) {
   BOOST_TEST((next.use_of(1) == page_ledger::use::clean));
 }
 
+BOOST_AUTO_TEST_CASE(who_uses_a_page_is_counted_and_when_it_was_used_last_is_known) {
+  const memory m;
+  auto ledger = m.ledger();
+  ledger.note(3, std::nullopt, "", first);
+  ledger.begin_use(3);
+  ledger.begin_use(3);
+  ledger.end_use(3, 41);
+  BOOST_TEST(m.ledger().noted().at(0).in_use);
+  ledger.end_use(3, 42);
+  ledger.end_use(3, 43);  // more than there were: of a spoilt ledger
+  BOOST_TEST(!m.ledger().noted().at(0).in_use);
+  BOOST_TEST(m.ledger().noted().at(0).last_used == 43U);
+  ledger.begin_use(3);
+  ledger.forget_users();
+  BOOST_TEST(!m.ledger().noted().at(0).in_use);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_struck_out_is_gone_and_what_hangs_on_it_too) {
   const memory m;
   auto ledger = m.ledger();

@@ -2,6 +2,7 @@
 #include "net/jobs/admission_hold.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <new>
 #include <optional>
 #include <utility>
@@ -96,6 +97,17 @@ BOOST_AUTO_TEST_CASE(one_job_holds_a_place_and_its_name_until_it_has_ended) {
   BOOST_TEST(over == 1);
   hold->finish();
   BOOST_TEST(over == 1);
+}
+
+/// Jobs that another engine had begun wait for their turn before their streams are shown.
+BOOST_AUTO_TEST_CASE(a_job_that_has_only_entered_is_not_stalled) {
+  const auto hold = enter("j", jobs_of({"j"}));
+  BOOST_TEST_REQUIRE(hold != nullptr);
+  BOOST_TEST(s.facts().running == 1U);
+  const auto since_boot = std::chrono::steady_clock::now().time_since_epoch();
+  BOOST_TEST((s.facts().step_age < since_boot / 2));
+  hold->submit(std::move(jobs_of({"j"})[0]), nullptr);
+  hold->job_ended(0);
 }
 
 BOOST_AUTO_TEST_CASE(several_jobs_enter_together_or_not_at_all) {

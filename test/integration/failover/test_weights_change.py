@@ -90,7 +90,7 @@ def test_an_upgrade_with_room_for_one(sharing, models):
     start(sharing, 1, 'STANDBY').wait_event('weights_imported')
 
 
-@pytest.mark.skipif(BACKEND != 'host', reason="what lies in a GPU's memory is not read through its descriptor")
+@pytest.mark.skipif(BACKEND != 'host', reason="a GPU's memory is not read through its descriptor")
 def test_damaged_weights_are_loaded_again(sharing):
     """Whoever maps them finds it, and engine 0 does not find the same for ever."""
     first = start(sharing, 0, 'ACTIVE')

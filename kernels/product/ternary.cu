@@ -103,7 +103,9 @@ __global__ void __launch_bounds__(threads) few_columns_kernel(ternary_matmul_arg
 #pragma unroll
     for (std::uint32_t c = 0; c < Columns; ++c) {
 #pragma unroll
-      for (std::uint32_t q = 0; q < 4; ++q) {
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        // Lanes of other blocks read another quarter, or four of them would meet in each bank.
+        const std::uint32_t q = (i + lane / 8) % 4;
         const std::uint32_t x = values[c * value_words + at + 8 * q];
 #pragma unroll
         for (std::uint32_t r = 0; r < few_rows; ++r)

@@ -4,6 +4,7 @@
 
 #include <cuda_fp16.h>
 
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
@@ -25,6 +26,7 @@ namespace orcd::test {
 namespace {
 
 using engine::ggml_type;
+namespace data = boost::unit_test::data;
 
 /// Rows of I2_S and int8 activations on both sides.
 struct ternary_problem {
@@ -237,8 +239,9 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
   BOOST_TEST(kernels::launch_norm_to_int8({}, nullptr) != 0);
 }
 
-BOOST_AUTO_TEST_CASE(rounding_has_the_hosts_bits) {
-  constexpr std::uint32_t width = 2560, columns = 7;
+/// The last width is not kept in registers.
+BOOST_DATA_TEST_CASE(rounding_has_the_hosts_bits, data::make({2560U, 10'240U, 17'408U}), width) {
+  constexpr std::uint32_t columns = 7;
   std::vector<float> x = random_values(std::size_t{width} * columns, 3.0F, 7);
   std::fill(x.begin() + width, x.begin() + 2 * width, 0.0F);
   for (std::uint32_t i = 0; i < width; ++i) x[2 * width + i] = static_cast<float>(i % 255) - 127.0F + 0.5F;
@@ -254,8 +257,8 @@ BOOST_AUTO_TEST_CASE(rounding_has_the_hosts_bits) {
   device_integers(args).check_equal({x, columns});
 }
 
-BOOST_AUTO_TEST_CASE(squared_gates_have_the_hosts_bits) {
-  constexpr std::uint32_t width = 384, columns = 5;
+BOOST_DATA_TEST_CASE(squared_gates_have_the_hosts_bits, data::make({384U, 6912U, 10'240U, 17'408U}), width) {
+  constexpr std::uint32_t columns = 5;
   const std::vector<float> x =
       random_values(std::size_t{width} * columns * 2, 700.0F, 8);  // squares exceed f16
   std::vector<float> activated(std::size_t{width} * columns);
@@ -319,8 +322,9 @@ BOOST_AUTO_TEST_CASE(gates_with_silu_are_near_the_exact_ones) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_norm_is_rounded_and_does_not_depend_on_its_neighbours) {
-  constexpr std::uint32_t width = 2560, columns = 9;
+BOOST_DATA_TEST_CASE(a_norm_is_rounded_and_does_not_depend_on_its_neighbours,
+                     data::make({2560U, 10'240U, 17'408U}), width) {
+  constexpr std::uint32_t columns = 9;
   const std::vector<float> x = random_values(std::size_t{width} * columns, 2.0F, 9);
   const std::vector<float> weight = random_values(width, 1.0F, 10);
   const device_array<float> rows{std::span<const float>(x)};

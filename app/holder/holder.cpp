@@ -189,8 +189,10 @@ void holder::drop(client& one, const char* why) {
 void holder::remove(client& one) {
   one.socket->close();
   if (&one == active_) deactivate(false);
+  if (taker_ && taker_->engine == &one) taker_.reset();
   asio::post(io_, [kept = one.socket] {});
   clients_.remove_if([&](const client& c) { return &c == &one; });
+  go_on_with_taker();
 }
 
 bool holder::handle(client& from, net::frame_socket::received got) {
@@ -230,6 +232,7 @@ bool holder::handle(client& from, net::frame_socket::received got) {
   }
   if (const auto* const yield = std::get_if<net::yield_frame>(&body)) {
     if (&from == active_) deactivate(yield->rests);
+    go_on_with_taker();
     return true;
   }
   if (std::holds_alternative<net::offer_frame>(body)) return on_offer(from, std::move(got.descriptors));
@@ -273,15 +276,30 @@ void holder::welcome(client& one) {
   one.socket->send({0, net::welcome_frame{true}}, beside);
 }
 
-/// The lock has decided who is active. What the one before has still said comes first.
+/// The lock has decided who is active. What the one before has still said comes first; one that has said
+/// nothing and is connected does not know yet that its lock's file was deleted or replaced. It ends when it
+/// does, or hangs and is killed: until then nothing is handed over, or two engines would serve.
 bool holder::on_take_over(client& from, std::uint32_t room) {
   if (active_ != nullptr && active_ != &from) active_->socket->read_now();
+  if (active_ != nullptr && active_ != &from) {
+    narrator_.narrate(
+        severity::warning, "takeover_waits", "An engine has the lock, and the one before has not left",
+        {{"engine_id", std::uint64_t{*from.engine}}, {"active", std::uint64_t{*active_->engine}}});
+    taker_ = {&from, room};
+    return true;
+  }
   if (!has_had_active_) rest_not_before_ = steady_clock::now() + unknown_rest;
   activate(from);
   hand_over_all(from, room);
   look_for_rest();
   port_.start();
   return true;
+}
+
+void holder::go_on_with_taker() {
+  if (!taker_ || active_ != nullptr) return;
+  const waiting_taker next = *std::exchange(taker_, std::nullopt);
+  (void)on_take_over(*next.engine, next.room);
 }
 
 void holder::activate(client& one) {

@@ -86,6 +86,7 @@ class holder {
   void kill_silent_standbys(std::chrono::steady_clock::time_point now);
   void hand_over_all(client& to, std::uint32_t room);
   void hand_over_waiting();
+  void go_on_with_taker();
   void hand_over_new(net::file_descriptor socket);
   [[nodiscard]] bool wants_connection() const;
   [[nodiscard]] bool has_room();
@@ -116,6 +117,12 @@ class holder {
   /// Of engines that were active, and for which the device may still do something: pidfds.
   std::vector<net::file_descriptor> leaving_;
   bool has_had_active_ = false;
+  /// An engine that has asked for everything while the one before had not left.
+  struct waiting_taker {
+    client* engine;
+    std::uint32_t room;
+  };
+  std::optional<waiting_taker> taker_;
   std::chrono::steady_clock::time_point looked_at_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point inactive_since_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point rest_not_before_{};

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from engines import ask
-from holders import Holder, check, descriptors, get, settle
+from holders import Held, Holder, check, descriptors, get, settle
 from http_client import Closed, Connection
 from test_takeover import story
 from worker_process import PATIENCE, STRETCH, wait_until
@@ -245,3 +245,22 @@ def test_the_holder_stays_small(held):
     assert ask(held.port, '/health').status == 200
     for one in crowd:
         one.close()
+
+
+def test_an_engine_that_does_not_know_that_its_lock_is_gone_is_waited_for(tiny_model, tmp_path):
+    """Two engines serve at no moment: the next one has the lock of another file, and the first one stands
+    still and cannot see that."""
+    with Held(tiny_model, tmp_path) as pair:
+        holder = pair.start_holder('--hang-timeout', '3')
+        first = pair.start(0, '--holder', 'require', state='ACTIVE')
+        told = story(first)
+        first.process.send_signal(signal.SIGSTOP)
+        wait_until(first.stopped, PATIENCE, 'it is stopped')
+        (pair.folder / 'failover.lock').unlink()
+        second = pair.start(1, '--holder', 'require', '--waking-timeout-ms', '60000', state='WAKING')
+        holder.wait_event('takeover_waits', engine_id=1, active=0)
+        second.wait_state('ACTIVE')
+        assert first.wait_exit(PATIENCE) == -signal.SIGKILL
+        (killed,) = holder.events('engine_hangs', engine_id=0)
+        assert killed['ts'] < holder.wait_event('engine_active', engine_id=1)['ts']
+        assert story(second) == told

@@ -282,6 +282,7 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
   state_.resident = accelerator_->resident();
   state_.vram_bytes = accelerator_->vram_bytes();
   state_.kv_bytes = plan->kv_bytes;
+  state_.adapters_bytes = plan->adapters_bytes;
   state_.load_percent = 100;
   state_.load_bytes = model_->file.tensor_bytes();
   state_.load_seconds = ms_since(load_started_at_) / 1000.0;
@@ -296,7 +297,8 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
                      {"kv_type_k", std::string_view(engine::to_string(identity_.kv.keys))},
                      {"kv_type_v", std::string_view(engine::to_string(identity_.kv.values))},
                      {"workspace_bytes", plan->workspace_bytes},
-                     {"logits_bytes", plan->logits_bytes}});
+                     {"logits_bytes", plan->logits_bytes},
+                     {"adapters_bytes", plan->adapters_bytes}});
   if (const auto room = make_room_for_connections(spare_descriptors()); !room) {
     return fail_start({room.error(), {}, {}});
   }

@@ -23,6 +23,7 @@
 
 namespace orcd::engine {
 
+struct lora_adapter;
 struct model;
 
 /// Thrown by an accelerator when its environment fails in a way that ends every sequence (a CUDA
@@ -31,6 +32,21 @@ class accelerator_failure : public std::runtime_error {
  public:
   accelerator_failure(errc c, const std::string& what) : std::runtime_error(what), code(c) {}
   errc code;
+};
+
+/// Adapters that are applied to one sequence at most.
+inline constexpr std::uint32_t active_adapters_max = 8;
+
+/// Room for LoRA adapters (engine/lora/adapter.hpp): one adapter at each index below `count`.
+struct adapter_room {
+  std::uint32_t count = 0;  ///< 0: there are none, and nothing is planned for them
+  std::uint32_t rank_max = 0;
+};
+
+/// An adapter that a sequence's products have, and how strongly.
+struct active_adapter {
+  std::uint32_t index = 0;  ///< of one that was put there
+  float strength = 1.0F;    ///< finite
 };
 
 /// What the accelerator was told to plan for.
@@ -44,6 +60,7 @@ struct accelerator_config {
   std::uint32_t kv_pages = 0;
   weight_source weights{};
   cache_source cache{};
+  adapter_room adapters{};
 };
 
 /// How a loaded accelerator's KV cache is cut. Without pages, begin() and clear() are never called.
@@ -67,6 +84,9 @@ struct sequence_start {
   std::span<const kv_page> pages;
   std::span<const token_id> held = {};  ///< tokens whose KV the pages hold, after the copy
   std::optional<page_copy> copy = {};   ///< made first
+  /// Applied to every token of the sequence in this order, which decides the bits; at most
+  /// active_adapters_max, with distinct indices. What the pages hold was computed with the same.
+  std::span<const active_adapter> adapters = {};
 };
 
 /// Bytes planned before anything is allocated (M0-W-1011, 1020). Shown by `inspect plan` and /health.
@@ -75,9 +95,10 @@ struct memory_plan {
   std::uint64_t kv_bytes = 0;
   std::uint64_t workspace_bytes = 0;
   std::uint64_t logits_bytes = 0;
-  std::uint64_t pinned_bytes = 0;  ///< of host memory; not part of total()
+  std::uint64_t adapters_bytes = 0;  ///< room for adapters and what steps need to apply them
+  std::uint64_t pinned_bytes = 0;    ///< of host memory; not part of total()
   [[nodiscard]] std::uint64_t total() const noexcept {
-    return weights_bytes + kv_bytes + workspace_bytes + logits_bytes;
+    return weights_bytes + kv_bytes + workspace_bytes + logits_bytes + adapters_bytes;
   }
 };
 
@@ -163,6 +184,15 @@ class accelerator {
   [[nodiscard]] virtual result<void> map_weights(const shared_weights&) { return {}; }
   /// The KV cache for other processes, after a load() with cache.share; else null. Valid like this object.
   [[nodiscard]] virtual const shared_cache* exported_cache() const noexcept { return nullptr; }
+
+  /// Copies an adapter into the room at `index`, in place of what is there, which no sequence has that began
+  /// and was not released. Takes effect after every step launched so far. Errors: model_load_failed, of an
+  /// index, a rank, a matrix or a shape that the plan has no room for.
+  [[nodiscard]] virtual result<void> put_adapter(std::uint32_t, const lora_adapter&) {
+    return error(errc::model_load_failed, std::string("the ") + name() + " backend takes no LoRA adapters");
+  }
+  /// Forgets the adapter at `index`, if there is one; as for put_adapter(), no sequence has it.
+  virtual void drop_adapter(std::uint32_t) noexcept {}
 
   /// The most tokens of one sequence in a step; longer prompts go in chunks of this. The results do not
   /// depend on it. After load() of an encoder it is the context, because its sequences cannot be cut. It

@@ -71,9 +71,10 @@ std::string as_text(const engine::model_spec& spec, const shown_plan& plan) {
   out += "plan        host backend, " + std::to_string(plan.slots) + " slot(s) of " +
          std::to_string(plan.context) + " positions, K " + engine::to_string(plan.kv.keys) + ", V " +
          engine::to_string(plan.kv.values) + ", " + grouped(plan.kv_per_token) + " bytes per position\n";
-  const std::array rows{std::pair{"weights", plan.bytes.weights_bytes}, std::pair{"kv", plan.bytes.kv_bytes},
-                        std::pair{"workspace", plan.bytes.workspace_bytes},
-                        std::pair{"logits", plan.bytes.logits_bytes}, std::pair{"total", plan.bytes.total()}};
+  const std::array rows{
+      std::pair{"weights", plan.bytes.weights_bytes},     std::pair{"kv", plan.bytes.kv_bytes},
+      std::pair{"workspace", plan.bytes.workspace_bytes}, std::pair{"logits", plan.bytes.logits_bytes},
+      std::pair{"adapters", plan.bytes.adapters_bytes},   std::pair{"total", plan.bytes.total()}};
   for (const auto& [name, bytes] : rows) out += row_of(name, bytes);
   if (plan.gpu) out += as_text(*plan.gpu);
   return out;
@@ -93,6 +94,7 @@ std::string as_json(const engine::model_spec& spec, const shown_plan& plan) {
                    {"kv_bytes", plan.bytes.kv_bytes},
                    {"workspace_bytes", plan.bytes.workspace_bytes},
                    {"logits_bytes", plan.bytes.logits_bytes},
+                   {"adapters_bytes", plan.bytes.adapters_bytes},
                    {"total_bytes", plan.bytes.total()}};
   if (plan.gpu) out["gpu"] = as_object(*plan.gpu);
   return json::serialize(out) + "\n";

@@ -43,6 +43,13 @@ void host_forward::project_qkv(std::uint32_t layer) {
     add(weights.attn_v, weights.attn_v_bias, width.q + width.k);
   }
   host::matmul(work_.products, pool_);
+  const auto add_lora_to = [&](engine::lora_target target, std::uint32_t offset) {
+    add_lora(target, layer, work_.normed, spec_.embedding, work_.qkv + offset, width.qkv);
+  };
+  add_lora_to(engine::lora_target::attn_qkv, 0);
+  add_lora_to(engine::lora_target::attn_q, 0);
+  add_lora_to(engine::lora_target::attn_k, width.q);
+  add_lora_to(engine::lora_target::attn_v, width.q + width.k);
   tap("qkv", layer, work_.qkv, std::uint64_t{columns_} * width.qkv);
 }
 
@@ -139,6 +146,7 @@ void host_forward::project_attended(std::uint32_t layer) {
                                         .bias = floats_of(weights.attn_output_bias),
                                         .accumulate = true};
   host::matmul({&product, 1}, pool_);
+  add_lora(engine::lora_target::attn_output, layer, work_.attended, width, work_.residual, spec_.embedding);
 }
 
 }  // namespace orcd::gpu

@@ -44,7 +44,8 @@ engine::memory_plan plan_memory(const engine::model& m, const engine::accelerato
   return {.weights_bytes = weights_bytes(m.weights),
           .kv_bytes = host_kv_cache::bytes(m.spec, config.kv, extents.pages),
           .workspace_bytes = host_workspace::bytes(m.spec, extents),
-          .logits_bytes = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float)};
+          .logits_bytes = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float),
+          .adapters_bytes = host_adapters::bytes(m, config.adapters, extents)};
 }
 
 /// Weights that stay in the mapped file, or are another process's, need no memory of this one.
@@ -58,9 +59,10 @@ engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t
                                               " bytes, the limit is " + std::to_string(kv_bytes_max));
   }
   if (needed > installed) {
-    return error(errc::insufficient_vram,
-                 std::string(copies_weights ? "weights, " : "") + "KV cache, workspace and logits need " +
-                     std::to_string(needed) + " bytes, this machine has " + std::to_string(installed));
+    return error(errc::insufficient_vram, std::string(copies_weights ? "weights, " : "") +
+                                              "KV cache, workspace, logits and adapters need " +
+                                              std::to_string(needed) + " bytes, this machine has " +
+                                              std::to_string(installed));
   }
   return {};
 }
@@ -118,6 +120,11 @@ class host_backend final : public engine::accelerator {
     return {engine::kv_page_positions, forward_ ? forward_->pages() : 0};
   }
   void begin(const engine::sequence_start& start) override;
+  engine::result<void> put_adapter(std::uint32_t index, const engine::lora_adapter& adapter) override {
+    ORCD_ENSURE(forward_.has_value());
+    return forward_->adapters().put(index, adapter);
+  }
+  void drop_adapter(std::uint32_t index) noexcept override { forward_->adapters().drop(index); }
   void clear(std::span<const engine::kv_page> pages) noexcept override {
     for (const engine::kv_page page : pages) forward_->clear(page);
   }
@@ -172,6 +179,7 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
   if (config.slots == 0) return error(errc::model_load_failed, "slots is 0, at least 1 is needed");
   if (const auto enough = check_pages(config.kv_pages, context_of(m, config)); !enough) return enough.error();
   if (const auto supported = check_host_support(m); !supported) return supported.error();
+  if (const auto room = check_adapter_room(m, config.adapters); !room) return room.error();
   const engine::memory_plan plan = plan_memory(m, config, options_.chunk_tokens);
   if (const auto fits = check_memory(plan, options_.kv_bytes_max, config.weights.share); !fits)
     return fits.error();
@@ -192,7 +200,7 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
     forward_.reset();
     return error(errc::insufficient_vram, "cannot allocate " +
                                               std::to_string(plan.total() - plan.weights_bytes) +
-                                              " bytes for KV cache, workspace and logits");
+                                              " bytes for KV cache, workspace, logits and adapters");
   }
   if (!config.weights.share && !config.weights.imported) read_weights(model_.weights, progress);
   progress(100);
@@ -221,7 +229,7 @@ void host_backend::allocate(std::uint32_t context) {
   forward_.emplace(model_,
                    host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens, config_.kv,
                                     config_.kv_pages),
-                   options_.threads, options_.tap, config_.cache);
+                   options_.threads, options_.tap, config_.cache, config_.adapters);
   logits_ = std::make_unique<float[]>(std::uint64_t{config_.slots} * model_.spec.vocab);
   sequences_.resize(config_.slots);
   for (held_sequence& sequence : sequences_) sequence.tokens.reserve(context);
@@ -238,6 +246,7 @@ void host_backend::begin(const engine::sequence_start& start) {
   ORCD_ENSURE(forward_.has_value() && slot < config_.slots && !start.pages.empty());
   if (start.copy) forward_->copy(*start.copy);
   forward_->set_pages(slot, start.pages);
+  forward_->adapters().use(slot, start.adapters);
   held_sequence& sequence = sequences_[slot];
   sequence.tokens.assign(start.held.begin(), start.held.end());
   sequence.next.reset();
@@ -255,6 +264,7 @@ void host_backend::release(engine::slot_id id) noexcept {
     clear(forward_->pages_of(slot).first(filled));
   }
   forward_->set_pages(slot, {});
+  forward_->adapters().use(slot, {});
   sequence.tokens.clear();
   sequence.next.reset();
   sequence.ended = false;

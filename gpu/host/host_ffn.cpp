@@ -25,6 +25,7 @@ void host_forward::dense_ffn(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;
   const bool gated = spec_.activation != engine::ffn_activation::gelu;
+  const std::size_t gate_up = (gated ? 2 : 1) * std::size_t{ffn};
   const kernels::int8_rows ints =
       rounded(work_.normed, spec_.embedding, {&weights.ffn_gate_up, &weights.ffn_gate, &weights.ffn_up});
   const auto add = [&](const engine::tensor_view& matrix, const engine::tensor_view& bias,
@@ -34,7 +35,7 @@ void host_forward::dense_ffn(std::uint32_t layer) {
                               .ints = takes_ints(matrix) ? ints : kernels::int8_rows{},
                               .y = work_.gate_up + offset,
                               .x_stride = spec_.embedding,
-                              .y_stride = (gated ? 2 : 1) * std::size_t{ffn},
+                              .y_stride = gate_up,
                               .columns = columns_,
                               .bias = floats_of(bias)});
   };
@@ -48,6 +49,12 @@ void host_forward::dense_ffn(std::uint32_t layer) {
     add(weights.ffn_up, weights.ffn_up_bias, ffn);
   }
   host::matmul(work_.products, pool_);
+  const auto add_lora_to = [&](engine::lora_target target, std::uint32_t offset) {
+    add_lora(target, layer, work_.normed, spec_.embedding, work_.gate_up + offset, gate_up);
+  };
+  add_lora_to(engine::lora_target::ffn_gate_up, 0);
+  add_lora_to(engine::lora_target::ffn_gate, 0);
+  add_lora_to(engine::lora_target::ffn_up, gated ? ffn : 0);
   activate(layer, columns_);
   normalise_in_place(weights.ffn_sub_norm, work_.activated, ffn);
   const kernels::matmul_args down = {.weights = matrix_of(weights.ffn_down),
@@ -60,6 +67,7 @@ void host_forward::dense_ffn(std::uint32_t layer) {
                                      .bias = floats_of(weights.ffn_down_bias),
                                      .accumulate = true};
   host::matmul({&down, 1}, pool_);
+  add_lora(engine::lora_target::ffn_down, layer, work_.activated, ffn, work_.residual, spec_.embedding);
 }
 
 /// gate_up -> activated, `rows` rows of them.

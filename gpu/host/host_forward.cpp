@@ -18,12 +18,13 @@ namespace orcd::gpu {
 namespace host = kernels::host;
 
 host_forward::host_forward(const engine::model& m, const host_extents& extents, unsigned threads,
-                           layer_tap tap, const engine::cache_source& cache)
+                           layer_tap tap, const engine::cache_source& cache, engine::adapter_room adapters)
     : model_(m),
       spec_(m.spec),
       extents_(extents),
       work_(m.spec, extents),
       cache_(m.spec, extents.kv, extents.pages, cache),
+      adapters_(m, adapters, extents),
       page_tables_(std::size_t{extents.slots} * extents.pages_per_slot(), no_page),
       tap_(std::move(tap)),
       pool_(threads) {
@@ -69,6 +70,9 @@ void host_forward::add_token(std::uint32_t slot, std::uint32_t position, engine:
 
 bool host_forward::run(std::span<const logits_request> requests, float* logits,
                        const engine::interrupt_flag& interrupt) {
+  adapters_.begin_columns();
+  for (std::uint32_t c = 0; c < columns_; ++c) adapters_.add_column(c, c, work_.column_slots[c]);
+  adapters_.end_columns();
   embed();
   rope_angles();
   bool complete = true;
@@ -116,6 +120,7 @@ void host_forward::embed() {
                .out = work_.residual,
                .columns = columns_},
               pool_);
+  adapters_.add_embeddings(work_.tokens, work_.residual, spec_.embedding, pool_);
   if (spec_.learned_positions) add_positions();
   if (spec_.norms == engine::norm_placement::after) {
     post_norm(model_.weights.token_embd_norm, model_.weights.token_embd_norm_bias);
@@ -180,6 +185,7 @@ kernels::int8_rows host_forward::rounded(const float* x, std::uint32_t width,
 
 void host_forward::compute_logits(std::span<const logits_request> requests, float* logits) {
   std::uint32_t count = 0;
+  adapters_.begin_columns();
   for (const logits_request& request : requests) {
     host::rms_norm({.x = work_.residual + std::uint64_t{request.column} * spec_.embedding,
                     .out = work_.normed + std::uint64_t{count} * spec_.embedding,
@@ -190,8 +196,10 @@ void host_forward::compute_logits(std::span<const logits_request> requests, floa
                     .width = spec_.embedding,
                     .eps = static_cast<float>(spec_.rms_eps)},
                    pool_);
+    adapters_.add_column(count, request.row, work_.column_slots[request.column]);
     work_.sampled_rows[count++] = request.row;
   }
+  adapters_.end_columns();
   const auto after_layers = static_cast<std::uint32_t>(spec_.layers.size());
   tap("output_norm", after_layers, work_.normed, std::uint64_t{count} * spec_.embedding);
   const kernels::matmul_args product = {.weights = matrix_of(model_.weights.output),
@@ -202,6 +210,7 @@ void host_forward::compute_logits(std::span<const logits_request> requests, floa
                                         .columns = count,
                                         .y_rows = work_.sampled_rows};
   host::matmul({&product, 1}, pool_);
+  add_lora(engine::lora_target::output, 0, work_.normed, spec_.embedding, logits, spec_.vocab);
   for (const logits_request& request : requests) {
     tap("logits", after_layers, logits + std::uint64_t{request.row} * spec_.vocab, spec_.vocab);
   }

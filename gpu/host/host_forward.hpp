@@ -10,6 +10,7 @@
 #include "engine/accelerator.hpp"
 #include "engine/model/model_spec.hpp"
 #include "engine/model/rope.hpp"
+#include "gpu/host/host_adapters.hpp"
 #include "gpu/host/host_memory.hpp"
 #include "gpu/layer_tap.hpp"
 #include "gpu/sequence_form.hpp"
@@ -27,7 +28,7 @@ class host_forward {
  public:
   /// `m` outlives the object. Allocates all memory of a step.
   host_forward(const engine::model& m, const host_extents& extents, unsigned threads, layer_tap tap,
-               const engine::cache_source& cache = {});
+               const engine::cache_source& cache = {}, engine::adapter_room adapters = {});
 
   /// The pages of a slot's positions from 0 on. At first, and without `pages`, those of its own: for the n-th
   /// slot the n-th context's worth, as far as the pool has them.
@@ -40,6 +41,8 @@ class host_forward {
   [[nodiscard]] const engine::shared_cache& exported_cache() const noexcept { return cache_.exported(); }
   void copy(const engine::page_copy& what) noexcept { cache_.copy(what); }
   void clear(engine::kv_page page) noexcept { cache_.clear(page); }
+
+  [[nodiscard]] host_adapters& adapters() noexcept { return adapters_; }
 
   /// How the tokens of a slot's sequence attend to each other; kept until it is set again.
   void set_form(std::uint32_t slot, const sequence_form& form) noexcept { forms_[slot] = form; }
@@ -74,6 +77,10 @@ class host_forward {
   void store_kv(std::uint32_t layer);
   void attend(std::uint32_t layer);
   void project_attended(std::uint32_t layer);
+  void add_lora(engine::lora_target target, std::uint32_t layer, const float* x, std::size_t x_stride,
+                float* y, std::size_t y_stride) {
+    adapters_.add(target, layer, x, x_stride, y, y_stride, pool_);
+  }
   void dense_ffn(std::uint32_t layer);
   void route(std::uint32_t layer);
   void moe_ffn(std::uint32_t layer);
@@ -96,6 +103,7 @@ class host_forward {
   host_extents extents_;
   host_workspace work_;
   host_kv_cache cache_;
+  host_adapters adapters_;
   std::vector<engine::kv_page> page_tables_;     ///< [slots][pages_per_slot]; no_page where there is none
   std::vector<engine::rope_table> rope_tables_;  ///< distinct ones
   std::vector<std::uint32_t> rope_of_layer_;     ///< index of each layer's table

@@ -56,7 +56,8 @@ engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
       .kv_bytes = request.kv_pages == 0 ? planned_kv_bytes(m.spec, request.slots, request.context, request.kv)
                                         : times(request.kv_pages, kv_page_bytes(m.spec, request.kv)),
       .workspace_bytes = request.workspace_bytes,
-      .logits_bytes = times(request.slots, times(m.spec.vocab, sizeof(float)))};
+      .logits_bytes = times(request.slots, times(m.spec.vocab, sizeof(float))),
+      .adapters_bytes = request.adapters_bytes};
   if (request.kv_bytes_max != 0 && plan.kv_bytes > request.kv_bytes_max) {
     return error(errc::insufficient_vram, "the KV cache needs " + std::to_string(plan.kv_bytes) +
                                               " bytes for " + std::to_string(request.slots) + " x " +
@@ -70,13 +71,15 @@ engine::result<void> check_vram(const engine::memory_plan& plan, std::uint64_t s
                                 const vram_supply& supply) {
   std::uint64_t required = plus(plan.weights_bytes, plan.kv_bytes);
   required = plus(required, plus(plan.workspace_bytes, plan.logits_bytes));
+  required = plus(required, plan.adapters_bytes);
   required = plus(required, plus(staging_bytes, driver_reserve_bytes));
   if (required <= supply.free_bytes) return {};
   return error(errc::insufficient_vram,
                "the model needs " + std::to_string(required) + " bytes of VRAM (weights " +
                    std::to_string(plan.weights_bytes) + ", KV cache " + std::to_string(plan.kv_bytes) +
                    ", workspace " + std::to_string(plan.workspace_bytes) + ", logits " +
-                   std::to_string(plan.logits_bytes) + ", staging while loading " +
+                   std::to_string(plan.logits_bytes) + ", LoRA adapters " +
+                   std::to_string(plan.adapters_bytes) + ", staging while loading " +
                    std::to_string(staging_bytes) + ", driver " + std::to_string(driver_reserve_bytes) +
                    "), available are " + std::to_string(supply.free_bytes) + " of " +
                    std::to_string(supply.total_bytes) + " on GPU " + describe({&supply.gpu, 1}));

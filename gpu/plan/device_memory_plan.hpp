@@ -28,6 +28,7 @@ struct device_plan_request {
   std::uint64_t kv_bytes_max = 0;     ///< 0 = whatever slots and context need
   engine::kv_types kv{};
   std::uint32_t kv_pages = 0;  ///< 0 = a context's worth for every slot
+  std::uint64_t adapters_bytes = 0;
 };
 
 /// Errors: model_load_failed (lay_out_weights), insufficient_vram when the KV cache is over its limit.

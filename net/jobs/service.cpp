@@ -58,6 +58,7 @@ health_facts service::facts() const {
   facts.resident = state.resident.load();
   facts.vram_bytes = state.vram_bytes.load();
   facts.kv_bytes = state.kv_bytes.load();
+  facts.adapters_bytes = state.adapters_bytes.load();
   facts.load_percent = state.load_percent.load();
   facts.cache = cache_now(state.cache);
   if (context.memory) facts.memory = context.memory();

@@ -62,10 +62,11 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'engine/grammar': ('engine/sampling', 'engine/text'),
     'engine/grammar/schema': ('engine/grammar',),
     'engine/chat': ('engine/jinja', 'engine/grammar/schema'),
+    'engine/lora': ('engine/model',),
     # The interface that gpu/ implements and the scheduler calls.
     'engine/accelerator': ('engine/model', 'engine/sampling'),
     'engine/schedule': ('engine/accelerator',),
-    'engine': ('engine/schedule', 'engine/chat', 'engine/model'),
+    'engine': ('engine/schedule', 'engine/lora', 'engine/chat', 'engine/model'),
 
     # What the process has to do with a service manager.
     'app/service': (),

@@ -106,7 +106,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_with_numbers_by_class) {
   const engine::memory_plan plan{.weights_bytes = 111'000'000'001,
                                  .kv_bytes = 222'000'002,
                                  .workspace_bytes = 33'000'003,
-                                 .logits_bytes = 4'000'004};
+                                 .logits_bytes = 4'000'004,
+                                 .adapters_bytes = 6'000'006};
   const std::uint64_t staging = 5'000'005;
   const std::uint64_t required = plan.total() + staging + gpu::driver_reserve_bytes;
   gpu::vram_supply supply{.free_bytes = required, .total_bytes = required + 9, .gpu = some_gpu};
@@ -115,8 +116,9 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_with_numbers_by_class) {
   const auto refused = gpu::check_vram(plan, staging, supply);
   BOOST_REQUIRE(!refused);
   BOOST_TEST((refused.error().code == engine::errc::insufficient_vram));
-  for (const std::uint64_t number : {required, plan.weights_bytes, plan.kv_bytes, plan.workspace_bytes,
-                                     plan.logits_bytes, staging, supply.free_bytes, supply.total_bytes}) {
+  for (const std::uint64_t number :
+       {required, plan.weights_bytes, plan.kv_bytes, plan.workspace_bytes, plan.logits_bytes,
+        plan.adapters_bytes, staging, supply.free_bytes, supply.total_bytes}) {
     BOOST_TEST(contains(refused.error().message, std::to_string(number)), number);
   }
   BOOST_TEST(contains(refused.error().message, "GPU 3 (NVIDIA H200, GPU-abc)"));

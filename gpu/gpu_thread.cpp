@@ -240,6 +240,18 @@ void gpu_thread::post(std::function<void()> task) {
   asio::post(impl_->io, std::move(task));
 }
 
+void gpu_thread::put_adapter(std::uint32_t index, std::shared_ptr<const engine::lora_adapter> adapter,
+                             std::function<void(engine::result<void>)> done) {
+  asio::post(impl_->io, [self = impl_.get(), index, adapter = std::move(adapter), done = std::move(done)] {
+    done(self->loop.put_adapter(index, *adapter));
+  });
+}
+
+void gpu_thread::drop_adapter(std::uint32_t index, std::function<void(bool)> done) {
+  asio::post(impl_->io,
+             [self = impl_.get(), index, done = std::move(done)] { done(self->loop.drop_adapter(index)); });
+}
+
 void gpu_thread::take_over_pages(engine::page_ledger ledger,
                                  std::function<void(std::uint32_t, std::uint32_t)> done) {
   asio::post(impl_->io, [self = impl_.get(), ledger, done = std::move(done)] {

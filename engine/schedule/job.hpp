@@ -24,7 +24,8 @@ using steady_time = std::chrono::steady_clock::time_point;
 /// The most jobs that may be waiting or running at once, whatever the options say.
 inline constexpr std::uint32_t jobs_max = 65'536;
 
-/// What a job takes from the prefix cache and leaves in it. Only jobs with the same salt share anything.
+/// What a job takes from the prefix cache and leaves in it. Only jobs with the same salt, and the same
+/// adapters, share anything.
 struct cache_request {
   bool enabled = true;       ///< false: computes its whole prompt and leaves nothing
   std::string salt = {};     ///< of the tenant
@@ -36,6 +37,13 @@ struct cache_request {
 struct pooled_input {
   std::vector<token_id> tokens;      ///< at least one; all fit the context
   std::uint32_t second_segment = 0;  ///< index at which the second text begins; 0 = there is one text
+};
+
+/// A LoRA adapter that a job's sequence has from its first token to its last.
+struct job_adapter {
+  std::uint32_t index = 0;  ///< where the accelerator has it
+  float strength = 1.0F;    ///< 0: as if it were not named
+  std::string digest = {};  ///< of what is expected there (lora_adapter::digest)
 };
 
 /// Told of a job's time in a slot, on the GPU thread; must not block or throw.
@@ -69,6 +77,9 @@ struct job_request {
   std::optional<steady_time> deadline;  ///< of the whole job; the earlier of timeout and X-Deadline
   steady_time received_at{};
   cache_request cache = {};
+  /// At most active_adapters_max that are applied, none twice. A job whose adapter is not there any more gets
+  /// an error (not_found). Not for pooled jobs.
+  std::vector<job_adapter> adapters = {};
   /// Restricts the output, for example to a grammar; null: no restriction. Used by the GPU thread alone once
   /// the job was submitted. The job ends at an end-of-generation token that it allows, even with ignore_eos
   /// if the constraint decides the end.

@@ -32,9 +32,11 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
   const bool pooled = !request.inputs.empty();
   const auto produced = check_produced(request, std::numeric_limits<std::uint32_t>::max());
   if (!produced) request.produced.clear();
-  const std::optional<error> refusal = failure_   ? failure_
-                                       : produced ? std::nullopt
-                                                  : std::optional(produced.error());
+  std::optional<error> refusal = failure_   ? failure_
+                                 : produced ? std::nullopt
+                                            : std::optional(produced.error());
+  auto adapters = hold_adapters(request);
+  if (!refusal && !adapters) refusal = adapters.error();
   if (pooled && refusal) {
     std::make_shared<pooled_job>(std::move(request), std::move(sink))->end(*refusal, 0.0);
     return;
@@ -51,6 +53,7 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
     job->finish(job_outcome::of(*refusal), config_.now());
     return;
   }
+  job->adapters = std::move(*adapters);
   job->queued_at = config_.now();
   waiting_.push_back(std::move(job));
 }
@@ -106,6 +109,7 @@ void scheduler::interrupt_if_alone(std::string_view job_id) noexcept {
 // nothing.
 bool scheduler::run_step() {
   const steady_time now = config_.now();
+  forget_unused_adapters();
   expire(now);
   if (!attempt([&] { admit(now); })) return !idle();
   // A job that ended when it got its slot has left it to one that waits.

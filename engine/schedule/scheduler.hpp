@@ -19,6 +19,9 @@
 // Pooled jobs (engine/schedule/pooled_job.hpp) become sequences as slots get free, one input after the other;
 // several such jobs take turns. A step computes as many of their sequences together as its tokens allow.
 //
+// Adapters: a job names its LoRA adapters by place and digest, and holds them until it ends. What they are
+// and how strong they are is part of the salt under which its pages are shared.
+//
 // Fairness: a step carries one token of every decoding sequence and one prefill chunk, of the next sequence
 // in turn, so that no slot starves and the time of a step is bounded. A sequence in turn lets others go first
 // while an earlier one computes the very page that it would compute, and takes that page over. Source:
@@ -36,6 +39,7 @@
 #include <vector>
 
 #include "engine/accelerator.hpp"
+#include "engine/schedule/adapter_table.hpp"
 #include "engine/schedule/job.hpp"
 #include "engine/schedule/kv_cache.hpp"
 
@@ -91,6 +95,14 @@ class scheduler {
   /// Ends every job.
   void cancel_all(cancel_reason reason);
 
+  /// Puts a LoRA adapter where no job uses one, between two steps. Errors: not_ready, while a job uses what
+  /// is there; model_load_failed, where it does not fit the model or the room; that of a lost accelerator.
+  [[nodiscard]] result<void> put_adapter(std::uint32_t index, const lora_adapter& adapter);
+  /// No job that is submitted later gets the adapter; those that have it keep it until they end, and then its
+  /// room is free. Returns whether it is free now.
+  bool drop_adapter(std::uint32_t index);
+  [[nodiscard]] const adapter_table& adapters() const noexcept { return adapters_; }
+
   /// Ends every job with this error, and each later one at once: nothing can be computed any more. For the
   /// owner, after one of its calls threw and left this object in an unknown state.
   void lose(const error& why);
@@ -137,6 +149,8 @@ class scheduler {
   template <class Work>
   bool attempt(Work&& work);
   [[nodiscard]] std::function<void(std::span<const kv_page>)> clear_function();
+  [[nodiscard]] result<adapter_table::hold> hold_adapters(job_request& request);
+  void forget_unused_adapters();
   /// Nothing can be done before open_pages().
   [[nodiscard]] bool waits_for_pages() const noexcept;
   void expire(steady_time now);
@@ -175,6 +189,7 @@ class scheduler {
   accelerator& accelerator_;
   scheduler_config config_;
   std::uint32_t chunk_tokens_;
+  adapter_table adapters_;
   std::deque<std::unique_ptr<sequence>> waiting_;
   std::deque<std::shared_ptr<pooled_job>> pooled_;  ///< with inputs that no sequence was made for
   std::vector<std::unique_ptr<sequence>> slots_;    ///< by slot id; null where the slot is free

@@ -136,7 +136,8 @@ void scheduler::begin(sequence& job) {
   job.computed -= copied;
   job.begun = true;
   beginning_ = &job;
-  accelerator_.begin({slot_id{job.slot}, job.lease.pages, std::span(job.tokens).first(job.position), copy});
+  accelerator_.begin({slot_id{job.slot}, job.lease.pages, std::span(job.tokens).first(job.position), copy,
+                      job.adapters ? std::span(*job.adapters) : std::span<const active_adapter>{}});
   beginning_ = nullptr;
   job.computed += copied;
 }

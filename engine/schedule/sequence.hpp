@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/accelerator.hpp"
+#include "engine/schedule/adapter_table.hpp"
 #include "engine/schedule/job.hpp"
 #include "engine/schedule/kv_cache.hpp"
 
@@ -135,8 +136,9 @@ struct sequence {
   std::uint32_t cached = 0;    ///< of them, those that others computed
   std::uint32_t told;          ///< the prompt's first token whose log probability is still to be told
   std::uint32_t progress_told = 0;
-  kv_lease lease;      ///< empty on an accelerator without pages
-  bool begun = false;  ///< the accelerator holds something in `slot` that must be released
+  adapter_table::hold adapters;  ///< null: it has none
+  kv_lease lease;                ///< empty on an accelerator without pages
+  bool begun = false;            ///< the accelerator holds something in `slot` that must be released
   std::uint32_t slot = 0;
   std::uint64_t admission = 0;  ///< larger = later
   draw_source draws;

@@ -64,7 +64,7 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'engine/chat': ('engine/jinja', 'engine/grammar/schema'),
     'engine/lora': ('engine/model',),
     # The interface that gpu/ implements and the scheduler calls.
-    'engine/accelerator': ('engine/model', 'engine/sampling'),
+    'engine/accelerator': ('engine/lora', 'engine/sampling'),
     'engine/schedule': ('engine/accelerator',),
     'engine': ('engine/schedule', 'engine/lora', 'engine/chat', 'engine/model'),
 

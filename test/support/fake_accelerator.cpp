@@ -1,11 +1,13 @@
 #include "test/support/fake_accelerator.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "engine/lora/adapter.hpp"
 
 namespace orcd::test {
 
@@ -51,13 +53,26 @@ token_id hashed_token(std::span<const token_id> sequence, token_id first, std::u
   return first + static_cast<token_id>((hash >> 32U) % count);
 }
 
+std::uint64_t flavour_of(const fake_adapters& adapters) {
+  if (adapters.empty()) return 0;
+  std::uint64_t hash = no_tokens;
+  for (const auto& [digest, strength] : adapters) {
+    for (const char c : digest) hash = with_token(hash, c);
+    hash = with_token(hash, std::bit_cast<std::int32_t>(strength));
+  }
+  return hash;
+}
+
 engine::pooled_values pooled_of(std::span<const token_id> sequence) {
   return std::make_shared<std::vector<float>>(std::vector<float>{
       static_cast<float>(hashed_token(sequence, 0, 65'536)), static_cast<float>(sequence.size())});
 }
 
 fake_accelerator::fake_accelerator(fake_options options)
-    : options_(std::move(options)), slots_(options_.slots), logits_(options_.vocab, 0.0F) {
+    : options_(std::move(options)),
+      slots_(options_.slots),
+      logits_(options_.vocab, 0.0F),
+      adapters_(options_.adapters) {
   ORCD_ENSURE(options_.slots > 0 && options_.chunk_tokens > 0);
   kv_.assign(options_.pages.pages, std::vector<std::uint64_t>(options_.pages.page_positions, 0));
   if (!options_.next) {
@@ -90,13 +105,47 @@ void fake_accelerator::begin(const engine::sequence_start& start) {
   state.held = true;
   state.tokens.assign(start.held.begin(), start.held.end());
   state.pages.assign(start.pages.begin(), start.pages.end());
-  std::uint64_t hash = no_tokens;
+  fake_adapters applied;
+  for (const engine::active_adapter& one : start.adapters) {
+    require(one.index < adapters_.size() && !adapters_[one.index].empty(), "no such adapter", start.slot,
+            one.index, adapters_.size());
+    state.adapters.push_back(one.index);
+    applied.emplace_back(adapters_[one.index], one.strength);
+  }
+  state.flavour = flavour_of(applied);
+  std::uint64_t hash = no_tokens ^ state.flavour;
   for (std::size_t i = 0; i < state.tokens.size(); ++i) {
     hash = with_token(hash, state.tokens[i]);
     const std::uint32_t size = options_.pages.page_positions;
     require(page(state.pages[i / size])[i % size] == hash, "a page does not hold what it was said to hold",
             start.slot, i, state.tokens.size());
   }
+}
+
+bool fake_accelerator::is_used(std::uint32_t adapter) const noexcept {
+  return std::any_of(slots_.begin(), slots_.end(), [&](const slot_state& state) {
+    return std::find(state.adapters.begin(), state.adapters.end(), adapter) != state.adapters.end();
+  });
+}
+
+engine::result<void> fake_accelerator::put_adapter(std::uint32_t index, const engine::lora_adapter& adapter) {
+  if (index >= adapters_.size()) return engine::error(engine::errc::model_load_failed, "no room");
+  if (is_used(index)) throw contract_violation("an adapter is put over one that is in use");
+  adapters_[index] = adapter.digest;
+  return {};
+}
+
+void fake_accelerator::drop_adapter(std::uint32_t index) noexcept {
+  ORCD_ENSURE(index < adapters_.size() && !is_used(index));
+  adapters_[index].clear();
+}
+
+token_id fake_accelerator::next_of(std::span<const token_id> tokens, std::uint64_t flavour) const {
+  const token_id token = options_.next(tokens);
+  if (flavour == 0) return token;
+  // Another token than without, among those of hashed_token().
+  return 10 +
+         static_cast<token_id>((static_cast<std::uint64_t>(token) - 10 + 1 + (flavour >> 32U) % 89) % 90);
 }
 
 void fake_accelerator::check_start(const engine::sequence_start& start) const {
@@ -150,7 +199,7 @@ void fake_accelerator::store(slot_state& state, slot_id slot, std::size_t from, 
   if (size == 0) return;
   require(state.tokens.size() <= state.pages.size() * size, "a position without a page", slot,
           state.tokens.size(), state.pages.size() * size);
-  std::uint64_t hash = no_tokens;
+  std::uint64_t hash = no_tokens ^ state.flavour;
   for (std::size_t i = 0; i < state.tokens.size(); ++i) {
     hash = with_token(hash, state.tokens[i]);
     if (i < from) continue;
@@ -220,9 +269,10 @@ void fake_accelerator::release(slot_id slot) noexcept {
   ++releases_;
 }
 
-std::vector<token_id> fake_accelerator::expected(std::vector<token_id> prompt, std::uint32_t tokens) const {
+std::vector<token_id> fake_accelerator::expected(std::vector<token_id> prompt, std::uint32_t tokens,
+                                                 const fake_adapters& adapters) const {
   const std::size_t start = prompt.size();
-  for (std::uint32_t i = 0; i < tokens; ++i) prompt.push_back(options_.next(prompt));
+  for (std::uint32_t i = 0; i < tokens; ++i) prompt.push_back(next_of(prompt, flavour_of(adapters)));
   return {prompt.begin() + static_cast<std::ptrdiff_t>(start), prompt.end()};
 }
 
@@ -334,7 +384,7 @@ engine::token_logprobs fake_accelerator::logprobs_of(token_id token, const engin
 }
 
 token_id fake_accelerator::sample(slot_state& state, const engine::sample_request& request) const {
-  token_id token = options_.next(state.tokens);
+  token_id token = next_of(state.tokens, state.flavour);
   if (!request.allowed.empty()) token = allowed_from(token, request.allowed, options_.vocab);
   const auto& ends = options_.end_of_generation;
   const bool is_end = request.stop_at_end && std::find(ends.begin(), ends.end(), token) != ends.end();

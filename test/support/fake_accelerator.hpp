@@ -3,9 +3,9 @@
 // the batching and chunking. Checks the caller's side of the contract (engine/accelerator.hpp) and
 // throws contract_violation, which nothing catches. With pages it keeps, for each position of each page, a
 // hash of all tokens up to there, as a KV cache does: a sequence may only go on from pages that hold its own
-// beginning and nothing else. Faults and delays are injected by option.
-// A step's tokens are decided when it is launched; the time it takes passes when it is collected.
-// Launch, collect and release are called by one thread; the counters may be read by any.
+// beginning and nothing else. LoRA adapters are part of that hash, and change every token. Faults and delays
+// are injected by option. A step's tokens are decided when it is launched; the time it takes passes when it
+// is collected. Launch, collect and release are called by one thread; the counters may be read by any.
 #pragma once
 
 #include <atomic>
@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,10 @@ using next_token = std::function<engine::token_id(std::span<const engine::token_
 [[nodiscard]] engine::token_id hashed_token(std::span<const engine::token_id> sequence,
                                             engine::token_id first = 10, std::uint32_t count = 90);
 
+/// What adapters of these digests and strengths make of a sequence; 0 of none.
+using fake_adapters = std::vector<std::pair<std::string, float>>;
+[[nodiscard]] std::uint64_t flavour_of(const fake_adapters& adapters);
+
 /// What it gathers of a pooled sequence: two numbers that its tokens alone decide.
 [[nodiscard]] engine::pooled_values pooled_of(std::span<const engine::token_id> sequence);
 
@@ -53,6 +58,7 @@ struct fake_options {
   std::uint32_t vocab = 128;
   std::uint32_t launch_depth = 1;
   engine::kv_geometry pages{};                      ///< none: slots have memory of their own
+  std::uint32_t adapters = 0;                       ///< room for so many
   std::vector<engine::token_id> end_of_generation;  ///< what the device itself stops at
   std::chrono::microseconds step_delay{0};          ///< slept per collect, cut short by the interrupt flag
   next_token next;                                  ///< hashed_token when empty
@@ -87,6 +93,9 @@ class fake_accelerator final : public engine::accelerator {
   [[nodiscard]] std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
   [[nodiscard]] engine::kv_geometry kv_pages() const noexcept override { return options_.pages; }
   void begin(const engine::sequence_start& start) override;
+  [[nodiscard]] engine::result<void> put_adapter(std::uint32_t index,
+                                                 const engine::lora_adapter& adapter) override;
+  void drop_adapter(std::uint32_t index) noexcept override;
   void clear(std::span<const engine::kv_page> pages) noexcept override;
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override;
@@ -106,7 +115,10 @@ class fake_accelerator final : public engine::accelerator {
 
   /// What a job with this prompt must receive when nothing disturbs it.
   [[nodiscard]] std::vector<engine::token_id> expected(std::vector<engine::token_id> prompt,
-                                                       std::uint32_t tokens) const;
+                                                       std::uint32_t tokens,
+                                                       const fake_adapters& adapters = {}) const;
+  /// The digest of what was put at each index and not dropped; else empty.
+  [[nodiscard]] const std::vector<std::string>& put_adapters() const noexcept { return adapters_; }
   /// Slots that hold a sequence now; 0 when every slot was given back.
   [[nodiscard]] std::uint32_t held_slots() const noexcept { return held_.load(); }
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_.load(); }
@@ -126,7 +138,9 @@ class fake_accelerator final : public engine::accelerator {
     std::optional<engine::token_id> last;  ///< sampled and not yet fed back
     std::vector<engine::token_id> tokens;
     std::vector<engine::kv_page> pages;
-    std::uint64_t releases = 0;  ///< of this slot
+    std::vector<std::uint32_t> adapters;  ///< indices
+    std::uint64_t flavour = 0;            ///< flavour_of() them
+    std::uint64_t releases = 0;           ///< of this slot
   };
   /// Of a page, and not certain to have happened.
   struct pending_write {
@@ -156,6 +170,9 @@ class fake_accelerator final : public engine::accelerator {
   /// Of the token -id/8, of the likeliest 0, 1, 2, ... their negative ids.
   [[nodiscard]] static engine::token_logprobs logprobs_of(engine::token_id token,
                                                           const engine::sample_request& request);
+  [[nodiscard]] engine::token_id next_of(std::span<const engine::token_id> tokens,
+                                         std::uint64_t flavour) const;
+  [[nodiscard]] bool is_used(std::uint32_t adapter) const noexcept;
   [[nodiscard]] bool sleep_step(const engine::interrupt_flag& interrupt) const;
   [[nodiscard]] slot_state& at(engine::slot_id slot) { return slots_[static_cast<std::uint32_t>(slot)]; }
 
@@ -163,6 +180,7 @@ class fake_accelerator final : public engine::accelerator {
   std::vector<slot_state> slots_;
   std::vector<std::vector<std::uint64_t>> kv_;  ///< [pages][page_positions], 0 = clear
   std::vector<float> logits_;
+  std::vector<std::string> adapters_;  ///< digests
   std::atomic<std::uint32_t> held_{0};
   std::atomic<std::uint64_t> steps_{0};
   std::atomic<std::uint64_t> releases_{0};

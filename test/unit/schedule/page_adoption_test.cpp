@@ -165,6 +165,32 @@ BOOST_AUTO_TEST_CASE(a_page_in_use_keeps_those_before_it) {
   b.finish();
 }
 
+BOOST_AUTO_TEST_CASE(pages_of_the_dead_are_not_adopted_across_adapters) {
+  heirs b(32, 1);
+  b.options.adapters = 2;
+  b.up();  // with room for adapters
+  b.loop->take_over_pages(b.ledger());
+  const auto job = [&](std::vector<job_adapter> adapters) {
+    auto request = b.request("job", prompt_of(30), 3);
+    request.adapters = std::move(adapters);
+    const auto sink = b.submit(std::move(request));
+    b.finish();
+    return sink;
+  };
+  BOOST_REQUIRE(b.loop->put_adapter(0, adapter_named("one")));
+  (void)job({{0, 1.0F, "one"}});
+  BOOST_TEST(b.succeed() == 8U);
+  // The heir has another adapter in its place, and it elsewhere.
+  BOOST_REQUIRE(b.loop->put_adapter(0, adapter_named("two")));
+  BOOST_REQUIRE(b.loop->put_adapter(1, adapter_named("one")));
+  const auto none = job({}), other = job({{0, 1.0F, "two"}}), weaker = job({{1, 0.5F, "one"}});
+  const auto same = job({{1, 1.0F, "one"}});
+  for (const auto& sink : {none, other, weaker}) BOOST_TEST(sink->stats().tokens_cached == 0U);
+  BOOST_TEST(same->stats().tokens_cached == 29U);
+  expect_tokens(*none, b.device->expected(prompt_of(30), 3));
+  expect_tokens(*same, b.device->expected(prompt_of(30), 3, {{"one", 1.0F}}));
+}
+
 BOOST_AUTO_TEST_CASE(an_idle_cache_is_warm_after_a_death) {
   heirs b(16, 1);
   (void)b.submit("a", prompt_of(30), 3);

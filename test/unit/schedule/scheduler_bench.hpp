@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/lora/adapter.hpp"
 #include "engine/schedule/scheduler.hpp"
 #include "test/support/fake_accelerator.hpp"
 #include "test/support/recording_sink.hpp"
@@ -78,6 +79,13 @@ struct scheduler_bench {
   std::vector<engine::token_id> out;
   for (std::uint32_t i = 0; i < length; ++i) out.push_back((first + static_cast<int>(i) * 7) % 128);
   return out;
+}
+
+/// All that the fake accelerator looks at.
+[[nodiscard]] inline engine::lora_adapter adapter_named(std::string digest) {
+  engine::lora_adapter adapter;
+  adapter.digest = std::move(digest);
+  return adapter;
 }
 
 inline void expect_tokens(const recording_sink& sink, const std::vector<engine::token_id>& tokens) {

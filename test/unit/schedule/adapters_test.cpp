@@ -1,0 +1,192 @@
+// LoRA adapters in the scheduler: who holds which, what is refused, and that no page is shared across them.
+// The fake accelerator checks that a sequence begins only on pages that were computed with its own adapters.
+#include <limits>
+#include <set>
+
+#include "test/unit/schedule/scheduler_bench.hpp"
+
+using namespace orcd::engine;
+using namespace orcd::test;
+
+namespace {
+
+struct adapters_bench : scheduler_bench {
+  explicit adapters_bench(std::uint32_t slots = 1, std::uint32_t depth = 1) {
+    options.pages = {4, 64};
+    options.slots = slots;
+    options.launch_depth = depth;
+    options.adapters = 4;
+    cache.tokens_min = 1;
+    up();
+    for (const std::uint32_t index : {0U, 1U, 2U}) put(index, digest_of(index));
+  }
+  [[nodiscard]] static std::string digest_of(std::uint32_t number) {
+    return "digest " + std::to_string(number);
+  }
+
+  void put(std::uint32_t index, const std::string& digest) {
+    BOOST_REQUIRE(loop->put_adapter(index, adapter_named(digest)));
+  }
+  [[nodiscard]] errc refused_put(std::uint32_t index) {
+    const auto done = loop->put_adapter(index, adapter_named("new"));
+    BOOST_REQUIRE(!done);
+    return done.error().code;
+  }
+  [[nodiscard]] job_request with(std::string id, std::vector<job_adapter> adapters,
+                                 std::uint32_t max_tokens = 4) const {
+    auto job = request(std::move(id), prompt_of(20), max_tokens);
+    job.adapters = std::move(adapters);
+    return job;
+  }
+  /// The adapter `number` where it was put first.
+  [[nodiscard]] static job_adapter one(std::uint32_t number, float strength = 1.0F) {
+    return {number, strength, digest_of(number)};
+  }
+  /// Runs one job by itself, which must get the tokens of `expected`; returns what it found in the cache.
+  std::uint32_t cached(std::vector<job_adapter> adapters, const fake_adapters& expected) {
+    const auto sink = submit(with("job" + std::to_string(++jobs_), std::move(adapters)));
+    finish();
+    expect_end(*sink, finish_reason::length);
+    expect_tokens(*sink, device->expected(prompt_of(20), 4, expected));
+    return sink->stats().tokens_cached;
+  }
+
+ private:
+  int jobs_ = 0;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(adapters)
+
+BOOST_AUTO_TEST_CASE(jobs_with_different_adapters_share_steps) {
+  for (const std::uint32_t depth : {1U, 3U}) {
+    adapters_bench b(4, depth);
+    const auto a = b.submit(b.with("a", {b.one(0)}, 9));
+    const auto c = b.submit(b.with("c", {b.one(2, 0.5F), b.one(1)}, 9));
+    const auto d = b.submit(b.with("d", {}, 9));
+    const auto e = b.submit(b.with("e", {b.one(0, 2.0F)}, 9));
+    b.steps(8);
+    b.loop->interrupt();  // what is repeated has the same adapters
+    b.finish();
+    expect_tokens(*a, b.device->expected(prompt_of(20), 9, {{b.digest_of(0), 1.0F}}));
+    expect_tokens(*c, b.device->expected(prompt_of(20), 9, {{b.digest_of(1), 1.0F}, {b.digest_of(2), 0.5F}}));
+    expect_tokens(*d, b.device->expected(prompt_of(20), 9));
+    expect_tokens(*e, b.device->expected(prompt_of(20), 9, {{b.digest_of(0), 2.0F}}));
+    std::set<std::uint32_t> sizes;
+    std::uint64_t last = 0;
+    for (const auto& record : b.device->records()) {
+      sizes.insert(record.step == last ? 2 : 1);
+      last = record.step;
+    }
+    BOOST_TEST(sizes.count(2) == 1U);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_hit_never_crosses_adapters) {
+  adapters_bench b;
+  const fake_adapters first{{b.digest_of(0), 1.0F}};
+  BOOST_TEST(b.cached({b.one(0)}, first) == 0U);
+  BOOST_TEST(b.cached({b.one(0)}, first) == 19U);
+  BOOST_TEST(b.cached({}, {}) == 0U);
+  BOOST_TEST(b.cached({}, {}) == 19U);
+  BOOST_TEST(b.cached({b.one(0, 0.0F)}, {}) == 19U);
+  BOOST_TEST(b.cached({b.one(0, 1.5F)}, {{b.digest_of(0), 1.5F}}) == 0U);
+  BOOST_TEST(b.cached({b.one(1)}, {{b.digest_of(1), 1.0F}}) == 0U);
+  const fake_adapters both{{b.digest_of(0), 1.0F}, {b.digest_of(1), 1.0F}};
+  BOOST_TEST(b.cached({b.one(1), b.one(0), b.one(2, 0.0F)}, both) == 0U);
+  BOOST_TEST(b.cached({b.one(0), b.one(1)}, both) == 19U);
+  b.put(0, b.digest_of(3));
+  BOOST_TEST(b.cached({{0, 1.0F, b.digest_of(3)}}, {{b.digest_of(3), 1.0F}}) == 0U);
+  b.put(3, b.digest_of(0));
+  BOOST_TEST(b.cached({{3, 1.0F, b.digest_of(0)}}, first) == 19U);
+}
+
+BOOST_AUTO_TEST_CASE(a_dropped_adapter_stays_with_its_jobs_and_takes_no_new_ones) {
+  adapters_bench b(1, 2);
+  const auto running = b.submit(b.with("a", {b.one(0)}, 12));
+  const auto waiting = b.submit(b.with("b", {b.one(0)}));
+  b.steps(4);
+  BOOST_TEST(running->started());
+  BOOST_TEST(b.loop->adapters().entries()[0].users == 2U);
+  BOOST_TEST((b.refused_put(0) == errc::not_ready));
+  BOOST_TEST(!b.loop->drop_adapter(0));
+  const auto late = b.submit(b.with("c", {b.one(0)}));
+  expect_error(*late, errc::not_found);
+  BOOST_TEST((b.refused_put(0) == errc::not_ready));
+  BOOST_TEST(b.device->put_adapters()[0] == b.digest_of(0));
+  b.put(3, b.digest_of(3));  // beside the running stream
+  b.finish();
+  const fake_adapters first{{b.digest_of(0), 1.0F}};
+  expect_tokens(*running, b.device->expected(prompt_of(20), 12, first));
+  expect_tokens(*waiting, b.device->expected(prompt_of(20), 4, first));
+  BOOST_TEST(b.loop->drop_adapter(0));
+  BOOST_TEST(b.device->put_adapters()[0].empty());
+  b.put(0, b.digest_of(3));
+  BOOST_TEST(b.cached({{0, 1.0F, b.digest_of(3)}}, {{b.digest_of(3), 1.0F}}) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(every_end_of_a_job_lets_go_of_its_adapters) {
+  adapters_bench b;
+  auto overdue = b.with("a", {b.one(0)}, 50);
+  overdue.deadline = b.time + std::chrono::seconds(1);
+  (void)b.submit(overdue);
+  (void)b.submit(b.with("b", {b.one(0)}));
+  auto impossible = b.with("c", {b.one(0)}, 1000);  // more than the pages
+  (void)b.submit(impossible);
+  BOOST_TEST(b.loop->adapters().entries()[0].users == 3U);
+  b.steps(2);
+  b.loop->cancel("b", cancel_reason::client_cancel);
+  BOOST_TEST(b.loop->adapters().entries()[0].users == 2U);
+  b.time += std::chrono::seconds(2);
+  b.finish();
+  BOOST_TEST(b.loop->adapters().entries()[0].users == 0U);
+  BOOST_TEST(b.loop->drop_adapter(0));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_job_cannot_have_is_refused) {
+  adapters_bench b;
+  const auto code = [&](std::vector<job_adapter> adapters) {
+    const auto sink = b.submit(b.with("a", std::move(adapters)));
+    BOOST_REQUIRE(sink->error());
+    return code_name(sink->error()->failure.code);
+  };
+  BOOST_TEST(code({{3, 1.0F, "digest 3"}}) == code_name(errc::not_found));
+  BOOST_TEST(code({{900, 1.0F, "digest 3"}}) == code_name(errc::not_found));
+  BOOST_TEST(code({{1, 1.0F, "digest 0"}}) == code_name(errc::not_found));
+  BOOST_TEST(code({{3, 1.0F, ""}}) == code_name(errc::not_found));
+  BOOST_TEST(code({b.one(1), b.one(1, 2.0F)}) == code_name(errc::invalid_request));
+  BOOST_TEST(code({b.one(1, std::numeric_limits<float>::quiet_NaN())}) == code_name(errc::invalid_request));
+  BOOST_TEST(code(std::vector<job_adapter>(9, b.one(1))) == code_name(errc::invalid_request));
+  auto pooled = b.request("p", {}, 1);
+  pooled.inputs.push_back({{1, 2, 3}});
+  pooled.adapters = {b.one(0)};
+  expect_error(*b.submit(pooled), errc::invalid_request);
+  BOOST_TEST(b.loop->idle());
+  BOOST_TEST(b.cached({b.one(1)}, {{b.digest_of(1), 1.0F}}) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_device_without_pages_takes_none) {
+  scheduler_bench b;
+  b.options.adapters = 1;
+  b.up();
+  BOOST_TEST(!b.loop->put_adapter(0, adapter_named("d")).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(different_salts_and_adapters_never_give_one_salt) {
+  const job_adapter a{0, 1.0F, "aa"}, half{0, 0.5F, "aa"}, b{1, 1.0F, "aab"}, off{2, 0.0F, "cc"};
+  const std::vector<std::vector<job_adapter>> lists{{}, {a}, {half}, {b}, {a, b}};
+  std::vector<std::string> salts{"", "tenant", "aa", std::string(1, '\x01'), std::string("\x01\0\0\0\0", 5)};
+  // What other jobs have as a whole, named as a salt.
+  for (std::size_t i = 1; i < lists.size(); ++i) salts.push_back(salt_with_adapters("tenant", lists[i]));
+  std::set<std::string> seen;
+  for (const auto& salt : salts) {
+    for (const auto& list : lists) seen.insert(salt_with_adapters(salt, list));
+  }
+  BOOST_TEST(seen.size() == salts.size() * lists.size());
+  BOOST_TEST(salt_with_adapters("tenant", {}) == "tenant");
+  BOOST_TEST(salt_with_adapters("", std::vector{off}).empty());
+  BOOST_TEST(salt_with_adapters("t", std::vector{b, off, a}) == salt_with_adapters("t", std::vector{a, b}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,12 +1,14 @@
 // A tiny BitNet model against logits of a forward pass in f64 with the same integers (test/data/ternary), K
 // and V exact, or rounded to f16 as the cache holds them by default. No activation lies so near to the middle
-// of two integers that f32 could round it the other way, so only f32 noise is left.
+// of two integers that f32 could round it the other way, so only f32 noise is left. The same with a LoRA
+// adapter, whose products take the activations before they are rounded.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "engine/lora/adapter.hpp"
 #include "test/unit/golden/loaded_model.hpp"
 
 namespace {
@@ -47,6 +49,26 @@ void check_logits(loaded_model& model, const std::string& name, double bound) {
   }
 }
 
+/// Rank 8 beside q, v and down of both layers, scale 2; A and B follow one another in the order of pairs.
+engine::lora_adapter stored_adapter() {
+  using engine::lora_target;
+  engine::lora_adapter out;
+  std::ifstream in(folder + "adapter_f32.bin", std::ios::binary);
+  out.values.resize(22'528);
+  in.read(reinterpret_cast<char*>(out.values.data()),
+          static_cast<std::streamsize>(out.values.size() * sizeof(float)));
+  BOOST_REQUIRE((in.good() && in.peek() == std::ifstream::traits_type::eof()));
+  std::uint64_t at = 0;
+  for (const std::uint32_t layer : {0U, 1U}) {
+    for (const lora_target target : {lora_target::attn_q, lora_target::attn_v, lora_target::ffn_down}) {
+      const std::uint32_t rows = target == lora_target::attn_v ? 128 : 256;
+      out.pairs.push_back({target, layer, 8, 256, rows, 2.0F, at, at + 8 * 256});
+      at += 8 * (256 + rows);
+    }
+  }
+  return out;
+}
+
 std::vector<token_id> generate(loaded_model& model) {
   std::vector<token_id> out{model.append(prompt)};
   while (out.size() < greedy.size()) out.push_back(model.append({&out.back(), 1}));
@@ -63,6 +85,16 @@ BOOST_AUTO_TEST_CASE(logits_match_the_reference) {
   loaded_model exact(folder + "tiny-i2_s.gguf", context, {}, 16,
                      {.keys = engine::kv_type::f32, .values = engine::kv_type::f32});
   check_logits(exact, "logits_f32.bin", 1e-5);
+}
+
+BOOST_AUTO_TEST_CASE(logits_with_a_lora_adapter_match_the_reference) {
+  loaded_model model(folder + "tiny-i2_s.gguf", context, {}, 16, {}, {1, 8});
+  model.put_on(stored_adapter(), 1.0F);
+  check_logits(model, "logits_kv_f16_lora_f32.bin", 1e-5);
+  loaded_model exact(folder + "tiny-i2_s.gguf", context, {}, 16,
+                     {.keys = engine::kv_type::f32, .values = engine::kv_type::f32}, {1, 8});
+  exact.put_on(stored_adapter(), 1.0F);
+  check_logits(exact, "logits_lora_f32.bin", 1e-5);
 }
 
 BOOST_AUTO_TEST_CASE(greedy_tokens_match_in_every_chunk_size) {

@@ -1,6 +1,7 @@
 #include "test/unit/golden/loaded_model.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "gpu/host/host_backend.hpp"
@@ -14,7 +15,7 @@ constexpr engine::slot_id slot{0};
 
 loaded_model::loaded_model(const std::filesystem::path& path, std::uint32_t context,
                            const engine::rope_overrides& rope, std::uint32_t chunk_tokens,
-                           engine::kv_types kv)
+                           engine::kv_types kv, engine::adapter_room adapters)
     : file_(engine::gguf_file::open(path.string()).value()),
       model_(engine::load_model(file_, context, rope).value()) {
   gpu::host_backend_options options;
@@ -23,8 +24,17 @@ loaded_model::loaded_model(const std::filesystem::path& path, std::uint32_t cont
   engine::accelerator_config config;
   config.context_tokens = context;
   config.kv = kv;
+  config.adapters = adapters;
   if (auto plan = device_->load(model_, config, [](unsigned) {}); !plan)
     throw engine::error_exception(plan.error());
+}
+
+void loaded_model::put_on(const engine::lora_adapter& adapter, float strength) {
+  device_->put_adapter(0, adapter).value();
+  std::vector<engine::kv_page> pages(device_->kv_pages().pages);
+  std::iota(pages.begin(), pages.end(), 0);
+  const engine::active_adapter one{0, strength};
+  device_->begin({slot, pages, {}, {}, {&one, 1}});
 }
 
 engine::token_id loaded_model::append(std::span<const engine::token_id> tokens) {

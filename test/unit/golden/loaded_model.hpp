@@ -17,8 +17,10 @@ class loaded_model {
  public:
   /// Throws engine::error_exception when the file or the model is refused.
   loaded_model(const std::filesystem::path& path, std::uint32_t context, const engine::rope_overrides& rope,
-               std::uint32_t chunk_tokens, engine::kv_types kv = {});
+               std::uint32_t chunk_tokens, engine::kv_types kv = {}, engine::adapter_room adapters = {});
 
+  /// The sequence, which has not begun, has this adapter and no other. Throws engine::error_exception.
+  void put_on(const engine::lora_adapter& adapter, float strength);
   /// Appends `tokens` to the sequence in steps of at most chunk_tokens and returns the greedy token after
   /// them.
   engine::token_id append(std::span<const engine::token_id> tokens);

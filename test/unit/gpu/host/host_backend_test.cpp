@@ -10,6 +10,7 @@
 #include "engine/sampling/sampling.hpp"
 #include "engine/worker_state.hpp"
 #include "kernels/host/attention.hpp"
+#include "test/unit/gpu/tiny_adapter.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
 
 namespace {
@@ -205,6 +206,35 @@ BOOST_AUTO_TEST_CASE(a_step_allocates_nothing) {
     BOOST_TEST(complete);
     BOOST_TEST(during == 0U, c.name << ": " << during << " allocations in the first step");
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_step_with_adapters_allocates_nothing) {
+  test::tiny_backend source({});
+  const auto device = gpu::make_host_backend({.threads = 2});
+  auto config = one_slot();
+  config.slots = 2;
+  config.adapters = {2, 4};
+  BOOST_REQUIRE(device->load(source.model(), config, no_progress));
+  for (const std::uint32_t index : {0U, 1U}) {
+    const auto adapter = test::make_tiny_adapter(source.model(), {.rank = 4, .seed = index + 1});
+    BOOST_REQUIRE(device->put_adapter(index, adapter));
+  }
+  const auto prompt = source.prompt(16, 1);
+  const engine::active_adapter both[] = {{0, 1.0F}, {1, 0.5F}};
+  const engine::kv_page pages[] = {0, 1};
+  const engine::interrupt_flag never{false};
+  const engine::sequence_step steps[] = {
+      {.slot = slot_id{0}, .position = 0, .tokens = prompt, .sample = &request},
+      {.slot = slot_id{1}, .position = 0, .tokens = {prompt.data(), 5}, .sample = nullptr}};
+  std::vector<engine::sampled_token> sampled;
+  sampled.reserve(2);
+  const std::uint64_t before = allocations.load();
+  device->begin({slot_id{0}, {&pages[0], 1}, {}, {}, both});
+  device->begin({slot_id{1}, {&pages[1], 1}, {}, {}, {&both[1], 1}});
+  const bool complete = device->step(steps, never, sampled);
+  const std::uint64_t during = allocations.load() - before;
+  BOOST_TEST(complete);
+  BOOST_TEST(during == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(banned_tokens_are_not_sampled) {

@@ -1,0 +1,145 @@
+// A backend with room for LoRA adapters over a model made in memory, whose sequences run together or alone.
+// For the tests of every backend.
+#pragma once
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "engine/gguf/gguf_file.hpp"
+#include "engine/model/model_spec.hpp"
+#include "test/unit/gpu/tiny_adapter.hpp"
+
+namespace orcd::test {
+
+using logits_list = std::vector<std::vector<float>>;
+
+/// A sequence of a rig: it prefills in chunks and then decodes greedily, a step at a time.
+struct run_of_one {
+  std::vector<engine::token_id> pending;
+  std::vector<engine::active_adapter> adapters;
+  std::uint32_t chunk = 16;
+  std::uint32_t position = 0;
+  logits_list logits = {};
+};
+
+/// Without `room`: for six adapters of rank 8.
+class adapter_rig {
+ public:
+  static constexpr std::uint32_t context = 256;  // a page
+  static constexpr std::uint32_t prompt_tokens = 19;
+  static constexpr std::uint32_t decoded = 3;
+
+  adapter_rig(bytes image, std::unique_ptr<engine::accelerator> device, std::uint32_t slots = 5,
+              engine::adapter_room room = {6, 8})
+      : image_(std::move(image)),
+        file_(engine::gguf_file::parse(image_, "tiny").value()),
+        model_(engine::load_model(file_).value()),
+        device_(std::move(device)) {
+    engine::accelerator_config config{.slots = slots, .context_tokens = context, .banned_tokens = {}};
+    config.adapters = room;
+    plan = device_->load(model_, config, [](unsigned) {}).value();
+  }
+
+  [[nodiscard]] const engine::model& model() const { return model_; }
+  [[nodiscard]] engine::accelerator& device() { return *device_; }
+
+  [[nodiscard]] std::vector<engine::token_id> prompt(std::uint32_t seed) const {
+    std::vector<engine::token_id> out;
+    for (std::uint32_t i = 0; i < prompt_tokens; ++i) {
+      out.push_back(static_cast<engine::token_id>((seed * 7919U + i * 104'729U + i * i) % model_.spec.vocab));
+    }
+    return out;
+  }
+
+  void put(std::uint32_t index, const tiny_adapter_options& options) {
+    const auto done = device_->put_adapter(index, make_tiny_adapter(model_, options));
+    BOOST_TEST_REQUIRE(done.has_value(), done.error().message);
+  }
+  /// Four, one of them of part of the matrices.
+  void put_four() {
+    using engine::lora_target;
+    put(0, {.rank = 8, .seed = 1, .size = 0.5F});
+    put(1, {.rank = 1, .seed = 2, .size = 0.5F});
+    put(3, {.rank = 5, .seed = 3, .size = 0.5F, .wanted = [](lora_target target) {
+              return target == lora_target::attn_v || target == lora_target::attn_qkv ||
+                     target == lora_target::ffn_down;
+            }});
+    put(5, {.rank = 4, .seed = 4, .size = 0.5F});
+  }
+
+  void begin(std::uint32_t slot, const run_of_one& run) {
+    const auto page = static_cast<engine::kv_page>(slot);
+    device_->begin({engine::slot_id{slot}, {&page, 1}, {}, {}, run.adapters});
+  }
+
+  /// Runs sequence i in slot i, all in the same steps, until each has its tokens.
+  void run(std::vector<run_of_one>& runs) {
+    for (std::uint32_t i = 0; i < runs.size(); ++i) begin(i, runs[i]);
+    while (step(runs)) {
+    }
+    for (std::uint32_t i = 0; i < runs.size(); ++i) device_->release(engine::slot_id{i});
+  }
+
+  /// One step of those that lack tokens; whether there was one.
+  bool step(std::vector<run_of_one>& runs) {
+    std::vector<engine::sequence_step> parts;
+    std::vector<std::size_t> which;
+    for (std::uint32_t i = 0; i < runs.size(); ++i) {
+      const std::size_t count = std::min<std::size_t>(runs[i].chunk, runs[i].pending.size());
+      if (runs[i].logits.size() > decoded) continue;
+      const bool last = count == runs[i].pending.size();
+      parts.push_back({engine::slot_id{i}, runs[i].position, std::span(runs[i].pending).first(count),
+                       last ? &request_ : nullptr});
+      which.push_back(i);
+    }
+    if (parts.empty()) return false;
+    std::vector<engine::sampled_token> sampled;
+    BOOST_REQUIRE(device_->step(parts, never_, sampled));
+    auto next = sampled.begin();
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      run_of_one& one = runs[which[k]];
+      one.position += parts[k].count();
+      one.pending.erase(one.pending.begin(), one.pending.begin() + parts[k].count());
+      if (parts[k].sample == nullptr) continue;
+      const auto row = device_->logits(parts[k].slot);
+      one.logits.emplace_back(row.begin(), row.end());
+      one.pending = {(next++)->token};
+    }
+    return true;
+  }
+
+  logits_list alone(std::vector<engine::token_id> prompt, std::vector<engine::active_adapter> adapters,
+                    std::uint32_t chunk = 16) {
+    std::vector<run_of_one> runs{{std::move(prompt), std::move(adapters), chunk}};
+    run(runs);
+    return runs.front().logits;
+  }
+
+  engine::memory_plan plan;
+
+ private:
+  bytes image_;
+  engine::gguf_file file_;
+  engine::model model_;
+  std::unique_ptr<engine::accelerator> device_;
+  const engine::interrupt_flag never_{false};
+  const engine::sampling_params greedy_{.temperature = 0.0F};
+  const engine::sample_request request_{.params = &greedy_, .draw = 0.0};
+};
+
+/// Of the norms of the difference and of `b`.
+inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0.0, norm = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
+    norm += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+}  // namespace orcd::test

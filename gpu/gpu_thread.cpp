@@ -171,6 +171,15 @@ struct gpu_thread::impl {
     if (!loop.idle()) ensure_stepping();  // one that waited for pages may have kept others waiting
   }
 
+  void put_adapter(std::uint32_t index, const engine::lora_adapter& adapter,
+                   const std::function<void(engine::result<void>)>& done) {
+    try {
+      done(loop.put_adapter(index, adapter));
+    } catch (const std::bad_alloc&) {
+      done(out_of_memory());
+    }
+  }
+
   void come_to_rest() {
     loop.cancel_all(cancel_reason::shutdown);
     while (!loop.idle()) loop.run_step();
@@ -243,7 +252,7 @@ void gpu_thread::post(std::function<void()> task) {
 void gpu_thread::put_adapter(std::uint32_t index, std::shared_ptr<const engine::lora_adapter> adapter,
                              std::function<void(engine::result<void>)> done) {
   asio::post(impl_->io, [self = impl_.get(), index, adapter = std::move(adapter), done = std::move(done)] {
-    done(self->loop.put_adapter(index, *adapter));
+    self->put_adapter(index, *adapter, done);
   });
 }
 

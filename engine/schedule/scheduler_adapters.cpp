@@ -16,11 +16,13 @@ result<void> scheduler::put_adapter(std::uint32_t index, const lora_adapter& ada
   }
   forget_unused_adapters();
   if (const auto free = adapters_.check_free(index); !free) return free;
+  std::string digest = adapter.digest;
   try {
     const auto done = accelerator_.put_adapter(index, adapter);
-    if (done) adapters_.put(index, adapter.digest);
+    if (done) adapters_.put(index, std::move(digest));
     return done;
   } catch (const accelerator_failure& failure) {
+    adapters_.drop(index);  // whatever is there now
     handle_failure(failure);
     return error(failure.code, failure.what());
   }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/lora/adapter.hpp"
 #include "test/support/fake_accelerator.hpp"
 #include "test/support/waiting_sink.hpp"
 
@@ -131,6 +132,45 @@ BOOST_AUTO_TEST_CASE(tasks_run_between_the_steps_of_a_long_job) {
   (void)sink->wait_start();
   b.settle();
   BOOST_TEST(!sink->now().ended());
+}
+
+BOOST_AUTO_TEST_CASE(adapters_come_and_go_while_a_stream_runs) {
+  fake_options options;
+  options.step_delay = 1ms;
+  options.context_tokens = 1'000'000;
+  options.pages = {256, 4000};
+  options.adapters = 2;
+  thread_bench b(options);
+  const auto put = [&](std::uint32_t index, const std::string& digest) {
+    auto adapter = std::make_shared<lora_adapter>();
+    adapter->digest = digest;
+    std::promise<bool> done;
+    b.thread->put_adapter(index, adapter, [&](const result<void>& how) { done.set_value(how.has_value()); });
+    return done.get_future().get();
+  };
+  const auto drop = [&](std::uint32_t index) {
+    std::promise<bool> done;
+    b.thread->drop_adapter(index, [&](bool free) { done.set_value(free); });
+    return done.get_future().get();
+  };
+  BOOST_TEST(put(0, "one"));
+  job_request request;
+  request.job_id = "a";
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 900'000;
+  request.adapters = {{0, 1.0F, "one"}};
+  const auto sink = std::make_shared<waiting_sink>();
+  b.thread->submit(std::move(request), sink);
+  (void)sink->wait_start();
+  for (int i = 0; i < 10; ++i) BOOST_TEST((put(1, "two") && drop(1)));
+  BOOST_TEST(!put(0, "two"));
+  BOOST_TEST(!put(2, "two"));
+  BOOST_TEST(!drop(0));
+  BOOST_TEST(!sink->now().ended());
+  b.thread->cancel("a", cancel_reason::client_cancel);
+  (void)sink->wait_end();
+  BOOST_TEST(drop(0));
+  BOOST_TEST(put(0, "two"));
 }
 
 BOOST_AUTO_TEST_CASE(the_positions_of_running_jobs_are_published) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/ensure.hpp"
+#include "gpu/cuda/cuda_adapters.hpp"
 #include "gpu/cuda/cuda_forward.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/cuda_steps.hpp"
@@ -60,6 +61,11 @@ class cuda_backend final : public engine::accelerator {
     return steps_ ? steps_->kv_pages() : engine::kv_geometry{};
   }
   void begin(const engine::sequence_start& start) override { steps_->begin(start); }
+  engine::result<void> put_adapter(std::uint32_t index, const engine::lora_adapter& adapter) override {
+    ORCD_ENSURE(steps_.has_value());
+    return adapters_->put(index, adapter);
+  }
+  void drop_adapter(std::uint32_t index) noexcept override { adapters_->drop(index); }
   void clear(std::span<const engine::kv_page> pages) noexcept override { steps_->clear(pages); }
   void release(engine::slot_id slot) noexcept override { steps_->release(slot); }
   void settle() noexcept override { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
@@ -76,6 +82,7 @@ class cuda_backend final : public engine::accelerator {
     cuda_extents out{config.slots, config.context_tokens, options_.chunk_tokens,
                      config.kv,    config.kv_pages,       options_.one_kernel};
     out.scratch_page = config.cache.share || config.cache.imported;
+    out.adapters = config.adapters.count > 0;
     return out;
   }
   engine::result<engine::memory_plan> plan(const engine::model& m,
@@ -103,6 +110,7 @@ class cuda_backend final : public engine::accelerator {
   engine::file_descriptor cache_descriptor_;  ///< of cache_arena_, likewise
   engine::shared_cache exported_cache_;
   cuda_weights weights_;
+  std::optional<cuda_adapters> adapters_;
   std::optional<cuda_forward> forward_;
   std::optional<cuda_steps> steps_;
   std::optional<residency_audit> audit_;
@@ -143,6 +151,7 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
   if (m.spec.experts > 0 && !kernels::route_takes(m.spec.embedding, m.spec.experts, m.spec.experts_used)) {
     return error(errc::model_load_failed, refused_router(m.spec));
   }
+  if (const auto room = check_adapter_room(m, config.adapters); !room) return room.error();
   const cuda_extents extents = extents_of(config);
   if (extents.pages() < extents.pages_per_slot()) {
     return error(errc::model_load_failed,
@@ -151,9 +160,9 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
                      " positions, a slot's context is " + std::to_string(extents.context));
   }
   const std::uint64_t logits = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float);
-  auto plan =
-      plan_device_memory(m, {config.slots, config.context_tokens, layout_of(m.spec, extents).end - logits,
-                             options_.kv_bytes_max, config.kv, extents.memory_pages()});
+  auto plan = plan_device_memory(
+      m, {config.slots, config.context_tokens, layout_of(m.spec, extents).end - logits, options_.kv_bytes_max,
+          config.kv, extents.memory_pages(), cuda_adapters::bytes(m, config.adapters, extents)});
   if (plan) plan->logits_bytes = logits;
   if (plan && options_.pinned) plan->pinned_bytes = result_ring_bytes(config.slots);
   return plan;
@@ -198,6 +207,7 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
   } catch (const engine::accelerator_failure& failure) {
     steps_.reset();
     forward_.reset();
+    adapters_.reset();
     weights_arena_ = vram_arena();
     cache_arena_ = vram_arena();
     work_arena_ = vram_arena();
@@ -221,10 +231,12 @@ void cuda_backend::allocate(const engine::model& m, const engine::accelerator_co
   work_arena_ = vram_arena(device_->index(), sampler.end);
   place_weights(m, config.weights, progress);
   forward_.emplace(m, weights_, extents_, work_arena_, cache_arena_, stream_.get(), options_.tap);
+  adapters_.emplace(m, config.adapters, extents_, device_->index(), stream_.get());
+  forward_->use_adapters(*adapters_);
   forward_->ban(config.banned_tokens);
   const cuda_steps_options options{options_.pinned, options_.graphs && !options_.tap, options_.keep_logits};
   steps_.emplace(*forward_, sampler, work_arena_, extents_, m.spec.vocab, config.end_of_generation, options,
-                 stream_.get());
+                 stream_.get(), *adapters_);
   if (m.spec.pooling) steps_->pool(m);
 }
 
@@ -309,6 +321,9 @@ void cuda_backend::watch_residency() {
   audit_.emplace(device_->index(), options_.probe);
   audit_->watch("weights", weights_arena_.at<std::byte>(0), weights_arena_.bytes());
   audit_->watch("KV cache", cache_arena_.at<std::byte>(0), cache_arena_.bytes());
+  if (adapters_->arena().bytes() > 0) {
+    audit_->watch("LoRA adapters", adapters_->arena().at<std::byte>(0), adapters_->arena().bytes());
+  }
   audit_->watch("workspace", work_arena_.at<std::byte>(0), work_arena_.bytes());
 }
 

@@ -108,10 +108,11 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   const bool handed = together > 0 && extents.kv == engine::kv_types{};
   flagged.page_partials = plan.reserve(handed ? partial_floats(1) * sizeof(std::uint64_t) : 0);
   flagged.end = plan.bytes();
-  // With one slot, steps either use the decode program or they do not, so that words and floats are never in
-  // use together.
-  partials = handed && extents.slots == 1 ? flagged.page_partials
-                                          : plan.reserve(partial_floats(extents.slots) * sizeof(float));
+  // With one slot and no adapters, steps either use the decode program or they do not, so that words and
+  // floats are never in use together.
+  partials = handed && extents.slots == 1 && !extents.adapters
+                 ? flagged.page_partials
+                 : plan.reserve(partial_floats(extents.slots) * sizeof(float));
   program_stamps = plan.reserve(extents.phase_stamps ? phases * kernels::program_blocks_max *
                                                            kernels::phase_stamps * sizeof(std::uint64_t)
                                                      : 0);
@@ -181,7 +182,7 @@ void cuda_forward::prefill(std::uint32_t columns, bool sample) {
 
 void cuda_forward::decode(std::uint32_t sequences) {
   ORCD_ENSURE(sequences > 0 && sequences <= extents_.slots);
-  if (sequences <= programs_.size()) {
+  if (sequences <= programs_.size() && !adapts()) {
     embed(sequences);
     ORCD_CUDA(kernels::launch_decode_program(programs_[sequences - 1], stream_));
     if (sequences == 1 && program_has_head_) return;
@@ -205,6 +206,7 @@ void cuda_forward::run(std::uint32_t columns, bool prefill) {
   if (spec_.norms == engine::norm_placement::after) return run_post_norm(columns);
   const auto* residual = at<float>(layout_.residual);
   embed(columns);
+  add_residual_lora(engine::lora_target::token_embd, 0, {}, columns);
   tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     if (spec_.integer_activations) {
@@ -281,10 +283,12 @@ void cuda_forward::multiply_in_parts(const kernels::tiled_matmul_args& product) 
 void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool prefill,
                              kernels::packed_matmul_args& qkv, const float* norm) {
   multiply(qkv, norm, columns);
+  add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
   attend(layer, columns, prefill);
   kernels::packed_matmul_args o = o_of(layer);
   multiply(o, nullptr, columns);
+  add_residual_lora(engine::lora_target::attn_output, layer, {o.x, nullptr, o.x_stride}, columns);
   tap("attn_residual", layer, o.out, std::uint64_t{columns} * spec_.embedding);
 }
 
@@ -303,10 +307,15 @@ void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, bool prefi
 }
 
 void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
-  kernels::packed_matmul_args gate_up = gate_up_of(layer);
-  multiply(gate_up, weights_.layers[layer].ffn_norm, columns);
+  if (adapts()) {
+    adapted_gate_up(layer, columns);
+  } else {
+    kernels::packed_matmul_args gate_up = gate_up_of(layer);
+    multiply(gate_up, weights_.layers[layer].ffn_norm, columns);
+  }
   kernels::packed_matmul_args down = down_of(layer);
   multiply(down, nullptr, columns);
+  add_residual_lora(engine::lora_target::ffn_down, layer, {down.x, nullptr, down.x_stride}, columns);
 }
 
 /// Sorts pairs of a token and an expert by expert.
@@ -363,6 +372,8 @@ void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
   kernels::packed_matmul_args logits = head_of();
   take_norm(logits, weights_.output_norm, rows, residual_rows);
   multiply(logits, nullptr, rows);
+  add_lora(engine::lora_target::output, 0, {logits.x, nullptr, logits.x_stride}, logits.out, spec_.vocab,
+           rows, residual_rows);
   tap("logits", static_cast<std::uint32_t>(spec_.layers.size()), logits.out,
       std::uint64_t{rows} * spec_.vocab);
 }

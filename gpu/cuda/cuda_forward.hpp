@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/accelerator.hpp"
+#include "engine/lora/adapter.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/cuda_weights.hpp"
@@ -29,6 +30,8 @@
 #include "kernels/layer/norm_to_int8.hpp"
 
 namespace orcd::gpu {
+
+class cuda_adapters;
 
 /// The sizes that memory is planned for.
 struct cuda_extents {
@@ -44,6 +47,8 @@ struct cuda_extents {
   /// One more page, which nobody is told of: what runs while an engine is loaded must write to none that
   /// another engine may be using.
   bool scratch_page = false;
+  /// Sequences may have adapters, whose steps are many kernels even where others are one.
+  bool adapters = false;
 
   [[nodiscard]] std::uint32_t pages() const noexcept {
     return kv_pages == 0 ? slots * pages_per_slot() : kv_pages;
@@ -88,6 +93,8 @@ class cuda_forward {
   cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
                const vram_arena& work, const vram_arena& cache, cudaStream_t stream, layer_tap tap = {});
 
+  /// Steps add what these say; they outlive the object.
+  void use_adapters(cuda_adapters& adapters) noexcept { adapters_ = &adapters; }
   /// Tokens that are never sampled.
   void ban(std::span<const engine::token_id> tokens);
 
@@ -122,11 +129,15 @@ class cuda_forward {
   }
   /// The key of the most likely token (kernels::sample_args::keys) of a decode step of so many sequences;
   /// null if the step does not compute it. The reader zeroes it.
-  [[nodiscard]] unsigned long long* keys(std::uint32_t sequences) const noexcept {
-    return sequences == 1 && program_has_head_ ? at<unsigned long long>(layout_.key) : nullptr;
-  }
+  [[nodiscard]] unsigned long long* keys(std::uint32_t sequences) const noexcept;
 
  private:
+  /// What an adapter's A multiplies: one of the two, or neither for the token of a column.
+  struct lora_input {
+    const __half* halves = nullptr;
+    const float* floats = nullptr;
+    std::uint32_t stride = 0;
+  };
   template <class T>
   [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
     return work_.at<T>(offset);
@@ -169,6 +180,15 @@ class cuda_forward {
   void ternary_layer(std::uint32_t layer, std::uint32_t columns, bool prefill);
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
   void expert_ffn(std::uint32_t layer, std::uint32_t columns);
+  [[nodiscard]] bool adapts() const noexcept;
+  void add_lora(engine::lora_target target, std::uint32_t layer, const lora_input& x, float* y,
+                std::uint32_t y_stride, std::uint32_t columns, const std::int32_t* rows = nullptr);
+  void add_qkv_lora(std::uint32_t layer, const lora_input& x, std::uint32_t columns);
+  void add_gate_up_lora(std::uint32_t layer, const lora_input& x, float* out, std::uint32_t columns);
+  void add_residual_lora(engine::lora_target target, std::uint32_t layer, const lora_input& x,
+                         std::uint32_t columns);
+  void adapted_gate_up(std::uint32_t layer, std::uint32_t columns);
+  [[nodiscard]] lora_input keep_floats(kernels::norm_to_int8_args& norm) const;
   void sort_experts(std::uint32_t pairs, std::uint32_t tile_columns, kernels::tiled_matmul_args& gate_up,
                     kernels::tiled_matmul_args& down);
   void multiply_experts(const kernels::tiled_matmul_args& args);
@@ -197,6 +217,7 @@ class cuda_forward {
   std::vector<kernels::decode_program> programs_;
   bool program_has_head_ = false;  ///< for one sequence
   sequence_form form_;
+  cuda_adapters* adapters_ = nullptr;
   bool bans_ = false;
   layer_tap tap_;
 };

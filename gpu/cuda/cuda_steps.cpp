@@ -23,8 +23,9 @@ std::uint32_t ticket_of(std::uint64_t launch) noexcept {
 cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
                        const cuda_extents& extents, std::uint32_t vocab,
                        std::span<const engine::token_id> end_of_generation, const cuda_steps_options& options,
-                       cudaStream_t stream)
+                       cudaStream_t stream, cuda_adapters& adapters)
     : forward_(forward),
+      adapters_(adapters),
       extents_(extents),
       vocab_(vocab),
       options_(options),
@@ -42,6 +43,7 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
   sampler_.set_results(ring_.target());
   for (auto& slots : sampled_slots_) slots.reserve(extents.slots);
   decodes_.reserve(extents.slots);
+  decode_slots_.reserve(extents.slots);
   if (options_.keep_logits) host_logits_.assign(extents.slots, std::vector<float>(vocab));
   if (options_.graphs) capture_graphs();
 }
@@ -147,6 +149,7 @@ void cuda_steps::enqueue_chunk(const engine::sequence_step& sequence, std::uint3
   const kernels::sample_request request =
       samples ? device_request(*sequence.sample, result) : kernels::sample_request{};
   sampler_.begin_chunk(sequence, samples ? &request : nullptr, ticket_of(launches_));
+  adapters_.begin_step({&sequence.slot, 1});
   forward_.prefill(sequence.count(), samples);
   if (!samples) return;
   sampler_.sample(1);
@@ -166,8 +169,11 @@ void cuda_steps::enqueue_pooled(const engine::sequence_step& sequence, std::uint
 void cuda_steps::enqueue_decodes() {
   const auto sequences = static_cast<std::uint32_t>(decodes_.size());
   sampler_.begin_decode(decodes_, ticket_of(launches_));
+  decode_slots_.clear();
+  for (const decoding_sequence& one : decodes_) decode_slots_.push_back(one.slot);
+  adapters_.begin_step(decode_slots_);
   const std::size_t few = forward_.programs().size();
-  if (sequences > few && sequences <= few + graphs_.size()) {
+  if (!adapters_.some() && sequences > few && sequences <= few + graphs_.size()) {
     ORCD_CUDA(cudaGraphLaunch(graphs_[sequences - few - 1].get(), stream_));
   } else {
     run_decode(sequences);
@@ -240,6 +246,7 @@ void cuda_steps::begin(const engine::sequence_start& start) {
   try {
     if (start.copy) forward_.copy(*start.copy);
     forward_.set_pages(static_cast<std::uint32_t>(start.slot), start.pages);
+    adapters_.use(start.slot, start.adapters);
     sampler_.set_history(start.slot, start.held);
   } catch (const engine::accelerator_failure&) {
     drop();
@@ -273,6 +280,11 @@ void cuda_steps::release(engine::slot_id slot) noexcept {
   if (table == table_of::own) clear(forward_.own_pages(static_cast<std::uint32_t>(slot), filled));
   if (table == table_of::begun) table = table_of::ended;
   filled = 0;
+  try {
+    adapters_.use(slot, {});
+  } catch (const engine::accelerator_failure&) {
+    return;  // the next step reports it
+  }
 }
 
 std::span<const float> cuda_steps::logits(engine::slot_id slot) const noexcept {

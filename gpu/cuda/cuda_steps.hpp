@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/accelerator.hpp"
+#include "gpu/cuda/cuda_adapters.hpp"
 #include "gpu/cuda/cuda_forward.hpp"
 #include "gpu/cuda/cuda_pooling.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
@@ -33,7 +34,7 @@ class cuda_steps {
   cuda_steps(cuda_forward& forward, const sampler_layout& layout, const vram_arena& work,
              const cuda_extents& extents, std::uint32_t vocab,
              std::span<const engine::token_id> end_of_generation, const cuda_steps_options& options,
-             cudaStream_t stream);
+             cudaStream_t stream, cuda_adapters& adapters);
   /// From now on every sequence is pooled. `m` outlives the object.
   void pool(const engine::model& m) {
     pooling_.emplace(m, extents_);
@@ -71,6 +72,7 @@ class cuda_steps {
   void drop() noexcept;
 
   cuda_forward& forward_;
+  cuda_adapters& adapters_;
   cuda_extents extents_;
   std::uint32_t vocab_;
   cuda_steps_options options_;
@@ -81,6 +83,7 @@ class cuda_steps {
   std::vector<graph_exec> graphs_;  ///< from the smallest number of sequences on that is not one kernel
   std::vector<std::vector<engine::slot_id>> sampled_slots_;  ///< by entry of the ring
   std::vector<decoding_sequence> decodes_;                   ///< of the step being launched
+  std::vector<engine::slot_id> decode_slots_;                ///< of them
   std::vector<std::uint32_t> filled_;                        ///< positions written, by slot
   std::vector<table_of> tables_;                             ///< by slot
   std::vector<std::vector<float>> host_logits_;              ///< by slot

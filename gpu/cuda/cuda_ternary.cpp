@@ -74,7 +74,10 @@ void cuda_forward::ternary_layer(std::uint32_t layer, std::uint32_t columns, boo
   qkv.matrices = 3;
   qkv.out = at<float>(layout_.qkv);
   qkv.out_stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
-  multiply_integers(norm_of_residual(w.attn_norm, columns), qkv);
+  kernels::norm_to_int8_args input = norm_of_residual(w.attn_norm, columns);
+  lora_input floats = keep_floats(input);
+  multiply_integers(input, qkv);
+  add_qkv_lora(layer, floats, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
   attend(layer, columns, prefill);
 
@@ -83,7 +86,10 @@ void cuda_forward::ternary_layer(std::uint32_t layer, std::uint32_t columns, boo
   add.out_stride = spec_.embedding;
   add.add = true;
   add.w[0] = w.ternary.o;
-  multiply_integers(norm_of_attended(layer, columns), add);
+  input = norm_of_attended(layer, columns);
+  floats = keep_floats(input);
+  multiply_integers(input, add);
+  add_residual_lora(engine::lora_target::attn_output, layer, floats, columns);
   tap("attn_residual", layer, residual, width);
 
   kernels::ternary_matmul_args gate_up;
@@ -92,9 +98,15 @@ void cuda_forward::ternary_layer(std::uint32_t layer, std::uint32_t columns, boo
   gate_up.matrices = 2;
   gate_up.out = at<float>(layout_.hidden);
   gate_up.out_stride = 2 * spec.ffn_size;
-  multiply_integers(norm_of_residual(w.ffn_norm, columns), gate_up);
+  input = norm_of_residual(w.ffn_norm, columns);
+  floats = keep_floats(input);
+  multiply_integers(input, gate_up);
+  add_gate_up_lora(layer, floats, gate_up.out, columns);
   add.w[0] = w.ternary.down;
-  multiply_integers(norm_of_activated(layer, columns), add);
+  input = norm_of_activated(layer, columns);
+  floats = keep_floats(input);
+  multiply_integers(input, add);
+  add_residual_lora(engine::lora_target::ffn_down, layer, floats, columns);
 }
 
 }  // namespace orcd::gpu

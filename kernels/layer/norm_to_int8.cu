@@ -76,6 +76,7 @@ __device__ __forceinline__ std::int32_t store(const norm_to_int8_args& a, std::u
   const float bounded = fminf(fmaxf(__fmul_rn(v, scale), -int8_largest - 1.0F), int8_largest);
   const std::int32_t rounded = __float2int_rn(bounded);
   a.out.values[static_cast<std::uint64_t>(blockIdx.x) * a.out.stride + i] = static_cast<std::int8_t>(rounded);
+  if (a.floats != nullptr) a.floats[static_cast<std::uint64_t>(blockIdx.x) * a.width + i] = v;
   return rounded;
 }
 

@@ -25,6 +25,7 @@ struct norm_to_int8_args {
   std::uint32_t columns = 0;
   float eps = 0.0F;
   device_int8_rows out;
+  float* floats = nullptr;  ///< device, [columns][width]: the values before they are rounded; null: not kept
 };
 
 /// Returns the cudaError_t of the launch as an int (0 is success); never synchronizes.

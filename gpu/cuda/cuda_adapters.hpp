@@ -1,0 +1,81 @@
+// The LoRA adapters of the CUDA backend: an arena with room for them, the table of what each slot's sequence
+// has, and the launches that add them to a step's products. Steps in which no sequence has one launch nothing
+// of it. GPU thread only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/accelerator.hpp"
+#include "gpu/cuda/cuda_forward.hpp"
+#include "gpu/cuda/cuda_resources.hpp"
+#include "gpu/cuda/vram_arena.hpp"
+#include "gpu/plan/adapter_layout.hpp"
+#include "kernels/layer/lora.hpp"
+
+namespace orcd::gpu {
+
+class cuda_adapters {
+ public:
+  /// Without room nothing is allocated and no call does anything. Throws accelerator_failure.
+  cuda_adapters(const engine::model& m, engine::adapter_room room, const cuda_extents& extents, int device,
+                cudaStream_t stream);
+  [[nodiscard]] static std::uint64_t bytes(const engine::model& m, engine::adapter_room room,
+                                           const cuda_extents& extents);
+  [[nodiscard]] const vram_arena& arena() const noexcept { return arena_; }
+
+  /// As the accelerator's; waits for the stream. Throws accelerator_failure.
+  [[nodiscard]] engine::result<void> put(std::uint32_t index, const engine::lora_adapter& adapter);
+  void drop(std::uint32_t index) noexcept;
+  /// Enqueues what the slot's sequence has from now on. Throws accelerator_failure.
+  void use(engine::slot_id slot, std::span<const engine::active_adapter> adapters);
+
+  /// The next launches are for a step of these slots.
+  void begin_step(std::span<const engine::slot_id> slots) noexcept;
+  /// Whether any column of the step has an adapter, and whether all have.
+  [[nodiscard]] bool some() const noexcept { return most_ > 0; }
+  [[nodiscard]] bool all() const noexcept { return all_; }
+
+  /// What a product reads; neither: the token of the column (embeddings).
+  struct input {
+    const __half* halves = nullptr;
+    const float* floats = nullptr;
+    std::uint32_t stride = 0;
+  };
+  /// y += what the columns' adapters have beside the matrix. `rows`: kernels::lora_columns.
+  void add(engine::lora_target target, std::uint32_t layer, const input& x, float* y, std::uint32_t y_stride,
+           std::uint32_t columns, const kernels::step_token* steps, const std::int32_t* rows = nullptr);
+  /// Gate and up in f32, [columns][2 * ffn], of models whose product activates them itself.
+  [[nodiscard]] float* gate_up() const noexcept { return arena_.at<float>(places_.gate_up); }
+  /// What norms to int8 leave behind in f32, [columns][widest].
+  [[nodiscard]] float* floats() const noexcept { return arena_.at<float>(places_.floats); }
+  /// gate_up() to f16, of the columns that have adapters.
+  void activate(std::uint32_t width, bool clamped, __half* act, std::uint32_t act_stride,
+                std::uint32_t columns, const kernels::step_token* steps);
+
+ private:
+  /// Offsets in the arena.
+  struct places {
+    places() = default;
+    places(const engine::model& m, engine::adapter_room room, const adapter_layout& layout,
+           const cuda_extents& extents);
+    std::uint64_t values = 0, held = 0, slots = 0, inner = 0, gate_up = 0, floats = 0, bytes = 0;
+  };
+  [[nodiscard]] kernels::lora_columns columns_of(std::uint32_t columns, const kernels::step_token* steps,
+                                                 const std::int32_t* rows) const noexcept;
+  void write_held(std::uint32_t index);
+
+  engine::adapter_room room_;
+  adapter_layout layout_;
+  places places_;
+  vram_arena arena_;
+  cudaStream_t stream_;
+  std::vector<kernels::lora_held> held_;                     ///< [room.count][places]
+  std::vector<bool> present_;                                ///< [room.count]
+  std::vector<std::vector<engine::active_adapter>> in_use_;  ///< [slots]; capacity is kept
+  std::uint32_t most_ = 0;                                   ///< of the step: adapters of any column
+  bool all_ = false;
+};
+
+}  // namespace orcd::gpu

@@ -26,7 +26,7 @@ else()
 endif()
 
 # They have one thread, or those that unit_gpu has too: not run under the thread sanitizer.
-set(orcd_one_thread gguf safetensors model jinja chat grammar sampling golden inspect pod)
+set(orcd_one_thread gguf safetensors model lora jinja chat grammar sampling golden inspect pod)
 
 # orcd_unit_test(NAME LINK...): what is in test/unit/NAME and its rooms becomes the executable and the CTest
 # unit_NAME.

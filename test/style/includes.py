@@ -56,17 +56,19 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'engine/gguf': ('engine/base',),
     'engine/safetensors': ('engine/gguf',),
     'engine/model': ('engine/gguf',),
+    'engine/sha256': ('engine/base',),
+    # Adapters of a model, read into pairs of matrices.
+    'engine/lora': ('engine/model', 'engine/sha256'),
     'engine/text': ('engine/gguf',),
     'engine/jinja': ('engine/text',),
     'engine/sampling': ('engine/base',),
     'engine/grammar': ('engine/sampling', 'engine/text'),
     'engine/grammar/schema': ('engine/grammar',),
     'engine/chat': ('engine/jinja', 'engine/grammar/schema'),
-    'engine/lora': ('engine/model',),
     # The interface that gpu/ implements and the scheduler calls.
     'engine/accelerator': ('engine/lora', 'engine/sampling'),
     'engine/schedule': ('engine/accelerator',),
-    'engine': ('engine/schedule', 'engine/lora', 'engine/chat', 'engine/model'),
+    'engine': ('engine/schedule', 'engine/chat'),
 
     # What the process has to do with a service manager.
     'app/service': (),

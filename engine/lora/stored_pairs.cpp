@@ -1,0 +1,209 @@
+#include "engine/lora/stored_pairs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "engine/gguf/byte_cursor.hpp"
+#include "engine/lora/adapter_error.hpp"
+#include "engine/lora/stored_values.hpp"
+#include "engine/sha256.hpp"
+
+namespace orcd::engine {
+namespace {
+
+std::string tensor_text(const tensor_view& tensor) {
+  return "tensor " + in_quotes(tensor.name);
+}
+
+/// "tensor 'X' has 7 rows; it must have 8: the rank".
+std::string wrong_extent(const tensor_view& tensor, std::string_view what, std::uint64_t has,
+                         std::uint64_t needs, std::string_view why) {
+  return tensor_text(tensor) + " has " + std::to_string(has) + " " + std::string(what) + "; it must have " +
+         std::to_string(needs) + ", " + std::string(why);
+}
+
+/// Empty when one half can be read at all.
+std::string problem_of(const tensor_view& half) {
+  if (!is_adapter_type(half.type)) {
+    return tensor_text(half) + " has type " + std::string(traits_of(half.type).name) +
+           "; supported for adapters are " + std::string(adapter_types);
+  }
+  if (half.extents[2] != 1 || half.extents[3] != 1) {
+    return tensor_text(half) + " has " + std::to_string(half.dims) + " dimensions; it must be a matrix";
+  }
+  return {};
+}
+
+/// The model's matrix as a pair sees it.
+struct matrix_shape {
+  std::uint64_t in = 0;
+  std::uint64_t out = 0;
+};
+
+matrix_shape shape_at(const model& base, const pair_place& place) {
+  const tensor_view& matrix = *matrix_at(base, place);
+  // The embedding takes a token and gives a row.
+  if (place.target == lora_target::token_embd) return {matrix.rows(), matrix.cols()};
+  return {matrix.cols(), matrix.rows()};
+}
+
+/// Empty when the halves are a pair for a matrix of this shape.
+std::string problem_of(const stored_pair& pair, const matrix_shape& shape, std::uint32_t rank_limit) {
+  if (!pair.a || !pair.b) {
+    return tensor_text(pair.a ? pair.a : pair.b) + " is one half of a pair; the other half is missing";
+  }
+  for (const tensor_view* half : {&pair.a, &pair.b}) {
+    if (std::string problem = problem_of(*half); !problem.empty()) return problem;
+  }
+  const std::string_view along = pair.a_by_columns ? "columns" : "rows";
+  const std::string_view across = pair.a_by_columns ? "rows" : "columns";
+  const std::uint64_t rank = pair.a_by_columns ? pair.a.cols() : pair.a.rows();
+  const std::uint64_t in = pair.a_by_columns ? pair.a.rows() : pair.a.cols();
+  if (rank < 1 || rank > rank_limit) {
+    return tensor_text(pair.a) + " has " + std::to_string(rank) + " " + std::string(along) +
+           ", the rank; it must be 1 to " + std::to_string(rank_limit);
+  }
+  if (pair.b.cols() != rank) {
+    return wrong_extent(pair.b, "columns", pair.b.cols(), rank, "the rank of its other half");
+  }
+  if (in != shape.in) return wrong_extent(pair.a, across, in, shape.in, "as the model's matrix has inputs");
+  if (pair.b.rows() != shape.out) {
+    return wrong_extent(pair.b, "rows", pair.b.rows(), shape.out, "as the model's matrix has outputs");
+  }
+  return {};
+}
+
+std::vector<float> transposed(const std::vector<float>& from, std::uint64_t rows, std::uint64_t cols) {
+  std::vector<float> out(from.size());
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    for (std::uint64_t col = 0; col < cols; ++col) out[col * rows + row] = from[row * cols + col];
+  }
+  return out;
+}
+
+/// Row i of a head's first half becomes its row 2i, row i of the second half its row 2i + 1.
+std::vector<float> with_neighbours(const std::vector<float>& from, std::uint64_t rows, std::uint64_t cols,
+                                   std::uint32_t heads) {
+  std::vector<float> out(from.size());
+  const std::uint64_t half = rows / heads / 2;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const std::uint64_t head = row / (2 * half), within = row % (2 * half);
+    const std::uint64_t to = head * 2 * half + 2 * (within % half) + within / half;
+    std::copy_n(from.data() + row * cols, cols, out.data() + to * cols);
+  }
+  return out;
+}
+
+class maker {
+ public:
+  explicit maker(const adapter_source& source) : source_(source) {}
+
+  result<void> check(const std::map<pair_place, stored_pair>& pairs) {
+    if (pairs.empty()) return adapter_error(source_.file, "has no pair of lora_a and lora_b");
+    std::uint64_t count = 0;
+    for (const auto& [place, pair] : pairs) {
+      const std::string problem = problem_of(pair, shape_at(source_.base, place), source_.limits.rank);
+      if (!problem.empty()) return adapter_error(source_.file, problem);
+      count += pair.a.elements() + pair.b.elements();  // no overflow: all lie in one file
+    }
+    out_.values.reserve(count);
+    return {};
+  }
+
+  result<void> add(const pair_place& place, const stored_pair& stored, const scale_rule& scale) {
+    const matrix_shape shape = shape_at(source_.base, place);
+    lora_pair pair{.target = place.target,
+                   .layer = place.layer,
+                   .rank = static_cast<std::uint32_t>(stored.b.cols()),
+                   .in = static_cast<std::uint32_t>(shape.in),
+                   .out = static_cast<std::uint32_t>(shape.out)};
+    const auto factor = scale(stored, pair.rank);
+    if (!factor) return factor.error();
+    if (!(std::abs(*factor) <= std::numeric_limits<float>::max())) {
+      return adapter_error(source_.file, "the scale of " + tensor_text(stored.a) +
+                                             " is not a finite number, or beyond what f32 holds");
+    }
+    pair.scale = static_cast<float>(*factor);
+    std::vector<float> a = values_of(stored.a), b = values_of(stored.b);
+    if (auto finite = check_finite(stored.a, a); !finite) return finite;
+    if (auto finite = check_finite(stored.b, b); !finite) return finite;
+    if (stored.a_by_columns) a = transposed(a, pair.in, pair.rank);
+    if (stored.heads_in_halves != 0) b = with_neighbours(b, pair.out, pair.rank, stored.heads_in_halves);
+    pair.a_at = append(a);
+    pair.b_at = append(b);
+    out_.rank_max = std::max(out_.rank_max, pair.rank);
+    out_.pairs.push_back(pair);
+    return {};
+  }
+
+  lora_adapter finish() {
+    out_.digest = digest();
+    return std::move(out_);
+  }
+
+ private:
+  std::uint64_t append(const std::vector<float>& values) {
+    const std::uint64_t at = out_.values.size();
+    out_.values.insert(out_.values.end(), values.begin(), values.end());
+    return at;
+  }
+
+  result<void> check_finite(const tensor_view& tensor, const std::vector<float>& values) const {
+    const auto bad =
+        std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+    if (bad == values.end()) return {};
+    const auto at = static_cast<std::uint64_t>(bad - values.begin());
+    return adapter_error(source_.file, tensor_text(tensor) + " has the value " + std::to_string(*bad) +
+                                           " in row " + std::to_string(at / tensor.cols()) + ", column " +
+                                           std::to_string(at % tensor.cols()) +
+                                           ", both from 0; values must be finite");
+  }
+
+  /// Of numbers only, in the order of the pairs, so that it does not depend on the file's format or order.
+  std::string digest() const {
+    sha256 sum;
+    const auto number = [&](auto value) { sum.update(std::as_bytes(std::span(&value, 1))); };
+    sum.update("lora pairs 1\n");
+    number(static_cast<std::uint64_t>(out_.pairs.size()));
+    for (const lora_pair& pair : out_.pairs) {
+      for (const std::uint32_t field :
+           {static_cast<std::uint32_t>(pair.target), pair.layer, pair.rank, pair.in, pair.out}) {
+        number(field);
+      }
+      number(pair.scale);
+    }
+    sum.update(std::as_bytes(std::span(out_.values)));
+    return sum.finish();
+  }
+
+  const adapter_source& source_;
+  lora_adapter out_;
+};
+
+}  // namespace
+
+result<void> stored_pairs::add(const pair_place& place, pair_half half, const tensor_view& tensor,
+                               std::string_view file) {
+  stored_pair& pair = pairs_[place];
+  tensor_view& slot = half == pair_half::a ? pair.a : pair.b;
+  if (slot) {
+    return adapter_error(file, tensor_text(tensor) + " and " + tensor_text(slot) +
+                                   " are the same half of one pair; there must be one");
+  }
+  slot = tensor;
+  return {};
+}
+
+result<lora_adapter> make_adapter(const stored_pairs& pairs, const scale_rule& scale,
+                                  const adapter_source& source) {
+  maker making(source);
+  if (auto checked = making.check(pairs.all()); !checked) return checked.error();
+  for (const auto& [place, pair] : pairs.all()) {
+    if (auto added = making.add(place, pair, scale); !added) return added.error();
+  }
+  return making.finish();
+}
+
+}  // namespace orcd::engine

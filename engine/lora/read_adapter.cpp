@@ -130,12 +130,10 @@ result<void> check_path(const std::string& path) {
                                                           " bytes, and no control characters");
 }
 
-/// The GGUF reader and the mapping speak of models.
+/// For what the GGUF reader and the mapping found.
 result<lora_adapter> as_adapter(result<lora_adapter> out) {
   if (out) return out;
-  error failure = out.error();
-  failure.param = "lora";
-  return failure;
+  return as_adapter_error(out.error());
 }
 
 }  // namespace

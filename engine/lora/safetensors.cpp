@@ -156,7 +156,7 @@ result<std::string_view> header_of(std::span<const std::byte> image, std::string
                 "is " + std::to_string(length) + "; the limit is " + std::to_string(limits.json_bytes));
   }
   const auto header = cursor.take(length, "header");
-  if (!cursor.ok()) return cursor.failure();
+  if (!cursor.ok()) return as_adapter_error(cursor.failure());
   return std::string_view(reinterpret_cast<const char*>(header.data()), header.size());
 }
 

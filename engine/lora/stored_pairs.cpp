@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "engine/base/ensure.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/lora/adapter_error.hpp"
 #include "engine/lora/stored_values.hpp"
@@ -86,6 +87,7 @@ std::vector<float> transposed(const std::vector<float>& from, std::uint64_t rows
 /// Row i of a head's first half becomes its row 2i, row i of the second half its row 2i + 1.
 std::vector<float> with_neighbours(const std::vector<float>& from, std::uint64_t rows, std::uint64_t cols,
                                    std::uint32_t heads) {
+  ORCD_ENSURE(rows % (2 * std::uint64_t{heads}) == 0);  // the model's rows are heads * key_length
   std::vector<float> out(from.size());
   const std::uint64_t half = rows / heads / 2;
   for (std::uint64_t row = 0; row < rows; ++row) {

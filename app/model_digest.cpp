@@ -61,6 +61,7 @@ std::string fingerprint_of(const std::string& build, const options& opts, const 
   engine::sha256 hash;
   hash.update(arithmetic_of(opts, build));
   hash.update(texts.tokenizer + "\n" + texts.chat_template + "\n");
+  hash.update(texts.adapters);
   const auto parts = file.parts();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     std::uint64_t header = parts[i].size();

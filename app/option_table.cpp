@@ -369,6 +369,7 @@ std::vector<option_row> make_table() {
   add("Prefix cache", cache_rows());
   add("HTTP", http_rows());
   add("Requests", request_rows());
+  add("LoRA adapters", lora_rows());
   add("RoPE (replaces what the model file says)", rope_rows());
   add("Failover", failover_rows());
   add("Traces", trace_rows());

@@ -34,6 +34,11 @@ struct option_row {
 /// Those that replace what the model file says about RoPE.
 [[nodiscard]] std::vector<option_row> rope_rows();
 
+/// Those of LoRA adapters.
+[[nodiscard]] std::vector<option_row> lora_rows();
+/// What they must be with regard to each other and to other options.
+[[nodiscard]] engine::result<void> check_adapters(const options& o);
+
 /// Those of an engine that another one can take over from.
 [[nodiscard]] std::vector<option_row> failover_rows();
 /// The option that a variable of the failover plan sets, by the names that its pods use: "ENGINE_ID" is

@@ -62,6 +62,23 @@ struct trace_options {
   std::vector<std::pair<std::string, std::string>> resource;
 };
 
+/// The most LoRA adapters at a time.
+inline constexpr std::uint32_t adapters_max = 64;
+
+struct adapter_option {
+  std::string name;
+  std::string path;
+  float scale = 1.0F;
+};
+
+struct adapter_options {
+  std::vector<adapter_option> at_start;
+  std::uint32_t count = 0;  ///< that there is room for; 0 = as few as can be
+  std::uint32_t rank = 0;   ///< the highest; 0 = likewise
+  std::string folder;       ///< from which clients may have others loaded; empty: they may not
+  bool unapplied = false;   ///< those of the start are applied to requests that ask for them alone
+};
+
 struct options {
   std::string worker_id;                 ///< UUID, lower case; generated when none was given
   std::string model;                     ///< path, file: URI or shm:/name
@@ -123,6 +140,7 @@ struct options {
   bool slots_endpoint = false;                           ///< GET /slots
   bool matryoshka = false;                               ///< `dimensions` may be less than the model's
 
+  adapter_options adapters;
   failover_options failover;
   trace_options traces;
 

@@ -247,7 +247,7 @@ result<void> check_together(const options& o) {
          << *o.rope.beta_slow;
     return usage_error(text.str(), "yarn-beta-fast");
   }
-  return {};
+  return check_adapters(o);
 }
 
 result<void> assign_all(const settings& merged, options& out) {

@@ -1,6 +1,6 @@
 // The worker's parts and their order. Private to app/: worker_start.cpp builds, worker_load.cpp loads the
 // model, worker_failover.cpp waits for another engine's end, worker_holder.cpp has connections from a holder,
-// worker_reports.cpp has the worker listed and its traces sent,
+// worker_adapters.cpp gets its LoRA adapters, worker_reports.cpp has the worker listed and its traces sent,
 // worker_signals.cpp takes the signals, worker.cpp runs and ends. Everything here is on the io thread unless
 // a function says otherwise.
 #pragma once
@@ -33,6 +33,7 @@
 #include "gpu/weight_check.hpp"
 #include "net/discovery/etcd_registrar.hpp"
 #include "net/jobs/background_threads.hpp"
+#include "net/models/adapter_registry.hpp"
 #include "net/server/server.hpp"
 #include "net/traces/trace_exporter.hpp"
 
@@ -42,6 +43,12 @@ namespace orcd::app {
 struct reloaded {
   engine::severity log_level = engine::severity::info;
   std::optional<net::api_keys> keys;  ///< nullopt: there is no --api-key-file
+};
+
+/// An adapter of --lora that was read.
+struct start_adapter {
+  adapter_option asked;
+  net::adapter_values values;
 };
 
 /// The keys of the file at `path`. Errors: worker_start_failed, naming the file and the line, never a key.
@@ -74,6 +81,11 @@ class worker {
   std::optional<start_failure> open();
   void warn_of_open_key_file();
   engine::result<void> read_request_files();
+  // LoRA adapters (worker_adapters.cpp).
+  engine::result<void> read_adapters();
+  [[nodiscard]] net::adapter_hooks hooks_of_adapters();
+  engine::result<void> make_adapters();
+  bool put_next_adapter(const engine::memory_plan& plan);
   void make_server();
   std::optional<start_failure> link_weights();
   [[nodiscard]] weights_share::hooks hooks_of_weights();
@@ -176,7 +188,9 @@ class worker {
   std::optional<engine::admission> admission_;
   std::unique_ptr<net::trace_exporter> traces_;  ///< null: no spans are kept
   boost::asio::io_context io_{1};
-  net::background_threads background_;  ///< posts its results to `io_`
+  net::background_threads background_;               ///< posts its results to `io_`
+  std::vector<start_adapter> start_adapters_;        ///< read and not on the device yet
+  std::unique_ptr<net::adapter_registry> adapters_;  ///< likewise; null until the model is open
   boost::asio::posix::stream_descriptor signals_{io_};
   boost::asio::steady_timer drain_timer_{io_};
   boost::asio::steady_timer watchdog_timer_{io_};

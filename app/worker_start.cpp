@@ -137,6 +137,7 @@ std::optional<start_failure> worker::open() {
   if (!model) return start_failure{model.error(), {}, {}};
   model_.emplace(std::move(*model));
   if (guard_.stop_asked()) return stopped_by_signal();
+  if (const auto read = read_adapters(); !read) return start_failure{read.error(), {}, {}};
   if (opts_.backend == backend_kind::host) {
     const auto plan = gpu::plan_host_memory(model_->spec, model_->plan_for);
     if (auto failure = check_plan(plan, opts_, physical_memory_bytes())) return failure;
@@ -152,7 +153,9 @@ std::optional<start_failure> worker::open() {
   }
   if (const auto read = read_request_files(); !read) return start_failure{read.error(), {}, {}};
   if (guard_.stop_asked()) return stopped_by_signal();
-  const text_digests texts{model_->tokenizer_digest, chat_ ? chat_->digest() : std::string()};
+  if (const auto made = make_adapters(); !made) return start_failure{made.error(), {}, {}};
+  const text_digests texts{model_->tokenizer_digest, chat_ ? chat_->digest() : std::string(),
+                           net::adapters_identity(*adapters_->list())};
   identity_.system_fingerprint = system_fingerprint(opts_, model_->file, texts);
   if (failover_) failover_->maker = answers_maker(opts_, model_->file, texts);
   make_server();
@@ -266,12 +269,13 @@ void worker::make_server() {
                           chat_ ? &*chat_ : nullptr, chat_ ? make_table(*model_) : nullptr,
                           [this](net::queued_task task) { return background_.take(std::move(task)); },
                           model_->pairs ? &*model_->pairs : nullptr, [this] { return render_more_metrics(); },
-                          traces_.get()});
+                          adapters_.get(), traces_.get()});
 }
 
 void worker::on_loaded(const result<engine::memory_plan>& plan) {
   if (fsm_.ending()) return;
   if (!plan) return fail_start({plan.error(), {}, {}});
+  if (put_next_adapter(*plan)) return;
   if (auto intact = model_->file.check_intact(); !intact) return fail_start({intact.error(), {}, {}});
   // The server does not listen yet, so that no session reads the identity.
   const auto gpu = accelerator_->device();

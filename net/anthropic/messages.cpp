@@ -29,7 +29,7 @@ written_answer write_message(const service& s, const prepared_completion& prepar
                              std::chrono::system_clock::time_point) {
   message_identity identity;
   identity.id = prepared.id;
-  identity.model = s.context.identity.model_name;
+  identity.model = answered_model(s, prepared.asked);
   identity.prompt_tokens = static_cast<std::uint32_t>(prepared.jobs.front().prompt.size());
   identity.omit_reasoning = prepared.asked.omit_reasoning;
   identity.calls = prepared.reader.format.calls;

@@ -33,7 +33,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(execute_field::c
     "timeout_ms",
     "cache_prompt",
     "cache_salt",
-    "imc_id"};
+    "imc_id",
+    "lora"};
 static_assert(names.size() <= 32, "the fields seen are bits of one word");
 
 }  // namespace
@@ -112,6 +113,14 @@ result<void> execute_fields::on_array() {
 
 result<void> execute_fields::on_element(std::string&& value) {
   return take_stop(std::move(value));
+}
+
+result<void> execute_fields::on_value(const boost::json::value& value) {
+  if (value.is_null()) return {};
+  auto scales = read_adapter_scales(field(), value);
+  if (!scales) return scales.error();
+  request_.lora = std::move(*scales);
+  return {};
 }
 
 result<void> execute_fields::real(const json_scalar& value, const real_range& range, float& out) const {

@@ -30,6 +30,7 @@ enum class execute_field : std::uint8_t {
   cache_prompt,
   cache_salt,
   imc_id,
+  lora,
   count
 };
 
@@ -42,6 +43,8 @@ class execute_fields final : public field_sink {
   [[nodiscard]] engine::result<void> on_scalar(const json_scalar& value) override;
   [[nodiscard]] engine::result<void> on_array() override;
   [[nodiscard]] engine::result<void> on_element(std::string&& value) override;
+  [[nodiscard]] bool takes_any() const noexcept override { return current_ == execute_field::lora; }
+  [[nodiscard]] engine::result<void> on_value(const boost::json::value& value) override;
   [[nodiscard]] std::string_view field() const noexcept override;
 
   /// The request, once the whole body was read; refuses missing fields.

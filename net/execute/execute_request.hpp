@@ -9,6 +9,7 @@
 
 #include "engine/sampling/sampling.hpp"
 #include "engine/schedule/job.hpp"
+#include "net/models/adapter_list.hpp"
 
 namespace orcd::net {
 
@@ -24,6 +25,7 @@ struct execute_request {
   bool metrics = false;  ///< one `metrics` event before `end`
   std::optional<std::chrono::milliseconds> timeout;
   engine::cache_request cache;  ///< cache_prompt, cache_salt, imc_id
+  std::optional<std::vector<adapter_scale>> lora{};
 };
 
 }  // namespace orcd::net

@@ -31,7 +31,8 @@ result<std::optional<std::uint32_t>> read_last_event_id(const http_request& requ
 
 engine::result<prepared_job> prepare_job(const http_request& request, const engine::tokenizer& tokenizer,
                                          const request_limits& limits,
-                                         std::chrono::system_clock::time_point wall) {
+                                         std::chrono::system_clock::time_point wall,
+                                         const shared_adapters& adapters) {
   const auto deadline_left = read_deadline(request, wall);
   if (!deadline_left) return deadline_left.error();
   const auto session = read_session(request);
@@ -43,7 +44,11 @@ engine::result<prepared_job> prepare_job(const http_request& request, const engi
   const auto limit = fix_time_limit(request, asked->timeout, *deadline_left, limits);
   if (!limit) return limit.error();
 
+  auto applied = adapters_of({nullptr, std::move(asked->lora)}, adapters);
+  if (!applied) return applied.error();
+
   prepared_job prepared;
+  prepared.job.adapters = std::move(*applied);
   engine::encode_options options;
   options.parse_special = asked->parse_special;
   prepared.job.prompt = tokenizer.encode(asked->prompt, options);

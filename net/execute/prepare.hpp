@@ -31,6 +31,7 @@ struct prepared_job {
 [[nodiscard]] engine::result<prepared_job> prepare_job(const http_request& request,
                                                        const engine::tokenizer& tokenizer,
                                                        const request_limits& limits,
-                                                       std::chrono::system_clock::time_point wall);
+                                                       std::chrono::system_clock::time_point wall,
+                                                       const shared_adapters& adapters = {});
 
 }  // namespace orcd::net

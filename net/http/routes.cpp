@@ -16,7 +16,7 @@ enum class spelling {
 };
 
 /// The methods that a row takes, beside OPTIONS.
-enum class methods { post, get, get_or_delete };
+enum class methods { post, get, get_or_delete, get_or_post };
 
 /// A row whose path begins with /v1 serves two more paths: without it, for clients whose base URL lacks it,
 /// and with it twice, for those that add their own.
@@ -54,6 +54,9 @@ constexpr std::array routes = {
     route{"/infill", methods::post, endpoint::infill},
     route{"/props", methods::get, endpoint::props},
     route{"/slots", methods::get, endpoint::slots},
+    route{"/lora-adapters", methods::get_or_post, endpoint::lora_adapters},
+    route{"/v1/load_lora_adapter", methods::post, endpoint::load_adapter},
+    route{"/v1/unload_lora_adapter", methods::post, endpoint::unload_adapter},
     route{"/tokenizer_info", methods::get, endpoint::tokenizer_info},
     route{"/", methods::get, endpoint::page},
 };
@@ -132,6 +135,9 @@ bool takes(const route& r, std::string_view method) {
     case methods::get: break;
     case methods::get_or_delete:
       if (method == "DELETE") return true;
+      break;
+    case methods::get_or_post:
+      if (method == "POST") return true;
   }
   return method == "GET" || method == "HEAD";
 }
@@ -152,6 +158,7 @@ std::string_view methods_of(const route& r) {
     case methods::post: return "POST, OPTIONS";
     case methods::get: break;
     case methods::get_or_delete: return "GET, HEAD, DELETE, OPTIONS";
+    case methods::get_or_post: return "GET, HEAD, POST, OPTIONS";
   }
   return "GET, HEAD, OPTIONS";
 }

@@ -36,6 +36,9 @@ enum class endpoint {
   infill,
   props,
   slots,
+  lora_adapters,
+  load_adapter,
+  unload_adapter,
   tokenizer_info,
   page
 };

@@ -302,6 +302,9 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
   if (const auto entered = hold->enter(c.recovered.has_value()); !entered) {
     co_return co_await refuse_jobs(s, c, request, entered.error());
   }
+  // All jobs of a request have the same adapters.
+  const adapter_use used =
+      s.context.adapters == nullptr ? adapter_use() : s.context.adapters->use(batch.jobs.front().adapters);
   std::vector<resume_point> known(batch.jobs.size());
   if (c.recovered && !go_on_with(*c.recovered, batch, s.context.tokenizer.vocab_size(), known)) {
     c.refusal = error(errc::internal, "the journal of this request cannot be read");

@@ -31,6 +31,7 @@ class token_table;
 
 namespace orcd::net {
 
+class adapter_registry;
 class trace_exporter;
 
 /// The names that /metrics has besides the worker's own: none, or those of vLLM, for scrapers that read
@@ -79,6 +80,7 @@ struct server_context {
   background_runner background{};
   const engine::pair_format* pairs = nullptr;   ///< of a model that ranks
   std::function<std::string()> more_metrics{};  ///< families that /metrics has besides the server's own
+  adapter_registry* adapters = nullptr;         ///< null: there are none
   trace_exporter* traces = nullptr;             ///< takes the spans of requests; null: there are none
 };
 

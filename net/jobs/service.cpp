@@ -62,6 +62,10 @@ health_facts service::facts() const {
   facts.load_percent = state.load_percent.load();
   facts.cache = cache_now(state.cache);
   if (context.memory) facts.memory = context.memory();
+  if (context.adapters != nullptr) {
+    facts.adapters = static_cast<std::uint32_t>(context.adapters->list()->size());
+    facts.adapters_max = context.adapters->rooms();
+  }
   return facts;
 }
 
@@ -84,6 +88,9 @@ metrics_snapshot service::snapshot() const {
   shot.kv_blocks = identity.kv_blocks();
   shot.cache = now.cache;
   shot.vram_bytes = now.vram_bytes;
+  if (context.adapters != nullptr) shot.adapters = context.adapters->list();
+  shot.adapters_max = now.adapters_max;
+  shot.adapters_bytes = now.adapters_bytes;
   shot.resident = now.resident;
   shot.post_ready_allocations = now.memory.post_ready_allocations;
   shot.pinned_bytes = now.memory.pinned_bytes;

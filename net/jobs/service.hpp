@@ -14,6 +14,7 @@
 #include "net/http/round_limiter.hpp"
 #include "net/jobs/grammar_cache.hpp"
 #include "net/jobs/server_config.hpp"
+#include "net/models/adapter_registry.hpp"
 #include "net/responses/response_store.hpp"
 #include "net/status/health.hpp"
 #include "net/status/metrics.hpp"

@@ -30,6 +30,7 @@ result<void> take_array(const boost::json::array& elements, field_sink& sink) {
 }
 
 result<void> take_value(const boost::json::value& value, field_sink& sink) {
+  if (sink.takes_any()) return sink.on_value(value);
   if (value.is_string()) return sink.on_string(text_of(value.get_string()));
   if (value.is_array()) return take_array(value.get_array(), sink);
   if (value.is_object()) return nested(sink, "an object");

@@ -3,6 +3,7 @@
 // Source: M0-W-1302, M0-W-1603, WORK-3120.
 #pragma once
 
+#include <boost/json/value.hpp>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ class field_sink {
   /// The field's value is an array; its elements follow as on_element. Refuses where none is expected.
   [[nodiscard]] virtual engine::result<void> on_array() = 0;
   [[nodiscard]] virtual engine::result<void> on_element(std::string&& value) = 0;
+  /// Whether the field takes its value as it is, whatever it is; then on_value() gets it.
+  [[nodiscard]] virtual bool takes_any() const noexcept { return false; }
+  [[nodiscard]] virtual engine::result<void> on_value(const boost::json::value&) { return {}; }
   /// The name of the field being read, for messages.
   [[nodiscard]] virtual std::string_view field() const noexcept = 0;
 };

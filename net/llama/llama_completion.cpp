@@ -9,7 +9,7 @@ namespace {
 
 written_answer write_answer(const service& s, const prepared_completion& prepared,
                             std::chrono::system_clock::time_point) {
-  return make_llama_answer(prepared, s.context.identity.model_name, s.context.tokenizer,
+  return make_llama_answer(prepared, answered_model(s, prepared.asked), s.context.tokenizer,
                            std::chrono::steady_clock::now);
 }
 

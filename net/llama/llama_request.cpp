@@ -42,12 +42,12 @@ constexpr std::array<std::string_view, 13> left_numbers{
     "n_discard",          "t_max_prompt_ms", "t_max_predict_ms"};
 
 constexpr std::string_view flag_off = "post_sampling_probs";
-constexpr std::array<std::string_view, 2> lists_empty{"lora", "image_data"};
+constexpr std::array<std::string_view, 1> lists_empty{"image_data"};
 constexpr std::size_t response_fields_max = 64;
 constexpr std::size_t response_field_bytes_max = 256;
 
 /// Fields that have the same name and meaning for /v1/completions.
-constexpr std::array<std::string_view, 24> shared_fields{"model",
+constexpr std::array<std::string_view, 25> shared_fields{"model",
                                                          "temperature",
                                                          "top_p",
                                                          "min_p",
@@ -66,6 +66,7 @@ constexpr std::array<std::string_view, 24> shared_fields{"model",
                                                          "seed",
                                                          "repeat_last_n",
                                                          "logit_bias",
+                                                         "lora",
                                                          "grammar",
                                                          "json_schema",
                                                          "repeat_penalty",

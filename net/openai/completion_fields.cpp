@@ -9,9 +9,9 @@
 #include "net/jobs/job_checks.hpp"
 #include "net/json/names.hpp"
 #include "net/limits.hpp"
+#include "net/models/model_names.hpp"
 #include "net/openai/chat_messages.hpp"
 #include "net/openai/infill_prompt.hpp"
-#include "net/openai/model_names.hpp"
 
 namespace orcd::net {
 namespace {
@@ -47,7 +47,18 @@ result<bool> completion_fields::flag(value_ref value) const {
 result<void> completion_fields::take_model(value_ref value) {
   const auto name = as_text(field_, value);
   if (!name) return name.error();
-  return check_model_name(limits_.served, *name);
+  const auto adapter = find_model(limits_.served, limits_.adapters, *name);
+  if (!adapter) return adapter.error();
+  adapters_.named = *adapter;
+  request_.model = adapters_.named == nullptr ? std::string() : adapters_.named->name;
+  return {};
+}
+
+result<void> completion_fields::take_lora(value_ref value) {
+  auto scales = read_adapter_scales(field_, value);
+  if (!scales) return scales.error();
+  adapters_.scales = std::move(*scales);
+  return {};
 }
 
 result<void> completion_fields::take_messages(value_ref value) {

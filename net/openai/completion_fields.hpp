@@ -84,6 +84,7 @@ class completion_fields {
   engine::result<void> take_structured_outputs(value_ref value);
   // The prefix cache.
   engine::result<void> take_cache_name(value_ref value);
+  engine::result<void> take_lora(value_ref value);
   // Fields with one value that does not change the output; the others of this kind: left_fields.hpp.
   engine::result<void> take_modalities(value_ref value);
   engine::result<void> take_unsupported(value_ref value);
@@ -106,6 +107,7 @@ class completion_fields {
   const completion_limits& limits_;
   completion_request request_;
   constraint_fields constraint_fields_;
+  adapter_choice adapters_;
   std::string field_;
   bool has_messages_ = false;
   bool has_stream_options_ = false;

@@ -23,6 +23,7 @@
 #include "engine/text/tokenizer.hpp"
 #include "engine/worker_state.hpp"
 #include "net/limits.hpp"
+#include "net/models/adapter_list.hpp"
 #include "net/openai/output_constraints.hpp"
 #include "net/responses/response_store.hpp"
 
@@ -109,6 +110,8 @@ struct completion_request {
   prompt_shape shape;
   answer_shape shows;
   engine::cache_request cache;  ///< cache_prompt, cache_salt, imc_id
+  std::vector<engine::job_adapter> adapters{};
+  std::string model{};  ///< of the answer: an adapter's name; empty: the model's own
   std::optional<std::chrono::milliseconds> timeout;
   /// JSON that the answer repeats of the request, as the API's own parser has written it.
   std::string echo;
@@ -123,6 +126,7 @@ struct completion_request {
 struct completion_limits {
   const request_limits& lengths;
   const engine::worker_identity& served;  ///< see model_names.hpp
+  shared_adapters adapters{};             ///< null: there are none
   std::uint32_t vocab = 0;                ///< token ids are below
   bool request_template = false;          ///< a request may bring its own template
   bool strict_fields = false;             ///< refuse what would be taken and left

@@ -16,7 +16,7 @@ completion_identity identity_of(const service& s, const prepared_completion& pre
   out.kind = prepared.asked.kind;
   out.id = prepared.id;
   out.created = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
-  out.model = s.context.identity.model_name;
+  out.model = answered_model(s, prepared.asked);
   out.system_fingerprint = s.context.identity.system_fingerprint;
   out.stream = prepared.asked.stream;
   out.include_usage = prepared.asked.include_usage;

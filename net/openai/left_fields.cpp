@@ -123,7 +123,6 @@ constexpr std::array idle_rules = {
     idle_rule{"enable_search", idle::is_false},
     idle_rule{"no_stop_trim", idle::is_false},
     idle_rule{"parse_tool_calls", idle::is_true},
-    idle_rule{"lora", idle::empty},
     idle_rule{"bad_words", idle::empty},
     idle_rule{"vllm_xargs", idle::empty},
     idle_rule{"transforms", idle::empty},

@@ -4,7 +4,7 @@
 
 #include "net/jobs/model_task.hpp"
 #include "net/json/json_text.hpp"
-#include "net/openai/model_names.hpp"
+#include "net/models/model_names.hpp"
 
 namespace orcd::net {
 namespace {
@@ -45,17 +45,47 @@ std::string model_object(const engine::worker_identity& identity, std::int64_t c
   return out;
 }
 
+/// As vLLM lists adapters: `parent` is the model, `root` where the adapter came from.
+std::string adapter_object(const engine::worker_identity& identity, const served_adapter& one) {
+  std::string out;
+  json_object json(out);
+  json.text("id", one.name)
+      .text("object", "model")
+      .integer("created", one.created)
+      .text("owned_by", "worker-orcd")
+      .text("root", one.path)
+      .text("parent", identity.model_name)
+      .integer("max_model_len", identity.context_tokens);
+  json_object meta = json.object("meta");
+  meta.integer("lora_id", one.id)
+      .integer("rank", one.rank)
+      .integer("pairs", one.pairs)
+      .integer("size", one.bytes)
+      .text("digest", one.digest);
+  meta.close();
+  json.close();
+  return out;
+}
+
 }  // namespace
 
-reply answer_models(const engine::worker_identity& identity, std::int64_t created) {
+reply answer_models(const engine::worker_identity& identity, std::int64_t created,
+                    const shared_adapters& adapters) {
   std::string list;
   for (const auto id : model_ids(identity)) {
     list += (list.empty() ? "" : ",") + model_object(identity, created, id);
   }
+  if (adapters) {
+    for (const served_adapter& one : *adapters) list += "," + adapter_object(identity, one);
+  }
   return make_json_reply(200, R"({"object":"list","data":[)" + list + "]}");
 }
 
-reply answer_model(const engine::worker_identity& identity, std::int64_t created, std::string_view asked) {
+reply answer_model(const engine::worker_identity& identity, std::int64_t created, std::string_view asked,
+                   const shared_adapters& adapters) {
+  if (const served_adapter* const adapter = find_adapter(adapters, asked)) {
+    return make_json_reply(200, adapter_object(identity, *adapter));
+  }
   const auto id = find_model_id(identity, asked);
   if (!id) return make_error_reply(check_model_name(identity, asked).error());
   return make_json_reply(200, model_object(identity, created, *id));

@@ -37,6 +37,7 @@ std::span<const completion_fields::rule> completion_fields::openai_rules() noexc
       rule{"cache_prompt", true, true, &f::take_flag},
       rule{"cache_salt", true, true, &f::take_cache_name},
       rule{"imc_id", true, true, &f::take_cache_name},
+      rule{"lora", true, true, &f::take_lora},
       rule{"response_format", true, true, &f::take_response_format},
       // Chat.
       rule{"messages", true, false, &f::take_messages},
@@ -70,11 +71,21 @@ const completion_fields::rule* completion_fields::find_rule(std::string_view nam
 }
 
 bool is_worker_field(std::string_view name) noexcept {
-  static constexpr std::array<std::string_view, 14> names{
-      "cache_prompt",     "cache_salt",    "chat_template_kwargs", "frequency_penalty",
-      "ignore_eos",       "imc_id",        "logit_bias",           "min_p",
-      "presence_penalty", "repeat_last_n", "repetition_penalty",   "seed",
-      "timeout_ms",       "top_k"};
+  static constexpr std::array<std::string_view, 15> names{"cache_prompt",
+                                                          "cache_salt",
+                                                          "chat_template_kwargs",
+                                                          "frequency_penalty",
+                                                          "ignore_eos",
+                                                          "imc_id",
+                                                          "logit_bias",
+                                                          "lora",
+                                                          "min_p",
+                                                          "presence_penalty",
+                                                          "repeat_last_n",
+                                                          "repetition_penalty",
+                                                          "seed",
+                                                          "timeout_ms",
+                                                          "top_k"};
   return is_listed(names, name);
 }
 
@@ -129,6 +140,9 @@ result<completion_request> completion_fields::finish() && {
   }
   if (const auto fit = check_together(); !fit) return fit.error();
   constraint_fields_.strict_fields = limits_.strict_fields;
+  auto adapters = adapters_of(adapters_, limits_.adapters);
+  if (!adapters) return adapters.error();
+  request_.adapters = std::move(*adapters);
   auto constraints = check_constraints(std::move(constraint_fields_));
   if (!constraints) return constraints.error();
   request_.constraints = std::move(*constraints);

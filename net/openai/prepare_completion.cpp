@@ -291,6 +291,7 @@ engine::job_request job_of(completion_request& asked) {
   job.stop_tokens = asked.stop_tokens;
   job.keep_stop_token = asked.shows.stop_string;
   job.cache = std::move(asked.cache);
+  job.adapters = std::move(asked.adapters);
   job.score_from = asked.echo_prompt && asked.logprobs ? 1 : 0;
   job.tell_end = job.score_from > 0;
   job.tell_progress = asked.shows.progress && asked.stream;

@@ -25,6 +25,7 @@ bool goes_on(std::string_view body) {
 completion_context completion_context_of(const service& s) {
   const auto& identity = s.context.identity;
   completion_limits limits{s.config.model, identity};
+  if (s.context.adapters != nullptr) limits.adapters = s.context.adapters->list();
   limits.vocab = s.context.tokenizer.vocab_size();
   limits.infill = s.context.tokenizer.infill();
   limits.request_template = s.config.request_template;
@@ -34,6 +35,10 @@ completion_context completion_context_of(const service& s) {
   return {limits, s.context.tokenizer, s.context.chat, s.context.tokens};
 }
 
+std::string answered_model(const service& s, const completion_request& asked) {
+  return asked.model.empty() ? s.context.identity.model_name : asked.model;
+}
+
 namespace {
 
 job_batch make_batch(const service& s, prepared_completion prepared, written_answer answer) {
@@ -41,6 +46,7 @@ job_batch make_batch(const service& s, prepared_completion prepared, written_ans
   const auto& shows = prepared.asked.shows;
   for (std::size_t i = 0; i < prepared.jobs.size(); ++i) {
     auto config = job_execution_config_of(s, prepared.jobs[i], prepared.facts);
+    config.model = answered_model(s, prepared.asked);
     // No keep-alive: an answer that is no stream can say nothing before its end.
     if (!answer.plan.streams) config.keep_alive = std::chrono::hours(24);
     // message_reader looks for stop strings itself, in the content alone.

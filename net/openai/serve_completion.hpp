@@ -12,6 +12,9 @@ namespace orcd::net {
 /// What requests are prepared with.
 [[nodiscard]] completion_context completion_context_of(const service& s);
 
+/// What the answer calls the model: the adapter that the request names, or its own name.
+[[nodiscard]] std::string answered_model(const service& s, const completion_request& asked);
+
 /// Checks that the worker takes such requests now and prepares this one: here if its body is short and its
 /// template gives a prompt quickly, otherwise on a background thread. Errors: as prepare_completion and
 /// run_in_background; draining and not_ready.

@@ -5,7 +5,7 @@
 
 #include "net/json/object_members.hpp"
 #include "net/json/read_body.hpp"
-#include "net/openai/model_names.hpp"
+#include "net/models/model_names.hpp"
 
 namespace orcd::net {
 namespace {

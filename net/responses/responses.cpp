@@ -29,7 +29,7 @@ written_answer write_response(const service& s, const prepared_completion& prepa
   response_identity identity;
   identity.id = prepared.id;
   identity.created = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
-  identity.model = s.context.identity.model_name;
+  identity.model = answered_model(s, prepared.asked);
   identity.echo = prepared.asked.echo;
   identity.notes = std::static_pointer_cast<const response_notes>(prepared.asked.notes);
   identity.calls = prepared.reader.format.calls;

@@ -23,6 +23,7 @@
 #include "net/pooled/pooled.hpp"
 #include "net/responses/responses.hpp"
 #include "net/responses/stored_responses.hpp"
+#include "net/server/adapter_endpoints.hpp"
 #include "net/server/handlers.hpp"
 #include "net/server/read_decisions.hpp"
 #include "net/server/traced_request.hpp"
@@ -308,6 +309,7 @@ asio::awaitable<bool> handle_request(service& s, connection& c, const http_reque
   if (target == endpoint::embeddings) co_return co_await handle_pooled(s, c, request, model_task::embed);
   if (target == endpoint::rerank) co_return co_await handle_pooled(s, c, request, model_task::rank);
   if (target == endpoint::messages) co_return co_await handle_messages(s, c, request);
+  if (is_adapter_endpoint(target)) co_return co_await handle_adapters(s, c, request, target);
   if (target == endpoint::count_tokens) co_return co_await handle_count_tokens(s, c, request);
   co_return co_await handle_plain(s, c, request, target);
 }

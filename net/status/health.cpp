@@ -65,6 +65,8 @@ reply make_health_reply(const health_facts& facts, const engine::worker_identity
       .text("kv_type_k", engine::to_string(identity.kv.keys))
       .text("kv_type_v", engine::to_string(identity.kv.values))
       .integer("adapters_bytes", facts.adapters_bytes)
+      .integer("adapters", facts.adapters)
+      .integer("adapters_max", facts.adapters_max)
       .integer("kv_pages", identity.kv_blocks())
       .integer("kv_pages_used", facts.cache.pages_used)
       .integer("kv_pages_cached", facts.cache.pages_cached)

@@ -37,7 +37,9 @@ struct health_facts {
   bool resident = false;
   std::uint64_t vram_bytes = 0;
   std::uint64_t kv_bytes = 0;
-  std::uint64_t adapters_bytes = 0;
+  std::uint64_t adapters_bytes = 0;  ///< of the room for LoRA adapters
+  std::uint32_t adapters = 0;        ///< that are loaded
+  std::uint32_t adapters_max = 0;
   std::uint32_t load_percent = 0;
   engine::memory_counts memory{};
   cache_facts cache{};

@@ -102,6 +102,21 @@ void render_stored(metrics_text& out, const stored_facts& stored) {
       .sample(static_cast<double>(stored.evicted));
 }
 
+void render_adapters(metrics_text& out, const metrics_snapshot& now) {
+  static const adapter_list none;
+  const adapter_list& all = now.adapters ? *now.adapters : none;
+  out.family("worker_lora_adapters", "gauge", "LoRA adapters that are loaded.")
+      .sample(static_cast<double>(all.size()));
+  out.family("worker_lora_adapters_max", "gauge", "LoRA adapters that there is room for.")
+      .sample(now.adapters_max);
+  out.family("worker_lora_room_bytes", "gauge", "Memory of that room.")
+      .sample(static_cast<double>(now.adapters_bytes));
+  out.family("worker_lora_adapter_bytes", "gauge", "Bytes of an adapter's values.");
+  for (const auto& one : all) out.sample(static_cast<double>(one.bytes), {{"adapter", one.name}});
+  out.family("worker_lora_adapter_requests", "gauge", "Requests that use an adapter.");
+  for (const auto& one : all) out.sample(*one.users, {{"adapter", one.name}});
+}
+
 /// The metrics that the endpoint picker of the Gateway API Inference Extension reads from vLLM, by the same
 /// names.
 void render_vllm(metrics_text& out, const metrics_snapshot& now) {
@@ -199,6 +214,7 @@ std::string render_metrics(const server_metrics& metrics, const metrics_snapshot
   render_start(out, now);
   render_cache(out, now.cache);
   render_stored(out, now.stored);
+  render_adapters(out, now);
   if (extras.vllm) render_vllm(out, now);
   render_counters(out, metrics);
   render_histograms(out, metrics, extras.milliseconds);

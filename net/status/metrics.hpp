@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "engine/schedule/job.hpp"
+#include "net/models/adapter_list.hpp"
 #include "net/status/health.hpp"
 #include "net/status/histogram.hpp"
 
@@ -82,6 +83,9 @@ struct metrics_snapshot {
   std::uint32_t running = 0;
   std::size_t connections = 0;
   stored_facts stored{};
+  shared_adapters adapters{};        ///< null: there are none
+  std::uint32_t adapters_max = 0;    ///< that there is room for
+  std::uint64_t adapters_bytes = 0;  ///< of that room
 
   /// Share of the KV cache in use, 0 to 1.
   [[nodiscard]] double kv_usage() const noexcept {

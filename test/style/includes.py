@@ -19,7 +19,9 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'net/json': ('net/limits',),
     'net/journal': (),
     'net/http': ('net/json', 'net/journal'),
-    'net/status': ('net/http',),
+    # What the model and its adapters are called, and which adapters there are.
+    'net/models': ('net/http',),
+    'net/status': ('net/models',),
     'net/failover': ('net/status',),
     'net/discovery': ('net/status',),
     # What one server's requests share holds it.
@@ -75,6 +77,7 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     # What engines of one device tell each other about their weights.
     'app/weights': (),
     'app': ('app/service', 'app/weights'),
+    'app/lora': ('app',),
     'app/inspect': (),
     'app/pod': (),
     # Model files of trainers into model files of this engine.

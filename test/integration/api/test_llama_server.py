@@ -172,7 +172,7 @@ BAD = [({'prompt': None}, 'prompt'), ({'prompt': ''}, 'prompt'), ({'prompt': []}
        ({'n_predict': -3}, 'n_predict'), ({'n_predict': 10 ** 30}, 'n_predict'),
        ({'n_predict': 'x'}, 'n_predict'),
        ({'n_probs': 21}, 'n_probs'), ({'n_probs': True}, 'n_probs'), ({'mirostat': 1}, 'mirostat'),
-       ({'typical_p': 0.5}, 'typical_p'), ({'samplers': ['top_k']}, 'samplers'), ({'lora': [1]}, 'lora'),
+       ({'typical_p': 0.5}, 'typical_p'), ({'samplers': ['top_k']}, 'samplers'), ({'lora': [1]}, 'lora[0]'),
        ({'grammar': 5}, 'grammar'), ({'logit_bias': [[1]]}, 'logit_bias'),
        ({'logit_bias': [[1, 'x']]}, 'logit_bias'),
        ({'logit_bias': [[i, 1] for i in range(60_000)]}, 'logit_bias'), ({'stop': ['x'] * 100_000}, 'stop'),

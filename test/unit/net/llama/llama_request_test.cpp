@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_there_is_refused_by_name) {
            {R"(,"mirostat":2)", "mirostat"},
            {R"(,"typical_p":0.9)", "typical_p"},
            {R"(,"dry_multiplier":"x")", "dry_multiplier"},
-           {R"(,"lora":[{"id":0}])", "lora"},
+           {R"(,"lora":[{"id":0}])", "lora[0].scale"},
            {R"(,"post_sampling_probs":true)", "post_sampling_probs"},
            {R"(,"timings_per_token":1)", "timings_per_token"},
            {R"(,"samplers":["top_k"])", "samplers"},

@@ -63,7 +63,6 @@ BOOST_AUTO_TEST_CASE(fields_that_ask_for_nothing_are_taken_and_others_refused) {
       {R"("use_beam_search":false)", R"("use_beam_search":true)"},
       {R"("no_stop_trim":false)", R"("no_stop_trim":true)"},
       {R"("bad_words":[])", R"("bad_words":["x"])"},
-      {R"("lora":[])", R"("lora":[{"id":0}])"},
       {R"("transforms":[])", R"("transforms":["middle-out"])"},
       {R"("parse_tool_calls":true)", R"("parse_tool_calls":false)"},
   };

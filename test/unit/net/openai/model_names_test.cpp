@@ -1,5 +1,5 @@
 // Under which names the model is served, and how they are listed.
-#include "net/openai/model_names.hpp"
+#include "net/models/model_names.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <string>

@@ -1,4 +1,4 @@
-#include "net/openai/model_names.hpp"
+#include "net/models/model_names.hpp"
 
 #include <algorithm>
 #include <string>
@@ -46,12 +46,26 @@ std::optional<std::string_view> find_model_id(const engine::worker_identity& ser
   return std::nullopt;
 }
 
-engine::result<void> check_model_name(const engine::worker_identity& served, std::string_view asked) {
-  if (find_model_id(served, asked)) return {};
+bool names_the_model(const engine::worker_identity& served, std::string_view name) {
+  if (is_same_model(name, served.model_file)) return true;
+  const auto ids = model_ids(served);
+  return std::any_of(ids.begin(), ids.end(), [name](std::string_view id) { return is_same_model(name, id); });
+}
+
+engine::result<const served_adapter*> find_model(const engine::worker_identity& served,
+                                                 const shared_adapters& adapters, std::string_view asked) {
+  const served_adapter* const adapter = find_adapter(adapters, asked);
+  if (adapter != nullptr || find_model_id(served, asked)) return adapter;
   return engine::error(engine::errc::not_found,
                        "there is no model '" + shown_name(asked) + "', this worker serves '" +
                            served.model_name + "' (GET /v1/models; --model-name gives it further names)",
                        "model");
+}
+
+engine::result<void> check_model_name(const engine::worker_identity& served, std::string_view asked,
+                                      const shared_adapters& adapters) {
+  const auto found = find_model(served, adapters, asked);
+  return found ? engine::result<void>() : found.error();
 }
 
 }  // namespace orcd::net

@@ -1,5 +1,5 @@
-// Which names of a model a request may use. Every endpoint that takes a model's name asks here. Pure. Private
-// to net/.
+// Which names of the model and its adapters a request may use. Every endpoint that takes a model's name asks
+// here. Pure. Private to net/.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/worker_state.hpp"
+#include "net/models/adapter_list.hpp"
 
 namespace orcd::net {
 
@@ -22,8 +23,18 @@ namespace orcd::net {
 [[nodiscard]] std::optional<std::string_view> find_model_id(const engine::worker_identity& served,
                                                             std::string_view asked);
 
-/// Error: not_found with param "model".
+/// Whether it is a name of the model even without `--model-name *`: no adapter may be called so.
+[[nodiscard]] bool names_the_model(const engine::worker_identity& served, std::string_view name);
+
+/// The adapter that a client means by `asked`, null where it means the model. Error: not_found with param
+/// "model".
+[[nodiscard]] engine::result<const served_adapter*> find_model(const engine::worker_identity& served,
+                                                               const shared_adapters& adapters,
+                                                               std::string_view asked);
+
+/// The same where adapters make no difference.
 [[nodiscard]] engine::result<void> check_model_name(const engine::worker_identity& served,
-                                                    std::string_view asked);
+                                                    std::string_view asked,
+                                                    const shared_adapters& adapters = {});
 
 }  // namespace orcd::net

@@ -42,6 +42,20 @@ error said_to_client(error why) {
   return why;
 }
 
+template <class Gate>
+bool is_open(Gate& gate) {
+  const std::lock_guard lock(gate.mutex);
+  return gate.executor.has_value();
+}
+
+/// Has the io thread do the task, unless the registry, to which the gate belongs, is gone by then.
+template <class Gate, class Task>
+void post_through(const std::shared_ptr<Gate>& gate, Task task) {
+  gate->post([gate, task = std::move(task)]() mutable {
+    if (is_open(*gate)) task();
+  });
+}
+
 }  // namespace
 
 adapter_use::adapter_use(std::vector<std::shared_ptr<std::uint32_t>> counts) : counts_(std::move(counts)) {
@@ -168,7 +182,7 @@ void adapter_registry::load(std::string name, std::string path, answer done) {
         values = hooks_.read(path);
       } catch (const std::bad_alloc&) {
       }
-      to->post([this, path, values = std::move(values)] { on_read(values, path); });
+      post_through(to, [this, path, values = std::move(values)] { on_read(values, path); });
     });
   } catch (const std::system_error& failed) {
     finish_load(error(errc::internal, std::string("no thread to read the adapter: ") + failed.what()));
@@ -184,7 +198,7 @@ void adapter_registry::on_read(const result<adapter_values>& values, const std::
   one.index = *index;
   one.scale = 0.0F;  // it changes nothing for those who do not name it
   hooks_.put(*index, *values, [this, one = std::move(one), to = gate_](const result<void>& put) {
-    to->post([this, one, put] { on_put(one, put); });
+    post_through(to, [this, one, put] { on_put(one, put); });
   });
 }
 
@@ -232,7 +246,7 @@ void adapter_registry::unload(const std::string& name, answer done) {
 
 void adapter_registry::drop(std::uint32_t index, const answer& done) {
   hooks_.drop(index, [this, index, done, to = gate_](bool free) {
-    to->post([this, index, free, done] {
+    post_through(to, [this, index, free, done] {
       on_dropped(index, free);
       if (done) done({});
     });
@@ -247,8 +261,8 @@ void adapter_registry::on_dropped(std::uint32_t index, bool free) {
   }
   leaving_.push_back(index);
   retry_.expires_after(look_interval);
-  retry_.async_wait([this](const boost::system::error_code& failed) {
-    if (failed) return;
+  retry_.async_wait([this, gate = gate_](const boost::system::error_code& failed) {
+    if (failed || !is_open(*gate)) return;
     for (const std::uint32_t left : std::exchange(leaving_, {})) drop(left, {});
   });
 }

@@ -10,7 +10,7 @@ from lora_files import Shape, write_adapter
 from ports import free_port
 from worker_process import PROJECT, Worker, run_to_exit, wait_until
 
-PROMPT = 'A long enough beginning that every request here has in common, so that the cache has what to keep. ' * 2
+PROMPT = 'A long enough beginning that all requests have in common, so that the cache has what to keep. ' * 2
 DATA = PROJECT / 'test' / 'data'
 
 
@@ -31,8 +31,8 @@ def folder(tmp_path_factory):
 
 
 def options(base, folder, *more: str):
-    return ('--model', base, '--chat-template', folder / 'template.jinja', '--model-name', 'base', '--slots', '4',
-            '--cache-min-tokens', '16', *more)
+    return ('--model', base, '--chat-template', folder / 'template.jinja', '--model-name', 'base',
+            '--slots', '4', '--cache-min-tokens', '16', *more)
 
 
 @pytest.fixture(scope='module')
@@ -106,7 +106,8 @@ def test_every_endpoint_takes_an_adapter(worker):
                                  'max_output_tokens': 12}, lambda a: a['output'][0]['content'][0]['text']),
               ('/completion', {'n_predict': 12, 'max_tokens': None}, lambda a: a['content'])]
     for path, fields, content in shapes:
-        given = {'prompt': PROMPT, 'temperature': 0.8, 'seed': 5, 'max_tokens': 12, 'ignore_eos': True, **fields}
+        given = {'prompt': PROMPT, 'temperature': 0.8, 'seed': 5, 'max_tokens': 12, 'ignore_eos': True,
+                 **fields}
         given = {name: value for name, value in given.items() if value is not None}
         seen = []
         for kind in {'model': 'base'}, {'model': 'a'}, {'model': 'base', 'lora': [{'id': 0, 'scale': 1}]}:
@@ -117,7 +118,8 @@ def test_every_endpoint_takes_an_adapter(worker):
         assert seen[1] == seen[2] != seen[0], (path, seen)
     texts = []
     for scales in None, [], [{'id': 0, 'scale': 1}]:
-        events = worker.execute(prompt=PROMPT, temperature=0.8, seed=5, max_tokens=12, ignore_eos=True, lora=scales)
+        events = worker.execute(prompt=PROMPT, temperature=0.8, seed=5, max_tokens=12, ignore_eos=True,
+                                lora=scales)
         texts.append(''.join(e.data['t'] for e in events if e.name == 'token'))
     assert texts == [text(worker), text(worker), text(worker, model='a')]
 
@@ -132,8 +134,8 @@ def test_the_openai_client_chooses_by_name(worker):
         seen = {}
         for name in listed:
             stream = client.chat.completions.create(
-                model=name, messages=[{'role': 'user', 'content': 'Tell'}], max_tokens=8, temperature=0, seed=1,
-                stream=True, extra_body={'ignore_eos': True})
+                model=name, messages=[{'role': 'user', 'content': 'Tell'}], max_tokens=8, temperature=0,
+                seed=1, stream=True, extra_body={'ignore_eos': True})
             chunks = list(stream)
             assert {chunk.model for chunk in chunks} == {name}
             seen[name] = ''.join(chunk.choices[0].delta.content or '' for chunk in chunks if chunk.choices)
@@ -164,10 +166,12 @@ def test_adapters_of_the_start_are_applied_unless_told_otherwise(base, folder, s
 
 def test_what_is_told_of_adapters(worker):
     loaded = worker.events('adapter_loaded')
-    assert [(e['name'], e['rank'], e['pairs'], len(e['digest'])) for e in loaded] == [('a', 4, 6, 12), ('b', 4, 6, 12)]
+    assert [(e['name'], e['rank'], e['pairs'], len(e['digest'])) for e in loaded] == [('a', 4, 6, 12),
+                                                                                      ('b', 4, 6, 12)]
     assert loaded[0]['digest'] != loaded[1]['digest'] and loaded[0]['bytes'] == loaded[1]['bytes'] > 0
     health = worker.get('/health').json()
-    assert (health['adapters'], health['adapters_max']) == (2, 2) and health['adapters_bytes'] >= loaded[0]['bytes']
+    assert (health['adapters'], health['adapters_max']) == (2, 2)
+    assert health['adapters_bytes'] >= loaded[0]['bytes']
     scrape = worker.get('/metrics').body.decode()
     assert 'worker_lora_adapters 2\n' in scrape and 'worker_lora_adapter_requests{adapter="b"} 0\n' in scrape
     assert f'worker_lora_adapter_bytes{{adapter="a"}} {loaded[0]["bytes"]}\n' in scrape
@@ -215,8 +219,9 @@ def another_shape(stored):
     stored[name] = ((shape[0], shape[1] - 1), values[:shape[0] * (shape[1] - 1)])
 
 
-@pytest.mark.parametrize('change, config', [(only_half, {}), (not_finite, {}), (unknown, {}), (another_shape, {}),
-                                            (None, {'r': 0}), (None, {'use_dora': True})])
+@pytest.mark.parametrize('change, config', [(only_half, {}), (not_finite, {}), (unknown, {}),
+                                            (another_shape, {}), (None, {'r': 0}),
+                                            (None, {'use_dora': True})])
 def test_a_bad_adapter_refuses_the_start_in_one_line(base, tmp_path, change, config):
     bad = write_adapter(tmp_path / 'bad', 1, change=change, **config)
     code, worker = run_to_exit('--model', base, '--lora', f'bad={bad}')
@@ -230,11 +235,13 @@ def test_a_bad_adapter_refuses_the_start_in_one_line(base, tmp_path, change, con
 @pytest.mark.parametrize('given, code, part', [
     (('--lora', 'x={folder}/nothing'), 1, "--lora 'x': {folder}/nothing"),
     (('--lora', 'x={folder}/a', '--max-lora-rank', '3'), 1, '3'),
+    (('--lora', f'x={DATA}/lora/adapter.gguf'), 1, 'bitnet-b1.58'),
     (('--lora', 'base={folder}/a', '--model-name', 'base'), 1, 'which the model itself is called'),
     (('--lora', 'x={folder}/a,x={folder}/b'), 2, "the name 'x' twice"),
     (('--lora', 'x={folder}/a', '--max-loras', '2'), 2, 'more come only with --allow-lora-load'),
     (('--allow-lora-load', '{folder}/nothing'), 1, 'is no directory'),
-    (('--allow-lora-load', '{folder}', '--failover-dir', '{folder}', '--holder', 'off'), 1, 'cannot be beside'),
+    (('--allow-lora-load', '{folder}', '--failover-dir', '{folder}', '--holder', 'off'), 1,
+     'cannot be beside'),
     (('--lora', 'x={folder}/a', '--pooling', 'mean'), 1, 'a model that generates text'),
 ])
 def test_options_are_refused_in_one_line(base, folder, given, code, part):
@@ -254,10 +261,10 @@ def test_a_path_may_hold_colons(base, folder, tmp_path, started):
 def test_every_form_of_an_adapter_is_the_same_one(models, started):
     """A GGUF adapter and a PEFT directory with the same content have one digest and one answer, and the cache
     knows them as one."""
-    bitnet = models('lora-bitnet', '--family', 'bitnet-b1.58', '--type', 'I2_S', '--embedding', '256', '--ffn', '256',
-                    '--layers', '2', '--heads', '4', '--kv-heads', '2', '--context', '512')
-    worker = started('--model', bitnet, '--lora', f'gguf={DATA}/lora/adapter.gguf', '--lora', f'peft={DATA}/lora',
-                     '--lora-init-without-apply')
+    bitnet = models('lora-bitnet', '--family', 'bitnet-b1.58', '--type', 'I2_S', '--embedding', '256',
+                    '--ffn', '256', '--layers', '2', '--heads', '4', '--kv-heads', '2', '--context', '512')
+    worker = started('--model', bitnet, '--lora', f'gguf={DATA}/lora/adapter.gguf',
+                     '--lora', f'peft={DATA}/lora', '--lora-init-without-apply')
     first, second = worker.events('adapter_loaded')
     assert first['digest'] == second['digest'] and first['rank'] == 8
     answers = [ask(worker, model=name) for name in ('lora-bitnet', 'gguf', 'peft')]
@@ -270,8 +277,8 @@ def test_every_form_of_an_adapter_is_the_same_one(models, started):
 
 @pytest.fixture(scope='module')
 def open_worker(base, folder):
-    with Worker(*options(base, folder, '--lora', f'a={folder}/a', '--lora-init-without-apply', '--max-loras', '2',
-                         '--allow-lora-load', folder)) as worker:
+    with Worker(*options(base, folder, '--lora', f'a={folder}/a', '--lora-init-without-apply',
+                         '--max-loras', '2', '--allow-lora-load', folder)) as worker:
         worker.wait_event('ready')
         yield worker
 
@@ -300,7 +307,8 @@ def test_an_adapter_comes_and_goes_while_streams_run(open_worker, serving, folde
         for _ in range(4):
             assert load(worker, 'late', 'b').status == 200
             assert [one['name'] for one in worker.get('/lora-adapters').json()] == ['a', 'late']
-            assert text(worker, lora=[{'id': worker.get('/lora-adapters').json()[1]['id'], 'scale': 0.5}]) == alone
+            late = worker.get('/lora-adapters').json()[1]['id']
+            assert text(worker, lora=[{'id': late, 'scale': 0.5}]) == alone
             assert text(worker, model='late') != alone  # 'b' has 0.5 there, this one 1
             assert unload(worker, 'late').status == 200
             assert ask(worker, 404, model='late')['error']['code'] == 'model_not_found'
@@ -337,9 +345,9 @@ def test_what_cannot_be_loaded_is_refused_by_name(open_worker, folder, tmp_path)
     if not broken.exists():
         write_adapter(broken, 1, change=not_finite)
     cases = [('x', outside, 403), ('x', '../' + folder.name + '/../outside', 403), ('x', 'link', 403),
-             ('x', '/etc/passwd', 403), ('x', 'nothing', 404), ('x', 'template.jinja', 400), ('x', 'broken', 400),
-             ('x', 'high', 400), ('a', 'b', 400), ('base', 'b', 400), ('x,y', 'b', 400), ('', 'b', 400),
-             ('x', '', 400)]
+             ('x', '/etc/passwd', 403), ('x', 'nothing', 404), ('x', 'template.jinja', 400),
+             ('x', 'broken', 400), ('x', 'high', 400), ('a', 'b', 400), ('base', 'b', 400), ('x,y', 'b', 400),
+             ('', 'b', 400), ('x', '', 400)]
     for name, path, status in cases:
         answer = load(worker, name, path)
         assert answer.status == status, (name, path, answer.body)

@@ -322,6 +322,27 @@ BOOST_AUTO_TEST_CASE(shutdown_takes_nothing) {
   BOOST_TEST(!parse_shutdown("now").has_value());
 }
 
+BOOST_AUTO_TEST_CASE(adapters_are_read_as_everywhere) {
+  const auto taken = parse_execute(body(R"(,"lora":[{"id":3,"scale":-0.5},{"id":0,"scale":0}])"), limits());
+  BOOST_TEST_REQUIRE(taken.has_value());
+  BOOST_TEST_REQUIRE(taken->lora.has_value());
+  BOOST_TEST(taken->lora->size() == 2U);
+  BOOST_TEST(taken->lora->front().id == 3U);
+  BOOST_TEST(taken->lora->front().scale == -0.5F);
+  BOOST_TEST(!parse_execute(body(R"(,"lora":null)"), limits())->lora.has_value());
+  BOOST_TEST(parse_execute(body(R"(,"lora":[])"), limits())->lora->empty());
+  for (const auto& [more, param] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"(,"lora":"a")", "lora"},
+           {R"(,"lora":{})", "lora"},
+           {R"(,"lora":[[0,1]])", "lora[0]"},
+           {R"(,"lora":[{"id":0,"scale":"1"}])", "lora[0].scale"},
+           {R"(,"lora":[],"lora":[])", "lora"}}) {
+    const auto refused = parse_execute(body(more), limits());
+    BOOST_TEST_REQUIRE(refused.has_error(), more);
+    BOOST_TEST(refused.error().param == param, more);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

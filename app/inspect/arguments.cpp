@@ -14,6 +14,8 @@ using engine::result;
 
 constexpr std::uint32_t most_context = 1U << 24U;
 constexpr std::uint32_t most_slots = 1024;
+constexpr std::uint32_t most_adapters = 64;
+constexpr std::uint32_t most_adapter_rank = 512;
 constexpr std::uint32_t most_vram_mib = 1U << 24U;
 constexpr std::array flags{std::string_view("--help"),
                            std::string_view("-h"),
@@ -25,9 +27,10 @@ constexpr std::array flags{std::string_view("--help"),
                            std::string_view("--failover"),
                            std::string_view("--share-weights")};
 constexpr std::array valued_options{
-    std::string_view("--text"),     std::string_view("--file"),      std::string_view("--messages"),
-    std::string_view("--tools"),    std::string_view("--ctx"),       std::string_view("--slots"),
-    std::string_view("--vram-mib"), std::string_view("--kv-type-k"), std::string_view("--kv-type-v")};
+    std::string_view("--text"),      std::string_view("--file"),         std::string_view("--messages"),
+    std::string_view("--tools"),     std::string_view("--ctx"),          std::string_view("--slots"),
+    std::string_view("--vram-mib"),  std::string_view("--kv-type-k"),    std::string_view("--kv-type-v"),
+    std::string_view("--max-loras"), std::string_view("--max-lora-rank")};
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& all, std::string_view name) {
@@ -131,6 +134,8 @@ class parser {
     if (name == "--tools") out_.tools = value;
     if (name == "--ctx") return count(name, value, most_context, out_.context);
     if (name == "--slots") return count(name, value, most_slots, out_.slots);
+    if (name == "--max-loras") return count(name, value, most_adapters, out_.adapters);
+    if (name == "--max-lora-rank") return count(name, value, most_adapter_rank, out_.adapter_rank);
     if (name == "--vram-mib") return count(name, value, most_vram_mib, out_.vram_mib);
     if (name == "--kv-type-k" || name == "--kv-type-v") {
       const auto type = kv_type_of(name, value);
@@ -257,6 +262,8 @@ std::string_view inspect_usage() noexcept {
          "      --slots N                sequences at a time (default: 1)\n"
          "      --kv-type-k T            how keys are kept: f16 (default), bf16, q8_0\n"
          "      --kv-type-v T            how values are kept\n"
+         "      --max-loras N            with room for so many LoRA adapters (default: none)\n"
+         "      --max-lora-rank N        of this rank (default: 16)\n"
          "      --vram-mib N             what a GPU would need that has so much, and what fits into it\n"
          "      --failover               the same for the two engines of a failover pair on one GPU\n"
          "      --share-weights          which have one copy of the weights\n"

@@ -30,6 +30,8 @@ struct inspect_arguments {
   std::uint32_t context = 0;              ///< plan: 0 = the model's own
   std::uint32_t slots = 1;                ///< plan
   engine::kv_types kv{};                  ///< plan
+  std::uint32_t adapters = 0;             ///< plan: LoRA adapters; 0 = no room for any
+  std::uint32_t adapter_rank = 16;        ///< plan: their highest rank
   std::uint32_t vram_mib = 0;             ///< plan: of the GPU; 0 = none was given
   bool failover = false;                  ///< plan: two engines
   bool shared_weights = false;            ///< plan: of both

@@ -19,7 +19,8 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
 }
 
 std::uint64_t required_of(const gpu_plan& plan, std::uint64_t kv_bytes) noexcept {
-  const std::uint64_t engine = sum(sum(kv_bytes, plan.logits_bytes), plan.beside_bytes);
+  const std::uint64_t engine =
+      sum(sum(kv_bytes, plan.logits_bytes), sum(plan.adapters_bytes, plan.beside_bytes));
   const std::uint64_t all = sum(product(plan.engines, engine), product(plan.copies, plan.weights_bytes));
   return sum(all, plan.reserve_bytes);
 }
@@ -56,6 +57,7 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   out.weights_bytes = planned->weights_bytes;
   out.kv_bytes = planned->kv_bytes;
   out.logits_bytes = planned->logits_bytes;
+  out.adapters_bytes = request.adapters_bytes;
   out.beside_bytes = engine_beside_bytes;
   out.reserve_bytes = gpu::driver_reserve_bytes;
   out.required_bytes = required_of(out, out.kv_bytes);

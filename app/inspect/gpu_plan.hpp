@@ -19,6 +19,7 @@ struct gpu_plan_request {
   std::uint32_t slots = 1;
   std::uint32_t context = 0;  ///< positions per slot
   engine::kv_types kv{};
+  std::uint64_t adapters_bytes = 0;  ///< of the room for LoRA adapters
   std::uint32_t engines = 1;
   bool shared_weights = false;                ///< one copy, whatever the number of engines
   std::optional<std::uint64_t> vram_bytes{};  ///< of the GPU
@@ -30,6 +31,7 @@ struct gpu_plan {
   std::uint64_t weights_bytes = 0;  ///< of one copy
   std::uint64_t kv_bytes = 0;       ///< of one engine, as the rest
   std::uint64_t logits_bytes = 0;
+  std::uint64_t adapters_bytes = 0;
   std::uint64_t beside_bytes = 0;
   std::uint64_t reserve_bytes = 0;   ///< that a worker leaves free when it loads
   std::uint64_t required_bytes = 0;  ///< of all engines

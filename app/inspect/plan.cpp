@@ -41,6 +41,8 @@ std::string as_text(const gpu_plan& plan) {
   out += row_of("weights", plan.weights_bytes, copies);
   out += row_of("kv", plan.kv_bytes, plan.engines > 1 ? "of each engine" : "");
   out += row_of("logits", plan.logits_bytes, plan.engines > 1 ? "of each engine" : "");
+  if (plan.adapters_bytes > 0)
+    out += row_of("adapters", plan.adapters_bytes, each.substr(each.empty() ? 0 : 2));
   out += row_of("context", plan.beside_bytes, "CUDA context, kernels and workspace" + each + ": about");
   out += row_of("reserve", plan.reserve_bytes, "left free while loading");
   out += row_of("required", plan.required_bytes);
@@ -56,6 +58,7 @@ json::object as_object(const gpu_plan& plan) {
                    {"weights_bytes", plan.weights_bytes},
                    {"kv_bytes", plan.kv_bytes},
                    {"logits_bytes", plan.logits_bytes},
+                   {"adapters_bytes", plan.adapters_bytes},
                    {"context_bytes", plan.beside_bytes},
                    {"reserve_bytes", plan.reserve_bytes},
                    {"required_bytes", plan.required_bytes}};
@@ -112,10 +115,14 @@ engine::result<std::string> inspect_plan(const inspect_arguments& arguments) {
   plan.slots = arguments.slots;
   plan.kv = arguments.kv;
   plan.kv_per_token = model->spec.kv_bytes_per_token(plan.kv);
-  plan.bytes = gpu::plan_host_memory(
-      *model, {.slots = plan.slots, .context_tokens = plan.context, .banned_tokens = {}, .kv = plan.kv});
+  engine::accelerator_config config;
+  config.slots = plan.slots;
+  config.context_tokens = plan.context;
+  config.kv = plan.kv;
+  if (arguments.adapters > 0) config.adapters = {arguments.adapters, arguments.adapter_rank};
+  plan.bytes = gpu::plan_host_memory(*model, config);
   if (arguments.vram_mib > 0 || arguments.failover) {
-    gpu_plan_request request{plan.slots, plan.context, plan.kv};
+    gpu_plan_request request{plan.slots, plan.context, plan.kv, plan.bytes.adapters_bytes};
     request.engines = arguments.failover ? 2 : 1;
     request.shared_weights = arguments.shared_weights;
     if (arguments.vram_mib > 0) request.vram_bytes = std::uint64_t{arguments.vram_mib} << 20U;

@@ -165,6 +165,27 @@ BOOST_AUTO_TEST_CASE(chat) {
   BOOST_TEST(has(refusal({"chat", file("raise.jinja", "{{ raise_exception('Stop!') }}")}, "[]"), "Stop!"));
 }
 
+BOOST_AUTO_TEST_CASE(room_for_adapters_is_part_of_the_plan) {
+  const auto plan = [&](std::vector<std::string_view> more) {
+    std::vector<std::string_view> words = {"plan", model, "--json", "--ctx", "256", "--vram-mib", "600"};
+    words.insert(words.end(), more.begin(), more.end());
+    return boost::json::parse(run(words).out);
+  };
+  const auto bytes = [](const boost::json::value& of, std::string_view name) {
+    return of.at(name).to_number<std::uint64_t>();
+  };
+  const auto none = plan({});
+  const auto two = plan({"--max-loras", "2"});
+  const auto high = plan({"--max-loras", "2", "--max-lora-rank", "32"});
+  BOOST_TEST(bytes(none, "adapters_bytes") == 0U);
+  BOOST_TEST(bytes(two, "adapters_bytes") > 0U);
+  BOOST_TEST(bytes(high, "adapters_bytes") > bytes(two, "adapters_bytes"));
+  BOOST_TEST(bytes(two.at("gpu"), "required_bytes") - bytes(none.at("gpu"), "required_bytes") ==
+             bytes(two, "adapters_bytes"));
+  BOOST_TEST(run({"plan", model, "--max-loras", "65"}).status == 2);
+  BOOST_TEST(run({"info", model, "--max-loras", "1"}).status == 2);
+}
+
 BOOST_AUTO_TEST_CASE(plan) {
   const auto plan = [&](std::string_view ctx, std::string_view slots) {
     return boost::json::parse(run({"plan", model, "--json", "--ctx", ctx, "--slots", slots}).out);

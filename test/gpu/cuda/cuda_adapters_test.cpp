@@ -26,15 +26,6 @@ bool same(const logits_list& a, const logits_list& b) {
   return !a.empty() && a == b;
 }
 
-/// What five sequences have, in the order of put_four().
-std::vector<run_of_one> five_runs(const adapter_rig& rig) {
-  return {{rig.prompt(1), {{0, 1.0F}}, 16},
-          {rig.prompt(1), {{1, 0.5F}, {0, 1.0F}, {5, -2.0F}}, 3},
-          {rig.prompt(2), {}, 7},
-          {rig.prompt(1), {{3, 1.0F}}, 16},
-          {rig.prompt(1), {{5, 1.0F}, {1, 0.5F}}, 5}};
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(cuda_adapters)
@@ -61,7 +52,7 @@ BOOST_DATA_TEST_CASE(neighbours_with_other_adapters_change_no_bit, data::make(al
   adapter_rig rig(image, on_gpu()), plain(image, on_gpu(), 5, {}), one_slot(image, on_gpu(), 1);
   rig.put_four();
   one_slot.put_four();
-  std::vector<run_of_one> runs = five_runs(rig);
+  std::vector<run_of_one> runs = rig.five_runs();
   const std::vector<run_of_one> before = runs;
   rig.run(runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {

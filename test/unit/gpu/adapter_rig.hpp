@@ -72,6 +72,16 @@ class adapter_rig {
     put(5, {.rank = 4, .seed = 4, .size = 0.5F});
   }
 
+  /// Of the four: one alone, several in an order, none, some that others have too, and one with another
+  /// strength.
+  [[nodiscard]] std::vector<run_of_one> five_runs() const {
+    return {{prompt(1), {{0, 1.0F}}, 16},
+            {prompt(1), {{1, 0.5F}, {0, 1.0F}, {5, -2.0F}}, 3},
+            {prompt(2), {}, 7},
+            {prompt(3), {{0, 1.0F}, {3, 1.0F}}, 16},
+            {prompt(1), {{0, 0.5F}, {5, 1.0F}, {1, 0.5F}}, 5}};
+  }
+
   void begin(std::uint32_t slot, const run_of_one& run) {
     const auto page = static_cast<engine::kv_page>(slot);
     device_->begin({engine::slot_id{slot}, {&page, 1}, {}, {}, run.adapters});

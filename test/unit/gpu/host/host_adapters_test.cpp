@@ -74,11 +74,7 @@ BOOST_AUTO_TEST_CASE(four_adapters_in_four_slots_are_like_each_alone) {
     const test::bytes image = test::make_tiny_model(options);
     rig r(image), plain(image, 5, {});
     r.put_four();
-    std::vector<run_of_one> runs{{r.prompt(1), {{0, 1.0F}}, 16},
-                                 {r.prompt(1), {{1, 0.5F}, {0, 1.0F}, {5, -2.0F}}, 3},
-                                 {r.prompt(2), {}, 7},
-                                 {r.prompt(1), {{3, 1.0F}}, 16},
-                                 {r.prompt(1), {{5, 1.0F}, {1, 0.5F}}, 5}};
+    std::vector<run_of_one> runs = r.five_runs();
     const std::vector<run_of_one> before = runs;
     r.run(runs);
     for (std::size_t i = 0; i < runs.size(); ++i) {

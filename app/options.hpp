@@ -62,9 +62,6 @@ struct trace_options {
   std::vector<std::pair<std::string, std::string>> resource;
 };
 
-/// The most LoRA adapters at a time.
-inline constexpr std::uint32_t adapters_max = 64;
-
 struct adapter_option {
   std::string name;
   std::string path;

@@ -34,6 +34,8 @@ class accelerator_failure : public std::runtime_error {
   errc code;
 };
 
+/// LoRA adapters that a worker has room for at most.
+inline constexpr std::uint32_t adapters_max = 64;
 /// Adapters that are applied to one sequence at most.
 inline constexpr std::uint32_t active_adapters_max = 8;
 

@@ -5,6 +5,9 @@
 #include <charconv>
 #include <limits>
 
+#include "engine/accelerator.hpp"
+#include "engine/lora/adapter_limits.hpp"
+
 namespace orcd::app {
 namespace {
 
@@ -14,8 +17,6 @@ using engine::result;
 
 constexpr std::uint32_t most_context = 1U << 24U;
 constexpr std::uint32_t most_slots = 1024;
-constexpr std::uint32_t most_adapters = 64;
-constexpr std::uint32_t most_adapter_rank = 512;
 constexpr std::uint32_t most_vram_mib = 1U << 24U;
 constexpr std::array flags{std::string_view("--help"),
                            std::string_view("-h"),
@@ -134,8 +135,9 @@ class parser {
     if (name == "--tools") out_.tools = value;
     if (name == "--ctx") return count(name, value, most_context, out_.context);
     if (name == "--slots") return count(name, value, most_slots, out_.slots);
-    if (name == "--max-loras") return count(name, value, most_adapters, out_.adapters);
-    if (name == "--max-lora-rank") return count(name, value, most_adapter_rank, out_.adapter_rank);
+    if (name == "--max-loras") return count(name, value, engine::adapters_max, out_.adapters);
+    if (name == "--max-lora-rank")
+      return count(name, value, engine::adapter_limits().rank, out_.adapter_rank);
     if (name == "--vram-mib") return count(name, value, most_vram_mib, out_.vram_mib);
     if (name == "--kv-type-k" || name == "--kv-type-v") {
       const auto type = kv_type_of(name, value);
@@ -195,6 +197,9 @@ class parser {
     }
     if (out_.shared_weights && !out_.failover) {
       return usage_error("--share-weights is for the two engines of --failover");
+    }
+    if (out_.adapters == 0 && std::find(used_.begin(), used_.end(), "--max-lora-rank") != used_.end()) {
+      return usage_error("--max-lora-rank is for the adapters of --max-loras");
     }
     if ((out_.text || !out_.ids.empty()) && out_.input) {
       return usage_error("--file and a text or ids on the command line exclude each other");

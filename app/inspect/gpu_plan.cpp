@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/model/kv_type.hpp"
+#include "gpu/plan/adapter_arena.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 
 namespace orcd::app {
@@ -49,6 +50,9 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   one.slots = request.slots;
   one.context = request.context;
   one.kv = request.kv;
+  const gpu::adapter_layout layout(m, request.adapters);
+  const std::uint32_t columns = std::max(gpu::device_chunk_tokens, request.slots);
+  one.adapters_bytes = gpu::adapter_arena(m, request.adapters, layout, request.slots, columns).bytes;
   const auto planned = gpu::plan_device_memory(m, one);
   if (!planned) return planned.error();
   gpu_plan out;
@@ -57,7 +61,7 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   out.weights_bytes = planned->weights_bytes;
   out.kv_bytes = planned->kv_bytes;
   out.logits_bytes = planned->logits_bytes;
-  out.adapters_bytes = request.adapters_bytes;
+  out.adapters_bytes = planned->adapters_bytes;
   out.beside_bytes = engine_beside_bytes;
   out.reserve_bytes = gpu::driver_reserve_bytes;
   out.required_bytes = required_of(out, out.kv_bytes);

@@ -19,7 +19,7 @@ struct gpu_plan_request {
   std::uint32_t slots = 1;
   std::uint32_t context = 0;  ///< positions per slot
   engine::kv_types kv{};
-  std::uint64_t adapters_bytes = 0;  ///< of the room for LoRA adapters
+  engine::adapter_room adapters{};
   std::uint32_t engines = 1;
   bool shared_weights = false;                ///< one copy, whatever the number of engines
   std::optional<std::uint64_t> vram_bytes{};  ///< of the GPU

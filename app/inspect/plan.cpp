@@ -11,6 +11,7 @@
 #include "engine/model/model_spec.hpp"
 #include "engine/text/utf8_buffer.hpp"
 #include "gpu/host/host_backend.hpp"
+#include "gpu/plan/adapter_layout.hpp"
 
 namespace orcd::app {
 namespace {
@@ -58,10 +59,10 @@ json::object as_object(const gpu_plan& plan) {
                    {"weights_bytes", plan.weights_bytes},
                    {"kv_bytes", plan.kv_bytes},
                    {"logits_bytes", plan.logits_bytes},
-                   {"adapters_bytes", plan.adapters_bytes},
                    {"context_bytes", plan.beside_bytes},
                    {"reserve_bytes", plan.reserve_bytes},
                    {"required_bytes", plan.required_bytes}};
+  if (plan.adapters_bytes > 0) out["adapters_bytes"] = plan.adapters_bytes;
   if (!plan.vram_bytes) return out;
   out["vram_bytes"] = *plan.vram_bytes;
   out["fits"] = *plan.fits();
@@ -74,11 +75,12 @@ std::string as_text(const engine::model_spec& spec, const shown_plan& plan) {
   out += "plan        host backend, " + std::to_string(plan.slots) + " slot(s) of " +
          std::to_string(plan.context) + " positions, K " + engine::to_string(plan.kv.keys) + ", V " +
          engine::to_string(plan.kv.values) + ", " + grouped(plan.kv_per_token) + " bytes per position\n";
-  const std::array rows{
-      std::pair{"weights", plan.bytes.weights_bytes},     std::pair{"kv", plan.bytes.kv_bytes},
-      std::pair{"workspace", plan.bytes.workspace_bytes}, std::pair{"logits", plan.bytes.logits_bytes},
-      std::pair{"adapters", plan.bytes.adapters_bytes},   std::pair{"total", plan.bytes.total()}};
+  const std::array rows{std::pair{"weights", plan.bytes.weights_bytes}, std::pair{"kv", plan.bytes.kv_bytes},
+                        std::pair{"workspace", plan.bytes.workspace_bytes},
+                        std::pair{"logits", plan.bytes.logits_bytes}};
   for (const auto& [name, bytes] : rows) out += row_of(name, bytes);
+  if (plan.bytes.adapters_bytes > 0) out += row_of("adapters", plan.bytes.adapters_bytes);
+  out += row_of("total", plan.bytes.total());
   if (plan.gpu) out += as_text(*plan.gpu);
   return out;
 }
@@ -97,8 +99,8 @@ std::string as_json(const engine::model_spec& spec, const shown_plan& plan) {
                    {"kv_bytes", plan.bytes.kv_bytes},
                    {"workspace_bytes", plan.bytes.workspace_bytes},
                    {"logits_bytes", plan.bytes.logits_bytes},
-                   {"adapters_bytes", plan.bytes.adapters_bytes},
                    {"total_bytes", plan.bytes.total()}};
+  if (plan.bytes.adapters_bytes > 0) out["adapters_bytes"] = plan.bytes.adapters_bytes;
   if (plan.gpu) out["gpu"] = as_object(*plan.gpu);
   return json::serialize(out) + "\n";
 }
@@ -120,9 +122,10 @@ engine::result<std::string> inspect_plan(const inspect_arguments& arguments) {
   config.context_tokens = plan.context;
   config.kv = plan.kv;
   if (arguments.adapters > 0) config.adapters = {arguments.adapters, arguments.adapter_rank};
+  if (const auto room = gpu::check_adapter_room(*model, config.adapters); !room) return room.error();
   plan.bytes = gpu::plan_host_memory(*model, config);
   if (arguments.vram_mib > 0 || arguments.failover) {
-    gpu_plan_request request{plan.slots, plan.context, plan.kv, plan.bytes.adapters_bytes};
+    gpu_plan_request request{plan.slots, plan.context, plan.kv, config.adapters};
     request.engines = arguments.failover ? 2 : 1;
     request.shared_weights = arguments.shared_weights;
     if (arguments.vram_mib > 0) request.vram_bytes = std::uint64_t{arguments.vram_mib} << 20U;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "app/option_table.hpp"
+#include "engine/accelerator.hpp"
 #include "engine/lora/adapter_limits.hpp"
 #include "net/models/adapter_list.hpp"
 
@@ -47,8 +48,8 @@ requirement assign_adapters(std::string_view value, options& out) {
     rest.remove_prefix(comma + 1);
     if (rest.empty()) return "must not end with a comma";
   }
-  if (all.size() > adapters_max) {
-    return "must have " + std::to_string(adapters_max) + " adapters at most, it has " +
+  if (all.size() > engine::adapters_max) {
+    return "must have " + std::to_string(engine::adapters_max) + " adapters at most, it has " +
            std::to_string(all.size());
   }
   out.adapters.at_start = std::move(all);
@@ -90,8 +91,8 @@ std::vector<option_row> lora_rows() {
        "and how strongly it is applied (default 1); may be repeated or a list with commas between (default: "
        "none)",
        assign_adapters, "", "", true},
-      number("max-loras", &adapter_options::count, adapters_max, "LoRA adapters that there is room for",
-             "those of --lora, with --allow-lora-load at least 1"),
+      number("max-loras", &adapter_options::count, engine::adapters_max,
+             "LoRA adapters that there is room for", "those of --lora, with --allow-lora-load at least 1"),
       number("max-lora-rank", &adapter_options::rank, engine::adapter_limits().rank,
              "Highest rank of a LoRA adapter", "the highest of --lora, with --allow-lora-load at least 16"),
       {"", "allow-lora-load", "DIR",

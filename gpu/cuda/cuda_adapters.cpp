@@ -8,37 +8,17 @@
 
 #include "engine/base/ensure.hpp"
 #include "gpu/cuda/cuda_error.hpp"
-#include "gpu/plan/arena_plan.hpp"
 #include "kernels/attention/page_control.hpp"
 
 namespace orcd::gpu {
 
 static_assert(engine::active_adapters_max == kernels::lora_adapters_max);
 
-cuda_adapters::places::places(const engine::model& m, engine::adapter_room room, const adapter_layout& layout,
-                              const cuda_extents& extents) {
-  const std::uint64_t columns = extents.columns();
-  std::uint32_t ffn = 0, widest = m.spec.embedding;
-  for (const engine::layer_spec& layer : m.spec.layers) {
-    if (layer.ffn == engine::ffn_kind::dense) ffn = std::max(ffn, layer.ffn_size);
-    widest = std::max({widest, layer.ffn_size, layer.heads * m.spec.value_length});
-  }
-  const bool rounds = m.spec.integer_activations;
-  arena_plan plan;
-  values = plan.reserve(room.count * layout.floats() * sizeof(float));
-  held = plan.reserve(room.count * layout.places().size() * sizeof(kernels::lora_held));
-  slots = plan.reserve(extents.slots * sizeof(kernels::lora_slot));
-  inner = plan.reserve(columns * kernels::lora_adapters_max * room.rank_max * sizeof(float));
-  gate_up = plan.reserve(rounds ? 0 : columns * 2 * ffn * sizeof(float));
-  floats = plan.reserve(rounds ? columns * widest * sizeof(float) : 0);
-  bytes = plan.bytes();
-}
-
 cuda_adapters::cuda_adapters(const engine::model& m, engine::adapter_room room, const cuda_extents& extents,
                              int device, cudaStream_t stream)
     : room_(room), layout_(m, room), stream_(stream) {
   if (room.count == 0) return;
-  places_ = places(m, room, layout_, extents);
+  places_ = adapter_arena(m, room, layout_, extents.slots, extents.columns());
   arena_ = vram_arena(device, places_.bytes);
   held_.resize(room.count * layout_.places().size());
   present_.resize(room.count);
@@ -49,7 +29,7 @@ cuda_adapters::cuda_adapters(const engine::model& m, engine::adapter_room room, 
 std::uint64_t cuda_adapters::bytes(const engine::model& m, engine::adapter_room room,
                                    const cuda_extents& extents) {
   if (room.count == 0) return 0;
-  return places(m, room, adapter_layout(m, room), extents).bytes;
+  return adapter_arena(m, room, adapter_layout(m, room), extents.slots, extents.columns()).bytes;
 }
 
 /// In the stream of steps, so that those under way still find what was there.

@@ -11,6 +11,7 @@
 #include "gpu/cuda/cuda_forward.hpp"
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/vram_arena.hpp"
+#include "gpu/plan/adapter_arena.hpp"
 #include "gpu/plan/adapter_layout.hpp"
 #include "kernels/layer/lora.hpp"
 
@@ -55,20 +56,13 @@ class cuda_adapters {
                 std::uint32_t columns, const kernels::step_token* steps);
 
  private:
-  /// Offsets in the arena.
-  struct places {
-    places() = default;
-    places(const engine::model& m, engine::adapter_room room, const adapter_layout& layout,
-           const cuda_extents& extents);
-    std::uint64_t values = 0, held = 0, slots = 0, inner = 0, gate_up = 0, floats = 0, bytes = 0;
-  };
   [[nodiscard]] kernels::lora_columns columns_of(std::uint32_t columns, const kernels::step_token* steps,
                                                  const std::int32_t* rows) const noexcept;
   void write_held(std::uint32_t index);
 
   engine::adapter_room room_;
   adapter_layout layout_;
-  places places_;
+  adapter_arena places_;
   vram_arena arena_;
   cudaStream_t stream_;
   std::vector<kernels::lora_held> held_;                     ///< [room.count][places]

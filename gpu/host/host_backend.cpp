@@ -48,6 +48,11 @@ engine::memory_plan plan_memory(const engine::model& m, const engine::accelerato
           .adapters_bytes = host_adapters::bytes(m, config.adapters, extents)};
 }
 
+const char* beside_weights(const engine::memory_plan& plan) noexcept {
+  return plan.adapters_bytes == 0 ? "KV cache, workspace and logits"
+                                  : "KV cache, workspace, logits and LoRA adapters";
+}
+
 /// Weights that stay in the mapped file, or are another process's, need no memory of this one.
 engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t kv_bytes_max,
                                   bool copies_weights) {
@@ -60,9 +65,8 @@ engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t
   }
   if (needed > installed) {
     return error(errc::insufficient_vram, std::string(copies_weights ? "weights, " : "") +
-                                              "KV cache, workspace, logits and adapters need " +
-                                              std::to_string(needed) + " bytes, this machine has " +
-                                              std::to_string(installed));
+                                              beside_weights(plan) + " need " + std::to_string(needed) +
+                                              " bytes, this machine has " + std::to_string(installed));
   }
   return {};
 }
@@ -200,7 +204,7 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
     forward_.reset();
     return error(errc::insufficient_vram, "cannot allocate " +
                                               std::to_string(plan.total() - plan.weights_bytes) +
-                                              " bytes for KV cache, workspace, logits and adapters");
+                                              " bytes for " + beside_weights(plan));
   }
   if (!config.weights.share && !config.weights.imported) read_weights(model_.weights, progress);
   progress(100);

@@ -5,6 +5,9 @@
 
 #include "app/inspect/inspect.hpp"
 #include "engine/gguf/gguf_file.hpp"
+#include "engine/model/model_spec.hpp"
+#include "gpu/plan/adapter_arena.hpp"
+#include "gpu/plan/device_memory_plan.hpp"
 #include "test/support/temporary_directory.hpp"
 #include "test/support/tiny_model.hpp"
 
@@ -177,13 +180,26 @@ BOOST_AUTO_TEST_CASE(room_for_adapters_is_part_of_the_plan) {
   const auto none = plan({});
   const auto two = plan({"--max-loras", "2"});
   const auto high = plan({"--max-loras", "2", "--max-lora-rank", "32"});
-  BOOST_TEST(bytes(none, "adapters_bytes") == 0U);
+  BOOST_TEST(!none.as_object().contains("adapters_bytes"));
+  BOOST_TEST(!none.at("gpu").as_object().contains("adapters_bytes"));
   BOOST_TEST(bytes(two, "adapters_bytes") > 0U);
   BOOST_TEST(bytes(high, "adapters_bytes") > bytes(two, "adapters_bytes"));
-  BOOST_TEST(bytes(two.at("gpu"), "required_bytes") - bytes(none.at("gpu"), "required_bytes") ==
-             bytes(two, "adapters_bytes"));
+  // A GPU keeps more beside the adapters than the host does, gate and up among it.
+  const auto file = engine::gguf_file::open(model).value();
+  const engine::model m = engine::load_model(file).value();
+  const engine::adapter_room room{2, 16};
+  const std::uint64_t on_gpu =
+      gpu::adapter_arena(m, room, gpu::adapter_layout(m, room), 1, gpu::device_chunk_tokens).bytes;
+  BOOST_TEST(bytes(two.at("gpu"), "adapters_bytes") == on_gpu);
+  BOOST_TEST(on_gpu > bytes(two, "adapters_bytes"));
+  BOOST_TEST(bytes(two.at("gpu"), "required_bytes") - bytes(none.at("gpu"), "required_bytes") == on_gpu);
+  BOOST_TEST(has(run({"plan", model, "--max-loras", "2"}).out, "adapters"));
+  BOOST_TEST(!has(run({"plan", model}).out, "adapters"));
   BOOST_TEST(run({"plan", model, "--max-loras", "65"}).status == 2);
   BOOST_TEST(run({"info", model, "--max-loras", "1"}).status == 2);
+  const outcome alone = run({"plan", model, "--max-lora-rank", "8"});
+  BOOST_TEST(alone.status == 2);
+  BOOST_TEST(has(alone.err, "--max-lora-rank is for the adapters of --max-loras"));
 }
 
 BOOST_AUTO_TEST_CASE(plan) {

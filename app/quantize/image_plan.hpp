@@ -41,14 +41,6 @@ struct image_plan {
   [[nodiscard]] std::uint64_t source_bytes() const noexcept;
 };
 
-/// Row `row` of a matrix whose heads of `head` rows alternate their halves afterwards.
-[[nodiscard]] constexpr std::uint64_t regrouped_row(std::uint64_t row, std::uint32_t head) noexcept {
-  if (head == 0) return row;
-  const std::uint64_t in_head = row % head;
-  const std::uint64_t half = head / 2;
-  return row - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
-}
-
 /// Whether an f16 holds the value exactly.
 [[nodiscard]] bool is_half(float value) noexcept;
 

@@ -10,6 +10,7 @@
 #include "app/quantize/ternary_codes.hpp"
 #include "app/quantize/value_rows.hpp"
 #include "engine/gguf/byte_cursor.hpp"
+#include "engine/model/head_rows.hpp"
 #include "kernels/host/half.hpp"
 
 namespace orcd::app {
@@ -168,7 +169,7 @@ class tensor_writer {
     const std::uint64_t begin = plan_.begin + tensor_.offset;
     if (what_.regroup == 0) return to_.write_at(begin + first * row_bytes_, rows.first(count * row_bytes_));
     for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t at = regrouped_row(first + i, what_.regroup);
+      const std::uint64_t at = engine::regrouped_row(first + i, what_.regroup);
       const auto row = rows.subspan(i * row_bytes_, row_bytes_);
       if (auto done = to_.write_at(begin + at * row_bytes_, row); !done) return done;
     }

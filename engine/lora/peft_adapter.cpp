@@ -1,13 +1,14 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/lora/adapter_error.hpp"
 #include "engine/lora/peft_config.hpp"
 #include "engine/lora/read_adapter.hpp"
-#include "engine/lora/safetensors.hpp"
 #include "engine/lora/stored_pairs.hpp"
+#include "engine/safetensors/safetensors_file.hpp"
 
 namespace orcd::engine {
 namespace {
@@ -35,6 +36,37 @@ const key_ending* ending_of(std::string_view name) {
     if (name.ends_with(ending.text)) return &ending;
   }
   return nullptr;
+}
+
+std::optional<ggml_type> type_of(safetensor_type type) {
+  if (type == safetensor_type::f32) return ggml_type::f32;
+  if (type == safetensor_type::f16) return ggml_type::f16;
+  if (type == safetensor_type::bf16) return ggml_type::bf16;
+  return std::nullopt;
+}
+
+/// The matrix as readers of GGUF files see one: a view of the file, extents fastest first.
+result<tensor_view> view_of(const safetensors_file& file, const safetensor& stored) {
+  const std::string subject = "tensor " + in_quotes(stored.name);
+  const auto type = type_of(stored.type);
+  if (!type) {
+    return adapter_error(file.name(), subject + " has dtype " + in_quotes(to_string(stored.type)) +
+                                          "; supported for adapters are F32, F16 and BF16");
+  }
+  if (stored.dims != 2) {
+    return adapter_error(
+        file.name(), subject + " has " + std::to_string(stored.dims) + " dimensions; it must be a matrix");
+  }
+  tensor_view out;
+  out.name = stored.name;
+  out.type = *type;
+  out.dims = 2;
+  out.extents[0] = stored.shape[1];
+  out.extents[1] = stored.shape[0];
+  out.file_offset = stored.offset;
+  out.bytes = stored.bytes;
+  out.data = file.bytes_of(stored).data();
+  return out;
 }
 
 class tensor_adder {
@@ -98,8 +130,8 @@ class tensor_adder {
 }  // namespace
 
 result<lora_adapter> read_peft_adapter(std::string_view config, std::span<const std::byte> weights,
-                                       std::string_view name, const model& base,
-                                       const adapter_limits& limits) {
+                                       std::string_view name, const model& base, const adapter_limits& limits,
+                                       std::stop_token stop) {
   const std::string config_file = std::string(name) + "/adapter_config.json";
   const std::string weights_file = std::string(name) + "/adapter_model.safetensors";
   if (config.size() > limits.json_bytes) {
@@ -108,12 +140,14 @@ result<lora_adapter> read_peft_adapter(std::string_view config, std::span<const 
   }
   const auto settings = read_peft_config(config, config_file);
   if (!settings) return settings.error();
-  const auto contents = read_safetensors(weights, weights_file, limits);
-  if (!contents) return contents.error();
-  const adapter_source source{base, limits, weights_file};
+  const auto contents = safetensors_file::parse(weights, weights_file, {.header_bytes = limits.json_bytes});
+  if (!contents) return as_adapter_error(contents.error());
+  const adapter_source source{base, limits, weights_file, std::move(stop)};
   tensor_adder adder(*settings, source);
-  for (const tensor_view& tensor : contents->tensors) {
-    if (auto added = adder.add(tensor); !added) return added.error();
+  for (const safetensor& stored : contents->tensors()) {
+    const auto tensor = view_of(*contents, stored);
+    if (!tensor) return tensor.error();
+    if (auto added = adder.add(*tensor); !added) return added.error();
   }
   const scale_rule scale = [&](const stored_pair& pair, std::uint32_t rank) -> result<double> {
     const std::uint32_t said = settings->rank_of(pair.module);

@@ -116,7 +116,14 @@ class config_reader {
     if (name == "bias") return read_word(name, value, "none");
     if (name == "init_lora_weights") return read_start(value);
     if (contains(inert, name) || is_unused(value)) return {};
-    return wrong(name, value, "this is not supported, and ignoring it could change the answers");
+    return unknown(name, value);
+  }
+
+  /// Without the value where that is a text: the file may be another than its reader takes it for.
+  error unknown(std::string_view name, const json::value& value) const {
+    constexpr std::string_view needs = "this is not supported, and ignoring it could change the answers";
+    if (!value.is_string()) return wrong(name, value, needs);
+    return adapter_error(file_, in_quotes(name) + " is a text; " + std::string(needs));
   }
 
   result<void> read_rank(std::string_view name, const json::value& value, std::uint32_t& to) {

@@ -19,7 +19,6 @@ using image_bytes = std::span<const std::byte>;
 constexpr std::string_view trla_magic = "TRLA";
 constexpr std::size_t trla_header = 256;
 constexpr std::uint32_t trla_version = 1;
-constexpr std::size_t longest_path = 4096;
 
 result<void> check_size(std::uint64_t bytes, std::uint64_t limit, std::string_view file) {
   if (bytes <= limit) return {};
@@ -83,38 +82,54 @@ result<lora_adapter> read_image(image_bytes image, const adapter_source& source)
   return read_gguf_adapter(*inner, source);
 }
 
+/// An adapter's path, and what messages call it.
+struct named_path {
+  fs::path path;
+  std::string name;
+
+  [[nodiscard]] named_path operator/(const char* file) const {
+    return {path / file, (fs::path(name) / file).string()};
+  }
+};
+
 /// Calls `read(image)` for a file. What it said is of no worth when the file was changed meanwhile.
 template <class Read>
-result<lora_adapter> with_image(const std::string& path, std::uint64_t limit, Read read) {
-  const auto file = mapped_file::open({model_location::kind::path, path}, path);
+result<lora_adapter> with_image(const named_path& of, std::uint64_t limit, const adapter_access& access,
+                                Read read) {
+  const auto file = mapped_file::open({model_location::kind::path, of.path.string()}, of.name);
   if (!file) return file.error();
-  if (auto size = check_size(file->image().size(), limit, path); !size) return size.error();
+  if (access.allowed) {
+    if (auto allowed = access.allowed(file->descriptor()); !allowed) return allowed.error();
+  }
+  if (auto size = check_size(file->image().size(), limit, of.name); !size) return size.error();
   file_watch watch;
   watch.add(file->descriptor(), file->stamp());
   result<lora_adapter> out = read(file->image());
   if (file->intact() && !watch.first_written()) return out;
-  return adapter_error(path, "was changed or truncated while it was read");
+  return adapter_error(of.name, "was changed or truncated while it was read");
 }
 
-bool is_there(const fs::path& path) {
+bool is_there(const named_path& file) {
   std::error_code ignored;
-  return fs::exists(path, ignored);
+  return fs::exists(file.path, ignored);
 }
 
-result<lora_adapter> read_directory(const std::string& path, const model& base,
-                                    const adapter_limits& limits) {
-  const fs::path config = fs::path(path) / "adapter_config.json";
-  const fs::path weights = fs::path(path) / "adapter_model.safetensors";
-  if (!is_there(config)) return adapter_error(path, "is a directory without adapter_config.json");
-  if (!is_there(weights) && is_there(fs::path(path) / "adapter_model.bin")) {
-    return adapter_error(path,
+result<lora_adapter> read_directory(const named_path& directory, const model& base,
+                                    const adapter_limits& limits, const adapter_access& access) {
+  const named_path config = directory / "adapter_config.json";
+  const named_path weights = directory / "adapter_model.safetensors";
+  if (!is_there(config)) {
+    return adapter_error(directory.name, "is a directory without adapter_config.json");
+  }
+  if (!is_there(weights) && is_there(directory / "adapter_model.bin")) {
+    return adapter_error(directory.name,
                          "has its values in adapter_model.bin, a Python pickle, which is not supported; "
                          "save the adapter as adapter_model.safetensors");
   }
-  return with_image(config.string(), limits.json_bytes, [&](image_bytes text) {
-    return with_image(weights.string(), limits.file_bytes, [&](image_bytes values) {
+  return with_image(config, limits.json_bytes, access, [&](image_bytes text) {
+    return with_image(weights, limits.file_bytes, access, [&](image_bytes values) {
       const std::string_view json(reinterpret_cast<const char*>(text.data()), text.size());
-      return read_peft_adapter(json, values, path, base, limits);
+      return read_peft_adapter(json, values, directory.name, base, limits, access.stop);
     });
   });
 }
@@ -125,9 +140,10 @@ result<void> check_path(const std::string& path) {
     const auto byte = static_cast<unsigned char>(c);
     return byte >= 0x20 && byte != 0x7F;
   });
-  if (!path.empty() && path.size() <= longest_path && plain) return {};
-  return adapter_error("the path " + in_quotes(path), "must have 1 to " + std::to_string(longest_path) +
-                                                          " bytes, and no control characters");
+  if (!path.empty() && path.size() <= adapter_limits::path_bytes && plain) return {};
+  return adapter_error(
+      "the path " + in_quotes(path),
+      "must have 1 to " + std::to_string(adapter_limits::path_bytes) + " bytes, and no control characters");
 }
 
 /// For what the GGUF reader and the mapping found.
@@ -143,16 +159,22 @@ result<lora_adapter> read_adapter_image(std::span<const std::byte> image, std::s
   return as_adapter(read_image(image, {base, limits, name}));
 }
 
-result<lora_adapter> read_adapter(const std::string& path, const model& base, const adapter_limits& limits) {
-  if (auto checked = check_path(path); !checked) return checked.error();
-  std::error_code code;
-  const fs::file_status status = fs::status(path, code);
-  if (status.type() == fs::file_type::not_found) {
-    return error(errc::not_found, path + ": there is no such file or directory", "lora");
+result<lora_adapter> read_adapter(const std::string& path, const model& base, const adapter_limits& limits,
+                                  const adapter_access& access) {
+  const named_path asked{path, access.name.empty() ? path : access.name};
+  for (const std::string& text : {path, asked.name}) {
+    if (auto checked = check_path(text); !checked) return checked.error();
   }
-  if (status.type() == fs::file_type::directory) return as_adapter(read_directory(path, base, limits));
-  return as_adapter(with_image(path, limits.file_bytes, [&](image_bytes image) {
-    return read_image(image, {base, limits, path});
+  std::error_code code;
+  const fs::file_status status = fs::status(asked.path, code);
+  if (status.type() == fs::file_type::not_found) {
+    return error(errc::not_found, asked.name + ": there is no such file or directory", "lora");
+  }
+  if (status.type() == fs::file_type::directory) {
+    return as_adapter(read_directory(asked, base, limits, access));
+  }
+  return as_adapter(with_image(asked, limits.file_bytes, access, [&](image_bytes image) {
+    return read_image(image, {base, limits, asked.name, access.stop});
   }));
 }
 

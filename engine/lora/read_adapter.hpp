@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -18,11 +20,21 @@
 
 namespace orcd::engine {
 
+/// How the files of an adapter that somebody else has named are read.
+struct adapter_access {
+  std::string name{};  ///< stands for the path in messages; empty: the path itself
+  /// Asked of each file once it is open and before anything of it is looked at, so that it does not matter
+  /// what its name leads to later; an error ends the reading. Unset: every file may be read.
+  std::function<result<void>(int descriptor)> allowed{};
+  std::stop_token stop{};  ///< ends the reading with `cancelled`
+};
+
 /// Errors are one line, "PATH: ...", with what is wrong, the value and the limit: not_found when nothing is
-/// at the path, else model_load_failed. Values that are not finite are refused. Takes time and memory in
-/// proportion to the file, at most four times its size.
+/// at the path, else model_load_failed. Values that are not finite are refused. Takes time in proportion to
+/// the file, and memory for all of its values in f32, for the largest half of a pair twice.
 [[nodiscard]] result<lora_adapter> read_adapter(const std::string& path, const model& base,
-                                                const adapter_limits& limits = {});
+                                                const adapter_limits& limits = {},
+                                                const adapter_access& access = {});
 
 /// A GGUF adapter or a TRLA file in memory. `name` stands for the path.
 [[nodiscard]] result<lora_adapter> read_adapter_image(std::span<const std::byte> image, std::string_view name,
@@ -32,6 +44,7 @@ namespace orcd::engine {
 [[nodiscard]] result<lora_adapter> read_peft_adapter(std::string_view config,
                                                      std::span<const std::byte> weights,
                                                      std::string_view name, const model& base,
-                                                     const adapter_limits& limits = {});
+                                                     const adapter_limits& limits = {},
+                                                     std::stop_token stop = {});
 
 }  // namespace orcd::engine

@@ -9,6 +9,7 @@
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/lora/adapter_error.hpp"
 #include "engine/lora/stored_values.hpp"
+#include "engine/model/head_rows.hpp"
 #include "engine/sha256.hpp"
 
 namespace orcd::engine {
@@ -76,26 +77,19 @@ std::string problem_of(const stored_pair& pair, const matrix_shape& shape, std::
   return {};
 }
 
-std::vector<float> transposed(const std::vector<float>& from, std::uint64_t rows, std::uint64_t cols) {
-  std::vector<float> out(from.size());
+void transpose(std::span<float> values, std::uint64_t rows, std::uint64_t cols) {
+  const std::vector<float> from(values.begin(), values.end());
   for (std::uint64_t row = 0; row < rows; ++row) {
-    for (std::uint64_t col = 0; col < cols; ++col) out[col * rows + row] = from[row * cols + col];
+    for (std::uint64_t col = 0; col < cols; ++col) values[col * rows + row] = from[row * cols + col];
   }
-  return out;
 }
 
-/// Row i of a head's first half becomes its row 2i, row i of the second half its row 2i + 1.
-std::vector<float> with_neighbours(const std::vector<float>& from, std::uint64_t rows, std::uint64_t cols,
-                                   std::uint32_t heads) {
+void regroup(std::span<float> values, std::uint64_t rows, std::uint64_t cols, std::uint32_t heads) {
   ORCD_ENSURE(rows % (2 * std::uint64_t{heads}) == 0);  // the model's rows are heads * key_length
-  std::vector<float> out(from.size());
-  const std::uint64_t half = rows / heads / 2;
+  const std::vector<float> from(values.begin(), values.end());
   for (std::uint64_t row = 0; row < rows; ++row) {
-    const std::uint64_t head = row / (2 * half), within = row % (2 * half);
-    const std::uint64_t to = head * 2 * half + 2 * (within % half) + within / half;
-    std::copy_n(from.data() + row * cols, cols, out.data() + to * cols);
+    std::copy_n(from.data() + row * cols, cols, values.data() + regrouped_row(row, rows / heads) * cols);
   }
-  return out;
 }
 
 class maker {
@@ -128,31 +122,43 @@ class maker {
                                              " is not a finite number, or beyond what f32 holds");
     }
     pair.scale = static_cast<float>(*factor);
-    std::vector<float> a = values_of(stored.a), b = values_of(stored.b);
-    if (auto finite = check_finite(stored.a, a); !finite) return finite;
-    if (auto finite = check_finite(stored.b, b); !finite) return finite;
-    if (stored.a_by_columns) a = transposed(a, pair.in, pair.rank);
-    if (stored.heads_in_halves != 0) b = with_neighbours(b, pair.out, pair.rank, stored.heads_in_halves);
-    pair.a_at = append(a);
-    pair.b_at = append(b);
+    pair.a_at = out_.values.size();
+    const auto a = append(stored.a);
+    if (!a) return a.error();
+    if (stored.a_by_columns) transpose(*a, pair.in, pair.rank);
+    pair.b_at = out_.values.size();
+    const auto b = append(stored.b);
+    if (!b) return b.error();
+    if (stored.heads_in_halves != 0) regroup(*b, pair.out, pair.rank, stored.heads_in_halves);
     out_.rank_max = std::max(out_.rank_max, pair.rank);
     out_.pairs.push_back(pair);
     return {};
   }
 
-  lora_adapter finish() {
-    out_.digest = digest();
+  result<lora_adapter> finish() {
+    auto sum = digest();
+    if (!sum) return sum.error();
+    out_.digest = std::move(*sum);
     return std::move(out_);
   }
 
  private:
-  std::uint64_t append(const std::vector<float>& values) {
+  /// A half's values behind those that are there. No allocation: check() has made room.
+  result<std::span<float>> append(const tensor_view& half) {
+    if (source_.stop.stop_requested()) return stopped();
     const std::uint64_t at = out_.values.size();
-    out_.values.insert(out_.values.end(), values.begin(), values.end());
-    return at;
+    out_.values.resize(at + half.elements());
+    const std::span<float> values = std::span(out_.values).subspan(at);
+    read_values(half, values.data());
+    if (auto finite = check_finite(half, values); !finite) return finite.error();
+    return values;
   }
 
-  result<void> check_finite(const tensor_view& tensor, const std::vector<float>& values) const {
+  [[nodiscard]] error stopped() const {
+    return {errc::cancelled, std::string(source_.file) + ": is not wanted any more", "lora"};
+  }
+
+  result<void> check_finite(const tensor_view& tensor, std::span<const float> values) const {
     const auto bad =
         std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
     if (bad == values.end()) return {};
@@ -164,7 +170,7 @@ class maker {
   }
 
   /// Of numbers only, in the order of the pairs, so that it does not depend on the file's format or order.
-  std::string digest() const {
+  result<std::string> digest() const {
     sha256 sum;
     const auto number = [&](auto value) { sum.update(std::as_bytes(std::span(&value, 1))); };
     sum.update("lora pairs 1\n");
@@ -176,7 +182,13 @@ class maker {
       }
       number(pair.scale);
     }
-    sum.update(std::as_bytes(std::span(out_.values)));
+    constexpr std::size_t piece = std::size_t{1} << 20U;
+    for (std::span<const float> rest(out_.values); !rest.empty();) {
+      if (source_.stop.stop_requested()) return stopped();
+      const auto next = rest.first(std::min(piece, rest.size()));
+      sum.update(std::as_bytes(next));
+      rest = rest.subspan(next.size());
+    }
     return sum.finish();
   }
 

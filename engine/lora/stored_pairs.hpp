@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,7 @@ struct adapter_source {
   const model& base;
   const adapter_limits& limits;
   std::string_view file;
+  std::stop_token stop{};  ///< asked while values are read: the adapter is not wanted any more
 };
 
 enum class pair_half { a, b };
@@ -47,6 +49,7 @@ class stored_pairs {
 /// The scale of a pair with this rank.
 using scale_rule = std::function<result<double>(const stored_pair&, std::uint32_t)>;
 
+/// Errors: model_load_failed; cancelled, where the source says so.
 [[nodiscard]] result<lora_adapter> make_adapter(const stored_pairs& pairs, const scale_rule& scale,
                                                 const adapter_source& source);
 

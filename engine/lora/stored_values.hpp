@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string_view>
-#include <vector>
 
 #include "engine/gguf/tensor_view.hpp"
 
@@ -13,7 +12,7 @@ inline constexpr std::string_view adapter_types = "F32, F16, BF16 and Q8_0";
 
 [[nodiscard]] bool is_adapter_type(ggml_type type) noexcept;
 
-/// All values, row by row. Only for types that is_adapter_type() has.
-[[nodiscard]] std::vector<float> values_of(const tensor_view& tensor);
+/// All values, row by row, to as many floats. Only for types that is_adapter_type() has.
+void read_values(const tensor_view& tensor, float* to);
 
 }  // namespace orcd::engine

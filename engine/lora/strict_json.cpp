@@ -1,5 +1,6 @@
 #include "engine/lora/strict_json.hpp"
 
+#include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/parse.hpp>
 #include <cstddef>
@@ -7,7 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "engine/gguf/byte_cursor.hpp"
@@ -21,6 +22,8 @@ using json::error_code;
 using json::string_view;
 
 constexpr std::size_t deepest = 8;
+/// Of one object. Names that a sender has chosen to collide make a table of them slow.
+constexpr std::size_t most_names = 4096;
 
 /// Driven by json::basic_parser: looks for names only. The tree itself keeps the last of two members.
 struct repeated_names {
@@ -29,9 +32,10 @@ struct repeated_names {
   static constexpr std::size_t max_string_size = max_array_size;
   static constexpr std::size_t max_key_size = max_array_size;
 
-  std::vector<std::unordered_set<std::string>> open;
+  std::vector<std::vector<std::string>> open;
   std::string name;
   std::optional<std::string> first;
+  bool too_many = false;
 
   static bool on_document_begin(error_code&) { return true; }
   static bool on_document_end(error_code&) { return true; }
@@ -40,6 +44,10 @@ struct repeated_names {
     return true;
   }
   bool on_object_end(std::size_t, error_code&) {
+    auto& names = open.back();
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (!first && twice != names.end()) first = *twice;
     open.pop_back();
     return true;
   }
@@ -49,11 +57,12 @@ struct repeated_names {
     name.append(s.data(), s.size());
     return true;
   }
-  bool on_key(string_view s, std::size_t, error_code&) {
+  bool on_key(string_view s, std::size_t, error_code& ec) {
     name.append(s.data(), s.size());
-    if (!first && !open.back().insert(name).second) first = name;
-    name.clear();
-    return true;
+    open.back().push_back(std::exchange(name, {}));
+    too_many = open.back().size() > most_names;
+    if (too_many) ec = json::make_error_code(json::error::object_too_large);
+    return !too_many;
   }
   static bool on_string_part(string_view, std::size_t, error_code&) { return true; }
   static bool on_string(string_view, std::size_t, error_code&) { return true; }
@@ -76,6 +85,10 @@ result<json::object> read_strict_json(std::string_view text, std::string_view fi
   error_code ec;
   const std::size_t used = names.write_some(false, text.data(), text.size(), ec);
   if (!ec && used < text.size()) ec = json::make_error_code(json::error::extra_data);
+  if (names.handler().too_many) {
+    return adapter_error(file,
+                         "has an object of more than " + std::to_string(most_names) + " names, the limit");
+  }
   if (ec) {
     return adapter_error(file, "is not valid JSON of at most " + std::to_string(deepest) +
                                    " levels at byte " + std::to_string(used) + " of " +

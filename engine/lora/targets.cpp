@@ -34,6 +34,12 @@ constexpr std::array layer_matrices{
     layer_matrix{lora_target::ffn_down, &w::ffn_down, "ffn_down", "mlp.down_proj"},
 };
 
+/// Of a matrix of layers: there is a row for each.
+const layer_matrix* find_row(lora_target target) noexcept {
+  return std::find_if(layer_matrices.begin(), layer_matrices.end(),
+                      [target](const layer_matrix& m) { return m.target == target; });
+}
+
 /// A decimal number without a sign or leading zeros.
 std::optional<std::uint32_t> number_of(std::string_view digits) {
   std::uint32_t value = 0;
@@ -121,6 +127,13 @@ bool has_any(std::string_view text, std::initializer_list<std::string_view> part
 
 }  // namespace
 
+std::string matrix_name(const pair_place& place) {
+  if (place.target == lora_target::token_embd) return "token_embd";
+  if (place.target == lora_target::output) return "output";
+  const auto* const row = find_row(place.target);
+  return "blk." + std::to_string(place.layer) + "." + std::string(row->tensor);
+}
+
 const tensor_view* matrix_at(const model& base, const pair_place& place) noexcept {
   const tensor_view* found = nullptr;
   if (place.target == lora_target::token_embd) {
@@ -128,9 +141,7 @@ const tensor_view* matrix_at(const model& base, const pair_place& place) noexcep
   } else if (place.target == lora_target::output) {
     if (!base.spec.pooling) found = &base.weights.output;
   } else if (place.layer < base.weights.layers.size()) {
-    const auto* const row = std::find_if(layer_matrices.begin(), layer_matrices.end(),
-                                         [&](const layer_matrix& m) { return m.target == place.target; });
-    if (row != layer_matrices.end()) found = &(base.weights.layers[place.layer].*row->role);
+    found = &(base.weights.layers[place.layer].*find_row(place.target)->role);
   }
   return found != nullptr && *found ? found : nullptr;
 }

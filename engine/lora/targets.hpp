@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "engine/base/error.hpp"
@@ -22,6 +23,9 @@ struct pair_place {
 /// The model's matrix there, nullptr when it has none. `output` of tied weights is the embedding's matrix;
 /// of a model that generates nothing there is none.
 [[nodiscard]] const tensor_view* matrix_at(const model& base, const pair_place& place) noexcept;
+
+/// Of a matrix, for people: "blk.3.attn_q", as the model's file names its tensor.
+[[nodiscard]] std::string matrix_name(const pair_place& place);
 
 /// The place of a GGUF tensor, such as "blk.3.attn_q.weight". Errors name `file`, the tensor and why there is
 /// no pair beside it: unknown, not in this model, fused there or not, of experts.

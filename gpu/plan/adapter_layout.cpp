@@ -1,10 +1,11 @@
 #include "gpu/plan/adapter_layout.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
+
+#include "engine/lora/targets.hpp"
 
 namespace orcd::gpu {
 namespace {
@@ -12,21 +13,8 @@ namespace {
 using engine::lora_target;
 
 constexpr std::size_t targets = static_cast<std::size_t>(lora_target::token_embd) + 1;
-constexpr std::array<const char*, targets> names{"attn_qkv",    "attn_q",      "attn_k",    "attn_v",
-                                                 "attn_output", "ffn_gate_up", "ffn_gate",  "ffn_up",
-                                                 "ffn_down",    "output",      "token_embd"};
-
-constexpr std::pair<lora_target, engine::tensor_view engine::layer_weights::*> of_layers[] = {
-    {lora_target::attn_qkv, &engine::layer_weights::attn_qkv},
-    {lora_target::attn_q, &engine::layer_weights::attn_q},
-    {lora_target::attn_k, &engine::layer_weights::attn_k},
-    {lora_target::attn_v, &engine::layer_weights::attn_v},
-    {lora_target::attn_output, &engine::layer_weights::attn_output},
-    {lora_target::ffn_gate_up, &engine::layer_weights::ffn_gate_up},
-    {lora_target::ffn_gate, &engine::layer_weights::ffn_gate},
-    {lora_target::ffn_up, &engine::layer_weights::ffn_up},
-    {lora_target::ffn_down, &engine::layer_weights::ffn_down},
-};
+/// Of a layer: those before `output`.
+constexpr std::size_t layer_targets = static_cast<std::size_t>(lora_target::output);
 
 engine::error refused(const std::string& why) {
   return {engine::errc::model_load_failed, "the LoRA adapter " + why};
@@ -43,12 +31,6 @@ bool has(const engine::lora_adapter& adapter, std::uint64_t at, std::uint64_t co
 
 }  // namespace
 
-std::string adapter_matrix_name(lora_target target, std::uint32_t layer) {
-  const std::string name = names[static_cast<std::size_t>(target)];
-  if (target == lora_target::output || target == lora_target::token_embd) return name;
-  return "blk." + std::to_string(layer) + "." + name;
-}
-
 engine::result<void> check_adapter_room(const engine::model& m, engine::adapter_room room) {
   if (room.count == 0) return {};
   if (m.spec.pooling) return refused("has no place: models of embeddings and ranking take none");
@@ -59,19 +41,21 @@ engine::result<void> check_adapter_room(const engine::model& m, engine::adapter_
 adapter_layout::adapter_layout(const engine::model& m, engine::adapter_room room) : room_(room) {
   if (room.count == 0) return;
   place_of_.assign(std::max<std::size_t>(1, m.weights.layers.size()) * targets, -1);
-  for (std::size_t layer = 0; layer < m.weights.layers.size(); ++layer) {
-    for (const auto& [target, matrix] : of_layers) {
-      add(m.weights.layers[layer].*matrix, target, static_cast<std::uint32_t>(layer));
+  const auto layers = static_cast<std::uint32_t>(m.weights.layers.size());
+  for (std::uint32_t layer = 0; layer < layers; ++layer) {
+    for (std::size_t i = 0; i < layer_targets; ++i) {
+      const auto target = static_cast<lora_target>(i);
+      add(engine::matrix_at(m, {layer, target}), target, layer);
     }
   }
-  add(m.weights.output, lora_target::output, 0);
-  add(m.weights.token_embd, lora_target::token_embd, 0);
+  add(engine::matrix_at(m, {0, lora_target::output}), lora_target::output, 0);
+  add(engine::matrix_at(m, {0, lora_target::token_embd}), lora_target::token_embd, 0);
 }
 
-void adapter_layout::add(const engine::tensor_view& matrix, lora_target target, std::uint32_t layer) {
-  if (!matrix) return;
-  adapter_place place{target, layer, static_cast<std::uint32_t>(matrix.cols()),
-                      static_cast<std::uint32_t>(matrix.rows())};
+void adapter_layout::add(const engine::tensor_view* matrix, lora_target target, std::uint32_t layer) {
+  if (matrix == nullptr) return;
+  adapter_place place{target, layer, static_cast<std::uint32_t>(matrix->cols()),
+                      static_cast<std::uint32_t>(matrix->rows())};
   // A token's row of the embedding is a column of A.
   if (target == lora_target::token_embd) std::swap(place.in, place.out);
   place.a_at = floats_;
@@ -94,7 +78,7 @@ engine::result<void> adapter_layout::check(std::uint32_t index, const engine::lo
   std::vector<bool> seen(places_.size());
   for (const engine::lora_pair& pair : adapter.pairs) {
     const std::int32_t at = find(pair.target, pair.layer);
-    const std::string name = adapter_matrix_name(pair.target, pair.layer);
+    const std::string name = engine::matrix_name({pair.layer, pair.target});
     if (at < 0) return refused("changes " + name + ", which this model has not");
     const adapter_place& place = places_[static_cast<std::size_t>(at)];
     if (seen[static_cast<std::size_t>(at)]) return refused("has " + name + " twice");

@@ -36,16 +36,13 @@ class adapter_layout {
   [[nodiscard]] engine::result<void> check(std::uint32_t index, const engine::lora_adapter& adapter) const;
 
  private:
-  void add(const engine::tensor_view& matrix, engine::lora_target target, std::uint32_t layer);
+  void add(const engine::tensor_view* matrix, engine::lora_target target, std::uint32_t layer);
 
   engine::adapter_room room_{};
   std::vector<adapter_place> places_;
   std::vector<std::int32_t> place_of_;  ///< [layers][targets]
   std::uint64_t floats_ = 0;
 };
-
-/// Of the model's matrix, for people: "blk.3.attn_q".
-[[nodiscard]] std::string adapter_matrix_name(engine::lora_target target, std::uint32_t layer);
 
 /// An error (model_load_failed) where adapters are to have room that this model cannot use.
 [[nodiscard]] engine::result<void> check_adapter_room(const engine::model& m, engine::adapter_room room);

@@ -60,7 +60,7 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'engine/model': ('engine/gguf',),
     'engine/sha256': ('engine/base',),
     # Adapters of a model, read into pairs of matrices.
-    'engine/lora': ('engine/model', 'engine/sha256'),
+    'engine/lora': ('engine/model', 'engine/safetensors', 'engine/sha256'),
     'engine/text': ('engine/gguf',),
     'engine/jinja': ('engine/text',),
     'engine/sampling': ('engine/base',),

@@ -222,6 +222,33 @@ BOOST_AUTO_TEST_CASE(pairs_that_are_refused) {
   expect_refusal(read_peft(safetensors_writer(), model), {"has no pair"});
 }
 
+BOOST_AUTO_TEST_CASE(files_of_tensors_that_are_refused) {
+  const auto refuse = [&](const safetensors_writer& w, std::initializer_list<std::string_view> parts) {
+    expect_refusal(read_peft(w, model), parts);
+  };
+  safetensors_writer integers;
+  integers.add_entry(layer0 + "self_attn.q_proj.lora_A.weight", "I8", "[4,64]", 0, 256);
+  integers.data = bytes(256);
+  refuse(integers, {"dir/adapter_model.safetensors", "dtype 'I8'", "F32, F16 and BF16"});
+  safetensors_writer flat;
+  flat.add_entry(layer0 + "self_attn.q_proj.lora_A.weight", "F32", "[64]", 0, 256);
+  flat.data = bytes(256);
+  refuse(flat, {"has 1 dimensions; it must be a matrix"});
+  safetensors_writer gap;
+  gap.add_pair(layer0 + "mlp.down_proj", 128, 64, 4, 3);
+  gap.data.push_back(std::byte{0});
+  refuse(gap, {"dir/adapter_model.safetensors"});
+  safetensors_writer good;
+  good.add_pair(layer0 + "mlp.down_proj", 128, 64, 4, 3);
+  engine::adapter_limits small;
+  small.json_bytes = 64;
+  expect_refusal(read_peft(good, model, plain_config, small), {"the limit is 64"});
+  const bytes whole = good.build();
+  for (std::size_t size = 0; size < whole.size(); size += size < 400 ? 1 : 97) {
+    BOOST_TEST(!engine::read_peft_adapter(plain_config, std::span(whole).first(size), "dir", model));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(scales) {
   const auto scale = [&](const std::string& config) { return accepted(with_config(config)).pairs[0].scale; };
   BOOST_TEST(scale(R"({"r": 4, "lora_alpha": 6})") == 1.5F);
@@ -279,6 +306,7 @@ BOOST_AUTO_TEST_CASE(fields_that_change_the_arithmetic) {
   refuse(R"("trainable_token_indices": [1])", {"'trainable_token_indices'"});
   refuse(R"("alora_invocation_tokens": [1])", {"'alora_invocation_tokens'"});
   refuse(R"("something_new": 1)", {"'something_new' is '1'"});
+  refuse(R"("password": "hunter2")", {"'password' is a text; this is not supported"});
   refuse(R"("bias": "all")", {"'bias' is", "only 'none' is supported"});
   refuse(R"("peft_type": "LOHA")", {"'peft_type'", "only 'LORA'"});
   refuse(R"("init_lora_weights": "pissa")", {"'init_lora_weights'", "pissa", "may have been changed"});
@@ -306,6 +334,9 @@ BOOST_AUTO_TEST_CASE(ranks_and_alphas_of_a_configuration) {
   refuse("[1]", {"one JSON object"});
   refuse(R"({"r": 4, "r": 4, "lora_alpha": 16})", {"the name 'r' occurs twice"});
   refuse(R"({"r": 4, "lora_alpha": 16} x)", {"not valid JSON"});
+  std::string many;
+  for (int i = 0; i < 4'095; ++i) many += ",\"" + std::to_string(i) + "\":null";
+  refuse(R"({"r": 4, "lora_alpha": 16)" + many + "}", {"an object of more than 4096 names"});
   refuse(R"({"r": 4, "lora_alpha": 16, "x": [[[[[[[[[]]]]]]]]]})", {"8 levels"});
   engine::adapter_limits small;
   small.json_bytes = 10;

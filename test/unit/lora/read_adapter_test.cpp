@@ -153,6 +153,62 @@ BOOST_AUTO_TEST_CASE(paths) {
   expect_refusal(read_adapter(temporary.file("large"), model, small), {"the limit is 100"});
 }
 
+BOOST_AUTO_TEST_CASE(what_may_not_be_read_is_not_looked_at) {
+  write_file(temporary.file("a.gguf"), gguf());
+  write_peft(temporary.file("dir"));
+  std::size_t asked = 0;
+  engine::adapter_access access{.name = "x/y"};
+  access.allowed = [&](int descriptor) -> engine::result<void> {
+    BOOST_TEST(descriptor >= 0);
+    if (++asked == 1) return {};
+    return engine::error(engine::errc::forbidden, "no");
+  };
+  (void)accepted(read_adapter(temporary.file("a.gguf"), model, {}, access));
+  expect_refusal(read_adapter(temporary.file("a.gguf"), model, {}, access), {"no"}, engine::errc::forbidden);
+  asked = 0;  // the directory's second file
+  expect_refusal(read_adapter(temporary.file("dir"), model, {}, access), {"no"}, engine::errc::forbidden);
+  BOOST_TEST(asked == 2U);
+}
+
+/// A client is told of what it has named.
+BOOST_AUTO_TEST_CASE(messages_have_the_name_that_was_given) {
+  const engine::adapter_access access{.name = "mine"};
+  write_text(temporary.file("text"), "GGUT");
+  const auto message = [&](const std::string& file) {
+    const auto read = read_adapter(temporary.file(file), model, {}, access);
+    BOOST_REQUIRE(!read);
+    BOOST_TEST(read.error().message.find(temporary.path()) == std::string::npos, read.error().message);
+    return read.error().message;
+  };
+  BOOST_TEST(message("text").starts_with("mine: is no adapter"));
+  BOOST_TEST(message("none").starts_with("mine: there is no such"));
+  write_peft(temporary.file("dir"));
+  write_text(temporary.file("dir") + "/adapter_model.safetensors", "");
+  BOOST_TEST(message("dir").starts_with("mine/adapter_model.safetensors: is empty"));
+  write_text(temporary.file("dir") + "/adapter_config.json", "{");
+  write_text(temporary.file("dir") + "/adapter_model.safetensors", "x");
+  BOOST_TEST(message("dir").starts_with("mine/adapter_config.json: is not valid JSON"));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_is_written_to_meanwhile_is_refused) {
+  write_file(temporary.file("a.gguf"), gguf());
+  engine::adapter_access access;
+  access.allowed = [&](int) -> engine::result<void> {
+    write_file(temporary.file("a.gguf"), gguf(ggml_type::bf16));
+    return {};
+  };
+  expect_refusal(read_adapter(temporary.file("a.gguf"), model, {}, access), {"changed or truncated"});
+}
+
+BOOST_AUTO_TEST_CASE(nobody_waits_for_it_any_more) {
+  write_peft(temporary.file("dir"));
+  std::stop_source stop;
+  engine::adapter_access access{.stop = stop.get_token()};
+  (void)accepted(read_adapter(temporary.file("dir"), model, {}, access));
+  stop.request_stop();
+  expect_refusal(read_adapter(temporary.file("dir"), model, {}, access), {}, engine::errc::cancelled);
+}
+
 BOOST_AUTO_TEST_CASE(trla_headers) {
   const bytes good = trla_of(gguf());
   const auto read = [&](const bytes& image) { return engine::read_adapter_image(image, "t", model); };

@@ -9,6 +9,7 @@
 #include "app/quantize/model_config.hpp"
 #include "app/quantize/tensor_names.hpp"
 #include "engine/gguf/gguf_file.hpp"
+#include "engine/model/head_rows.hpp"
 
 using namespace orcd;
 using namespace orcd::app;
@@ -62,7 +63,7 @@ BOOST_AUTO_TEST_CASE(the_order_of_a_manifest) {
 
 BOOST_AUTO_TEST_CASE(rows_of_heads_alternate) {
   std::vector<std::uint64_t> rows(24);
-  for (std::uint64_t i = 0; i < rows.size(); ++i) rows[i] = regrouped_row(i, 8);
+  for (std::uint64_t i = 0; i < rows.size(); ++i) rows[i] = engine::regrouped_row(i, 8);
   BOOST_TEST(
       (std::vector(rows.begin(), rows.begin() + 8) == std::vector<std::uint64_t>{0, 2, 4, 6, 1, 3, 5, 7}));
   BOOST_TEST(rows[8] == 8U);
@@ -70,7 +71,7 @@ BOOST_AUTO_TEST_CASE(rows_of_heads_alternate) {
   std::vector<std::uint64_t> all(24);
   std::iota(all.begin(), all.end(), 0U);
   BOOST_TEST((rows == all));
-  BOOST_TEST(regrouped_row(5, 0) == 5U);
+  BOOST_TEST(engine::regrouped_row(5, 0) == 5U);
 }
 
 BOOST_AUTO_TEST_CASE(configs) {

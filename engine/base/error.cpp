@@ -10,6 +10,7 @@ std::string_view code_name(errc code) noexcept {
     case errc::context_length_exceeded: return "CONTEXT_LENGTH_EXCEEDED";
     case errc::payload_too_large: return "PAYLOAD_TOO_LARGE";
     case errc::duplicate_job: return "DUPLICATE_JOB";
+    case errc::conflict: return "CONFLICT";
     case errc::queue_full: return "QUEUE_FULL";
     case errc::draining: return "DRAINING";
     case errc::not_ready: return "NOT_READY";

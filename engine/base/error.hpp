@@ -23,6 +23,7 @@ enum class errc {
   context_length_exceeded,
   payload_too_large,
   duplicate_job,
+  conflict,  ///< what is asked for cannot be done while something else lasts
   queue_full,
   draining,
   not_ready,

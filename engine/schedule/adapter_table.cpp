@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/sha256.hpp"
+
 namespace orcd::engine {
 namespace {
 
@@ -65,7 +67,8 @@ result<void> adapter_table::check(std::span<const job_adapter> wanted) const {
   for (const job_adapter& one : wanted) {
     if (one.index >= entries_->size() || (*entries_)[one.index].leaving ||
         (*entries_)[one.index].digest.empty() || (*entries_)[one.index].digest != one.digest) {
-      return error(errc::not_found, "the LoRA adapter of the request is not loaded any more");
+      return error(errc::not_found, "the LoRA adapter of the request is not loaded any more",
+                   std::string(one.field));
     }
     if (seen[one.index]) return error(errc::invalid_request, "a LoRA adapter is named twice");
     seen[one.index] = true;
@@ -91,18 +94,20 @@ result<adapter_table::hold> adapter_table::take(std::span<const job_adapter> wan
   return hold(list.release(), let_go);
 }
 
-// The parts have lengths of their own, so that different lists never give the same text.
+// The list is hashed, so that a salt with adapters is not much longer than without: what a takeover is told
+// of a page has room for a salt of some length (page_ledger). The parts of what is hashed have lengths of
+// their own, so that different lists never give the same text.
 std::string salt_with_adapters(const std::string& salt, std::span<const job_adapter> adapters) {
   const std::vector<job_adapter> used = applied(adapters);
   if (used.empty() && (salt.empty() || salt.front() != adapters_mark)) return salt;
-  std::string out{adapters_mark};
-  append_u32(out, static_cast<std::uint32_t>(used.size()));
+  std::string list;
+  append_u32(list, static_cast<std::uint32_t>(used.size()));
   for (const job_adapter& one : used) {
-    append_u32(out, static_cast<std::uint32_t>(one.digest.size()));
-    out += one.digest;
-    append_u32(out, std::bit_cast<std::uint32_t>(one.strength));
+    append_u32(list, static_cast<std::uint32_t>(one.digest.size()));
+    list += one.digest;
+    append_u32(list, std::bit_cast<std::uint32_t>(one.strength));
   }
-  return out + salt;
+  return adapters_mark + sha256_of(list) + salt;
 }
 
 }  // namespace orcd::engine

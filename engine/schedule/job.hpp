@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -41,9 +42,10 @@ struct pooled_input {
 
 /// A LoRA adapter that a job's sequence has from its first token to its last.
 struct job_adapter {
-  std::uint32_t index = 0;  ///< where the accelerator has it
-  float strength = 1.0F;    ///< 0: as if it were not named
-  std::string digest = {};  ///< of what is expected there (lora_adapter::digest)
+  std::uint32_t index = 0;          ///< where the accelerator has it
+  float strength = 1.0F;            ///< 0: as if it were not named
+  std::string digest = {};          ///< of what is expected there (lora_adapter::digest)
+  std::string_view field = "lora";  ///< of the request, that asks for it: for messages. Outlives the job
 };
 
 /// Told of a job's time in a slot, on the GPU thread; must not block or throw.

@@ -23,7 +23,8 @@ result<void> scheduler::put_adapter(std::uint32_t index, const lora_adapter& ada
     return done;
   } catch (const accelerator_failure& failure) {
     adapters_.drop(index);  // whatever is there now
-    handle_failure(failure);
+    // No job that runs has asked for more memory.
+    if (failure.code != errc::vram_oom) handle_failure(failure);
     return error(failure.code, failure.what());
   }
 }

@@ -100,7 +100,8 @@ unsigned http_status(errc code) noexcept {
     case errc::forbidden: return 403;
     case errc::not_found: return 404;
     case errc::method_not_allowed: return 405;
-    case errc::duplicate_job: return 409;
+    case errc::duplicate_job:
+    case errc::conflict: return 409;
     case errc::payload_too_large: return 413;
     case errc::queue_full: return 429;
     case errc::cancelled: return 499;

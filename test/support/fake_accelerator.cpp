@@ -131,6 +131,9 @@ bool fake_accelerator::is_used(std::uint32_t adapter) const noexcept {
 engine::result<void> fake_accelerator::put_adapter(std::uint32_t index, const engine::lora_adapter& adapter) {
   if (index >= adapters_.size()) return engine::error(engine::errc::model_load_failed, "no room");
   if (is_used(index)) throw contract_violation("an adapter is put over one that is in use");
+  if (++puts_ == options_.put_out_of_memory) {
+    throw engine::accelerator_failure(engine::errc::vram_oom, "put: out of memory");
+  }
   adapters_[index] = adapter.digest;
   return {};
 }

@@ -64,6 +64,7 @@ struct fake_options {
   next_token next;                                  ///< hashed_token when empty
   std::vector<fake_fault> faults;
   std::uint64_t begin_out_of_memory = 0;  ///< the n-th begin() fails so, after half its work; 1-based
+  std::uint64_t put_out_of_memory = 0;    ///< the n-th put_adapter() fails so, 1-based
   bool can_die = false;                   ///< die() may be called
   /// Called when a step is collected, before the interrupt flag is read: a test's place to cancel,
   /// interrupt or move its clock while "the device computes".
@@ -181,6 +182,7 @@ class fake_accelerator final : public engine::accelerator {
   std::vector<std::vector<std::uint64_t>> kv_;  ///< [pages][page_positions], 0 = clear
   std::vector<float> logits_;
   std::vector<std::string> adapters_;  ///< digests
+  std::uint64_t puts_ = 0;
   std::atomic<std::uint32_t> held_{0};
   std::atomic<std::uint64_t> steps_{0};
   std::atomic<std::uint64_t> releases_{0};

@@ -1,8 +1,10 @@
 // LoRA adapters in the scheduler: who holds which, what is refused, and that no page is shared across them.
 // The fake accelerator checks that a sequence begins only on pages that were computed with its own adapters.
+#include <array>
 #include <limits>
 #include <set>
 
+#include "engine/schedule/page_ledger.hpp"
 #include "test/unit/schedule/scheduler_bench.hpp"
 
 using namespace orcd::engine;
@@ -11,7 +13,8 @@ using namespace orcd::test;
 namespace {
 
 struct adapters_bench : scheduler_bench {
-  explicit adapters_bench(std::uint32_t slots = 1, std::uint32_t depth = 1) {
+  explicit adapters_bench(std::uint32_t slots = 1, std::uint32_t depth = 1, std::uint64_t bad_put = 0) {
+    options.put_out_of_memory = bad_put;
     options.pages = {4, 64};
     options.slots = slots;
     options.launch_depth = depth;
@@ -113,6 +116,12 @@ BOOST_AUTO_TEST_CASE(a_dropped_adapter_stays_with_its_jobs_and_takes_no_new_ones
   BOOST_TEST(!b.loop->drop_adapter(0));
   const auto late = b.submit(b.with("c", {b.one(0)}));
   expect_error(*late, errc::not_found);
+  BOOST_TEST(late->error()->failure.param == "lora");
+  auto named = b.one(0);
+  named.field = "model";  // which clients of /v1 know as model_not_found
+  const auto by_name = b.submit(b.with("d", {named}));
+  expect_error(*by_name, errc::not_found);
+  BOOST_TEST(by_name->error()->failure.param == "model");
   BOOST_TEST((b.refused_put(0) == errc::not_ready));
   BOOST_TEST(b.device->put_adapters()[0] == b.digest_of(0));
   b.put(3, b.digest_of(3));  // beside the running stream
@@ -124,6 +133,21 @@ BOOST_AUTO_TEST_CASE(a_dropped_adapter_stays_with_its_jobs_and_takes_no_new_ones
   BOOST_TEST(b.device->put_adapters()[0].empty());
   b.put(0, b.digest_of(3));
   BOOST_TEST(b.cached({{0, 1.0F, b.digest_of(3)}}, {{b.digest_of(3), 1.0F}}) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_put_without_memory_ends_nobody) {
+  adapters_bench b(1, 2, 4);
+  const auto running = b.submit(b.with("a", {b.one(0)}, 12));
+  b.steps(4);
+  BOOST_TEST(running->started());
+  BOOST_TEST((b.refused_put(3) == errc::vram_oom));
+  BOOST_TEST(b.degraded.empty());
+  BOOST_TEST(b.device->put_adapters()[3].empty());
+  b.finish();
+  expect_end(*running, finish_reason::length);
+  expect_tokens(*running, b.device->expected(prompt_of(20), 12, {{b.digest_of(0), 1.0F}}));
+  b.put(3, b.digest_of(3));
+  BOOST_TEST(b.cached({{3, 1.0F, b.digest_of(3)}}, {{b.digest_of(3), 1.0F}}) == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(every_end_of_a_job_lets_go_of_its_adapters) {
@@ -187,6 +211,22 @@ BOOST_AUTO_TEST_CASE(different_salts_and_adapters_never_give_one_salt) {
   BOOST_TEST(salt_with_adapters("tenant", {}) == "tenant");
   BOOST_TEST(salt_with_adapters("", std::vector{off}).empty());
   BOOST_TEST(salt_with_adapters("t", std::vector{b, off, a}) == salt_with_adapters("t", std::vector{a, b}));
+}
+
+/// Else pages of jobs with adapters would be computed again after every takeover.
+BOOST_AUTO_TEST_CASE(the_longest_salt_is_noted) {
+  const std::string tenant_and_salt(7 + 64 + 1 + 256, 's');  // of a key's tenant and of cache_salt
+  std::vector<job_adapter> most;
+  for (std::uint32_t i = 0; i < active_adapters_max; ++i) {
+    most.push_back({i, 1.0F, std::string(64, static_cast<char>('a' + i))});
+  }
+  const std::string salt = salt_with_adapters(tenant_and_salt, most);
+  BOOST_TEST(salt.size() <= page_ledger::salt_bytes_max);
+  alignas(64) std::array<std::byte, 65'536> memory{};
+  auto ledger = page_ledger::of(memory, {4, 2}).value();
+  ledger.take(std::vector<kv_page>{1});
+  ledger.note(1, std::nullopt, salt, std::vector<token_id>{1, 2, 3, 4});
+  BOOST_TEST((ledger.use_of(1) == page_ledger::use::full));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -24,16 +24,24 @@ bool has_line(const std::string& text, const std::string& line) {
 BOOST_AUTO_TEST_SUITE(respond)
 
 BOOST_AUTO_TEST_CASE(statuses_of_the_seed) {
-  const std::pair<errc, unsigned> table[] = {
-      {errc::invalid_request, 400},   {errc::context_length_exceeded, 400},
-      {errc::not_found, 404},         {errc::method_not_allowed, 405},
-      {errc::duplicate_job, 409},     {errc::payload_too_large, 413},
-      {errc::queue_full, 429},        {errc::cancelled, 499},
-      {errc::model_load_failed, 500}, {errc::vram_oom, 500},
-      {errc::cuda_error, 500},        {errc::internal, 500},
-      {errc::draining, 503},          {errc::not_ready, 503},
-      {errc::insufficient_vram, 503}, {errc::worker_start_failed, 503},
-      {errc::inference_timeout, 504}};
+  const std::pair<errc, unsigned> table[] = {{errc::invalid_request, 400},
+                                             {errc::context_length_exceeded, 400},
+                                             {errc::not_found, 404},
+                                             {errc::method_not_allowed, 405},
+                                             {errc::duplicate_job, 409},
+                                             {errc::conflict, 409},
+                                             {errc::payload_too_large, 413},
+                                             {errc::queue_full, 429},
+                                             {errc::cancelled, 499},
+                                             {errc::model_load_failed, 500},
+                                             {errc::vram_oom, 500},
+                                             {errc::cuda_error, 500},
+                                             {errc::internal, 500},
+                                             {errc::draining, 503},
+                                             {errc::not_ready, 503},
+                                             {errc::insufficient_vram, 503},
+                                             {errc::worker_start_failed, 503},
+                                             {errc::inference_timeout, 504}};
   for (const auto& [code, status] : table) BOOST_TEST(http_status(code) == status, engine::code_name(code));
 }
 

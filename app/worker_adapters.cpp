@@ -56,6 +56,7 @@ result<void> worker::read_adapters() {
   }
   std::uint32_t rank = may_load ? loaded_rank_min : 0;
   for (const adapter_option& one : asked.at_start) {
+    service_.waiting("reading LoRA adapters");
     auto values = engine::read_adapter(one.path, model_->spec, limits_of(opts_, 0));
     if (!values) return start_error(one, values.error());
     rank = std::max(rank, values->rank_max);
@@ -70,11 +71,13 @@ result<void> worker::read_adapters() {
 
 net::adapter_hooks worker::hooks_of_adapters() {
   net::adapter_hooks hooks;
-  hooks.read = [this](const std::string& path) -> result<net::adapter_values> {
+  hooks.read = [this](const std::string& path, const std::stop_token& stop) -> result<net::adapter_values> {
     const auto real = net::adapter_in_folder(opts_.adapters.folder, path);
     if (!real) return real.error();
-    auto values =
-        engine::read_adapter(*real, model_->spec, limits_of(opts_, model_->plan_for.adapters.rank_max));
+    engine::adapter_access access{.name = path, .stop = stop};
+    access.allowed = [this](int descriptor) { return net::check_opened(opts_.adapters.folder, descriptor); };
+    const auto limits = limits_of(opts_, model_->plan_for.adapters.rank_max);
+    auto values = engine::read_adapter(*real, model_->spec, limits, access);
     if (!values) return values.error();
     return net::adapter_values(std::make_shared<const engine::lora_adapter>(std::move(*values)));
   };
@@ -90,6 +93,7 @@ net::adapter_hooks worker::hooks_of_adapters() {
 
 /// Lists what was read, under the indices at which it will be.
 result<void> worker::make_adapters() {
+  if (model_->plan_for.adapters.count == 0) return {};
   net::adapter_config config;
   config.rooms = model_->plan_for.adapters.count;
   config.may_load = !opts_.adapters.folder.empty();

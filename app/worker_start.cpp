@@ -155,7 +155,7 @@ std::optional<start_failure> worker::open() {
   if (guard_.stop_asked()) return stopped_by_signal();
   if (const auto made = make_adapters(); !made) return start_failure{made.error(), {}, {}};
   const text_digests texts{model_->tokenizer_digest, chat_ ? chat_->digest() : std::string(),
-                           net::adapters_identity(*adapters_->list())};
+                           adapters_ ? net::adapters_identity(*adapters_->list()) : std::string()};
   identity_.system_fingerprint = system_fingerprint(opts_, model_->file, texts);
   if (failover_) failover_->maker = answers_maker(opts_, model_->file, texts);
   make_server();
@@ -301,8 +301,13 @@ void worker::on_loaded(const result<engine::memory_plan>& plan) {
                      {"kv_type_k", std::string_view(engine::to_string(identity_.kv.keys))},
                      {"kv_type_v", std::string_view(engine::to_string(identity_.kv.values))},
                      {"workspace_bytes", plan->workspace_bytes},
-                     {"logits_bytes", plan->logits_bytes},
-                     {"adapters_bytes", plan->adapters_bytes}});
+                     {"logits_bytes", plan->logits_bytes}});
+  if (adapters_) {
+    narrator_.narrate(severity::info, "adapter_room", "There is room for LoRA adapters",
+                      {{"adapters", std::uint64_t{adapters_->rooms()}},
+                       {"rank", std::uint64_t{model_->plan_for.adapters.rank_max}},
+                       {"bytes", plan->adapters_bytes}});
+  }
   if (const auto room = make_room_for_connections(spare_descriptors()); !room) {
     return fail_start({room.error(), {}, {}});
   }

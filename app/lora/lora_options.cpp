@@ -9,7 +9,11 @@
 namespace orcd::app {
 namespace {
 
-constexpr std::size_t path_bytes_max = 4'096;
+constexpr std::size_t path_bytes_max = engine::adapter_limits::path_bytes;
+
+std::string path_lengths() {
+  return "1 to " + std::to_string(path_bytes_max) + " bytes";
+}
 
 /// Splits "NAME=PATH[:SCALE]". What stands behind the last ':' is a scale where it is a number; else it is
 /// part of the path.
@@ -37,8 +41,13 @@ requirement assign_adapters(std::string_view value, options& out) {
     const auto comma = rest.find(',');
     auto one = read_adapter(rest.substr(0, comma));
     if (!one) {
-      return "must be NAME=PATH[:SCALE], several with commas between: names of 1 to 256 bytes, paths of 1 to "
-             "4096 bytes, both without commas, scales from -100 to 100";
+      return "must be NAME=PATH[:SCALE], several with commas between: names of 1 to 256 bytes, paths of " +
+             path_lengths() + ", both without commas, scales from -100 to 100";
+    }
+    if (one->scale == 0.0F) {
+      return "must not have the scale 0, of '" + one->name +
+             "': it would be that of requests that name it, too; --lora-init-without-apply applies adapters "
+             "only to requests that ask";
     }
     const bool twice =
         std::any_of(all.begin(), all.end(), [&](const auto& other) { return other.name == one->name; });
@@ -70,7 +79,7 @@ option_row number(const char* name, std::uint32_t adapter_options::*member, std:
 }
 
 requirement assign_folder(std::string_view value, options& out) {
-  if (value.empty() || value.size() > path_bytes_max) return "must be a path of 1 to 4096 bytes";
+  if (value.empty() || value.size() > path_bytes_max) return "must be a path of " + path_lengths();
   out.adapters.folder = value;
   return std::nullopt;
 }
@@ -87,9 +96,8 @@ std::vector<option_row> lora_rows() {
   return {
       {"", "lora", "NAME=PATH[:SCALE]",
        "LoRA adapter: a GGUF or TRLA file or a PEFT directory, the name that requests may have as their "
-       "model, "
-       "and how strongly it is applied (default 1); may be repeated or a list with commas between (default: "
-       "none)",
+       "model, and how strongly it is applied (default 1); may be repeated or a list with commas between "
+       "(default: none)",
        assign_adapters, "", "", true},
       number("max-loras", &adapter_options::count, engine::adapters_max,
              "LoRA adapters that there is room for", "those of --lora, with --allow-lora-load at least 1"),
@@ -120,6 +128,16 @@ engine::result<void> check_adapters(const options& o) {
     return refuse("--max-loras is " + std::to_string(adapters.count) + ", but --lora has " +
                       std::to_string(given) + " adapters, and more come only with --allow-lora-load",
                   "max-loras");
+  }
+  if (adapters.rank > 0 && given == 0 && !may_load) {
+    return refuse("--max-lora-rank is for adapters, which need --lora or --allow-lora-load", "max-lora-rank");
+  }
+  if (!adapters.unapplied && given > engine::active_adapters_max) {
+    return refuse("--lora has " + std::to_string(given) +
+                      " adapters that every request would have, which may be " +
+                      std::to_string(engine::active_adapters_max) +
+                      ": --lora-init-without-apply applies them only to requests that ask",
+                  "lora");
   }
   return {};
 }

@@ -157,7 +157,8 @@ asio::awaitable<reply> system_port::impl::answer(connection stream, const reques
     co_return co_await scrape();
   }
   if (const auto page = check_page(sender, config.hosts, {}); !page) co_return make_error_reply(page.error());
-  if (const auto may = check_shutdown(sender, false); !may) co_return make_error_reply(may.error());
+  if (const auto may = check_operator(sender, false, "stop the worker"); !may)
+    co_return make_error_reply(may.error());
   if (sender.target.starts_with(wake_path)) co_return answer_order(facts, answer_wake(facts));
   co_return co_await hand_over(std::move(stream));
 }

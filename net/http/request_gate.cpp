@@ -165,12 +165,12 @@ std::optional<reply> check_body_type(const request_sender& sender) {
   return make_protocol_reply(415, "a body must be sent as Content-Type: application/json");
 }
 
-result<void> check_shutdown(const request_sender& sender, bool has_keys) {
+result<void> check_operator(const request_sender& sender, bool has_keys, std::string_view what) {
   // The key was checked before this is called, as for every endpoint.
   if (has_keys) return {};
   if (sender.on_loopback && sender.origin.empty()) return {};
   return error(errc::forbidden,
-               "without API keys only a program on this machine may stop the worker, and no page");
+               "without API keys only a program on this machine may " + std::string(what) + ", and no page");
 }
 
 }  // namespace orcd::net

@@ -1,7 +1,7 @@
 // Which requests are let in, judged by their heads alone, before the bodies are read: pages of other origins
 // cannot act, names that are not the worker's cannot reach one that listens on loopback (DNS rebinding), and
-// a shutdown needs a key or a client on this machine. Pure. Source: Fetch standard (Origin), Fetch Metadata
-// (Sec-Fetch-Site), RFC 9110 7.2 (Host), RFC 6761 6.3 (localhost). Private to net/.
+// what concerns all clients needs a key or a client on this machine. Pure. Source: Fetch standard (Origin),
+// Fetch Metadata (Sec-Fetch-Site), RFC 9110 7.2 (Host), RFC 6761 6.3 (localhost). Private to net/.
 #pragma once
 
 #include <optional>
@@ -56,8 +56,9 @@ struct request_sender {
 /// compressed.
 [[nodiscard]] std::optional<reply> check_body_type(const request_sender& sender);
 
-/// Whether the sender may stop the worker: without API keys only programs of this machine may. Error:
-/// forbidden.
-[[nodiscard]] engine::result<void> check_shutdown(const request_sender& sender, bool has_keys);
+/// Whether the sender may do what concerns all clients, which `what` says: "stop the worker". Without API
+/// keys only programs of this machine may. Error: forbidden.
+[[nodiscard]] engine::result<void> check_operator(const request_sender& sender, bool has_keys,
+                                                  std::string_view what);
 
 }  // namespace orcd::net

@@ -70,6 +70,15 @@ void narrate_start(service& s, const http_request& request, const job_batch& bat
   }
 }
 
+void narrate_adapters(service& s, const http_request& request, const job_batch& batch) {
+  const auto& applied = batch.jobs.front().adapters;
+  if (applied.empty() || s.context.adapters == nullptr) return;
+  const std::string names = s.context.adapters->names_of(applied);
+  s.context.narrator.narrate(
+      severity::info, "adapters_applied", "A request has LoRA adapters.",
+      {{"job_id", batch.id}, {"request_id", request.request_id}, {"adapters", std::string_view(names)}});
+}
+
 void narrate_deadline(service& s, const http_request& request, const job_batch& batch) {
   if (!batch.facts.deadline_left) return;
   const auto left = *batch.facts.deadline_left;

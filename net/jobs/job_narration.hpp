@@ -9,6 +9,8 @@
 namespace orcd::net {
 
 void narrate_start(service& s, const http_request& request, const job_batch& batch);
+/// The LoRA adapters of the jobs, by name; nothing where there are none.
+void narrate_adapters(service& s, const http_request& request, const job_batch& batch);
 void narrate_deadline(service& s, const http_request& request, const job_batch& batch);
 void narrate_refusal(service& s, const http_request& request, const engine::error& failure, unsigned status);
 /// Counts a finished job and narrates its end.

@@ -313,6 +313,7 @@ asio::awaitable<bool> run_jobs(service& s, connection& c, const http_request& re
   if (c.refusal) end_all(batch, *std::exchange(c.refusal, std::nullopt));
   job_group group(batch.id, std::move(batch.executions), batch.answer);
   narrate_start(s, request, batch);
+  narrate_adapters(s, request, batch);
   job_stream stream(s, c, std::move(group), std::move(batch.jobs), hold);
   stream.chunked = !request.http_1_0;
   stream.known = std::move(known);

@@ -1,6 +1,7 @@
 #include "net/jobs/service.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace orcd::net {
@@ -91,6 +92,8 @@ metrics_snapshot service::snapshot() const {
   if (context.adapters != nullptr) shot.adapters = context.adapters->list();
   shot.adapters_max = now.adapters_max;
   shot.adapters_bytes = now.adapters_bytes;
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  shot.wall_seconds = std::floor(std::chrono::duration<double>(wall).count());
   shot.resident = now.resident;
   shot.post_ready_allocations = now.memory.post_ready_allocations;
   shot.pinned_bytes = now.memory.pinned_bytes;

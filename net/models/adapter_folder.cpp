@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "engine/lora/adapter_limits.hpp"
+
 namespace orcd::net {
 namespace {
 
@@ -12,10 +14,14 @@ using engine::errc;
 using engine::error;
 using engine::result;
 
-constexpr std::size_t path_bytes_max = 4'096;
+constexpr std::size_t path_bytes_max = engine::adapter_limits::path_bytes;
 
 error refuse(errc code, const std::string& what) {
   return {code, "'lora_path' " + what, "lora_path"};
+}
+
+error elsewhere() {
+  return refuse(errc::forbidden, "does not lie in the folder of --allow-lora-load, or cannot be followed");
 }
 
 bool lies_within(const fs::path& folder, const fs::path& path) {
@@ -23,14 +29,23 @@ bool lies_within(const fs::path& folder, const fs::path& path) {
   return ends.first == folder.end() && ends.second != path.end();
 }
 
+/// Whether a part of the path is a link, which leads nowhere: those that lead somewhere were followed. So
+/// that nobody learns from the answer what is there.
+bool has_link(const fs::path& path) {
+  fs::path part;
+  return std::any_of(path.begin(), path.end(), [&part](const fs::path& name) {
+    part /= name;
+    std::error_code failed;
+    return fs::is_symlink(fs::symlink_status(part, failed));
+  });
+}
+
 /// The path without links, if it lies in the folder.
 result<fs::path> real_path(const fs::path& folder, const fs::path& asked) {
   std::error_code failed;
-  fs::path real = fs::weakly_canonical(asked, failed);
-  if (failed) return refuse(errc::invalid_request, "cannot be followed: " + failed.message());
-  if (!lies_within(folder, real)) {
-    return refuse(errc::forbidden, "lies outside the folder of --allow-lora-load");
-  }
+  fs::path real = fs::weakly_canonical(asked, failed).lexically_normal();
+  if (real.has_relative_path() && !real.has_filename()) real = real.parent_path();  // of "x/": "x"
+  if (failed || !lies_within(folder, real) || has_link(real)) return elsewhere();
   return real;
 }
 
@@ -38,8 +53,8 @@ result<fs::path> real_path(const fs::path& folder, const fs::path& asked) {
 
 result<std::string> adapter_in_folder(const std::string& folder, const std::string& asked) {
   if (asked.empty() || asked.size() > path_bytes_max || asked.find('\0') != std::string::npos) {
-    return refuse(errc::invalid_request,
-                  "must be a path of 1 to 4096 bytes without NUL, it has " + std::to_string(asked.size()));
+    return refuse(errc::invalid_request, "must be a path of 1 to " + std::to_string(path_bytes_max) +
+                                             " bytes without NUL, it has " + std::to_string(asked.size()));
   }
   std::error_code failed;
   const fs::path root = fs::canonical(folder, failed);
@@ -54,6 +69,14 @@ result<std::string> adapter_in_folder(const std::string& folder, const std::stri
     if (const auto inner = real_path(root, *real / name); !inner) return inner.error();
   }
   return real->string();
+}
+
+result<void> check_opened(const std::string& folder, int descriptor) {
+  std::error_code gone, unknown;
+  const fs::path root = fs::canonical(folder, gone);
+  const fs::path opened = fs::read_symlink("/proc/self/fd/" + std::to_string(descriptor), unknown);
+  if (gone || unknown || !lies_within(root, opened)) return elsewhere();
+  return {};
 }
 
 }  // namespace orcd::net

@@ -4,6 +4,7 @@
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <charconv>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -43,16 +44,18 @@ const served_adapter* find_id(const adapter_list& list, std::uint32_t id) {
   return found == list.end() ? nullptr : &*found;
 }
 
-engine::job_adapter job_adapter_of(const served_adapter& one, float strength) {
-  return {one.index, strength, one.digest};
+std::string_view last_name(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos || path.size() == 1 ? path : path.substr(slash + 1);
 }
 
 }  // namespace
 
-served_adapter describe_adapter(std::string name, std::string path, const engine::lora_adapter& values) {
+served_adapter describe_adapter(std::string name, std::string_view path, const engine::lora_adapter& values) {
   served_adapter out;
   out.name = std::move(name);
-  out.path = std::move(path);
+  out.path = last_name(path);
   out.digest = values.digest;
   out.rank = values.rank_max;
   out.pairs = values.pairs.size();
@@ -107,13 +110,21 @@ result<void> check_adapter_ids(std::string_view field, std::span<const adapter_s
   return {};
 }
 
+result<void> check_applied(std::string_view field, std::size_t applied) {
+  if (applied <= engine::active_adapters_max) return {};
+  return refuse_field(field, "may apply " + std::to_string(engine::active_adapters_max) +
+                                 " adapters to one request, with these scales there are " +
+                                 std::to_string(applied));
+}
+
 result<std::vector<engine::job_adapter>> adapters_of(const adapter_choice& choice,
                                                      const shared_adapters& list) {
   static const adapter_list none;
   const adapter_list& all = list ? *list : none;
   std::vector<engine::job_adapter> out;
-  const auto add = [&out](const served_adapter& one, float strength) {
-    if (strength != 0.0F) out.push_back(job_adapter_of(one, strength));
+  const std::string_view field = choice.named != nullptr ? "model" : "lora";
+  const auto add = [&out, field](const served_adapter& one, float strength) {
+    if (strength != 0.0F) out.push_back({one.index, strength, one.digest, field});
   };
   if (choice.scales) {
     if (choice.named != nullptr) return refuse_field("lora", "cannot be beside an adapter's name as 'model'");
@@ -124,10 +135,14 @@ result<std::vector<engine::job_adapter>> adapters_of(const adapter_choice& choic
   } else {
     for (const served_adapter& one : all) add(one, one.scale);
   }
-  if (out.size() <= engine::active_adapters_max) return out;
-  return refuse_field("lora", "may apply " + std::to_string(engine::active_adapters_max) +
-                                  " adapters to one request, with these scales there are " +
-                                  std::to_string(out.size()));
+  if (const auto few = check_applied("lora", out.size()); !few) return few.error();
+  return out;
+}
+
+std::string shown_scale(float scale) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), scale == 0.0F ? 0.0F : scale);
+  return {text.data(), end.ptr};
 }
 
 std::string adapters_json(const adapter_list& list) {
@@ -135,7 +150,10 @@ std::string adapters_json(const adapter_list& list) {
   for (const served_adapter& one : list) {
     if (out.size() > 1) out += ',';
     json_object json(out);
-    json.integer("id", one.id).text("name", one.name).text("path", one.path).number("scale", one.scale, 6);
+    json.integer("id", one.id)
+        .text("name", one.name)
+        .text("path", one.path)
+        .raw("scale", shown_scale(one.scale));
     json.close();
   }
   return out + "]";

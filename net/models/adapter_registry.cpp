@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <exception>
 #include <new>
 #include <system_error>
 #include <utility>
 
 #include "net/json/field_checks.hpp"
+#include "net/json/json_value.hpp"
 #include "net/models/model_names.hpp"
 
 namespace orcd::net {
@@ -33,12 +35,11 @@ error not_allowed() {
           "--allow-lora-load"};
 }
 
-/// What is wrong with the file is the client's mistake, who has named it.
+/// What is wrong with the file is the mistake of the client, who has named it; what is wrong with the device
+/// is not.
 error said_to_client(error why) {
-  if (why.code != errc::forbidden && why.code != errc::not_found && why.code != errc::internal) {
-    why.code = errc::invalid_request;
-  }
-  why.param = "lora_path";
+  if (why.code == errc::model_load_failed) why.code = errc::invalid_request;
+  if (why.code == errc::invalid_request || why.code == errc::not_found) why.param = "lora_path";
   return why;
 }
 
@@ -58,12 +59,15 @@ void post_through(const std::shared_ptr<Gate>& gate, Task task) {
 
 }  // namespace
 
-adapter_use::adapter_use(std::vector<std::shared_ptr<std::uint32_t>> counts) : counts_(std::move(counts)) {
-  for (const auto& count : counts_) ++*count;
+adapter_use::adapter_use(std::vector<std::shared_ptr<adapter_traffic>> counts) : counts_(std::move(counts)) {
+  for (const auto& count : counts_) {
+    ++count->users;
+    ++count->requests;
+  }
 }
 
 adapter_use::~adapter_use() {
-  for (const auto& count : counts_) --*count;
+  for (const auto& count : counts_) --count->users;
 }
 
 void adapter_registry::gate::post(std::function<void()> task) {
@@ -89,6 +93,7 @@ adapter_registry::~adapter_registry() {
     const std::lock_guard lock(gate_->mutex);
     gate_->executor.reset();
   }
+  stop_reading_.request_stop();
   if (reader_.joinable()) reader_.join();
 }
 
@@ -150,7 +155,10 @@ result<void> adapter_registry::set_scales(std::span<const adapter_scale> scales)
                  "with --failover-dir the scales are those of --lora: another engine may have to go on with "
                  "this one's requests");
   }
-  if (const auto known = check_adapter_ids("lora", scales, *list_); !known) return known;
+  if (const auto known = check_adapter_ids("body", scales, *list_); !known) return known;
+  const auto applied =
+      std::count_if(scales.begin(), scales.end(), [](const auto& s) { return s.scale != 0; });
+  if (const auto few = check_applied("body", static_cast<std::size_t>(applied)); !few) return few;
   adapter_list all = *list_;
   for (served_adapter& one : all) {
     const auto said =
@@ -158,34 +166,72 @@ result<void> adapter_registry::set_scales(std::span<const adapter_scale> scales)
     one.scale = said == scales.end() ? 0.0F : said->scale;
   }
   publish(std::move(all));
+  tell_scales();
   return {};
 }
 
-void adapter_registry::load(std::string name, std::string path, answer done) {
-  if (!config_.may_load) return done(not_allowed());
-  if (const auto good = check_name("lora_name", name); !good) return done(good.error());
-  if (!loading_.empty()) {
-    return done(error(errc::not_ready, "another LoRA adapter is being loaded: one at a time", "lora_name"));
+/// From now on others get other answers.
+void adapter_registry::tell_scales() const {
+  std::string scales;
+  for (const served_adapter& one : *list_) {
+    if (one.scale == 0.0F) continue;
+    scales += (scales.empty() ? "" : ",") + one.name + "=" + shown_scale(one.scale);
   }
-  if (!free_index()) {
-    return done(refuse_field("lora_name", "finds no room: there is room for " +
-                                              std::to_string(config_.rooms) +
-                                              " LoRA adapters (--max-loras), all of it in use"));
+  narrator_.narrate(severity::info, "adapter_scales", "Requests that do not say get other LoRA adapters",
+                    {{"scales", std::string_view(scales)}});
+}
+
+/// Without the message: it may quote what the client sent.
+void adapter_registry::tell_refused(std::string_view name, const error& why) const {
+  narrator_.narrate(
+      severity::warning, "adapter_refused", "A LoRA adapter is not loaded or unloaded as a client asked",
+      {{"name", is_adapter_name(name) ? name : std::string_view()}, {"code", engine::code_name(why.code)}});
+}
+
+result<void> adapter_registry::check_load(const std::string& name) const {
+  if (!config_.may_load) return not_allowed();
+  if (const auto good = check_name("lora_name", name); !good) return good.error();
+  if (!loading_.empty()) {
+    return error(errc::conflict, "another LoRA adapter is being loaded: one at a time", "lora_name");
+  }
+  if (free_index()) return {};
+  return refuse_field("lora_name", "finds no room: there is room for " + std::to_string(config_.rooms) +
+                                       " LoRA adapters (--max-loras), all of it in use");
+}
+
+void adapter_registry::load(std::string name, const std::string& path, answer done) {
+  if (const auto may = check_load(name); !may) {
+    tell_refused(name, may.error());
+    return done(may.error());
   }
   loading_ = std::move(name);
   loaded_ = std::move(done);
   if (reader_.joinable()) reader_.join();  // it has posted its result
   try {
-    reader_ = std::thread([this, path = std::move(path), to = gate_] {
-      result<adapter_values> values = error(errc::internal, "out of memory");
-      try {
-        values = hooks_.read(path);
-      } catch (const std::bad_alloc&) {
-      }
-      post_through(to, [this, path, values = std::move(values)] { on_read(values, path); });
-    });
+    reader_ = std::thread([this, path] { read(path); });
   } catch (const std::system_error& failed) {
     finish_load(error(errc::internal, std::string("no thread to read the adapter: ") + failed.what()));
+  }
+}
+
+/// On the thread of its own, whose exceptions would end the process.
+void adapter_registry::read(const std::string& path) {
+  constexpr std::chrono::milliseconds memory_wait{10};
+  result<adapter_values> values = error(errc::internal, "out of memory");
+  try {
+    values = hooks_.read(path, stop_reading_.get_token());
+  } catch (const std::bad_alloc&) {
+  } catch (const std::exception& failed) {
+    values = error(errc::internal, std::string("the adapter cannot be read: ") + failed.what());
+  }
+  // The result must come through, or nothing could be loaded any more; it is freed memory that it waits for.
+  for (bool told = false; !told;) {
+    try {
+      post_through(gate_, [this, path, values] { on_read(values, path); });
+      told = true;
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(memory_wait);
+    }
   }
 }
 
@@ -218,23 +264,38 @@ void adapter_registry::on_put(served_adapter one, const result<void>& put) {
 }
 
 void adapter_registry::finish_load(const result<void>& how) {
+  if (!how) tell_refused(loading_, how.error());
   loading_.clear();
   const answer done = std::exchange(loaded_, {});
   if (done) done(how);
 }
 
-void adapter_registry::unload(const std::string& name, answer done) {
-  if (!config_.may_load) return done(not_allowed());
+result<const served_adapter*> adapter_registry::find_unused(const std::string& name) const {
+  if (!config_.may_load) return not_allowed();
   const served_adapter* const found = find_adapter(list_, name);
   if (found == nullptr) {
-    return done(error(errc::not_found, "no LoRA adapter is called '" + name + "'", "lora_name"));
+    return error(errc::not_found, "no LoRA adapter is called '" + shown_name(name) + "'", "lora_name");
   }
-  if (*found->users > 0) {
-    return done(error(errc::not_ready,
-                      "the LoRA adapter '" + name + "' is in use by " + std::to_string(*found->users) +
-                          " requests: unload it when they have ended",
-                      "lora_name"));
+  if (found->traffic->users > 0) {
+    return error(errc::conflict,
+                 "the LoRA adapter '" + shown_name(name) + "' is in use by " +
+                     std::to_string(found->traffic->users) + " requests: unload it when they have ended",
+                 "lora_name");
   }
+  if (found->scale == 0.0F) return found;
+  return error(errc::conflict,
+               "the LoRA adapter '" + shown_name(name) + "' is applied with " + shown_scale(found->scale) +
+                   " to requests that do not say: give it the scale 0 by POST /lora-adapters first",
+               "lora_name");
+}
+
+void adapter_registry::unload(const std::string& name, answer done) {
+  const auto unused = find_unused(name);
+  if (!unused) {
+    tell_refused(name, unused.error());
+    return done(unused.error());
+  }
+  const served_adapter* const found = *unused;
   const std::uint32_t index = found->index;
   narrator_.narrate(severity::info, "adapter_unloaded", "A LoRA adapter is unloaded",
                     {{"name", std::string_view(name)}});
@@ -267,14 +328,27 @@ void adapter_registry::on_dropped(std::uint32_t index, bool free) {
   });
 }
 
+const served_adapter* adapter_registry::find(const engine::job_adapter& wanted) const {
+  const auto found = std::find_if(list_->begin(), list_->end(), [&wanted](const served_adapter& one) {
+    return one.index == wanted.index && one.digest == wanted.digest;
+  });
+  return found == list_->end() ? nullptr : &*found;
+}
+
 adapter_use adapter_registry::use(std::span<const engine::job_adapter> adapters) const {
-  std::vector<std::shared_ptr<std::uint32_t>> counts;
+  std::vector<std::shared_ptr<adapter_traffic>> counts;
   for (const engine::job_adapter& wanted : adapters) {
-    for (const served_adapter& one : *list_) {
-      if (one.index == wanted.index && one.digest == wanted.digest) counts.push_back(one.users);
-    }
+    if (const served_adapter* const one = find(wanted)) counts.push_back(one->traffic);
   }
   return adapter_use(std::move(counts));
+}
+
+std::string adapter_registry::names_of(std::span<const engine::job_adapter> adapters) const {
+  std::string out;
+  for (const engine::job_adapter& wanted : adapters) {
+    if (const served_adapter* const one = find(wanted)) out += (out.empty() ? "" : ",") + one->name;
+  }
+  return out;
 }
 
 }  // namespace orcd::net

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,8 +36,9 @@ struct adapter_config {
 using adapter_values = std::shared_ptr<const engine::lora_adapter>;
 
 struct adapter_hooks {
-  /// Called on a thread of the registry's own. Errors: forbidden, not_found, or what is wrong with the file.
-  std::function<engine::result<adapter_values>(const std::string& path)> read{};
+  /// Called on a thread of the registry's own; `stop` when nobody waits for it any more. Errors: forbidden,
+  /// not_found, or what is wrong with the file (model_load_failed).
+  std::function<engine::result<adapter_values>(const std::string& path, const std::stop_token& stop)> read{};
   std::function<void(std::uint32_t index, adapter_values, std::function<void(engine::result<void>)> done)>
       put{};
   /// `done` gets whether no job uses it any more.
@@ -47,13 +49,13 @@ struct adapter_hooks {
 class adapter_use {
  public:
   adapter_use() = default;
-  explicit adapter_use(std::vector<std::shared_ptr<std::uint32_t>> counts);
+  explicit adapter_use(std::vector<std::shared_ptr<adapter_traffic>> counts);
   ~adapter_use();
   adapter_use(adapter_use&& other) noexcept = default;
   adapter_use& operator=(adapter_use&&) = delete;
 
  private:
-  std::vector<std::shared_ptr<std::uint32_t>> counts_;
+  std::vector<std::shared_ptr<adapter_traffic>> counts_;
 };
 
 class adapter_registry {
@@ -62,7 +64,7 @@ class adapter_registry {
 
   adapter_registry(const boost::asio::any_io_executor& executor, adapter_config config, adapter_hooks hooks,
                    const engine::worker_identity& served, engine::narrator& narrator);
-  /// Waits for an adapter that is being read.
+  /// Has an adapter that is being read given up, and waits for that.
   ~adapter_registry();
   adapter_registry(const adapter_registry&) = delete;
   adapter_registry& operator=(const adapter_registry&) = delete;
@@ -77,16 +79,19 @@ class adapter_registry {
   void tell_loaded(std::uint32_t index) const;
 
   /// Sets the scales of requests that say nothing of adapters; what is left out becomes 0. Errors:
-  /// invalid_request, forbidden.
+  /// invalid_request with param "body", of an unknown adapter or of more than a request can have; forbidden.
   [[nodiscard]] engine::result<void> set_scales(std::span<const adapter_scale> scales);
 
-  /// Errors: forbidden, invalid_request, not_found; not_ready while another one is being loaded.
-  void load(std::string name, std::string path, answer done);
-  /// Errors: forbidden, not_found; not_ready while requests use it.
+  /// Errors: forbidden, invalid_request, not_found; conflict while another one is being loaded; that of a
+  /// device which has failed.
+  void load(std::string name, const std::string& path, answer done);
+  /// Errors: forbidden, not_found; conflict while requests use it, or get it without asking.
   void unload(const std::string& name, answer done);
 
   /// The jobs are users of their adapters.
   [[nodiscard]] adapter_use use(std::span<const engine::job_adapter> adapters) const;
+  /// Their names, with commas between.
+  [[nodiscard]] std::string names_of(std::span<const engine::job_adapter> adapters) const;
 
  private:
   /// Through which other threads post to the io thread, as long as there is one.
@@ -97,6 +102,12 @@ class adapter_registry {
   };
 
   [[nodiscard]] engine::result<void> check_name(std::string_view field, const std::string& name) const;
+  [[nodiscard]] engine::result<void> check_load(const std::string& name) const;
+  [[nodiscard]] engine::result<const served_adapter*> find_unused(const std::string& name) const;
+  [[nodiscard]] const served_adapter* find(const engine::job_adapter& wanted) const;
+  void tell_scales() const;
+  void tell_refused(std::string_view name, const engine::error& why) const;
+  void read(const std::string& path);
   [[nodiscard]] std::optional<std::uint32_t> free_index() const;
   void on_read(const engine::result<adapter_values>& values, const std::string& path);
   void on_put(served_adapter one, const engine::result<void>& put);
@@ -117,6 +128,7 @@ class adapter_registry {
   std::string loading_;  ///< the name; empty: nothing is being loaded
   answer loaded_;
   std::vector<std::uint32_t> leaving_;  ///< rooms that were dropped while jobs used them
+  std::stop_source stop_reading_;
   std::thread reader_;
 };
 

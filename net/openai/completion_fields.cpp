@@ -54,7 +54,10 @@ result<void> completion_fields::take_model(value_ref value) {
   return {};
 }
 
+/// {} and "" ask for nothing.
 result<void> completion_fields::take_lora(value_ref value) {
+  if (value.is_object() && value.get_object().empty()) return {};
+  if (value.is_string() && value.get_string().empty()) return {};
   auto scales = read_adapter_scales(field_, value);
   if (!scales) return scales.error();
   adapters_.scales = std::move(*scales);

@@ -1,6 +1,5 @@
 // GET /v1/models and /v1/models/{id}: the one model that is served, under each of its ids, and its adapters.
-// Pure. Private to
-// net/.
+// Pure. Private to net/.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -46,17 +47,22 @@ result<std::vector<adapter_scale>> read_scales(std::string_view body) {
 result<named_adapter> read_named(std::string_view body, endpoint target) {
   const bool load = target == endpoint::load_adapter;
   constexpr std::array<std::string_view, 2> both{"lora_name", "lora_path"};
-  constexpr std::array<std::string_view, 1> places{"load_inplace"};
+  constexpr std::array<std::string_view, 1> of_load{"load_inplace"}, of_unload{"lora_int_id"};
   const auto tree = read_json_tree(body);
   if (!tree) return tree.error();
-  const auto known =
-      load ? only_members(*tree, "", both, places) : only_members(*tree, "", std::span(both).first<1>());
+  const auto known = load ? only_members(*tree, "", both, of_load)
+                          : only_members(*tree, "", std::span(both).first<1>(), of_unload);
   if (!known) return known.error();
   const auto in_place = flag_member(*tree, "", "load_inplace");
   if (!in_place) return in_place.error();
   if (*in_place) return refuse_field("load_inplace", "must be false: unload the adapter first");
   const auto name = text_member(*tree, "", "lora_name");
   if (!name) return name.error();
+  const json::value* const number = find_member(*tree, "lora_int_id");
+  if (number != nullptr && !number->is_null()) {  // what another server calls it
+    const auto known_there = as_integer("lora_int_id", *number, 0, std::numeric_limits<std::uint32_t>::max());
+    if (!known_there) return known_there.error();
+  }
   named_adapter out{std::string(*name), {}};
   if (!load) return out;
   const auto path = text_member(*tree, "", "lora_path");
@@ -81,7 +87,7 @@ asio::awaitable<result<void>> change(service& s, connection& c, named_adapter as
     told->woken.raise();
   };
   if (target == endpoint::load_adapter) {
-    s.context.adapters->load(std::move(asked.name), std::move(asked.path), std::move(done));
+    s.context.adapters->load(std::move(asked.name), asked.path, std::move(done));
   } else {
     s.context.adapters->unload(asked.name, std::move(done));
   }
@@ -106,8 +112,8 @@ asio::awaitable<reply> answer_change(service& s, connection& c, const http_reque
   named_adapter wanted = *asked;
   const auto how = co_await change(s, c, std::move(wanted), target);
   if (!how) co_return make_error_reply(how.error());
-  std::string text = "Success: LoRA adapter '" + asked->name + "' is ";
-  text += target == endpoint::load_adapter ? "loaded." : "unloaded.";
+  std::string text = "Success: LoRA adapter '" + asked->name + "' ";
+  text += target == endpoint::load_adapter ? "added successfully." : "removed successfully.";
   co_return make_text_reply(std::move(text));
 }
 
@@ -127,7 +133,9 @@ asio::awaitable<bool> handle_adapters(service& s, connection& c, const http_requ
   const auto open = check_open(s, c);
   const auto fits = check_size(request);
   if (s.context.adapters == nullptr) {
-    response = make_error_reply(error(errc::not_found, "this worker has no LoRA adapters"));
+    response = make_error_reply(
+        error(errc::not_found,
+              "this worker has no LoRA adapters: it was started without --lora and --allow-lora-load"));
   } else if (!fits) {
     response = make_error_reply(fits.error());
   } else if (target == endpoint::lora_adapters) {

@@ -238,6 +238,13 @@ engine::error connection_refusal(const service& s, const connection& c) {
   return too_many_connections(limits.connections_max);
 }
 
+/// What the request does to all clients, for messages; empty where that is nothing.
+std::string_view concerns_all(endpoint target, std::string_view method) {
+  if (target == endpoint::shutdown) return "stop the worker";
+  if (target == endpoint::lora_adapters && method == "POST") return "set the scales of all requests";
+  return {};
+}
+
 /// Decides by the head alone, before the body is read: the endpoint, or the refusal.
 std::variant<endpoint, reply> judge_head(service& s, connection& c, const request_parser& parser,
                                          http_request& request) {
@@ -262,8 +269,8 @@ std::variant<endpoint, reply> judge_head(service& s, connection& c, const reques
     if (!owner) return refuse(no_key());
     request.owner = std::move(*owner);
   }
-  if (*target == endpoint::shutdown) {
-    const auto may = check_shutdown(sender, !s.config.keys.empty());
+  if (const auto what = concerns_all(*target, sender.method); !what.empty()) {
+    const auto may = check_operator(sender, !s.config.keys.empty(), what);
     if (!may) return refuse(may.error());
   }
   if (auto unread = check_body_type(sender)) return std::move(*unread);

@@ -63,11 +63,13 @@ reply make_health_reply(const health_facts& facts, const engine::worker_identity
       .integer("vram_bytes", facts.vram_bytes)
       .integer("kv_bytes", facts.kv_bytes)
       .text("kv_type_k", engine::to_string(identity.kv.keys))
-      .text("kv_type_v", engine::to_string(identity.kv.values))
-      .integer("adapters_bytes", facts.adapters_bytes)
-      .integer("adapters", facts.adapters)
-      .integer("adapters_max", facts.adapters_max)
-      .integer("kv_pages", identity.kv_blocks())
+      .text("kv_type_v", engine::to_string(identity.kv.values));
+  if (facts.adapters_max > 0) {
+    json.integer("adapters_bytes", facts.adapters_bytes)
+        .integer("adapters", facts.adapters)
+        .integer("adapters_max", facts.adapters_max);
+  }
+  json.integer("kv_pages", identity.kv_blocks())
       .integer("kv_pages_used", facts.cache.pages_used)
       .integer("kv_pages_cached", facts.cache.pages_cached)
       .integer("cache_queries", facts.cache.queries)

@@ -39,7 +39,7 @@ struct health_facts {
   std::uint64_t kv_bytes = 0;
   std::uint64_t adapters_bytes = 0;  ///< of the room for LoRA adapters
   std::uint32_t adapters = 0;        ///< that are loaded
-  std::uint32_t adapters_max = 0;
+  std::uint32_t adapters_max = 0;    ///< 0: there is no room for any, and nothing is said of them
   std::uint32_t load_percent = 0;
   engine::memory_counts memory{};
   cache_facts cache{};

@@ -102,19 +102,29 @@ void render_stored(metrics_text& out, const stored_facts& stored) {
       .sample(static_cast<double>(stored.evicted));
 }
 
-void render_adapters(metrics_text& out, const metrics_snapshot& now) {
+const adapter_list& loaded_in(const metrics_snapshot& now) {
   static const adapter_list none;
-  const adapter_list& all = now.adapters ? *now.adapters : none;
+  return now.adapters ? *now.adapters : none;
+}
+
+void render_adapters(metrics_text& out, const metrics_snapshot& now) {
+  if (now.adapters_max == 0) return;
+  const adapter_list& all = loaded_in(now);
   out.family("worker_lora_adapters", "gauge", "LoRA adapters that are loaded.")
       .sample(static_cast<double>(all.size()));
   out.family("worker_lora_adapters_max", "gauge", "LoRA adapters that there is room for.")
       .sample(now.adapters_max);
   out.family("worker_lora_room_bytes", "gauge", "Memory of that room.")
       .sample(static_cast<double>(now.adapters_bytes));
+  if (all.empty()) return;
   out.family("worker_lora_adapter_bytes", "gauge", "Bytes of an adapter's values.");
   for (const auto& one : all) out.sample(static_cast<double>(one.bytes), {{"adapter", one.name}});
   out.family("worker_lora_adapter_requests", "gauge", "Requests that use an adapter.");
-  for (const auto& one : all) out.sample(*one.users, {{"adapter", one.name}});
+  for (const auto& one : all) out.sample(one.traffic->users, {{"adapter", one.name}});
+  out.family("worker_lora_adapter_requests_total", "counter", "Requests that have used an adapter.");
+  for (const auto& one : all) {
+    out.sample(static_cast<double>(one.traffic->requests), {{"adapter", one.name}});
+  }
 }
 
 /// The metrics that the endpoint picker of the Gateway API Inference Extension reads from vLLM, by the same
@@ -127,6 +137,16 @@ void render_vllm(metrics_text& out, const metrics_snapshot& now) {
   out.family("vllm:cache_config_info", "gauge", "worker_kv_block_tokens and worker_kv_blocks; always 1.")
       .sample(1, {{"block_size", std::to_string(now.kv_block_tokens)},
                   {"num_gpu_blocks", std::to_string(now.kv_blocks)}});
+  if (now.adapters_max == 0) return;
+  std::string used;
+  for (const auto& one : loaded_in(now)) {
+    if (one.traffic->users > 0) used += (used.empty() ? "" : ",") + one.name;
+  }
+  out.family("vllm:lora_requests_info", "gauge",
+             "The LoRA adapters that requests use, and how many there is room for; the time of the scrape.")
+      .sample(now.wall_seconds, {{"running_lora_adapters", used},
+                                 {"waiting_lora_adapters", ""},
+                                 {"max_lora", std::to_string(now.adapters_max)}});
 }
 
 void render_counters(metrics_text& out, const server_metrics& m) {

@@ -84,8 +84,9 @@ struct metrics_snapshot {
   std::size_t connections = 0;
   stored_facts stored{};
   shared_adapters adapters{};        ///< null: there are none
-  std::uint32_t adapters_max = 0;    ///< that there is room for
+  std::uint32_t adapters_max = 0;    ///< that there is room for; 0: nothing is said of them
   std::uint64_t adapters_bytes = 0;  ///< of that room
+  double wall_seconds = 0;           ///< of the scrape, since 1970
 
   /// Share of the KV cache in use, 0 to 1.
   [[nodiscard]] double kv_usage() const noexcept {

@@ -1,11 +1,12 @@
 """LoRA adapters end to end: who gets which, the same bytes alone, in a mix and from the cache, and what is
 refused. That the arithmetic is right is for the unit tests."""
-import json
+import os
 import threading
 
 import pytest
 
 from completion_worker import TEMPLATE
+from http_client import check_stream, text_of
 from lora_files import Shape, write_adapter
 from ports import free_port
 from worker_process import PROJECT, Worker, run_to_exit, wait_until
@@ -74,19 +75,34 @@ def test_a_name_chooses_and_is_answered(worker):
     assert text(worker, lora=BOTH[::-1]) == texts[3]
 
 
-def test_alone_in_a_mix_cold_and_cached_are_the_same(worker):
-    alone = [text(worker, cache_prompt=False, **kind) for kind in KINDS]
-    for cache in False, True, True:
-        mixed = [None] * len(KINDS)
+MIX = [[], [{'id': 0, 'scale': 1}], [{'id': 1, 'scale': 0.5}], BOTH]
 
-        def run(i):
-            mixed[i] = text(worker, cache_prompt=cache, **KINDS[i])
-        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(KINDS))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert mixed == alone
+
+def open_stream(worker, scales, cache: bool = True, tokens: int = 700):
+    return worker.open(prompt=PROMPT, temperature=0.8, seed=5, max_tokens=tokens, ignore_eos=True,
+                       cache_prompt=cache, lora=scales)
+
+
+def ran_together(worker, streams: int) -> bool:
+    """Whether all of the last streams had begun before the first of them ended, by the log."""
+    def seen():
+        return [e['event'] for e in worker.events() if e['event'] in ('execute_start', 'execute_end')]
+    wait_until(lambda: seen().count('execute_end') == seen().count('execute_start'), 30, 'all ends in the log')
+    return seen()[-2 * streams:-streams] == ['execute_start'] * streams
+
+
+def test_alone_in_a_mix_cold_and_cached_are_the_same(worker):
+    alone = [text_of(open_stream(worker, scales, cache=False).rest()) for scales in MIX]
+    assert len(set(alone)) == len(MIX)
+    for cache in False, True, True:
+        together = False
+        for _ in range(20):
+            streams = [open_stream(worker, scales, cache) for scales in MIX]
+            assert [text_of(stream.rest()) for stream in streams] == alone
+            together = ran_together(worker, len(MIX))
+            if together:
+                break
+        assert together, 'no four streams ran at the same time'
 
 
 def test_prefixes_are_shared_within_the_same_adapters(worker):
@@ -129,7 +145,7 @@ def test_the_openai_client_chooses_by_name(worker):
     with client_of(worker) as client:
         listed = {model.id: model for model in client.models.list().data}
         assert list(listed) == ['base', 'a', 'b']
-        assert listed['a'].parent == 'base' and listed['a'].root.endswith('/a')
+        assert listed['a'].parent == 'base' and listed['a'].root == 'a'
         assert client.models.retrieve('b').meta['rank'] == 4
         seen = {}
         for name in listed:
@@ -142,14 +158,19 @@ def test_the_openai_client_chooses_by_name(worker):
         assert len(set(seen.values())) == 3, seen
 
 
-def test_scales_as_llama_server_sets_them(worker, folder):
+def test_scales_as_llama_server_sets_them(worker):
     listed = worker.get('/lora-adapters').json()
-    assert listed == [{'id': 0, 'name': 'a', 'path': f'{folder}/a', 'scale': 0},
-                      {'id': 1, 'name': 'b', 'path': f'{folder}/b', 'scale': 0}]
+    assert listed == [{'id': 0, 'name': 'a', 'path': 'a', 'scale': 0},
+                      {'id': 1, 'name': 'b', 'path': 'b', 'scale': 0}]
     plain, with_a = text(worker), text(worker, model='a')
     assert worker.call('POST', '/lora-adapters', [{'id': 0, 'scale': 1}]).json() == {'success': True}
     assert text(worker) == with_a and text(worker, lora=[]) == plain
+    assert text(worker, lora={}) == text(worker, lora='') == with_a  # as if it were not there
+    assert worker.call('POST', '/lora-adapters', [{'id': 0, 'scale': 0.1234567}]).status == 200
+    assert worker.get('/lora-adapters').json()[0]['scale'] == 0.1234567
     assert worker.call('POST', '/lora-adapters', []).status == 200
+    worker.wait_event('adapter_scales', scales='')
+    assert [e['scales'] for e in worker.events('adapter_scales')][-3:] == ['a=1', 'a=0.1234567', '']
     assert text(worker) == plain
     for body in {}, [1], [{'id': 5, 'scale': 1}], [{'id': 0}], [{'id': 0, 'scale': 1e9}], 'x', None:
         answer = worker.call('POST', '/lora-adapters', body)
@@ -175,6 +196,37 @@ def test_what_is_told_of_adapters(worker):
     scrape = worker.get('/metrics').body.decode()
     assert 'worker_lora_adapters 2\n' in scrape and 'worker_lora_adapter_requests{adapter="b"} 0\n' in scrape
     assert f'worker_lora_adapter_bytes{{adapter="a"}} {loaded[0]["bytes"]}\n' in scrape
+    used = worker.metric('worker_lora_adapter_requests_total', adapter='a')
+    answer = ask(worker, lora=BOTH)
+    assert worker.metric('worker_lora_adapter_requests_total', adapter='a') == used + 1
+    told = worker.wait_event('adapters_applied', job_id=answer['id'])
+    assert told['adapters'] == 'a,b'
+    room = worker.wait_event('adapter_room')
+    assert (room['adapters'], room['rank'], room['bytes']) == (2, 4, health['adapters_bytes'])
+
+
+def test_a_worker_without_adapters_says_nothing_of_them(base, folder, started):
+    worker = started(*options(base, folder))
+    assert 'adapter' not in worker.get('/health').body.decode()
+    assert 'lora' not in worker.get('/metrics').body.decode()
+    for method, path, body in (('GET', '/lora-adapters', None), ('POST', '/lora-adapters', []),
+                               ('POST', '/v1/load_lora_adapter', {'lora_name': 'x', 'lora_path': 'a'})):
+        answer = worker.call(method, path, body)
+        assert answer.status == 404 and 'started without --lora' in answer.error['message'], answer.body
+    plain = text(worker)
+    assert [text(worker, lora=idle) for idle in ([], {}, '', None)] == [plain] * 4
+    ask(worker, 400, lora=[{'id': 0, 'scale': 1}])
+    assert not worker.events('adapters_applied') and not worker.events('adapter_room')
+
+
+def test_others_may_not_set_what_everybody_gets(base, folder, started):
+    """Without keys: a client that says it is a page, as one that is not on this machine."""
+    worker = started(*options(base, folder, '--lora', f'a={folder}/a'))
+    page = {'Origin': 'http://localhost'}
+    answer = worker.call('POST', '/lora-adapters', [], page)
+    assert answer.status == 403 and 'set the scales' in answer.error['message'], answer.body
+    assert worker.call('GET', '/lora-adapters', None, page).json()[0]['scale'] == 1
+    assert worker.call('POST', '/lora-adapters', []).status == 200
 
 
 @pytest.mark.parametrize('fields, param, part', [
@@ -182,7 +234,8 @@ def test_what_is_told_of_adapters(worker):
     ({'lora': [{'id': 0, 'scale': 1}, {'id': 0, 'scale': 1}]}, 'lora[1].id', 'given twice'),
     ({'lora': [{'id': 0, 'scale': -101}]}, 'lora[0].scale', '-100'),
     ({'lora': [{'id': 0}]}, 'lora[0].scale', 'is missing'),
-    ({'lora': {}}, 'lora', 'an array'),
+    ({'lora': {'id': 0}}, 'lora', 'an array'),
+    ({'lora': 'a'}, 'lora', 'an array'),
     ({'lora': [], 'model': 'a'}, 'lora', "cannot be beside an adapter's name"),
     ({'model': 'A'}, 'model', "there is no model 'A'"),
 ])
@@ -239,6 +292,8 @@ def test_a_bad_adapter_refuses_the_start_in_one_line(base, tmp_path, change, con
     (('--lora', 'base={folder}/a', '--model-name', 'base'), 1, 'which the model itself is called'),
     (('--lora', 'x={folder}/a,x={folder}/b'), 2, "the name 'x' twice"),
     (('--lora', 'x={folder}/a', '--max-loras', '2'), 2, 'more come only with --allow-lora-load'),
+    (('--lora', 'x={folder}/a:0'), 2, "must not have the scale 0, of 'x'"),
+    (('--lora', ','.join(f'{n}={{folder}}/a' for n in 'abcdefghi')), 2, 'has 9 adapters that every request'),
     (('--allow-lora-load', '{folder}/nothing'), 1, 'is no directory'),
     (('--allow-lora-load', '{folder}', '--failover-dir', '{folder}', '--holder', 'off'), 1,
      'cannot be beside'),
@@ -255,7 +310,7 @@ def test_options_are_refused_in_one_line(base, folder, given, code, part):
 def test_a_path_may_hold_colons(base, folder, tmp_path, started):
     odd = write_adapter(tmp_path / 'x:7', 1)
     worker = started(*options(base, folder, '--lora', f'x={odd}:1'))
-    assert worker.get('/lora-adapters').json() == [{'id': 0, 'name': 'x', 'path': str(odd), 'scale': 1}]
+    assert worker.get('/lora-adapters').json() == [{'id': 0, 'name': 'x', 'path': odd.name, 'scale': 1}]
 
 
 def test_every_form_of_an_adapter_is_the_same_one(models, started):
@@ -291,20 +346,41 @@ def unload(worker, name):
     return worker.call('POST', '/v1/unload_lora_adapter', {'lora_name': name})
 
 
-def test_an_adapter_comes_and_goes_while_streams_run(open_worker, serving, folder):
-    worker = open_worker
-    expected = text(serving, model='a', max_tokens=200)
-    alone = text(serving, model='b')
-    stop, streams = threading.Event(), []
+class Asker(threading.Thread):
+    """Asks for streams with adapter a, one after the other, until it is told to stop."""
 
-    def keep_asking():
-        while not stop.is_set():
-            streams.append(text(worker, model='a', max_tokens=200))
-    threads = [threading.Thread(target=keep_asking) for _ in range(2)]
-    for thread in threads:
-        thread.start()
+    def __init__(self, worker, expected):
+        super().__init__()
+        self.worker, self.expected = worker, expected
+        self.stop = threading.Event()
+        self.begun, self.done, self.error = 0, [], None
+
+    def run(self):
+        try:
+            while not self.stop.is_set():
+                self.begun += 1
+                events = open_stream(self.worker, [{'id': 0, 'scale': 1}], tokens=200).rest()
+                assert check_stream(events).name == 'end' and text_of(events) == self.expected
+                self.done.append(self.begun)
+        except BaseException as error:  # told by check()
+            self.error = error
+
+    def check(self):
+        if self.error:
+            raise self.error
+
+
+def test_an_adapter_comes_and_goes_while_streams_run(open_worker, serving):
+    worker = open_worker
+    expected = text_of(open_stream(serving, [{'id': 0, 'scale': 1}], tokens=200).rest())
+    alone = text(serving, model='b')
+    askers = [Asker(worker, expected) for _ in range(2)]
+    for asker in askers:
+        asker.start()
     try:
+        wait_until(lambda: all(asker.begun > 1 or asker.error for asker in askers), 60, 'streams run')
         for _ in range(4):
+            before = [asker.begun for asker in askers]
             assert load(worker, 'late', 'b').status == 200
             assert [one['name'] for one in worker.get('/lora-adapters').json()] == ['a', 'late']
             late = worker.get('/lora-adapters').json()[1]['id']
@@ -312,27 +388,45 @@ def test_an_adapter_comes_and_goes_while_streams_run(open_worker, serving, folde
             assert text(worker, model='late') != alone  # 'b' has 0.5 there, this one 1
             assert unload(worker, 'late').status == 200
             assert ask(worker, 404, model='late')['error']['code'] == 'model_not_found'
+            wait_until(lambda: all(asker.begun > n + 1 or asker.error for asker, n in zip(askers, before)), 60,
+                       'streams that began meanwhile have ended')
     finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert streams and set(streams) == {expected}
-    ids = [one['id'] for one in worker.get('/lora-adapters').json()]
-    assert ids == [0]
+        for asker in askers:
+            asker.stop.set()
+        for asker in askers:
+            asker.join()
+    for asker in askers:
+        asker.check()
+        assert len(asker.done) > 4
+    assert [one['id'] for one in worker.get('/lora-adapters').json()] == [0]
 
 
 def test_what_is_in_use_is_not_unloaded(open_worker):
+    """A stream may be over before the worker is asked, on a machine that has other things to do."""
     worker = open_worker
-    assert load(worker, 'busy', 'c').status == 200
-    with worker.connect() as connection:
-        connection.request('POST', '/v1/completions', json.dumps(
-            {'prompt': 'x', 'model': 'busy', 'max_tokens': 900, 'ignore_eos': True, 'stream': True}).encode())
-        assert connection.read_head().status == 200
-        next(connection.chunks())
+    for _ in range(20):
+        assert load(worker, 'busy', 'c').status == 200
+        number = worker.get('/lora-adapters').json()[-1]['id']
+        stream = open_stream(worker, [{'id': number, 'scale': 1}], tokens=700)
+        stream.until('token')
         refused = unload(worker, 'busy')
-        assert refused.status == 503 and "'busy' is in use by 1 requests" in refused.error['message']
-        assert 'worker_lora_adapter_requests{adapter="busy"} 1\n' in worker.get('/metrics').body.decode()
+        used = worker.metric('worker_lora_adapter_requests', adapter='busy') if refused.status != 200 else 0
+        assert stream.finish().name == 'end'
+        if refused.status != 200 and used == 1:
+            break
+        if refused.status != 200:
+            wait_until(lambda: unload(worker, 'busy').status == 200, 60, 'unloaded after its request')
+    assert refused.status == 409 and refused.error['code'] == 'CONFLICT' and used == 1, refused.body
+    assert "'busy' is in use by 1 requests" in refused.error['message']
     wait_until(lambda: unload(worker, 'busy').status == 200, 60, 'unloaded once its request is over')
+
+
+def test_what_others_get_without_asking_is_not_unloaded(open_worker):
+    worker = open_worker
+    assert worker.call('POST', '/lora-adapters', [{'id': 0, 'scale': 0.5}]).status == 200
+    refused = unload(worker, 'a')
+    assert refused.status == 409 and "'a' is applied with 0.5" in refused.error['message'], refused.body
+    assert worker.call('POST', '/lora-adapters', []).status == 200
 
 
 def test_what_cannot_be_loaded_is_refused_by_name(open_worker, folder, tmp_path):
@@ -344,7 +438,11 @@ def test_what_cannot_be_loaded_is_refused_by_name(open_worker, folder, tmp_path)
     broken = folder / 'broken'
     if not broken.exists():
         write_adapter(broken, 1, change=not_finite)
-    cases = [('x', outside, 403), ('x', '../' + folder.name + '/../outside', 403), ('x', 'link', 403),
+    os.mkfifo(folder / 'pipe')
+    (folder / 'void').symlink_to(tmp_path / 'nothing')
+    cases = [('x', outside, 403), ('x', 'pipe', 400), ('x', 'void', 403), ('x', '/root/x', 403),
+             ('x', 'nothing/..', 403), ('x', 'n' * 300, 403), ('x', 'link', 403),
+             ('x', '../' + folder.name + '/../outside', 403),
              ('x', '/etc/passwd', 403), ('x', 'nothing', 404), ('x', 'template.jinja', 400),
              ('x', 'broken', 400), ('x', 'high', 400), ('a', 'b', 400), ('base', 'b', 400), ('x,y', 'b', 400),
              ('', 'b', 400), ('x', '', 400)]
@@ -352,6 +450,8 @@ def test_what_cannot_be_loaded_is_refused_by_name(open_worker, folder, tmp_path)
         answer = load(worker, name, path)
         assert answer.status == status, (name, path, answer.body)
         assert answer.error['param'] in ('lora_name', 'lora_path') and answer.error['message'], answer.error
+        if not str(path).startswith('/'):
+            assert str(folder) not in answer.error['message']  # where it lies is nobody's business
     assert '17' in load(worker, 'x', 'high').error['message']
     for body in ({'lora_name': 'x'}, {'lora_path': 'b'}, {'lora_name': 'x', 'lora_path': 'b', 'more': 1},
                  {'lora_name': 'x', 'lora_path': 'b', 'load_inplace': True}):
@@ -361,6 +461,9 @@ def test_what_cannot_be_loaded_is_refused_by_name(open_worker, folder, tmp_path)
     assert full.status == 400 and 'room for 2' in full.error['message']
     assert unload(worker, 'y').status == 200
     assert unload(worker, 'y').status == 404
+    assert len(unload(worker, 'y' * 10_000).body) < 500
+    answer = worker.call('POST', '/v1/unload_lora_adapter', {'lora_name': 'y', 'lora_int_id': 3})
+    assert answer.status == 404
 
 
 def test_a_page_and_a_client_without_a_key_change_nothing(base, folder, tmp_path, started):

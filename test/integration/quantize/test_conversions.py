@@ -63,6 +63,19 @@ def test_the_calls_that_make_an_adapter(place, name):
     assert half.data == stored['base_model.model.model.layers.1.mlp.down_proj.lora_B.weight'][2]
 
 
+def test_an_adapter_stays_the_one_that_it_was_made_of(place):
+    """The worker knows both by their content."""
+    write_tokenizer(place)
+    assert call(place, 'sdk_0.12.2 adapter').returncode == 0
+    assert run(place / 'tiny', '--out', place / 'tiny.gguf', '--type', 'i2_s').returncode == 0
+    (place / 'tiny' / 'adapter' / 'adapter_config.json').write_text(json.dumps({'r': 8, 'lora_alpha': 16}))
+    with Worker('--model', place / 'tiny.gguf', '--lora', f'made={place}/OUT/qmodel.lora',
+                '--lora', f'source={place}/tiny/adapter', '--lora-init-without-apply') as worker:
+        worker.wait_event('ready')
+        made, source = worker.events('adapter_loaded')
+        assert made['digest'] == source['digest'] and made['pairs'] == source['pairs'] == 6
+
+
 @pytest.mark.parametrize('kind', ['i2_s', 'tq1_0', 'tq2_0'])
 def test_every_type_gives_the_reference_s_tokens(place, kind):
     write_tokenizer(place)

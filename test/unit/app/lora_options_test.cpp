@@ -61,6 +61,9 @@ BOOST_AUTO_TEST_CASE(adapters_have_names_paths_and_scales) {
   }
   BOOST_TEST(contains(refused({"--lora", "a=b:101"}), "scales from -100 to 100"));
   BOOST_TEST(contains(refused({"--lora", "a=b,a=c"}), "the name 'a' twice"));
+  for (const char* none : {"a=b:0", "a=b:-0.0", "a=b:1e-60"}) {
+    BOOST_TEST(contains(refused({"--lora", none}), "--lora must not have the scale 0, of 'a'"), none);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(room_for_adapters_is_as_much_as_can_be_used) {
@@ -76,6 +79,16 @@ BOOST_AUTO_TEST_CASE(room_for_adapters_is_as_much_as_can_be_used) {
       contains(refused({"--lora", "a=b", "--max-loras", "2"}), "more come only with --allow-lora-load"));
   BOOST_TEST(contains(refused({"--max-loras", "65"}), "must be an integer, 1 to 64"));
   BOOST_TEST(contains(refused({"--max-lora-rank", "513"}), "must be an integer, 1 to 512"));
+  BOOST_TEST(contains(refused({"--max-lora-rank", "8"}), "need --lora or --allow-lora-load"));
+}
+
+/// Else a worker would start that refuses every request.
+BOOST_AUTO_TEST_CASE(no_more_are_applied_than_a_request_can_have) {
+  std::vector<std::string> nine;
+  for (int i = 0; i < 9; ++i) nine.insert(nine.end(), {"--lora", "a" + std::to_string(i) + "=x"});
+  BOOST_TEST(contains(refused(nine), "--lora has 9 adapters that every request would have, which may be 8"));
+  nine.push_back("--lora-init-without-apply");
+  BOOST_TEST(taken(nine).adapters.at_start.size() == 9U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

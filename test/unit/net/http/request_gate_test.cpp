@@ -163,12 +163,12 @@ BOOST_AUTO_TEST_CASE(compressed_bodies_are_refused) {
 
 BOOST_AUTO_TEST_CASE(who_may_stop_the_worker) {
   auto sender = post_to("localhost");
-  BOOST_TEST(!check_shutdown(sender, false).has_value());
-  BOOST_TEST(check_shutdown(sender, true).has_value());
+  BOOST_TEST(!check_operator(sender, false, "stop the worker").has_value());
+  BOOST_TEST(check_operator(sender, true, "stop the worker").has_value());
   sender.on_loopback = true;
-  BOOST_TEST(check_shutdown(sender, false).has_value());
+  BOOST_TEST(check_operator(sender, false, "stop the worker").has_value());
   sender.origin = "http://localhost:8080";
-  BOOST_TEST(!check_shutdown(sender, false).has_value());
+  BOOST_TEST(!check_operator(sender, false, "stop the worker").has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -72,10 +72,39 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
 
 BOOST_AUTO_TEST_CASE(more_than_a_sequence_may_have_are_refused) {
   adapter_list many;
-  for (std::uint32_t i = 0; i < 9; ++i) many.push_back(adapter(i, std::to_string(i), 1.0F));
+  std::vector<adapter_scale> scales;
+  for (std::uint32_t i = 0; i < 9; ++i) {
+    many.push_back(adapter(i, std::to_string(i), 0.0F));
+    scales.push_back({i, 1.0F});
+  }
   list = std::make_shared<const adapter_list>(many);
-  BOOST_TEST(applied({}).find("'lora' may apply 8 adapters to one request, with these scales there are 9") ==
-             0U);
+  BOOST_TEST(applied({nullptr, scales}) ==
+             "'lora' may apply 8 adapters to one request, with these scales there are 9");
+  scales[4].scale = 0.0F;
+  BOOST_TEST(adapters_of({nullptr, scales}, list)->size() == 8U);
+}
+
+BOOST_AUTO_TEST_CASE(who_asked_for_an_adapter_is_known) {
+  BOOST_TEST(adapters_of({find_adapter(list, "b"), {}}, list)->front().field == "model");
+  BOOST_TEST(adapters_of({nullptr, std::vector<adapter_scale>{{0, 1.0F}}}, list)->front().field == "lora");
+}
+
+BOOST_AUTO_TEST_CASE(where_an_adapter_lies_is_not_told) {
+  const engine::lora_adapter none;
+  for (const char* path : {"/srv/secret/x.gguf", "x.gguf", "./x.gguf", "/srv/x.gguf/", "/srv/x.gguf//"}) {
+    BOOST_TEST(describe_adapter("x", path, none).path == "x.gguf");
+  }
+  BOOST_TEST(describe_adapter("x", "/", none).path == "/");
+}
+
+/// Else a client that sends back what it has read would empty the cache.
+BOOST_AUTO_TEST_CASE(a_scale_is_read_back_as_it_is) {
+  for (const float scale : {0.1234567F, 1.0F / 3.0F, 1e-30F, -99.99999F, 100.0F, 0.0F}) {
+    const std::string text = shown_scale(scale);
+    BOOST_TEST(static_cast<float>(boost::json::parse(text).to_number<double>()) == scale, text);
+  }
+  BOOST_TEST(shown_scale(0.5F) == "0.5");
+  BOOST_TEST(shown_scale(-0.0F) == "0");
 }
 
 BOOST_AUTO_TEST_CASE(a_name_means_the_adapter_before_the_model) {

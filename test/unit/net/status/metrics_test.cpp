@@ -133,6 +133,33 @@ BOOST_AUTO_TEST_CASE(the_names_of_vllm_are_there_only_when_asked_for) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(adapters_are_there_only_with_room_for_them) {
+  metrics_snapshot now;
+  const metrics_extras both{.milliseconds = false, .vllm = true};
+  BOOST_TEST(render_metrics(server_metrics(), now, both).find("lora") == std::string::npos);
+  adapter_list list(2);
+  list[0].name = "a";
+  list[1].name = "b\"";
+  list[1].traffic->users = 3;
+  list[1].traffic->requests = 7;
+  now.adapters = std::make_shared<const adapter_list>(list);
+  now.adapters_max = 4;
+  now.wall_seconds = 1'700'000'000;
+  const auto text = render_metrics(server_metrics(), now, both);
+  for (const char* line :
+       {"worker_lora_adapters 2", "worker_lora_adapters_max 4",
+        "worker_lora_adapter_requests{adapter=\"a\"} 0", "worker_lora_adapter_requests{adapter=\"b\\\"\"} 3",
+        "worker_lora_adapter_requests_total{adapter=\"b\\\"\"} 7",
+        "vllm:lora_requests_info{running_lora_adapters=\"b\\\"\",waiting_lora_adapters=\"\",max_lora=\"4\"} "
+        "1.7e+09"}) {
+    BOOST_TEST(has_line(text, line), line);
+  }
+  now.adapters = nullptr;
+  const auto empty = render_metrics(server_metrics(), now);
+  BOOST_TEST(has_line(empty, "worker_lora_adapters 0"));
+  BOOST_TEST(empty.find("worker_lora_adapter_bytes") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(kv_pages_are_whole_ones_of_every_slot) {
   engine::worker_identity identity;
   identity.slots = 3;
@@ -250,6 +277,7 @@ BOOST_AUTO_TEST_CASE(health_body) {
   f.vram_bytes = 369'098'752;
   f.kv_bytes = 12'345;
   f.adapters_bytes = 678;
+  f.adapters_max = 2;
   f.cache.hit_tokens = 77;
   f.cache.pages_used = 3;
   identity.kv = {engine::kv_type::q8_0, engine::kv_type::bf16};
@@ -258,6 +286,8 @@ BOOST_AUTO_TEST_CASE(health_body) {
   identity.gpu_uuid = "GPU-1";
   f.uptime = std::chrono::seconds(3'600);
   const auto body = make_health_reply(f, identity).body;
+  f.adapters_max = 0;
+  BOOST_TEST(make_health_reply(f, identity).body.find("adapters") == std::string::npos);
   for (const char* part :
        {"\"status\":\"healthy\"", "\"model\":\"m\"", "\"vram_bytes\":369098752", "\"uptime_seconds\":3600",
         "\"backend\":\"host\"", "\"state\":\"ready\"", "\"resident\":false", "\"last_step_age_ms\":0",

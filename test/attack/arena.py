@@ -53,6 +53,8 @@ class Arena:
         self._before: Dict[str, dict] = {}
         self._alone: Dict[str, canary.Sight] = {}
         self._started: List[Worker] = []  # by the probe that runs
+        self.adapters = folder / 'adapters'  # from which clients may have some loaded
+        self.adapters.mkdir()
         (folder / 'template.jinja').write_text(TEMPLATE)
         (folder / 'keys').write_text('\n'.join(KEYS.values()) + '\n')
         self.help = subprocess.run([str(worker_process.BINARY), '--help'], stdout=subprocess.PIPE,
@@ -88,6 +90,7 @@ class Arena:
                 'normal': ['--model', str(self.model('normal')), '--threads', '1',
                            '--max-prompt-chars', '1000000'],
                 'encoder': ['--model', str(self.model('encoder')), '--threads', '1'],
+                'adapters': [*tiny, '--allow-lora-load', str(self.adapters)],
                 'tenants': [*tiny, '--slots', '2', '--cache-min-tokens', '1',
                             '--api-key-file', str(self.folder / 'keys')]}[name]
 

@@ -11,3 +11,4 @@ import probes_tenants  # noqa: F401
 import probes_signals  # noqa: F401
 import probes_limits  # noqa: F401
 import probes_files  # noqa: F401
+import probes_adapters  # noqa: F401

@@ -41,10 +41,23 @@ struct run_result {
 
 class driver {
  public:
-  driver(engine::accelerator& device, std::uint32_t vocab) : device_(device), vocab_(vocab) {}
+  driver(engine::accelerator& device, std::uint32_t vocab, const slot_adapters& adapters = {})
+      : device_(device), vocab_(vocab), adapters_(adapters) {}
+
+  /// Gives the slot its share of the pages, and its adapters; nothing without adapters.
+  void begin(std::uint32_t slot) {
+    if (adapters_.slots == 0) return;
+    const std::uint32_t each = device_.kv_pages().pages / adapters_.slots;
+    std::vector<engine::kv_page> pages(each);
+    for (std::uint32_t i = 0; i < each; ++i) pages[i] = static_cast<engine::kv_page>(slot * each + i);
+    engine::sequence_start start{slot_id{slot}, pages};
+    if (slot < adapters_.of_slot.size()) start.adapters = adapters_.of_slot[slot];
+    device_.begin(start);
+  }
 
   /// The token sampled after the whole prompt.
   token_id prefill(std::uint32_t slot, std::span<const token_id> prompt) {
+    begin(slot);
     token_id last = -1;
     for (std::size_t at = 0; at < prompt.size(); at += device_.chunk_tokens()) {
       const std::size_t count = std::min<std::size_t>(device_.chunk_tokens(), prompt.size() - at);
@@ -103,6 +116,7 @@ class driver {
 
   engine::accelerator& device_;
   std::uint32_t vocab_;
+  slot_adapters adapters_;
   const engine::interrupt_flag interrupt_{false};
   const engine::sampling_params greedy_{.temperature = 0.0F};
   const engine::sample_request request_{
@@ -146,7 +160,12 @@ std::uint32_t positions_needed(std::uint32_t prompt, const measure_limits& limit
 
 rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint32_t sequences,
                     std::uint32_t prompt, const measure_limits& limits) {
-  driver drive(device, vocab);
+  return measure_decode(device, vocab, sequences, prompt, limits, {});
+}
+
+rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint32_t sequences,
+                    std::uint32_t prompt, const measure_limits& limits, const slot_adapters& adapters) {
+  driver drive(device, vocab, adapters);
   std::vector<token_id> first;
   for (std::uint32_t slot = 0; slot < sequences; ++slot)
     first.push_back(drive.prefill(slot, make_prompt(slot, prompt, vocab)));
@@ -171,9 +190,28 @@ rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint3
   return out;
 }
 
+std::vector<double> measure_gaps(engine::accelerator& device, std::uint32_t vocab, std::uint32_t sequences,
+                                 std::uint32_t prompt, std::uint32_t steps, const slot_adapters& adapters,
+                                 const std::function<void(std::uint32_t)>& between) {
+  driver drive(device, vocab, adapters);
+  std::vector<token_id> first;
+  for (std::uint32_t slot = 0; slot < sequences; ++slot)
+    first.push_back(drive.prefill(slot, make_prompt(slot, prompt, vocab)));
+  std::vector<double> gaps;
+  for (std::uint32_t done = 0; done < settling_steps + steps; ++done) {
+    const auto begin = steady::now();
+    if (done >= settling_steps) between(done - settling_steps);
+    const auto given = done == 0 ? std::span<const token_id>(first) : std::span<const token_id>();
+    static_cast<void>(drive.decode(sequences, prompt + done, settling_steps + steps - done, given));
+    if (done >= settling_steps) gaps.push_back(1e3 * seconds_since(begin));
+  }
+  drive.release(sequences);
+  return gaps;
+}
+
 rate measure_prefill(engine::accelerator& device, std::uint32_t vocab, std::uint32_t tokens,
-                     const measure_limits& limits) {
-  driver drive(device, vocab);
+                     const measure_limits& limits, const slot_adapters& adapters) {
+  driver drive(device, vocab, adapters);
   const std::vector<token_id> prompt = make_prompt(0, tokens, vocab);
   return repeat(limits, tokens, [&](steady::time_point) {
     run_result out;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "engine/accelerator.hpp"
@@ -32,8 +33,27 @@ struct rate {
 [[nodiscard]] rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint32_t sequences,
                                   std::uint32_t prompt, const measure_limits& limits);
 
+/// What each slot's sequence has: those of its slot, or nothing for slots that are not listed. Without slots
+/// sequences use the accelerator without begin().
+struct slot_adapters {
+  std::uint32_t slots = 0;  ///< that the accelerator was loaded with
+  std::vector<std::vector<engine::active_adapter>> of_slot;
+};
+
+/// The same with adapters.
+[[nodiscard]] rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint32_t sequences,
+                                  std::uint32_t prompt, const measure_limits& limits,
+                                  const slot_adapters& adapters);
+
+/// How long a caller waits for each of `steps` decode steps of `sequences` sequences, milliseconds.
+/// `between` is called before each with its number, and its time counts.
+[[nodiscard]] std::vector<double> measure_gaps(engine::accelerator& device, std::uint32_t vocab,
+                                               std::uint32_t sequences, std::uint32_t prompt,
+                                               std::uint32_t steps, const slot_adapters& adapters,
+                                               const std::function<void(std::uint32_t)>& between);
+
 /// One prompt of `tokens` tokens up to and including its first sampled token.
 [[nodiscard]] rate measure_prefill(engine::accelerator& device, std::uint32_t vocab, std::uint32_t tokens,
-                                   const measure_limits& limits);
+                                   const measure_limits& limits, const slot_adapters& adapters = {});
 
 }  // namespace orcd::bench

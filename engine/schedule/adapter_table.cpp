@@ -32,7 +32,7 @@ void append_u32(std::string& to, std::uint32_t value) {
 }  // namespace
 
 result<void> adapter_table::check_free(std::uint32_t index) const {
-  if (index >= entries_->size() || (*entries_)[index].users == 0) return {};
+  if (is_free(index)) return {};
   return error(errc::not_ready, std::to_string((*entries_)[index].users) + " jobs use LoRA adapter " +
                                     std::to_string(index) + ", which can be replaced when they have ended");
 }
@@ -42,19 +42,18 @@ void adapter_table::put(std::uint32_t index, std::string digest) {
   (*entries_)[index] = {std::move(digest), 0, false, true};
 }
 
-void adapter_table::drop(std::uint32_t index) {
+void adapter_table::drop(std::uint32_t index) noexcept {
   if (index < entries_->size() && (*entries_)[index].in_device) (*entries_)[index].leaving = true;
 }
 
-std::vector<std::uint32_t> adapter_table::take_unused() {
-  std::vector<std::uint32_t> out;
+std::optional<std::uint32_t> adapter_table::take_unused() noexcept {
   for (std::uint32_t i = 0; i < entries_->size(); ++i) {
     entry& one = (*entries_)[i];
     if (!one.leaving || one.users > 0) continue;
-    out.push_back(i);
     one = {};
+    return i;
   }
-  return out;
+  return std::nullopt;
 }
 
 result<void> adapter_table::check(std::span<const job_adapter> wanted) const {

@@ -29,14 +29,18 @@ class adapter_table {
   /// By index, up to the highest that was ever put.
   [[nodiscard]] const std::vector<entry>& entries() const noexcept { return *entries_; }
 
-  /// An error (not_ready) while a job uses what is at the index.
+  /// Whether no job uses what is at the index.
+  [[nodiscard]] bool is_free(std::uint32_t index) const noexcept {
+    return index >= entries_->size() || (*entries_)[index].users == 0;
+  }
+  /// An error (not_ready) if it is not free.
   [[nodiscard]] result<void> check_free(std::uint32_t index) const;
   /// The accelerator has it.
   void put(std::uint32_t index, std::string digest);
   /// No new job gets it. Unknown indices are ignored.
-  void drop(std::uint32_t index);
-  /// Indices that were dropped, that nobody uses any more, and that were not told before.
-  [[nodiscard]] std::vector<std::uint32_t> take_unused();
+  void drop(std::uint32_t index) noexcept;
+  /// The next index that was dropped, that nobody uses any more, and that was not told before. Never fails.
+  [[nodiscard]] std::optional<std::uint32_t> take_unused() noexcept;
 
   /// What the job applies, in an order that its content alone decides, so that the order in a request and the
   /// places in this process change no bit; null if that is nothing. Errors: not_found, of an adapter that is

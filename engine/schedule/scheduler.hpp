@@ -100,7 +100,7 @@ class scheduler {
   [[nodiscard]] result<void> put_adapter(std::uint32_t index, const lora_adapter& adapter);
   /// No job that is submitted later gets the adapter; those that have it keep it until they end, and then its
   /// room is free. Returns whether it is free now.
-  bool drop_adapter(std::uint32_t index);
+  bool drop_adapter(std::uint32_t index) noexcept;
   [[nodiscard]] const adapter_table& adapters() const noexcept { return adapters_; }
 
   /// Ends every job with this error, and each later one at once: nothing can be computed any more. For the
@@ -150,7 +150,7 @@ class scheduler {
   bool attempt(Work&& work);
   [[nodiscard]] std::function<void(std::span<const kv_page>)> clear_function();
   [[nodiscard]] result<adapter_table::hold> hold_adapters(job_request& request);
-  void forget_unused_adapters();
+  void forget_unused_adapters() noexcept;
   /// Nothing can be done before open_pages().
   [[nodiscard]] bool waits_for_pages() const noexcept;
   void expire(steady_time now);

@@ -29,14 +29,14 @@ result<void> scheduler::put_adapter(std::uint32_t index, const lora_adapter& ada
   }
 }
 
-bool scheduler::drop_adapter(std::uint32_t index) {
+bool scheduler::drop_adapter(std::uint32_t index) noexcept {
   adapters_.drop(index);
   forget_unused_adapters();
-  return adapters_.check_free(index).has_value();
+  return adapters_.is_free(index);
 }
 
-void scheduler::forget_unused_adapters() {
-  for (const std::uint32_t index : adapters_.take_unused()) accelerator_.drop_adapter(index);
+void scheduler::forget_unused_adapters() noexcept {
+  while (const auto index = adapters_.take_unused()) accelerator_.drop_adapter(*index);
 }
 
 /// Also makes the adapters part of the salt.

@@ -12,7 +12,17 @@
 
 namespace orcd::gpu {
 
+namespace {
+
 static_assert(engine::active_adapters_max == kernels::lora_adapters_max);
+
+using engine::lora_target;
+
+constexpr lora_target gate_up_targets[] = {lora_target::ffn_gate_up, lora_target::ffn_gate,
+                                           lora_target::ffn_up};
+static_assert(std::size(gate_up_targets) == kernels::lora_matrices_max);
+
+}  // namespace
 
 cuda_adapters::cuda_adapters(const engine::model& m, engine::adapter_room room, const cuda_extents& extents,
                              int device, cudaStream_t stream)
@@ -24,6 +34,9 @@ cuda_adapters::cuda_adapters(const engine::model& m, engine::adapter_room room, 
   present_.resize(room.count);
   in_use_.resize(extents.slots);
   for (auto& slot : in_use_) slot.reserve(engine::active_adapters_max);
+  slots_.reserve(extents.slots);
+  step_has_.resize(layout_.places().size());
+  ORCD_CUDA(kernels::load_lora_kernels());
 }
 
 std::uint64_t cuda_adapters::bytes(const engine::model& m, engine::adapter_room room,
@@ -37,14 +50,20 @@ engine::result<void> cuda_adapters::put(std::uint32_t index, const engine::lora_
   if (const auto fits = layout_.check(index, adapter); !fits) return fits;
   drop(index);
   float* const values = arena_.at<float>(places_.values) + index * layout_.floats();
-  const auto copy = [&](float* to, const float* from, std::uint64_t count) {
-    ORCD_CUDA(cudaMemcpyAsync(to, from, count * sizeof(float), cudaMemcpyHostToDevice, stream_));
-  };
   for (const engine::lora_pair& pair : adapter.pairs) {
     const std::int32_t at = layout_.find(pair.target, pair.layer);
     const adapter_place& place = layout_.places()[static_cast<std::size_t>(at)];
-    copy(values + place.a_at, adapter.a(pair), std::uint64_t{pair.rank} * pair.in);
-    copy(values + place.b_at, adapter.b(pair), std::uint64_t{pair.rank} * pair.out);
+    kernels::lora_store_args a, b;
+    a.width = pair.in;
+    a.row_step = kernels::lora_stride(pair.in);
+    a.column_step = 1;
+    a.to = values + place.a_at;
+    copy(adapter.a(pair), pair.rank, a);
+    b.width = pair.rank;
+    b.row_step = 1;
+    b.column_step = kernels::lora_stride(pair.out);
+    b.to = values + place.b_at;
+    copy(adapter.b(pair), pair.out, b);
     held_[index * layout_.places().size() + static_cast<std::size_t>(at)] = {
         static_cast<std::int32_t>(pair.rank), pair.scale};
   }
@@ -52,6 +71,19 @@ engine::result<void> cuda_adapters::put(std::uint32_t index, const engine::lora_
   ORCD_CUDA(cudaStreamSynchronize(stream_));
   present_[index] = true;
   return {};
+}
+
+/// `rows` rows of to.width values, piece by piece.
+void cuda_adapters::copy(const float* from, std::uint64_t rows, kernels::lora_store_args to) {
+  auto* const staging = arena_.at<float>(places_.staging);
+  to.from = staging;
+  const std::uint64_t count = rows * to.width;
+  for (; to.first < count; to.first += to.count) {
+    to.count = std::min(adapter_staged_floats, count - to.first);
+    ORCD_CUDA(
+        cudaMemcpyAsync(staging, from + to.first, to.count * sizeof(float), cudaMemcpyHostToDevice, stream_));
+    ORCD_CUDA(kernels::launch_lora_store(to, stream_));
+  }
 }
 
 void cuda_adapters::write_held(std::uint32_t index) {
@@ -84,6 +116,8 @@ void cuda_adapters::use(engine::slot_id slot, std::span<const engine::active_ada
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     ORCD_ENSURE(adapters[i].index < room_.count && present_[adapters[i].index] &&
                 std::isfinite(adapters[i].strength));
+    const auto same = [&](const auto& other) { return other.index == adapters[i].index; };
+    ORCD_ENSURE(std::none_of(adapters.begin(), adapters.begin() + static_cast<std::ptrdiff_t>(i), same));
     args.words[1 + 2 * i] = static_cast<std::int32_t>(adapters[i].index);
     args.words[2 + 2 * i] = std::bit_cast<std::int32_t>(adapters[i].strength);
   }
@@ -92,38 +126,66 @@ void cuda_adapters::use(engine::slot_id slot, std::span<const engine::active_ada
 }
 
 void cuda_adapters::begin_step(std::span<const engine::slot_id> slots) noexcept {
-  most_ = 0;
-  all_ = room_.count > 0;
+  some_ = false;
   if (room_.count == 0) return;
+  slots_.assign(slots.begin(), slots.end());
+  std::fill(step_has_.begin(), step_has_.end(), std::uint8_t{0});
+  const std::size_t each = layout_.places().size();
   for (const engine::slot_id slot : slots) {
-    const auto count = static_cast<std::uint32_t>(in_use_[static_cast<std::size_t>(slot)].size());
-    most_ = std::max(most_, count);
-    all_ = all_ && count > 0;
+    for (const engine::active_adapter& one : in_use_[static_cast<std::size_t>(slot)]) {
+      some_ = true;
+      const kernels::lora_held* const held = &held_[one.index * each];
+      for (std::size_t place = 0; place < each; ++place) {
+        step_has_[place] = static_cast<std::uint8_t>(step_has_[place] | (held[place].rank > 0 ? 1 : 0));
+      }
+    }
   }
+}
+
+cuda_adapters::who cuda_adapters::changes_gate_up(std::uint32_t layer) const noexcept {
+  who out{false, true};
+  for (const engine::slot_id slot : slots_) {
+    bool does = false;
+    for (const engine::active_adapter& one : in_use_[static_cast<std::size_t>(slot)]) {
+      for (const lora_target target : gate_up_targets) {
+        const std::int32_t place = layout_.find(target, layer);
+        does =
+            does || (place >= 0 &&
+                     held_[one.index * layout_.places().size() + static_cast<std::size_t>(place)].rank > 0);
+      }
+    }
+    out.some = out.some || does;
+    out.all = out.all && does;
+  }
+  return out;
 }
 
 kernels::lora_columns cuda_adapters::columns_of(std::uint32_t columns, const kernels::step_token* steps,
                                                 const std::int32_t* rows) const noexcept {
-  return {steps, rows, arena_.at<kernels::lora_slot>(places_.slots), columns, most_};
+  return {steps, rows, arena_.at<kernels::lora_slot>(places_.slots), columns,
+          slots_.size() == 1 && rows == nullptr};
 }
 
-void cuda_adapters::add(engine::lora_target target, std::uint32_t layer, const input& x, float* y,
-                        std::uint32_t y_stride, std::uint32_t columns, const kernels::step_token* steps,
-                        const std::int32_t* rows) {
-  const std::int32_t at = most_ == 0 ? -1 : layout_.find(target, layer);
-  if (at < 0) return;
-  const adapter_place& place = layout_.places()[static_cast<std::size_t>(at)];
-  kernels::lora_args args;
+void cuda_adapters::add(std::span<const lora_output> outputs, std::uint32_t layer, const lora_input& x,
+                        float* y, std::uint32_t y_stride, std::uint32_t columns,
+                        const kernels::step_token* steps, const std::int32_t* rows) {
+  if (!some_) return;
+  kernels::lora_add_args args;
+  for (const lora_output& one : outputs) {
+    const std::int32_t at = layout_.find(one.target, layer);
+    if (!step_has(at)) continue;
+    const adapter_place& place = layout_.places()[static_cast<std::size_t>(at)];
+    ORCD_ENSURE(args.count < kernels::lora_matrices_max);
+    args.matrices[args.count++] = {static_cast<std::uint32_t>(at), place.out, one.y_at, place.a_at,
+                                   place.b_at};
+    args.in = place.in;
+  }
+  if (args.count == 0) return;
   args.of = columns_of(columns, steps, rows);
   args.held = arena_.at<kernels::lora_held>(places_.held);
   args.places = static_cast<std::uint32_t>(layout_.places().size());
-  args.place = static_cast<std::uint32_t>(at);
   args.values = arena_.at<float>(places_.values);
   args.room = layout_.floats();
-  args.a_at = place.a_at;
-  args.b_at = place.b_at;
-  args.in = place.in;
-  args.out = place.out;
   args.rank_max = room_.rank_max;
   args.halves = x.halves;
   args.floats = x.floats;
@@ -134,10 +196,17 @@ void cuda_adapters::add(engine::lora_target target, std::uint32_t layer, const i
   ORCD_CUDA(kernels::launch_lora(args, stream_));
 }
 
-void cuda_adapters::activate(std::uint32_t width, bool clamped, __half* act, std::uint32_t act_stride,
-                             std::uint32_t columns, const kernels::step_token* steps) {
+void cuda_adapters::activate(std::uint32_t layer, std::uint32_t width, bool clamped, __half* act,
+                             std::uint32_t act_stride, std::uint32_t columns,
+                             const kernels::step_token* steps) {
   kernels::lora_activate_args args;
   args.of = columns_of(columns, steps, nullptr);
+  args.held = arena_.at<kernels::lora_held>(places_.held);
+  args.places = static_cast<std::uint32_t>(layout_.places().size());
+  for (const lora_target target : gate_up_targets) {
+    const std::int32_t place = layout_.find(target, layer);
+    if (place >= 0) args.place[args.count++] = static_cast<std::uint32_t>(place);
+  }
   args.gate_up = gate_up();
   args.width = width;
   args.clamped = clamped;

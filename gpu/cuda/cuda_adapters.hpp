@@ -34,31 +34,35 @@ class cuda_adapters {
 
   /// The next launches are for a step of these slots.
   void begin_step(std::span<const engine::slot_id> slots) noexcept;
-  /// Whether any column of the step has an adapter, and whether all have.
-  [[nodiscard]] bool some() const noexcept { return most_ > 0; }
-  [[nodiscard]] bool all() const noexcept { return all_; }
-
-  /// What a product reads; neither: the token of the column (embeddings).
-  struct input {
-    const __half* halves = nullptr;
-    const float* floats = nullptr;
-    std::uint32_t stride = 0;
+  /// Whether any column of the step has an adapter.
+  [[nodiscard]] bool some() const noexcept { return some_; }
+  /// Whether an adapter of any column has a pair beside gate or up, and whether one of each column has.
+  struct who {
+    bool some = false, all = false;
   };
-  /// y += what the columns' adapters have beside the matrix. `rows`: kernels::lora_columns.
-  void add(engine::lora_target target, std::uint32_t layer, const input& x, float* y, std::uint32_t y_stride,
-           std::uint32_t columns, const kernels::step_token* steps, const std::int32_t* rows = nullptr);
+  [[nodiscard]] who changes_gate_up(std::uint32_t layer) const noexcept;
+
+  /// y += what the columns' adapters have beside the matrices that read x; nothing is launched for those that
+  /// no adapter of the step has. `rows`: kernels::lora_columns.
+  void add(std::span<const lora_output> outputs, std::uint32_t layer, const lora_input& x, float* y,
+           std::uint32_t y_stride, std::uint32_t columns, const kernels::step_token* steps,
+           const std::int32_t* rows = nullptr);
   /// Gate and up in f32, [columns][2 * ffn], of models whose product activates them itself.
   [[nodiscard]] float* gate_up() const noexcept { return arena_.at<float>(places_.gate_up); }
   /// What norms to int8 leave behind in f32, [columns][widest].
   [[nodiscard]] float* floats() const noexcept { return arena_.at<float>(places_.floats); }
-  /// gate_up() to f16, of the columns that have adapters.
-  void activate(std::uint32_t width, bool clamped, __half* act, std::uint32_t act_stride,
+  /// gate_up() to f16, of the columns whose adapters change it.
+  void activate(std::uint32_t layer, std::uint32_t width, bool clamped, __half* act, std::uint32_t act_stride,
                 std::uint32_t columns, const kernels::step_token* steps);
 
  private:
   [[nodiscard]] kernels::lora_columns columns_of(std::uint32_t columns, const kernels::step_token* steps,
                                                  const std::int32_t* rows) const noexcept;
   void write_held(std::uint32_t index);
+  void copy(const float* from, std::uint64_t rows, kernels::lora_store_args to);
+  [[nodiscard]] bool step_has(std::int32_t place) const noexcept {
+    return place >= 0 && step_has_[static_cast<std::size_t>(place)] != 0;
+  }
 
   engine::adapter_room room_;
   adapter_layout layout_;
@@ -68,8 +72,10 @@ class cuda_adapters {
   std::vector<kernels::lora_held> held_;                     ///< [room.count][places]
   std::vector<bool> present_;                                ///< [room.count]
   std::vector<std::vector<engine::active_adapter>> in_use_;  ///< [slots]; capacity is kept
-  std::uint32_t most_ = 0;                                   ///< of the step: adapters of any column
-  bool all_ = false;
+  // Of the step.
+  std::vector<engine::slot_id> slots_;  ///< capacity is kept
+  std::vector<std::uint8_t> step_has_;  ///< [places]: an adapter of any column has a pair there
+  bool some_ = false;
 };
 
 }  // namespace orcd::gpu

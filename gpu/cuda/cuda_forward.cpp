@@ -307,12 +307,7 @@ void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, bool prefi
 }
 
 void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
-  if (adapts()) {
-    adapted_gate_up(layer, columns);
-  } else {
-    kernels::packed_matmul_args gate_up = gate_up_of(layer);
-    multiply(gate_up, weights_.layers[layer].ffn_norm, columns);
-  }
+  gate_up(layer, columns);
   kernels::packed_matmul_args down = down_of(layer);
   multiply(down, nullptr, columns);
   add_residual_lora(engine::lora_target::ffn_down, layer, {down.x, nullptr, down.x_stride}, columns);
@@ -372,8 +367,9 @@ void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
   kernels::packed_matmul_args logits = head_of();
   take_norm(logits, weights_.output_norm, rows, residual_rows);
   multiply(logits, nullptr, rows);
-  add_lora(engine::lora_target::output, 0, {logits.x, nullptr, logits.x_stride}, logits.out, spec_.vocab,
-           rows, residual_rows);
+  const lora_output output{engine::lora_target::output, 0};
+  add_lora({&output, 1}, 0, {logits.x, nullptr, logits.x_stride}, logits.out, spec_.vocab, rows,
+           residual_rows);
   tap("logits", static_cast<std::uint32_t>(spec_.layers.size()), logits.out,
       std::uint64_t{rows} * spec_.vocab);
 }

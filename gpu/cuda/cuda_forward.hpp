@@ -33,6 +33,18 @@ namespace orcd::gpu {
 
 class cuda_adapters;
 
+/// What adapters' A multiply: one of the two, or neither for the token of a column.
+struct lora_input {
+  const __half* halves = nullptr;
+  const float* floats = nullptr;
+  std::uint32_t stride = 0;
+};
+/// A matrix that adapters may change.
+struct lora_output {
+  engine::lora_target target{};
+  std::uint32_t y_at = 0;  ///< its first value in a row of the product's output
+};
+
 /// The sizes that memory is planned for.
 struct cuda_extents {
   std::uint32_t slots = 1;
@@ -132,12 +144,6 @@ class cuda_forward {
   [[nodiscard]] unsigned long long* keys(std::uint32_t sequences) const noexcept;
 
  private:
-  /// What an adapter's A multiplies: one of the two, or neither for the token of a column.
-  struct lora_input {
-    const __half* halves = nullptr;
-    const float* floats = nullptr;
-    std::uint32_t stride = 0;
-  };
   template <class T>
   [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
     return work_.at<T>(offset);
@@ -181,13 +187,13 @@ class cuda_forward {
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
   void expert_ffn(std::uint32_t layer, std::uint32_t columns);
   [[nodiscard]] bool adapts() const noexcept;
-  void add_lora(engine::lora_target target, std::uint32_t layer, const lora_input& x, float* y,
+  void add_lora(std::span<const lora_output> outputs, std::uint32_t layer, const lora_input& x, float* y,
                 std::uint32_t y_stride, std::uint32_t columns, const std::int32_t* rows = nullptr);
   void add_qkv_lora(std::uint32_t layer, const lora_input& x, std::uint32_t columns);
   void add_gate_up_lora(std::uint32_t layer, const lora_input& x, float* out, std::uint32_t columns);
   void add_residual_lora(engine::lora_target target, std::uint32_t layer, const lora_input& x,
                          std::uint32_t columns);
-  void adapted_gate_up(std::uint32_t layer, std::uint32_t columns);
+  void gate_up(std::uint32_t layer, std::uint32_t columns);
   [[nodiscard]] lora_input keep_floats(kernels::norm_to_int8_args& norm) const;
   void sort_experts(std::uint32_t pairs, std::uint32_t tile_columns, kernels::tiled_matmul_args& gate_up,
                     kernels::tiled_matmul_args& down);

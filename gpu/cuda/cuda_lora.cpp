@@ -17,56 +17,60 @@ unsigned long long* cuda_forward::keys(std::uint32_t sequences) const noexcept {
   return has_key ? at<unsigned long long>(layout_.key) : nullptr;
 }
 
-void cuda_forward::add_lora(lora_target target, std::uint32_t layer, const lora_input& x, float* y,
-                            std::uint32_t y_stride, std::uint32_t columns, const std::int32_t* rows) {
+void cuda_forward::add_lora(std::span<const lora_output> outputs, std::uint32_t layer, const lora_input& x,
+                            float* y, std::uint32_t y_stride, std::uint32_t columns,
+                            const std::int32_t* rows) {
   if (!adapts()) return;
-  adapters_->add(target, layer, {x.halves, x.floats, x.stride}, y, y_stride, columns, steps(), rows);
+  adapters_->add(outputs, layer, x, y, y_stride, columns, steps(), rows);
 }
 
 void cuda_forward::add_qkv_lora(std::uint32_t layer, const lora_input& x, std::uint32_t columns) {
   const engine::layer_spec& spec = spec_.layers[layer];
   const std::uint32_t q = spec.heads * spec_.key_length;
   const std::uint32_t k = spec.kv_heads * spec_.key_length;
-  auto* const out = at<float>(layout_.qkv);
-  const std::uint32_t stride = q + 2 * k;
-  add_lora(lora_target::attn_qkv, layer, x, out, stride, columns);
-  add_lora(lora_target::attn_q, layer, x, out, stride, columns);
-  add_lora(lora_target::attn_k, layer, x, out + q, stride, columns);
-  add_lora(lora_target::attn_v, layer, x, out + q + k, stride, columns);
+  const lora_output outputs[] = {{lora_target::attn_qkv, 0},
+                                 {lora_target::attn_q, 0},
+                                 {lora_target::attn_k, q},
+                                 {lora_target::attn_v, q + k}};
+  add_lora(outputs, layer, x, at<float>(layout_.qkv), q + 2 * k, columns);
 }
 
 void cuda_forward::add_gate_up_lora(std::uint32_t layer, const lora_input& x, float* out,
                                     std::uint32_t columns) {
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;
-  add_lora(lora_target::ffn_gate_up, layer, x, out, 2 * ffn, columns);
-  add_lora(lora_target::ffn_gate, layer, x, out, 2 * ffn, columns);
-  add_lora(lora_target::ffn_up, layer, x, out + ffn, 2 * ffn, columns);
+  const lora_output outputs[] = {
+      {lora_target::ffn_gate_up, 0}, {lora_target::ffn_gate, 0}, {lora_target::ffn_up, ffn}};
+  add_lora(outputs, layer, x, out, 2 * ffn, columns);
 }
 
 void cuda_forward::add_residual_lora(lora_target target, std::uint32_t layer, const lora_input& x,
                                      std::uint32_t columns) {
-  add_lora(target, layer, x, at<float>(layout_.residual), spec_.embedding, columns);
+  const lora_output output{target, 0};
+  add_lora({&output, 1}, layer, x, at<float>(layout_.residual), spec_.embedding, columns);
 }
 
-/// Gate and up of a step with adapters: in f32 until those have been added. Columns without any are computed
-/// as in every other step, so that they keep their bits; those with some are computed over.
-void cuda_forward::adapted_gate_up(std::uint32_t layer, std::uint32_t columns) {
+/// Gate and up of a step with adapters that change them: in f32 until those have been added. Columns that
+/// none changes are computed as in every other step, so that they keep their bits; the others are computed
+/// over.
+void cuda_forward::gate_up(std::uint32_t layer, std::uint32_t columns) {
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;
   kernels::packed_matmul_args activated = gate_up_of(layer);
+  const cuda_adapters::who changed = adapts() ? adapters_->changes_gate_up(layer) : cuda_adapters::who{};
   take_norm(activated, weights_.layers[layer].ffn_norm, columns, nullptr);
-  if (!adapters_->all()) multiply(activated, nullptr, columns);
+  if (!changed.all) multiply(activated, nullptr, columns);
+  if (!changed.some) return;
   kernels::packed_matmul_args plain = activated;
   plain.output = kernels::matmul_output::store;
   plain.out = adapters_->gate_up();
   plain.out_stride = 2 * ffn;
   multiply(plain, nullptr, columns);
   add_gate_up_lora(layer, {plain.x, nullptr, plain.x_stride}, plain.out, columns);
-  adapters_->activate(ffn, activated.output == kernels::matmul_output::swiglu_clamped, activated.act,
+  adapters_->activate(layer, ffn, activated.output == kernels::matmul_output::swiglu_clamped, activated.act,
                       activated.act_stride, columns, steps());
 }
 
 /// Makes a norm leave its values in f32 as well, if adapters need them.
-cuda_forward::lora_input cuda_forward::keep_floats(kernels::norm_to_int8_args& norm) const {
+lora_input cuda_forward::keep_floats(kernels::norm_to_int8_args& norm) const {
   if (!adapts()) return {};
   norm.floats = adapters_->floats();
   return {nullptr, norm.floats, norm.width};

@@ -17,7 +17,8 @@ adapter_arena::adapter_arena(const engine::model& m, engine::adapter_room room, 
     widest = std::max({widest, std::uint64_t{layer.ffn_size}, heads});
   }
   const bool rounds = m.spec.integer_activations;
-  const std::uint64_t inner_values = std::uint64_t{kernels::lora_adapters_max} * room.rank_max;
+  const std::uint64_t inner_values =
+      std::uint64_t{kernels::lora_matrices_max} * kernels::lora_adapters_max * room.rank_max;
   arena_plan plan;
   values = plan.reserve(room.count * layout.floats() * sizeof(float));
   held = plan.reserve(room.count * layout.places().size() * sizeof(kernels::lora_held));
@@ -25,6 +26,7 @@ adapter_arena::adapter_arena(const engine::model& m, engine::adapter_room room, 
   inner = plan.reserve(columns * inner_values * sizeof(float));
   gate_up = plan.reserve(rounds ? 0 : columns * 2 * ffn * sizeof(float));
   floats = plan.reserve(rounds ? columns * widest * sizeof(float) : 0);
+  staging = plan.reserve(adapter_staged_floats * sizeof(float));
   bytes = plan.bytes();
 }
 

@@ -11,6 +11,9 @@
 
 namespace orcd::gpu {
 
+/// Matrices are copied in pieces of at most so many values.
+inline constexpr std::uint64_t adapter_staged_floats = 256U << 10U;
+
 /// Offsets in bytes.
 struct adapter_arena {
   adapter_arena() = default;  ///< without room: all 0
@@ -21,9 +24,10 @@ struct adapter_arena {
   std::uint64_t values = 0;   ///< f32, [room.count][layout.floats()]
   std::uint64_t held = 0;     ///< kernels::lora_held, [room.count][places]
   std::uint64_t slots = 0;    ///< kernels::lora_slot, [slots]
-  std::uint64_t inner = 0;    ///< f32, [columns][lora_adapters_max][rank_max]: A x
+  std::uint64_t inner = 0;    ///< f32, [columns][lora_matrices_max][lora_adapters_max][rank_max]: A x
   std::uint64_t gate_up = 0;  ///< f32, [columns][2 * ffn], of models whose products activate them
   std::uint64_t floats = 0;   ///< f32, [columns][widest], of models whose products read integers
+  std::uint64_t staging = 0;  ///< f32, [adapter_staged_floats], of matrices on their way to their places
   std::uint64_t bytes = 0;
 };
 

@@ -1,6 +1,7 @@
 // Where the matrices of LoRA adapters lie in the room that is planned for each: every matrix of the model
 // that an adapter may be beside has a place for A and B of the highest rank, so that whatever fits the plan
-// fits the room. Matrices of experts have none. Pure.
+// fits the room. A place has room for rows of a multiple of four floats, whichever way a backend keeps A and
+// B. Matrices of experts have none. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ struct adapter_place {
   engine::lora_target target{};
   std::uint32_t layer = 0;  ///< 0 for output and token_embd
   std::uint32_t in = 0, out = 0;
-  std::uint64_t a_at = 0;  ///< first float of A, [rank][in], in the room of an adapter
-  std::uint64_t b_at = 0;  ///< of B, [out][rank]
+  std::uint64_t a_at = 0;  ///< first float of A in the room of an adapter; a multiple of 4
+  std::uint64_t b_at = 0;  ///< of B, likewise
 };
 
 class adapter_layout {

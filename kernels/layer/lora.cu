@@ -1,4 +1,8 @@
-// A warp makes one value of A x; a thread adds to one value of y. Columns without adapters leave at once.
+// A block makes some values of A x; a thread adds to some values of y. Columns without adapters leave at
+// once. Where all columns are of one slot (prompts), a block takes several of them, so that A and B are read
+// once for those.
+#include <algorithm>
+
 #include "kernels/device/device_math.cuh"
 #include "kernels/device/launch.cuh"
 #include "kernels/layer/lora.hpp"
@@ -6,8 +10,9 @@
 namespace orcd::kernels {
 namespace {
 
-constexpr std::uint32_t threads = 256;
+constexpr std::uint32_t threads = 128;
 constexpr std::uint32_t warps = threads / 32;
+constexpr std::uint32_t tile = 4;  ///< rows of A, and columns, of a block where all are of one slot
 
 __device__ __forceinline__ const step_token& step_of(const lora_columns& of, std::uint32_t column) {
   return of.steps[of.rows == nullptr ? column : static_cast<std::uint32_t>(of.rows[column])];
@@ -15,114 +20,331 @@ __device__ __forceinline__ const step_token& step_of(const lora_columns& of, std
 __device__ __forceinline__ const lora_slot& slot_of(const lora_columns& of, std::uint32_t column) {
   return of.slots[step_of(of, column).slot];
 }
-__device__ __forceinline__ lora_held held_of(const lora_args& a, std::int32_t adapter) {
-  return a.held[static_cast<std::uint64_t>(adapter) * a.places + a.place];
+__device__ __forceinline__ lora_held held_of(const lora_add_args& a, std::int32_t adapter,
+                                             std::uint32_t place) {
+  return a.held[static_cast<std::uint64_t>(adapter) * a.places + place];
 }
-__device__ __forceinline__ const float* room_of(const lora_args& a, std::int32_t adapter) {
+__device__ __forceinline__ const float* room_of(const lora_add_args& a, std::int32_t adapter) {
   return a.values + static_cast<std::uint64_t>(adapter) * a.room;
 }
-__device__ __forceinline__ float* inner_of(const lora_args& a, std::uint32_t column, std::uint32_t n) {
-  return a.inner + (static_cast<std::uint64_t>(column) * lora_adapters_max + n) * a.rank_max;
+__device__ __forceinline__ float* inner_of(const lora_add_args& a, std::uint32_t column, std::uint32_t matrix,
+                                           std::uint32_t n) {
+  const std::uint64_t at = static_cast<std::uint64_t>(column) * lora_matrices_max + matrix;
+  return a.inner + (at * lora_adapters_max + n) * a.rank_max;
 }
 
-/// One row of A times x, in lane 0.
-__device__ float row_product(const lora_args& a, const float* row, std::uint32_t column) {
-  const std::uint64_t at = static_cast<std::uint64_t>(column) * a.x_stride;
-  float sum = 0.0F;
-  for (std::uint32_t c = threadIdx.x % 32; c < a.in; c += 32) {
-    const float x = a.halves != nullptr ? __half2float(a.halves[at + c]) : a.floats[at + c];
-    sum = fmaf(row[c], x, sum);
+struct four {
+  float v[4];
+};
+__device__ __forceinline__ four load_four(const float* at) {
+  const float4 loaded = *reinterpret_cast<const float4*>(at);
+  return {{loaded.x, loaded.y, loaded.z, loaded.w}};
+}
+
+/// Four values of x from `c` on; what lies behind the row's end is 0. `aligned`: rows begin at multiples of
+/// four values, so that one load takes them.
+__device__ __forceinline__ four load_x(const lora_add_args& a, std::uint32_t column, std::uint32_t c,
+                                       bool aligned) {
+  const std::uint64_t at = static_cast<std::uint64_t>(column) * a.x_stride + c;
+  if (aligned && c + 4 <= a.in) {
+    if (a.floats != nullptr) return load_four(a.floats + at);
+    const uint2 raw = *reinterpret_cast<const uint2*>(a.halves + at);
+    const float2 low = __half22float2(*reinterpret_cast<const __half2*>(&raw.x));
+    const float2 high = __half22float2(*reinterpret_cast<const __half2*>(&raw.y));
+    return {{low.x, low.y, high.x, high.y}};
   }
-  return warp_sum(sum);
+  four out{};
+  for (std::uint32_t i = 0; i < 4 && c + i < a.in; ++i)
+    out.v[i] = a.floats != nullptr ? a.floats[at + i] : __half2float(a.halves[at + i]);
+  return out;
 }
 
-__global__ void __launch_bounds__(threads) lora_in_kernel(lora_args a) {
+/// The first `rows` of Rows rows of A from `first` on, times x of the first `columns` of Columns columns;
+/// each value goes to its place in `inner`. All threads of the block call it.
+template <std::uint32_t Rows, std::uint32_t Columns>
+__device__ void multiply_rows(const lora_add_args& a, const float* first, std::uint32_t rows,
+                              std::uint32_t column, std::uint32_t columns, bool aligned, float* inner,
+                              std::uint64_t inner_step) {
+  __shared__ float sums[warps][Rows * Columns];
+  const std::uint64_t stride = lora_stride(a.in);
+  float sum[Rows][Columns] = {};
+#pragma unroll 2
+  for (std::uint32_t c = 4 * threadIdx.x; c < a.in; c += 4 * threads) {
+    four row[Rows];
+#pragma unroll
+    for (std::uint32_t r = 0; r < Rows; ++r) row[r] = load_four(first + (r < rows ? r : 0) * stride + c);
+#pragma unroll
+    for (std::uint32_t m = 0; m < Columns; ++m) {
+      const four x = load_x(a, column + (m < columns ? m : 0), c, aligned);
+#pragma unroll
+      for (std::uint32_t r = 0; r < Rows; ++r) {
+#pragma unroll
+        for (std::uint32_t i = 0; i < 4; ++i) sum[r][m] = fmaf(row[r].v[i], x.v[i], sum[r][m]);
+      }
+    }
+  }
+#pragma unroll
+  for (std::uint32_t r = 0; r < Rows; ++r) {
+#pragma unroll
+    for (std::uint32_t m = 0; m < Columns; ++m) {
+      const float of_warp = warp_sum(sum[r][m]);
+      if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32][r * Columns + m] = of_warp;
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x < Rows * Columns) {
+    const std::uint32_t r = threadIdx.x / Columns;
+    const std::uint32_t m = threadIdx.x % Columns;
+    float of_block = 0.0F;
+    for (std::uint32_t w = 0; w < warps; ++w) of_block += sums[w][threadIdx.x];
+    if (r < rows && m < columns) inner[m * inner_step + r] = of_block;
+  }
+  __syncthreads();  // before the sums are written again
+}
+
+/// grid: (tiles of columns, tiles of rows of A, matrices)
+template <std::uint32_t Rows, std::uint32_t Columns>
+__global__ void __launch_bounds__(threads) lora_in_kernel(lora_add_args a, bool aligned) {
   wait_for_previous_kernel();
   allow_next_kernel();
-  const std::uint32_t column = blockIdx.x;
-  const std::uint32_t value = blockIdx.y * warps + threadIdx.x / 32;
-  const std::uint32_t n = value / a.rank_max;
-  const std::uint32_t r = value % a.rank_max;
+  const std::uint32_t column = blockIdx.x * Columns;
+  const std::uint32_t columns = min(Columns, a.of.columns - column);
+  const std::uint32_t r = blockIdx.y * Rows;
+  const lora_matrix& matrix = a.matrices[blockIdx.z];
   const lora_slot& slot = slot_of(a.of, column);
-  if (n >= static_cast<std::uint32_t>(slot.count)) return;
-  const std::int32_t adapter = slot.uses[n].adapter;
-  if (r >= static_cast<std::uint32_t>(held_of(a, adapter).rank)) return;
-  const float* row = room_of(a, adapter) + a.a_at + static_cast<std::uint64_t>(r) * a.in;
-  float sum = 0.0F;
-  if (a.halves == nullptr && a.floats == nullptr) {
-    const std::int32_t token = step_of(a.of, column).token;
-    sum = token < 0 || static_cast<std::uint32_t>(token) >= a.in ? 0.0F : row[token];
-  } else {
-    sum = row_product(a, row, column);
-  }
-  if (threadIdx.x % 32 == 0) inner_of(a, column, n)[r] = sum;
-}
-
-__global__ void __launch_bounds__(threads) lora_out_kernel(lora_args a) {
-  wait_for_previous_kernel();
-  allow_next_kernel();
-  const std::uint32_t column = blockIdx.x;
-  const std::uint32_t row = blockIdx.y * threads + threadIdx.x;
-  const lora_slot& slot = slot_of(a.of, column);
-  if (slot.count == 0 || row >= a.out) return;
-  float* const to = a.y + static_cast<std::uint64_t>(column) * a.y_stride + row;
-  float y = *to;
   for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
-    const lora_use use = slot.uses[n];
-    const lora_held held = held_of(a, use.adapter);
-    const auto rank = static_cast<std::uint32_t>(held.rank);
-    if (rank == 0) continue;
-    const float* b = room_of(a, use.adapter) + a.b_at + static_cast<std::uint64_t>(row) * rank;
-    const float* inner = inner_of(a, column, n);
-    float sum = 0.0F;
-    for (std::uint32_t r = 0; r < rank; ++r) sum = fmaf(b[r], inner[r], sum);
-    y = __fadd_rn(y, __fmul_rn(__fmul_rn(use.strength, held.scale), sum));
+    const std::int32_t adapter = slot.uses[n].adapter;
+    const auto rank = static_cast<std::uint32_t>(held_of(a, adapter, matrix.place).rank);
+    if (r >= rank) continue;
+    const float* first = room_of(a, adapter) + matrix.a_at + r * lora_stride(a.in);
+    multiply_rows<Rows, Columns>(a, first, min(Rows, rank - r), column, columns, aligned,
+                                 inner_of(a, column, blockIdx.z, n) + r,
+                                 std::uint64_t{lora_matrices_max} * lora_adapters_max * a.rank_max);
   }
-  *to = y;
 }
 
+/// A's column of each token; grid: (columns, 1, matrices)
+__global__ void __launch_bounds__(threads) lora_token_kernel(lora_add_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const lora_matrix& matrix = a.matrices[blockIdx.z];
+  const lora_slot& slot = slot_of(a.of, blockIdx.x);
+  const std::int32_t token = step_of(a.of, blockIdx.x).token;
+  const bool known = token >= 0 && static_cast<std::uint32_t>(token) < a.in;
+  for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
+    const std::int32_t adapter = slot.uses[n].adapter;
+    const auto rank = static_cast<std::uint32_t>(held_of(a, adapter, matrix.place).rank);
+    const float* first = room_of(a, adapter) + matrix.a_at;
+    float* inner = inner_of(a, blockIdx.x, blockIdx.z, n);
+    for (std::uint32_t r = threadIdx.x; r < rank; r += threads)
+      inner[r] = known ? first[r * lora_stride(a.in) + static_cast<std::uint32_t>(token)] : 0.0F;
+  }
+}
+
+/// Adds adapter n of the slot to Values values of y from `row` of the matrix on, of each column.
+template <std::uint32_t Values, std::uint32_t Columns>
+__device__ __forceinline__ void add_adapter(const lora_add_args& a, std::uint32_t m, std::uint32_t row,
+                                            std::uint32_t column, std::uint32_t columns, const lora_use& use,
+                                            std::uint32_t n, float (&y)[Columns][Values]) {
+  const lora_matrix& matrix = a.matrices[m];
+  const lora_held held = held_of(a, use.adapter, matrix.place);
+  const auto rank = static_cast<std::uint32_t>(held.rank);
+  if (rank == 0) return;
+  const std::uint64_t stride = lora_stride(matrix.out);
+  const float* b = room_of(a, use.adapter) + matrix.b_at + row;
+  const float* inner[Columns];
+#pragma unroll
+  for (std::uint32_t c = 0; c < Columns; ++c) inner[c] = inner_of(a, column + (c < columns ? c : 0), m, n);
+  float sum[Columns][Values] = {};
+#pragma unroll 4
+  for (std::uint32_t r = 0; r < rank; ++r) {
+    float weight[Values];
+    if constexpr (Values == 4) {
+      const four loaded = load_four(b + r * stride);
+#pragma unroll
+      for (std::uint32_t v = 0; v < 4; ++v) weight[v] = loaded.v[v];
+    } else {
+      weight[0] = b[r * stride];
+    }
+#pragma unroll
+    for (std::uint32_t c = 0; c < Columns; ++c) {
+      const float x = inner[c][r];
+#pragma unroll
+      for (std::uint32_t v = 0; v < Values; ++v) sum[c][v] = fmaf(weight[v], x, sum[c][v]);
+    }
+  }
+  const float factor = __fmul_rn(use.strength, held.scale);
+#pragma unroll
+  for (std::uint32_t c = 0; c < Columns; ++c) {
+#pragma unroll
+    for (std::uint32_t v = 0; v < Values; ++v) y[c][v] = __fadd_rn(y[c][v], __fmul_rn(factor, sum[c][v]));
+  }
+}
+
+/// grid: (tiles of columns, blocks of the widest matrix, matrices)
+template <std::uint32_t Values, std::uint32_t Columns>
+__global__ void __launch_bounds__(threads) lora_out_kernel(lora_add_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::uint32_t column = blockIdx.x * Columns;
+  const std::uint32_t columns = min(Columns, a.of.columns - column);
+  const lora_matrix& matrix = a.matrices[blockIdx.z];
+  const std::uint32_t row = (blockIdx.y * threads + threadIdx.x) * Values;
+  const lora_slot& slot = slot_of(a.of, column);
+  if (slot.count == 0 || row >= matrix.out) return;
+  float* to[Columns];
+  float y[Columns][Values];
+#pragma unroll
+  for (std::uint32_t c = 0; c < Columns; ++c) {
+    to[c] = a.y + static_cast<std::uint64_t>(column + (c < columns ? c : 0)) * a.y_stride + matrix.y_at + row;
+    if constexpr (Values == 4) {
+      const four loaded = load_four(to[c]);
+#pragma unroll
+      for (std::uint32_t v = 0; v < 4; ++v) y[c][v] = loaded.v[v];
+    } else {
+      y[c][0] = *to[c];
+    }
+  }
+  for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n)
+    add_adapter<Values, Columns>(a, blockIdx.z, row, column, columns, slot.uses[n], n, y);
+#pragma unroll
+  for (std::uint32_t c = 0; c < Columns; ++c) {
+    if (c >= columns) break;
+    if constexpr (Values == 4) {
+      *reinterpret_cast<float4*>(to[c]) = make_float4(y[c][0], y[c][1], y[c][2], y[c][3]);
+    } else {
+      *to[c] = y[c][0];
+    }
+  }
+}
+
+/// grid: (columns, blocks of the width)
 __global__ void __launch_bounds__(threads) lora_activate_kernel(lora_activate_args a) {
   wait_for_previous_kernel();
   allow_next_kernel();
   const std::uint32_t column = blockIdx.x;
-  if (slot_of(a.of, column).count == 0) return;
+  const std::uint32_t i = blockIdx.y * threads + threadIdx.x;
+  const lora_slot& slot = slot_of(a.of, column);
+  bool changed = false;
+  for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
+    for (std::uint32_t p = 0; p < a.count; ++p) {
+      changed |= a.held[static_cast<std::uint64_t>(slot.uses[n].adapter) * a.places + a.place[p]].rank > 0;
+    }
+  }
+  if (!changed || i >= a.width) return;
   const float* gate = a.gate_up + static_cast<std::uint64_t>(column) * 2 * a.width;
-  __half* act = a.act + static_cast<std::uint64_t>(column) * a.act_stride;
-  for (std::uint32_t i = threadIdx.x; i < a.width; i += threads) {
-    const float g = gate[i];
-    const float u = gate[a.width + i];
-    act[i] = to_half(a.clamped ? swiglu_clamped(g, u) : silu(g) * u);
+  const float g = gate[i];
+  const float u = gate[a.width + i];
+  a.act[static_cast<std::uint64_t>(column) * a.act_stride + i] =
+      to_half(a.clamped ? swiglu_clamped(g, u) : silu(g) * u);
+}
+
+__global__ void __launch_bounds__(threads) lora_store_kernel(lora_store_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * threads + threadIdx.x; i < a.count;
+       i += std::uint64_t{gridDim.x} * threads) {
+    const std::uint64_t row = (a.first + i) / a.width;
+    const std::uint64_t column = (a.first + i) % a.width;
+    a.to[row * a.row_step + column * a.column_step] = a.from[i];
   }
 }
 
 bool is_whole(const lora_columns& of) {
-  return of.steps != nullptr && of.slots != nullptr && of.columns > 0 && of.most > 0 &&
-         of.most <= lora_adapters_max;
+  return of.steps != nullptr && of.slots != nullptr && of.columns > 0 && !(of.one_slot && of.rows != nullptr);
+}
+
+bool is_whole(const lora_add_args& a) {
+  const bool reads = a.halves != nullptr || a.floats != nullptr;
+  if (!is_whole(a.of) || a.held == nullptr || a.values == nullptr || a.inner == nullptr || a.y == nullptr ||
+      a.rank_max == 0 || a.in == 0 || a.room % 4 != 0 || (a.halves != nullptr && a.floats != nullptr) ||
+      (reads && a.x_stride < a.in) || a.count == 0 || a.count > lora_matrices_max) {
+    return false;
+  }
+  for (std::uint32_t m = 0; m < a.count; ++m) {
+    const lora_matrix& matrix = a.matrices[m];
+    if (matrix.place >= a.places || matrix.out == 0 || matrix.a_at % 4 != 0 || matrix.b_at % 4 != 0 ||
+        a.y_stride < std::uint64_t{matrix.y_at} + matrix.out) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool is_aligned(const void* p, std::uint32_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(p) % bytes == 0;
+}
+
+std::uint32_t blocks_of(std::uint32_t values, std::uint32_t each) {
+  return (values + each - 1) / each;
+}
+
+cudaError_t launch_in(const lora_add_args& a, cudaStream_t stream) {
+  if (a.halves == nullptr && a.floats == nullptr) {
+    return launch_dependent(lora_token_kernel, dim3(a.of.columns, 1, a.count), dim3(threads), 0, stream, a);
+  }
+  const bool aligned = a.x_stride % 4 == 0 && is_aligned(a.halves, 4 * sizeof(__half)) &&
+                       is_aligned(a.floats, 4 * sizeof(float));
+  if (a.of.one_slot && a.of.columns > 1) {
+    const dim3 tiles(blocks_of(a.of.columns, tile), blocks_of(a.rank_max, tile), a.count);
+    return launch_dependent(lora_in_kernel<tile, tile>, tiles, dim3(threads), 0, stream, a, aligned);
+  }
+  return launch_dependent(lora_in_kernel<1, 1>, dim3(a.of.columns, a.rank_max, a.count), dim3(threads), 0,
+                          stream, a, aligned);
+}
+
+template <std::uint32_t Values, std::uint32_t Columns>
+cudaError_t launch_out(const lora_add_args& a, std::uint32_t widest, cudaStream_t stream) {
+  const dim3 blocks(blocks_of(a.of.columns, Columns), blocks_of(widest, threads * Values), a.count);
+  return launch_dependent(lora_out_kernel<Values, Columns>, blocks, dim3(threads), 0, stream, a);
 }
 
 }  // namespace
 
-int launch_lora(const lora_args& a, CUstream_st* stream) {
-  const bool reads = a.halves != nullptr || a.floats != nullptr;
-  if (!is_whole(a.of) || a.held == nullptr || a.values == nullptr || a.inner == nullptr || a.y == nullptr ||
-      a.place >= a.places || a.rank_max == 0 || a.in == 0 || a.out == 0 || a.y_stride < a.out ||
-      (a.halves != nullptr && a.floats != nullptr) || (reads && a.x_stride < a.in)) {
-    return cudaErrorInvalidValue;
+int launch_lora(const lora_add_args& a, CUstream_st* stream) {
+  if (!is_whole(a)) return cudaErrorInvalidValue;
+  if (const auto failed = launch_in(a, stream); failed != cudaSuccess) return failed;
+  bool fours = a.y_stride % 4 == 0 && is_aligned(a.y, 4 * sizeof(float));
+  std::uint32_t widest = 0;
+  for (std::uint32_t m = 0; m < a.count; ++m) {
+    fours = fours && a.matrices[m].out % 4 == 0 && a.matrices[m].y_at % 4 == 0;
+    widest = widest > a.matrices[m].out ? widest : a.matrices[m].out;
   }
-  const dim3 values(a.of.columns, (a.of.most * a.rank_max + warps - 1) / warps);
-  if (const auto failed = launch_dependent(lora_in_kernel, values, dim3(threads), 0, stream, a);
-      failed != cudaSuccess) {
-    return failed;
-  }
-  return launch_dependent(lora_out_kernel, dim3(a.of.columns, (a.out + threads - 1) / threads), dim3(threads),
-                          0, stream, a);
+  const bool several = a.of.one_slot && a.of.columns > 1;
+  if (fours) return several ? launch_out<4, tile>(a, widest, stream) : launch_out<4, 1>(a, widest, stream);
+  return several ? launch_out<1, tile>(a, widest, stream) : launch_out<1, 1>(a, widest, stream);
 }
 
 int launch_lora_activate(const lora_activate_args& a, CUstream_st* stream) {
-  if (!is_whole(a.of) || a.gate_up == nullptr || a.act == nullptr || a.width == 0 || a.act_stride < a.width) {
+  bool whole = is_whole(a.of) && a.held != nullptr && a.gate_up != nullptr && a.act != nullptr &&
+               a.width > 0 && a.act_stride >= a.width && a.count > 0 && a.count <= lora_matrices_max;
+  for (std::uint32_t p = 0; whole && p < a.count; ++p) whole = a.place[p] < a.places;
+  if (!whole) return cudaErrorInvalidValue;
+  return launch_dependent(lora_activate_kernel, dim3(a.of.columns, blocks_of(a.width, threads)),
+                          dim3(threads), 0, stream, a);
+}
+
+int launch_lora_store(const lora_store_args& a, CUstream_st* stream) {
+  if (a.from == nullptr || a.to == nullptr || a.count == 0 || a.width == 0 || a.row_step == 0 ||
+      a.column_step == 0) {
     return cudaErrorInvalidValue;
   }
-  return launch_dependent(lora_activate_kernel, dim3(a.of.columns), dim3(threads), 0, stream, a);
+  constexpr std::uint64_t blocks_max = 1024;
+  const std::uint64_t blocks = (a.count + threads - 1) / threads;
+  return launch_dependent(lora_store_kernel, dim3(static_cast<std::uint32_t>(std::min(blocks, blocks_max))),
+                          dim3(threads), 0, stream, a);
+}
+
+int load_lora_kernels() {
+  const auto load = [](auto... kernels) {
+    cudaFuncAttributes attributes{};
+    cudaError_t status = cudaSuccess;
+    ((status = status == cudaSuccess ? cudaFuncGetAttributes(&attributes, kernels) : status), ...);
+    return status;
+  };
+  return load(lora_in_kernel<1, 1>, lora_in_kernel<tile, tile>, lora_token_kernel, lora_out_kernel<4, 1>,
+              lora_out_kernel<4, tile>, lora_out_kernel<1, 1>, lora_out_kernel<1, tile>, lora_activate_kernel,
+              lora_store_kernel);
 }
 
 }  // namespace orcd::kernels

@@ -43,9 +43,10 @@ BOOST_FIXTURE_TEST_CASE(a_model_whose_products_activate, given) {
   BOOST_TEST(all.held == vram_aligned(3 * layout.floats() * 4));
   BOOST_TEST(all.slots - all.held == vram_aligned(3 * layout.places().size() * sizeof(kernels::lora_held)));
   BOOST_TEST(all.inner - all.slots == vram_aligned(4 * sizeof(kernels::lora_slot)));
-  BOOST_TEST(all.gate_up - all.inner == vram_aligned(100ULL * 8 * 8 * 4));
+  BOOST_TEST(all.gate_up - all.inner == vram_aligned(100ULL * 3 * 8 * 8 * 4));
   BOOST_TEST(all.floats - all.gate_up == vram_aligned(100 * 2 * ffn * 4));
-  BOOST_TEST(all.bytes == all.floats);
+  BOOST_TEST(all.staging == all.floats);
+  BOOST_TEST(all.bytes - all.staging == 1U << 20U);
 }
 
 BOOST_FIXTURE_TEST_CASE(a_model_whose_products_read_integers, given) {
@@ -55,7 +56,7 @@ BOOST_FIXTURE_TEST_CASE(a_model_whose_products_read_integers, given) {
       std::max({model.spec.embedding, layer.ffn_size, layer.heads * model.spec.value_length});
   const auto all = arena({1, 8}, 4, 100);
   BOOST_TEST(all.floats == all.gate_up);
-  BOOST_TEST(all.bytes - all.floats == vram_aligned(100 * widest * 4));
+  BOOST_TEST(all.staging - all.floats == vram_aligned(100 * widest * 4));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

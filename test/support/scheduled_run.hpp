@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -26,6 +27,11 @@ class depth_limit final : public engine::accelerator {
   [[nodiscard]] std::uint32_t chunk_tokens() const noexcept override { return device_.chunk_tokens(); }
   [[nodiscard]] std::uint32_t launch_depth() const noexcept override { return depth_; }
   [[nodiscard]] engine::kv_geometry kv_pages() const noexcept override { return device_.kv_pages(); }
+  [[nodiscard]] engine::result<void> put_adapter(std::uint32_t index,
+                                                 const engine::lora_adapter& adapter) override {
+    return device_.put_adapter(index, adapter);
+  }
+  void drop_adapter(std::uint32_t index) noexcept override { device_.drop_adapter(index); }
   void begin(const engine::sequence_start& start) override { device_.begin(start); }
   void clear(std::span<const engine::kv_page> pages) noexcept override { device_.clear(pages); }
   void launch(std::span<const engine::sequence_step> sequences,
@@ -83,21 +89,34 @@ struct scheduled_limits {
   return job;
 }
 
+/// What a run has besides mixed_job().
+struct run_extras {
+  std::function<void(engine::scheduler&)> begin = [](auto&) {};
+  std::function<void(std::uint32_t number, engine::job_request&)> change = [](auto, auto&) {};
+  std::function<void(engine::scheduler&, std::uint32_t step)> before_step = [](auto&, auto) {};
+};
+
 /// The tokens of each job. Throws when one does not end normally.
 [[nodiscard]] inline std::vector<std::vector<engine::token_id>> run_jobs(engine::accelerator& device,
                                                                          const scheduled_limits& limits,
-                                                                         std::uint32_t jobs) {
+                                                                         std::uint32_t jobs,
+                                                                         const run_extras& extras = {}) {
   engine::scheduler_config config;
   config.slots = limits.slots;
   config.end_of_generation = limits.end_of_generation;
   engine::scheduler loop(device, config);
+  extras.begin(loop);
   std::vector<std::shared_ptr<recording_sink>> sinks;
   for (std::uint32_t i = 0; i < jobs; ++i) {
     sinks.push_back(std::make_shared<recording_sink>());
-    loop.submit(mixed_job(i, limits), sinks.back());
+    engine::job_request job = mixed_job(i, limits);
+    extras.change(i, job);
+    loop.submit(std::move(job), sinks.back());
   }
-  while (loop.run_step()) {
-  }
+  std::uint32_t step = 0;
+  do {
+    extras.before_step(loop, step++);
+  } while (loop.run_step());
   std::vector<std::vector<engine::token_id>> out;
   for (const auto& sink : sinks) {
     if (!sink->fault().empty() || !sink->end()) throw std::runtime_error("a job did not end normally");

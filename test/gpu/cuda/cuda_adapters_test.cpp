@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "gpu/cuda/cuda_backend.hpp"
+#include "gpu/cuda/vram_arena.hpp"
 #include "gpu/host/host_backend.hpp"
+#include "gpu/plan/allocation_counter.hpp"
 #include "test/gpu/cuda/generated_cuda_model.hpp"
 #include "test/unit/gpu/adapter_rig.hpp"
 
@@ -37,13 +39,20 @@ BOOST_DATA_TEST_CASE(adapters_give_the_hosts_logits, data::make(all_shape_names)
   const double bound = device.model().spec.integer_activations ? 6e-2 : 3e-3;
   for (adapter_rig* rig : {&device, &host}) rig->put_four();
   const auto prompt = device.prompt(1);
-  const logits_list bare = host.alone(prompt, {});
   for (const std::vector<engine::active_adapter>& adapters :
        {std::vector<engine::active_adapter>{{0, 1.0F}}, {{3, 1.0F}}, {{1, 0.5F}, {0, 0.5F}}}) {
-    const logits_list want = host.alone(prompt, adapters), got = device.alone(prompt, adapters);
-    BOOST_TEST(distance(bare.front(), want.front()) > 3 * bound);
-    BOOST_TEST(distance(got.front(), want.front()) < bound,
-               name << ": " << distance(got.front(), want.front()));
+    const run_of_one want = host.run_alone({prompt, adapters});
+    const run_of_one fed{.pending = prompt, .adapters = adapters, .given = want.tokens};
+    const run_of_one got = device.run_alone(fed);
+    run_of_one without = fed;
+    without.adapters.clear();
+    const run_of_one bare = host.run_alone(without);
+    BOOST_TEST_REQUIRE(got.logits.size() == adapter_rig::decoded + 1);
+    for (std::size_t i = 0; i < got.logits.size(); ++i) {
+      BOOST_TEST(distance(bare.logits[i], want.logits[i]) > 3 * bound);
+      BOOST_TEST(distance(got.logits[i], want.logits[i]) < bound,
+                 name << ", row " << i << ": " << distance(got.logits[i], want.logits[i]));
+    }
   }
 }
 
@@ -65,13 +74,78 @@ BOOST_DATA_TEST_CASE(neighbours_with_other_adapters_change_no_bit, data::make(al
   BOOST_TEST(same(runs[2].logits, one_slot.alone(before[2].pending, {})), name);
 }
 
+/// More columns than the few-column product takes, and more than graphs are made for.
+BOOST_AUTO_TEST_CASE(many_sequences_with_adapters_are_as_each_alone) {
+  constexpr std::uint32_t slots = 40;
+  const bytes image = make_tiny_model(generated_shapes().at("llama"));
+  adapter_rig rig(image, on_gpu(), slots);
+  rig.put_four();
+  const std::vector<run_of_one> five = rig.five_runs();
+  std::vector<logits_list> want;
+  for (const run_of_one& one : five) want.push_back(rig.alone(one.pending, one.adapters));
+  for (const std::uint32_t count : {12U, slots}) {
+    std::vector<run_of_one> runs;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      runs.push_back(five[i % five.size()]);
+      runs.back().chunk = 19;  // all decode in the same steps
+    }
+    rig.run(runs);
+    for (std::uint32_t i = 0; i < count; ++i)
+      BOOST_TEST(same(runs[i].logits, want[i % five.size()]), count << " sequences, number " << i);
+  }
+}
+
+/// What the decode program and the other kernels' attention leave of several pages must not meet.
+BOOST_DATA_TEST_CASE(sequences_of_several_pages_take_turns,
+                     data::make(std::vector<std::string>{"qwen2", "phi3", "llama"}), name) {
+  constexpr std::uint32_t positions = 768;
+  const bytes image = make_tiny_model(generated_shapes().at(name));
+  adapter_rig rig(image, on_gpu(), 1, {6, 8}, positions);
+  adapter_rig many(image, on_gpu({.one_kernel = 0}), 1, {6, 8}, positions);
+  adapter_rig plain(image, on_gpu(), 1, {}, positions);
+  const auto prompt = rig.prompt(1, 2 * engine::kv_page_positions + 100);
+  logits_list got[4], want[4];
+  for (adapter_rig* each : {&rig, &many}) {
+    each->put_four();
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      std::vector<engine::active_adapter> adapters;
+      if (i % 2 == 0) adapters = {{i == 0 ? 0U : 5U, 1.0F}};
+      (each == &rig ? got : want)[i] = each->alone(prompt, adapters, 200);
+    }
+  }
+  for (std::uint32_t i = 0; i < 4; ++i) BOOST_TEST(same(got[i], want[i]), name << ' ' << i);
+  BOOST_TEST(same(got[1], plain.alone(prompt, {}, 200)), name);
+  BOOST_TEST(!same(got[0], got[2]));
+}
+
+BOOST_AUTO_TEST_CASE(room_is_what_was_planned_and_nothing_is_allocated_later) {
+  const bytes image = make_tiny_model(generated_shapes().at("phi3"));
+  const auto taken = [&](engine::adapter_room room, std::uint64_t& planned) {
+    const std::uint64_t before = gpu::counted_allocations().device_bytes;
+    adapter_rig rig(image, on_gpu(), 5, room);
+    planned = rig.plan.adapters_bytes;
+    const std::uint64_t bytes = gpu::counted_allocations().device_bytes - before;
+    if (room.count > 0) {
+      rig.put_four();
+      static_cast<void>(rig.alone(rig.prompt(1), {{0, 1.0F}}));
+    }
+    BOOST_TEST(gpu::counted_allocations().after_seal == 0U);
+    return bytes;
+  };
+  std::uint64_t none = 0, some = 0;
+  const std::uint64_t without = taken({}, none), with = taken({6, 8}, some);
+  BOOST_TEST(none == 0U);
+  BOOST_TEST(some > 0U);
+  BOOST_TEST(with - without == gpu::vram_arena::size_of(0, some));
+}
+
 BOOST_AUTO_TEST_CASE(adapters_come_and_go_beside_a_running_sequence) {
   const bytes image = make_tiny_model(generated_shapes().at("phi3"));
   adapter_rig rig(image, on_gpu());
-  BOOST_TEST(rig.plan.adapters_bytes > 0U);
   BOOST_TEST(rig.device().audit().empty());
   rig.put_four();
   const logits_list first = rig.alone(rig.prompt(1), {{0, 1.0F}});
+  const logits_list second = rig.alone(rig.prompt(1), {{1, 1.0F}});
   std::vector<run_of_one> runs{{rig.prompt(1), {{0, 1.0F}}, 4}};
   rig.begin(0, runs[0]);
   BOOST_REQUIRE(rig.step(runs));
@@ -82,6 +156,9 @@ BOOST_AUTO_TEST_CASE(adapters_come_and_go_beside_a_running_sequence) {
   }
   rig.device().release(engine::slot_id{0});
   BOOST_TEST(same(runs[0].logits, first));
+  BOOST_TEST(!same(rig.alone(rig.prompt(1), {{1, 1.0F}}), second));
+  rig.put(1, {.rank = 1, .seed = 2, .size = 0.5F});
+  BOOST_TEST(same(rig.alone(rig.prompt(1), {{1, 1.0F}}), second));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -35,11 +35,8 @@ struct adapted {
 BOOST_AUTO_TEST_SUITE(lora_activate)
 
 BOOST_DATA_TEST_CASE(changed_columns_are_activated_as_by_the_product,
-                     boost::unit_test::data::make({packed_format::q4_0, packed_format::f16}) *
-                         boost::unit_test::data::make({false, true}),
-                     wanted, clamped) {
-  const auto format =
-      *std::find_if(formats.begin(), formats.end(), [&](const format_pair& f) { return f.packed == wanted; });
+                     boost::unit_test::data::make(formats) * boost::unit_test::data::make({false, true}),
+                     format, clamped) {
   constexpr std::uint32_t rows = 200, cols = 512, act_stride = 256;
   const test_matrix gate(format, rows, cols, 51), up(format, rows, cols, 52);
   const test_input x(cols, columns, 53);

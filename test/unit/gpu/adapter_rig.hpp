@@ -25,6 +25,8 @@ struct run_of_one {
   std::uint32_t chunk = 16;
   std::uint32_t position = 0;
   logits_list logits = {};
+  std::vector<engine::token_id> tokens = {};  ///< sampled
+  std::vector<engine::token_id> given = {};   ///< fed in place of what is sampled, as far as there are some
 };
 
 /// Without `room`: for six adapters of rank 8.
@@ -35,12 +37,13 @@ class adapter_rig {
   static constexpr std::uint32_t decoded = 3;
 
   adapter_rig(bytes image, std::unique_ptr<engine::accelerator> device, std::uint32_t slots = 5,
-              engine::adapter_room room = {6, 8})
-      : image_(std::move(image)),
+              engine::adapter_room room = {6, 8}, std::uint32_t positions = context)
+      : pages_((positions + engine::kv_page_positions - 1) / engine::kv_page_positions),
+        image_(std::move(image)),
         file_(engine::gguf_file::parse(image_, "tiny").value()),
         model_(engine::load_model(file_).value()),
         device_(std::move(device)) {
-    engine::accelerator_config config{.slots = slots, .context_tokens = context, .banned_tokens = {}};
+    engine::accelerator_config config{.slots = slots, .context_tokens = positions, .banned_tokens = {}};
     config.adapters = room;
     plan = device_->load(model_, config, [](unsigned) {}).value();
   }
@@ -48,9 +51,10 @@ class adapter_rig {
   [[nodiscard]] const engine::model& model() const { return model_; }
   [[nodiscard]] engine::accelerator& device() { return *device_; }
 
-  [[nodiscard]] std::vector<engine::token_id> prompt(std::uint32_t seed) const {
+  [[nodiscard]] std::vector<engine::token_id> prompt(std::uint32_t seed,
+                                                     std::uint32_t count = prompt_tokens) const {
     std::vector<engine::token_id> out;
-    for (std::uint32_t i = 0; i < prompt_tokens; ++i) {
+    for (std::uint32_t i = 0; i < count; ++i) {
       out.push_back(static_cast<engine::token_id>((seed * 7919U + i * 104'729U + i * i) % model_.spec.vocab));
     }
     return out;
@@ -83,8 +87,10 @@ class adapter_rig {
   }
 
   void begin(std::uint32_t slot, const run_of_one& run) {
-    const auto page = static_cast<engine::kv_page>(slot);
-    device_->begin({engine::slot_id{slot}, {&page, 1}, {}, {}, run.adapters});
+    std::vector<engine::kv_page> pages;
+    for (std::uint32_t i = 0; i < pages_; ++i)
+      pages.push_back(static_cast<engine::kv_page>(slot * pages_ + i));
+    device_->begin({engine::slot_id{slot}, pages, {}, {}, run.adapters});
   }
 
   /// Runs sequence i in slot i, all in the same steps, until each has its tokens.
@@ -118,21 +124,27 @@ class adapter_rig {
       if (parts[k].sample == nullptr) continue;
       const auto row = device_->logits(parts[k].slot);
       one.logits.emplace_back(row.begin(), row.end());
-      one.pending = {(next++)->token};
+      one.tokens.push_back((next++)->token);
+      const std::size_t n = one.tokens.size() - 1;
+      one.pending = {n < one.given.size() ? one.given[n] : one.tokens[n]};
     }
     return true;
   }
 
+  run_of_one run_alone(run_of_one one) {
+    std::vector<run_of_one> runs{std::move(one)};
+    run(runs);
+    return std::move(runs.front());
+  }
   logits_list alone(std::vector<engine::token_id> prompt, std::vector<engine::active_adapter> adapters,
                     std::uint32_t chunk = 16) {
-    std::vector<run_of_one> runs{{std::move(prompt), std::move(adapters), chunk}};
-    run(runs);
-    return runs.front().logits;
+    return run_alone({std::move(prompt), std::move(adapters), chunk}).logits;
   }
 
   engine::memory_plan plan;
 
  private:
+  std::uint32_t pages_;  ///< of a slot
   bytes image_;
   engine::gguf_file file_;
   engine::model model_;

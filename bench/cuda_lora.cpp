@@ -14,6 +14,8 @@
 //                                  is how long a put takes in all. The stall is the difference of the
 //                                  longest.
 // The host backend is there to try the benchmark itself.
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,6 +30,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/cuda/cuda_backend.hpp"
+#include "gpu/cuda/cuda_error.hpp"
 #include "gpu/host/host_backend.hpp"
 
 namespace {
@@ -81,9 +84,14 @@ class benchmark {
     const auto begin = steady::now();
     const auto plan = device->load(model_, config, [](unsigned) {});
     if (!plan) throw std::runtime_error(plan.error().message);
-    std::printf("loaded with %u slots and room for %u in %.2f s, %.1f MB of it for adapters\n", slots, room,
-                std::chrono::duration<double>(steady::now() - begin).count(),
-                static_cast<double>(plan->adapters_bytes) / 1e6);
+    std::size_t free_bytes = 0, total_bytes = 0;
+    if (s_.backend == "cuda") ORCD_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
+    std::printf(
+        "loaded with %u slots and room for %u in %.2f s; planned %.1f MB, %.1f of it for adapters; the "
+        "device has %.1f MB in use\n",
+        slots, room, std::chrono::duration<double>(steady::now() - begin).count(),
+        static_cast<double>(plan->total()) / 1e6, static_cast<double>(plan->adapters_bytes) / 1e6,
+        static_cast<double>(total_bytes - free_bytes) / 1e6);
     return device;
   }
 

@@ -20,7 +20,13 @@ using engine::lora_target;
 
 constexpr lora_target gate_up_targets[] = {lora_target::ffn_gate_up, lora_target::ffn_gate,
                                            lora_target::ffn_up};
-static_assert(std::size(gate_up_targets) == kernels::lora_matrices_max);
+
+bool is_of_attention(lora_target target) {
+  return target <= lora_target::attn_output;
+}
+bool is_of_layer(lora_target target) {
+  return target <= lora_target::ffn_down;
+}
 
 }  // namespace
 
@@ -34,8 +40,11 @@ cuda_adapters::cuda_adapters(const engine::model& m, engine::adapter_room room, 
   present_.resize(room.count);
   in_use_.resize(extents.slots);
   for (auto& slot : in_use_) slot.reserve(engine::active_adapters_max);
-  slots_.reserve(extents.slots);
   step_has_.resize(layout_.places().size());
+  for (const adapter_place& place : layout_.places()) {
+    graph_has_[0].push_back(is_of_attention(place.target) ? 1 : 0);
+    graph_has_[1].push_back(is_of_layer(place.target) ? 1 : 0);
+  }
   ORCD_CUDA(kernels::load_lora_kernels());
 }
 
@@ -128,7 +137,7 @@ void cuda_adapters::use(engine::slot_id slot, std::span<const engine::active_ada
 void cuda_adapters::begin_step(std::span<const engine::slot_id> slots) noexcept {
   some_ = false;
   if (room_.count == 0) return;
-  slots_.assign(slots.begin(), slots.end());
+  one_slot_ = slots.size() == 1;
   std::fill(step_has_.begin(), step_has_.end(), std::uint8_t{0});
   const std::size_t each = layout_.places().size();
   for (const engine::slot_id slot : slots) {
@@ -142,34 +151,32 @@ void cuda_adapters::begin_step(std::span<const engine::slot_id> slots) noexcept 
   }
 }
 
-cuda_adapters::who cuda_adapters::changes_gate_up(std::uint32_t layer) const noexcept {
-  who out{false, true};
-  for (const engine::slot_id slot : slots_) {
-    bool does = false;
-    for (const engine::active_adapter& one : in_use_[static_cast<std::size_t>(slot)]) {
-      for (const lora_target target : gate_up_targets) {
-        const std::int32_t place = layout_.find(target, layer);
-        does =
-            does || (place >= 0 &&
-                     held_[one.index * layout_.places().size() + static_cast<std::size_t>(place)].rank > 0);
-      }
-    }
-    out.some = out.some || does;
-    out.all = out.all && does;
+bool cuda_adapters::changes_gate_up(std::uint32_t layer) const noexcept {
+  return std::any_of(std::begin(gate_up_targets), std::end(gate_up_targets),
+                     [&](lora_target target) { return step_has(layout_.find(target, layer)); });
+}
+
+/// Columns of a graph are of any slots, also if there is one column.
+void cuda_adapters::begin_graph(std::uint32_t kind) noexcept {
+  step_has_ = graph_has_[kind];
+  one_slot_ = false;
+  some_ = true;
+}
+
+std::uint32_t cuda_adapters::kind_of_step() const noexcept {
+  for (std::uint32_t kind = 0; kind < graph_kinds; ++kind) {
+    bool all = true;
+    for (std::size_t place = 0; place < step_has_.size(); ++place)
+      all = all && step_has_[place] <= graph_has_[kind][place];
+    if (all) return kind;
   }
-  return out;
+  return graph_kinds;
 }
 
-kernels::lora_columns cuda_adapters::columns_of(std::uint32_t columns, const kernels::step_token* steps,
-                                                const std::int32_t* rows) const noexcept {
-  return {steps, rows, arena_.at<kernels::lora_slot>(places_.slots), columns,
-          slots_.size() == 1 && rows == nullptr};
-}
-
-void cuda_adapters::add(std::span<const lora_output> outputs, std::uint32_t layer, const lora_input& x,
-                        float* y, std::uint32_t y_stride, std::uint32_t columns,
-                        const kernels::step_token* steps, const std::int32_t* rows) {
-  if (!some_) return;
+kernels::lora_add_args cuda_adapters::args_of(std::span<const lora_output> outputs, std::uint32_t layer,
+                                              const lora_input& x, std::uint32_t columns,
+                                              const kernels::step_token* steps,
+                                              const std::int32_t* rows) const noexcept {
   kernels::lora_add_args args;
   for (const lora_output& one : outputs) {
     const std::int32_t at = layout_.find(one.target, layer);
@@ -180,8 +187,8 @@ void cuda_adapters::add(std::span<const lora_output> outputs, std::uint32_t laye
                                    place.b_at};
     args.in = place.in;
   }
-  if (args.count == 0) return;
-  args.of = columns_of(columns, steps, rows);
+  args.of = {steps, rows, arena_.at<kernels::lora_slot>(places_.slots), columns,
+             one_slot_ && rows == nullptr};
   args.held = arena_.at<kernels::lora_held>(places_.held);
   args.places = static_cast<std::uint32_t>(layout_.places().size());
   args.values = arena_.at<float>(places_.values);
@@ -191,28 +198,30 @@ void cuda_adapters::add(std::span<const lora_output> outputs, std::uint32_t laye
   args.floats = x.floats;
   args.x_stride = x.stride;
   args.inner = arena_.at<float>(places_.inner);
+  return args;
+}
+
+void cuda_adapters::add(std::span<const lora_output> outputs, std::uint32_t layer, const lora_input& x,
+                        float* y, std::uint32_t y_stride, std::uint32_t columns,
+                        const kernels::step_token* steps, const std::int32_t* rows) {
+  if (!some_) return;
+  kernels::lora_add_args args = args_of(outputs, layer, x, columns, steps, rows);
+  if (args.count == 0) return;
   args.y = y;
   args.y_stride = y_stride;
   ORCD_CUDA(kernels::launch_lora(args, stream_));
 }
 
-void cuda_adapters::activate(std::uint32_t layer, std::uint32_t width, bool clamped, __half* act,
-                             std::uint32_t act_stride, std::uint32_t columns,
-                             const kernels::step_token* steps) {
-  kernels::lora_activate_args args;
-  args.of = columns_of(columns, steps, nullptr);
-  args.held = arena_.at<kernels::lora_held>(places_.held);
-  args.places = static_cast<std::uint32_t>(layout_.places().size());
-  for (const lora_target target : gate_up_targets) {
-    const std::int32_t place = layout_.find(target, layer);
-    if (place >= 0) args.place[args.count++] = static_cast<std::uint32_t>(place);
-  }
-  args.gate_up = gate_up();
-  args.width = width;
-  args.clamped = clamped;
-  args.act = act;
-  args.act_stride = act_stride;
-  ORCD_CUDA(kernels::launch_lora_activate(args, stream_));
+void cuda_adapters::add_gate_up(std::uint32_t layer, const lora_input& x, std::uint32_t width, bool clamped,
+                                __half* act, std::uint32_t act_stride, std::uint32_t columns,
+                                const kernels::step_token* steps) {
+  const lora_output outputs[] = {
+      {lora_target::ffn_gate_up, 0}, {lora_target::ffn_gate, 0}, {lora_target::ffn_up, width}};
+  kernels::lora_add_args args = args_of(outputs, layer, x, columns, steps, nullptr);
+  args.y = gate_up();
+  args.y_stride = 2 * width;
+  args.gated = {act, act_stride, width, clamped};
+  ORCD_CUDA(kernels::launch_lora(args, stream_));
 }
 
 }  // namespace orcd::gpu

@@ -36,11 +36,18 @@ class cuda_adapters {
   void begin_step(std::span<const engine::slot_id> slots) noexcept;
   /// Whether any column of the step has an adapter.
   [[nodiscard]] bool some() const noexcept { return some_; }
-  /// Whether an adapter of any column has a pair beside gate or up, and whether one of each column has.
-  struct who {
-    bool some = false, all = false;
-  };
-  [[nodiscard]] who changes_gate_up(std::uint32_t layer) const noexcept;
+  /// Whether an adapter of the step has a pair beside gate or up of the layer.
+  [[nodiscard]] bool changes_gate_up(std::uint32_t layer) const noexcept;
+
+  /// Graphs of steps with adapters launch what some adapters would need, whatever the step's have: those
+  /// beside attention's matrices alone, and those beside any matrix of a layer.
+  static constexpr std::uint32_t graph_kinds = 2;
+  [[nodiscard]] bool has_room() const noexcept { return room_.count > 0; }
+  /// The next launches are for a graph of this kind; end_graph() ends that.
+  void begin_graph(std::uint32_t kind) noexcept;
+  void end_graph() noexcept { some_ = false; }
+  /// The first kind that launches all that the step's adapters need; none: graph_kinds.
+  [[nodiscard]] std::uint32_t kind_of_step() const noexcept;
 
   /// y += what the columns' adapters have beside the matrices that read x; nothing is launched for those that
   /// no adapter of the step has. `rows`: kernels::lora_columns.
@@ -51,13 +58,16 @@ class cuda_adapters {
   [[nodiscard]] float* gate_up() const noexcept { return arena_.at<float>(places_.gate_up); }
   /// What norms to int8 leave behind in f32, [columns][widest].
   [[nodiscard]] float* floats() const noexcept { return arena_.at<float>(places_.floats); }
-  /// gate_up() to f16, of the columns whose adapters change it.
-  void activate(std::uint32_t layer, std::uint32_t width, bool clamped, __half* act, std::uint32_t act_stride,
-                std::uint32_t columns, const kernels::step_token* steps);
+  /// gate_up() with what the adapters have beside gate and up, activated, to f16.
+  void add_gate_up(std::uint32_t layer, const lora_input& x, std::uint32_t width, bool clamped, __half* act,
+                   std::uint32_t act_stride, std::uint32_t columns, const kernels::step_token* steps);
 
  private:
-  [[nodiscard]] kernels::lora_columns columns_of(std::uint32_t columns, const kernels::step_token* steps,
-                                                 const std::int32_t* rows) const noexcept;
+  /// The arguments of a product; without matrices if no adapter of the step has a pair beside one.
+  [[nodiscard]] kernels::lora_add_args args_of(std::span<const lora_output> outputs, std::uint32_t layer,
+                                               const lora_input& x, std::uint32_t columns,
+                                               const kernels::step_token* steps,
+                                               const std::int32_t* rows) const noexcept;
   void write_held(std::uint32_t index);
   void copy(const float* from, std::uint64_t rows, kernels::lora_store_args to);
   [[nodiscard]] bool step_has(std::int32_t place) const noexcept {
@@ -72,9 +82,10 @@ class cuda_adapters {
   std::vector<kernels::lora_held> held_;                     ///< [room.count][places]
   std::vector<bool> present_;                                ///< [room.count]
   std::vector<std::vector<engine::active_adapter>> in_use_;  ///< [slots]; capacity is kept
+  std::vector<std::uint8_t> graph_has_[graph_kinds];         ///< [places]: what the kind launches
   // Of the step.
-  std::vector<engine::slot_id> slots_;  ///< capacity is kept
   std::vector<std::uint8_t> step_has_;  ///< [places]: an adapter of any column has a pair there
+  bool one_slot_ = false;
   bool some_ = false;
 };
 

@@ -49,24 +49,20 @@ void cuda_forward::add_residual_lora(lora_target target, std::uint32_t layer, co
   add_lora({&output, 1}, layer, x, at<float>(layout_.residual), spec_.embedding, columns);
 }
 
-/// Gate and up of a step with adapters that change them: in f32 until those have been added. Columns that
-/// none changes are computed as in every other step, so that they keep their bits; the others are computed
-/// over.
+/// If adapters of the step change gate or up, those of all columns stay in f32 until that has been added; the
+/// activation has the product's own bits.
 void cuda_forward::gate_up(std::uint32_t layer, std::uint32_t columns) {
+  kernels::packed_matmul_args args = gate_up_of(layer);
+  const float* const norm = weights_.layers[layer].ffn_norm;
+  if (!adapts() || !adapters_->changes_gate_up(layer)) return multiply(args, norm, columns);
+  const bool clamped = args.output == kernels::matmul_output::swiglu_clamped;
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;
-  kernels::packed_matmul_args activated = gate_up_of(layer);
-  const cuda_adapters::who changed = adapts() ? adapters_->changes_gate_up(layer) : cuda_adapters::who{};
-  take_norm(activated, weights_.layers[layer].ffn_norm, columns, nullptr);
-  if (!changed.all) multiply(activated, nullptr, columns);
-  if (!changed.some) return;
-  kernels::packed_matmul_args plain = activated;
-  plain.output = kernels::matmul_output::store;
-  plain.out = adapters_->gate_up();
-  plain.out_stride = 2 * ffn;
-  multiply(plain, nullptr, columns);
-  add_gate_up_lora(layer, {plain.x, nullptr, plain.x_stride}, plain.out, columns);
-  adapters_->activate(layer, ffn, activated.output == kernels::matmul_output::swiglu_clamped, activated.act,
-                      activated.act_stride, columns, steps());
+  args.output = kernels::matmul_output::store;
+  args.out = adapters_->gate_up();
+  args.out_stride = 2 * ffn;
+  multiply(args, norm, columns);
+  adapters_->add_gate_up(layer, {args.x, nullptr, args.x_stride}, ffn, clamped, args.act, args.act_stride,
+                         columns, steps());
 }
 
 /// Makes a norm leave its values in f32 as well, if adapters need them.

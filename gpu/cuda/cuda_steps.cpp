@@ -12,6 +12,7 @@ namespace {
 
 /// Decode steps of up to so many sequences replay a graph; larger ones launch their kernels.
 constexpr std::uint32_t graph_sequences_max = 32;
+constexpr std::uint32_t adapter_graph_sequences_max = 16;  ///< with adapters, in two kinds
 
 /// The ticket of the n-th launch; never 0, which unused results carry.
 std::uint32_t ticket_of(std::uint64_t launch) noexcept {
@@ -48,8 +49,9 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
   if (options_.graphs) capture_graphs();
 }
 
-/// Captures a graph for each number of sequences whose step is many kernels. Every kernel runs once before
-/// its capture, so that nothing is loaded or configured while a stream is captured.
+/// Captures a graph for each number of sequences whose step is many kernels, and for steps with adapters.
+/// Every kernel runs once before its capture, so that nothing is loaded or configured while a stream is
+/// captured.
 void cuda_steps::capture_graphs() {
   const std::uint32_t most = std::min(extents_.slots, graph_sequences_max);
   const auto scratch = static_cast<engine::kv_page>(extents_.pages());
@@ -63,23 +65,46 @@ void cuda_steps::capture_graphs() {
     run_decode(sequences);
     // The sampler's kernel, too, must have run before a capture.
     if (forward_.keys(sequences) != nullptr) sampler_.sample(sequences);
-    ORCD_CUDA(cudaStreamSynchronize(stream_));
-    if (sequences <= forward_.programs().size()) continue;
-    cudaGraph_t captured = nullptr;
-    ORCD_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-    run_decode(sequences);
-    ORCD_CUDA(cudaStreamEndCapture(stream_, &captured));
-    const graph owner(captured);
-    cudaGraphExec_t executable = nullptr;
-    ORCD_CUDA(cudaGraphInstantiate(&executable, captured, 0));
-    graphs_.emplace_back(executable);
-    ORCD_CUDA(cudaGraphUpload(executable, stream_));
+    if (sequences > forward_.programs().size()) graphs_.push_back(capture_decode(sequences));
+    if (!adapters_.has_room() || sequences > adapter_graph_sequences_max) continue;
+    for (std::uint32_t kind = 0; kind < cuda_adapters::graph_kinds; ++kind) {
+      adapters_.begin_graph(kind);
+      run_decode(sequences);
+      adapter_graphs_[kind].push_back(capture_decode(sequences));
+      adapters_.end_graph();
+    }
   }
   for (std::uint32_t slot = 0; slot < most; ++slot) {
     if (!extents_.scratch_page) forward_.clear(forward_.own_pages(slot, 1));
     forward_.set_pages(slot, forward_.own_pages(slot, extents_.context));
   }
   ORCD_CUDA(cudaStreamSynchronize(stream_));
+}
+
+/// Its kernels have been launched before.
+graph_exec cuda_steps::capture_decode(std::uint32_t sequences) {
+  ORCD_CUDA(cudaStreamSynchronize(stream_));
+  cudaGraph_t captured = nullptr;
+  ORCD_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  run_decode(sequences);
+  ORCD_CUDA(cudaStreamEndCapture(stream_, &captured));
+  const graph owner(captured);
+  cudaGraphExec_t executable = nullptr;
+  ORCD_CUDA(cudaGraphInstantiate(&executable, captured, 0));
+  graph_exec out(executable);
+  ORCD_CUDA(cudaGraphUpload(executable, stream_));
+  return out;
+}
+
+/// That of a decode step, or null if its kernels are to be launched.
+cudaGraphExec_t cuda_steps::graph_of(std::uint32_t sequences) const noexcept {
+  const std::size_t few = forward_.programs().size();
+  if (!adapters_.some())
+    return sequences > few && sequences <= few + graphs_.size() ? graphs_[sequences - few - 1].get()
+                                                                : nullptr;
+  const std::uint32_t kind = adapters_.kind_of_step();
+  if (kind == cuda_adapters::graph_kinds || sequences > adapter_graphs_[kind].size()) return nullptr;
+  return adapter_graphs_[kind][sequences - 1].get();
 }
 
 void cuda_steps::run_decode(std::uint32_t sequences) {
@@ -172,9 +197,8 @@ void cuda_steps::enqueue_decodes() {
   decode_slots_.clear();
   for (const decoding_sequence& one : decodes_) decode_slots_.push_back(one.slot);
   adapters_.begin_step(decode_slots_);
-  const std::size_t few = forward_.programs().size();
-  if (!adapters_.some() && sequences > few && sequences <= few + graphs_.size()) {
-    ORCD_CUDA(cudaGraphLaunch(graphs_[sequences - few - 1].get(), stream_));
+  if (cudaGraphExec_t const captured = graph_of(sequences); captured != nullptr) {
+    ORCD_CUDA(cudaGraphLaunch(captured, stream_));
   } else {
     run_decode(sequences);
   }

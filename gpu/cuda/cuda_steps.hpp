@@ -61,6 +61,8 @@ class cuda_steps {
   enum class table_of { begun, own, ended };
 
   void capture_graphs();
+  [[nodiscard]] graph_exec capture_decode(std::uint32_t sequences);
+  [[nodiscard]] cudaGraphExec_t graph_of(std::uint32_t sequences) const noexcept;
   void use_own_pages(engine::slot_id slot);
   void enqueue(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
   void enqueue_chunk(const engine::sequence_step& sequence, std::uint32_t result);
@@ -81,12 +83,13 @@ class cuda_steps {
   cuda_sampler sampler_;
   cuda_result_ring ring_;
   std::vector<graph_exec> graphs_;  ///< from the smallest number of sequences on that is not one kernel
-  std::vector<std::vector<engine::slot_id>> sampled_slots_;  ///< by entry of the ring
-  std::vector<decoding_sequence> decodes_;                   ///< of the step being launched
-  std::vector<engine::slot_id> decode_slots_;                ///< of them
-  std::vector<std::uint32_t> filled_;                        ///< positions written, by slot
-  std::vector<table_of> tables_;                             ///< by slot
-  std::vector<std::vector<float>> host_logits_;              ///< by slot
+  std::vector<graph_exec> adapter_graphs_[cuda_adapters::graph_kinds];  ///< from one sequence on
+  std::vector<std::vector<engine::slot_id>> sampled_slots_;             ///< by entry of the ring
+  std::vector<decoding_sequence> decodes_;                              ///< of the step being launched
+  std::vector<engine::slot_id> decode_slots_;                           ///< of them
+  std::vector<std::uint32_t> filled_;                                   ///< positions written, by slot
+  std::vector<table_of> tables_;                                        ///< by slot
+  std::vector<std::vector<float>> host_logits_;                         ///< by slot
   std::optional<cuda_pooling> pooling_;
   bool causal_ = true;
   std::vector<std::vector<engine::sampled_token>> pooled_;  ///< pooled results, by entry of the ring

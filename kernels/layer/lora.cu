@@ -218,25 +218,55 @@ __global__ void __launch_bounds__(threads) lora_out_kernel(lora_add_args a) {
   }
 }
 
-/// grid: (columns, blocks of the width)
-__global__ void __launch_bounds__(threads) lora_activate_kernel(lora_activate_args a) {
-  wait_for_previous_kernel();
-  allow_next_kernel();
-  const std::uint32_t column = blockIdx.x;
-  const std::uint32_t i = blockIdx.y * threads + threadIdx.x;
-  const lora_slot& slot = slot_of(a.of, column);
-  bool changed = false;
-  for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
-    for (std::uint32_t p = 0; p < a.count; ++p) {
-      changed |= a.held[static_cast<std::uint64_t>(slot.uses[n].adapter) * a.places + a.place[p]].rank > 0;
+/// The values from `at` on of rows of y, with what the adapters of the columns' slot have there.
+template <std::uint32_t Values, std::uint32_t Columns>
+__device__ __forceinline__ void sums_at(const lora_add_args& a, std::uint32_t at, std::uint32_t column,
+                                        std::uint32_t columns, const lora_slot& slot,
+                                        float (&y)[Columns][Values]) {
+#pragma unroll
+  for (std::uint32_t c = 0; c < Columns; ++c) {
+    const float* from = a.y + static_cast<std::uint64_t>(column + (c < columns ? c : 0)) * a.y_stride + at;
+    if constexpr (Values == 4) {
+      const four loaded = load_four(from);
+#pragma unroll
+      for (std::uint32_t v = 0; v < 4; ++v) y[c][v] = loaded.v[v];
+    } else {
+      y[c][0] = *from;
     }
   }
-  if (!changed || i >= a.width) return;
-  const float* gate = a.gate_up + static_cast<std::uint64_t>(column) * 2 * a.width;
-  const float g = gate[i];
-  const float u = gate[a.width + i];
-  a.act[static_cast<std::uint64_t>(column) * a.act_stride + i] =
-      to_half(a.clamped ? swiglu_clamped(g, u) : silu(g) * u);
+  for (std::uint32_t m = 0; m < a.count; ++m) {
+    const lora_matrix& matrix = a.matrices[m];
+    if (at < matrix.y_at || at - matrix.y_at >= matrix.out) continue;
+    for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n)
+      add_adapter<Values, Columns>(a, m, at - matrix.y_at, column, columns, slot.uses[n], n, y);
+  }
+}
+
+/// grid: (tiles of columns, blocks of the width)
+template <std::uint32_t Values, std::uint32_t Columns>
+__global__ void __launch_bounds__(threads) lora_gated_kernel(lora_add_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::uint32_t column = blockIdx.x * Columns;
+  const std::uint32_t columns = min(Columns, a.of.columns - column);
+  const std::uint32_t i = (blockIdx.y * threads + threadIdx.x) * Values;
+  if (i >= a.gated.width) return;
+  const lora_slot& slot = slot_of(a.of, column);
+  float gate[Columns][Values];
+  float up[Columns][Values];
+  sums_at<Values, Columns>(a, i, column, columns, slot, gate);
+  sums_at<Values, Columns>(a, a.gated.width + i, column, columns, slot, up);
+#pragma unroll
+  for (std::uint32_t c = 0; c < Columns; ++c) {
+    if (c >= columns) break;
+    __half* to = a.gated.act + static_cast<std::uint64_t>(column + c) * a.gated.act_stride + i;
+#pragma unroll
+    for (std::uint32_t v = 0; v < Values; ++v) {
+      const float g = gate[c][v];
+      const float u = up[c][v];
+      to[v] = to_half(a.gated.clamped ? swiglu_clamped(g, u) : silu(g) * u);
+    }
+  }
 }
 
 __global__ void __launch_bounds__(threads) lora_store_kernel(lora_store_args a) {
@@ -254,11 +284,16 @@ bool is_whole(const lora_columns& of) {
   return of.steps != nullptr && of.slots != nullptr && of.columns > 0 && !(of.one_slot && of.rows != nullptr);
 }
 
+bool is_whole_gated(const lora_add_args& a) {
+  return a.gated.act == nullptr || (a.gated.width > 0 && a.gated.act_stride >= a.gated.width &&
+                                    a.y_stride >= 2 * std::uint64_t{a.gated.width});
+}
+
 bool is_whole(const lora_add_args& a) {
   const bool reads = a.halves != nullptr || a.floats != nullptr;
   if (!is_whole(a.of) || a.held == nullptr || a.values == nullptr || a.inner == nullptr || a.y == nullptr ||
       a.rank_max == 0 || a.in == 0 || a.room % 4 != 0 || (a.halves != nullptr && a.floats != nullptr) ||
-      (reads && a.x_stride < a.in) || a.count == 0 || a.count > lora_matrices_max) {
+      (reads && a.x_stride < a.in) || a.count == 0 || a.count > lora_matrices_max || !is_whole_gated(a)) {
     return false;
   }
   for (std::uint32_t m = 0; m < a.count; ++m) {
@@ -295,8 +330,12 @@ cudaError_t launch_in(const lora_add_args& a, cudaStream_t stream) {
 
 template <std::uint32_t Values, std::uint32_t Columns>
 cudaError_t launch_out(const lora_add_args& a, std::uint32_t widest, cudaStream_t stream) {
-  const dim3 blocks(blocks_of(a.of.columns, Columns), blocks_of(widest, threads * Values), a.count);
-  return launch_dependent(lora_out_kernel<Values, Columns>, blocks, dim3(threads), 0, stream, a);
+  dim3 blocks(blocks_of(a.of.columns, Columns), blocks_of(widest, threads * Values), a.count);
+  if (a.gated.act == nullptr)
+    return launch_dependent(lora_out_kernel<Values, Columns>, blocks, dim3(threads), 0, stream, a);
+  blocks.y = blocks_of(a.gated.width, threads * Values);
+  blocks.z = 1;
+  return launch_dependent(lora_gated_kernel<Values, Columns>, blocks, dim3(threads), 0, stream, a);
 }
 
 }  // namespace
@@ -304,24 +343,15 @@ cudaError_t launch_out(const lora_add_args& a, std::uint32_t widest, cudaStream_
 int launch_lora(const lora_add_args& a, CUstream_st* stream) {
   if (!is_whole(a)) return cudaErrorInvalidValue;
   if (const auto failed = launch_in(a, stream); failed != cudaSuccess) return failed;
-  bool fours = a.y_stride % 4 == 0 && is_aligned(a.y, 4 * sizeof(float));
+  bool fours = a.y_stride % 4 == 0 && is_aligned(a.y, 4 * sizeof(float)) && a.gated.width % 4 == 0;
   std::uint32_t widest = 0;
   for (std::uint32_t m = 0; m < a.count; ++m) {
     fours = fours && a.matrices[m].out % 4 == 0 && a.matrices[m].y_at % 4 == 0;
-    widest = widest > a.matrices[m].out ? widest : a.matrices[m].out;
+    widest = std::max(widest, a.matrices[m].out);
   }
   const bool several = a.of.one_slot && a.of.columns > 1;
   if (fours) return several ? launch_out<4, tile>(a, widest, stream) : launch_out<4, 1>(a, widest, stream);
   return several ? launch_out<1, tile>(a, widest, stream) : launch_out<1, 1>(a, widest, stream);
-}
-
-int launch_lora_activate(const lora_activate_args& a, CUstream_st* stream) {
-  bool whole = is_whole(a.of) && a.held != nullptr && a.gate_up != nullptr && a.act != nullptr &&
-               a.width > 0 && a.act_stride >= a.width && a.count > 0 && a.count <= lora_matrices_max;
-  for (std::uint32_t p = 0; whole && p < a.count; ++p) whole = a.place[p] < a.places;
-  if (!whole) return cudaErrorInvalidValue;
-  return launch_dependent(lora_activate_kernel, dim3(a.of.columns, blocks_of(a.width, threads)),
-                          dim3(threads), 0, stream, a);
 }
 
 int launch_lora_store(const lora_store_args& a, CUstream_st* stream) {
@@ -343,8 +373,9 @@ int load_lora_kernels() {
     return status;
   };
   return load(lora_in_kernel<1, 1>, lora_in_kernel<tile, tile>, lora_token_kernel, lora_out_kernel<4, 1>,
-              lora_out_kernel<4, tile>, lora_out_kernel<1, 1>, lora_out_kernel<1, tile>, lora_activate_kernel,
-              lora_store_kernel);
+              lora_out_kernel<4, tile>, lora_out_kernel<1, 1>, lora_out_kernel<1, tile>,
+              lora_gated_kernel<4, 1>, lora_gated_kernel<4, tile>, lora_gated_kernel<1, 1>,
+              lora_gated_kernel<1, tile>, lora_store_kernel);
 }
 
 }  // namespace orcd::kernels

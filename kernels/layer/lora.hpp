@@ -77,26 +77,18 @@ struct lora_add_args {
   float* inner = nullptr;  ///< device, [columns][lora_matrices_max][lora_adapters_max][rank_max]
   float* y = nullptr;      ///< device, [columns][y_stride]
   std::uint32_t y_stride = 0;
+  /// If y is gate and up, [columns][2 * width]: y stays as it is, and every column's sums are activated as
+  /// products with matmul_output::swiglu do it, act[m] = f16(activation).
+  struct {
+    __half* act = nullptr;  ///< device, [columns][act_stride]
+    std::uint32_t act_stride = 0;
+    std::uint32_t width = 0;
+    bool clamped = false;
+  } gated;
 };
 
 /// Return the cudaError_t of the launch as an int (0 is success); never synchronize.
 [[nodiscard]] int launch_lora(const lora_add_args& args, CUstream_st* stream);
-
-/// act[m] = f16(activation of gate and up), as products with matmul_output::swiglu do it, for the columns
-/// whose adapters have a pair at one of the places; other rows are left alone.
-struct lora_activate_args {
-  lora_columns of;
-  const lora_held* held = nullptr;  ///< device, [adapters][places]
-  std::uint32_t places = 0;
-  std::uint32_t place[lora_matrices_max] = {};
-  std::uint32_t count = 0;         ///< of place
-  const float* gate_up = nullptr;  ///< device, [columns][2 * width]: gate, then up
-  std::uint32_t width = 0;
-  bool clamped = false;
-  __half* act = nullptr;  ///< device, [columns][act_stride]
-  std::uint32_t act_stride = 0;
-};
-[[nodiscard]] int launch_lora_activate(const lora_activate_args& args, CUstream_st* stream);
 
 /// Part of a matrix from where the host has copied it to where the kernels above read it: value i of `count`
 /// is value first + i of rows of `width`, and goes to to[row * row_step + column * column_step].

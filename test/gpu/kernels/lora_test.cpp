@@ -257,7 +257,6 @@ BOOST_AUTO_TEST_CASE(stored_matrices_lie_where_they_are_read) {
 
 BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
   BOOST_TEST(kernels::launch_lora({}, nullptr) != 0);
-  BOOST_TEST(kernels::launch_lora_activate({}, nullptr) != 0);
   BOOST_TEST(kernels::launch_lora_store({}, nullptr) != 0);
   BOOST_TEST(kernels::load_lora_kernels() == 0);
 }

@@ -2,17 +2,16 @@
 // steps wait while an adapter is put. Adapters are random, beside all seven matrices of every layer. Prints a
 // table and writes a flat JSON object of figures.
 //   bench_cuda_lora --model FILE --name NAME [--lora RANK] [--json FILE] [--quick] [--backend cuda|host]
-// RANK: 16 unless given. Rows of NAME/lora/...:
-//   b1/no_room, b1/none, b1/one    one slot: loaded without room for adapters; with room, the sequence
-//   without
-//                                  and with one. Shares are of no_room.
-//   b8/no_room, b8/none, b8/one_of_eight, b8/eight    eight slots: one sequence has an adapter; each another
-//   b8/attention                   each another that changes queries and values alone
+// RANK: 16 unless given. Rows of NAME/lora/..., shares are of the rate without room:
+//   b1/no_room  one slot, loaded without room for adapters
+//   b1/none, b1/one  with room; the sequence without, and with one
+//   b8/no_room, b8/none, b8/one_of_eight, b8/eight  eight slots; one sequence has an adapter; each another
+//   b8/attention  each another, beside queries and values alone
 //   prefill/512/none, prefill/512/one
-//   put/...                        of steps of eight sequences with adapters, without and with adapters being
-//                                  put between them: median and longest time of a step, milliseconds; put/ms
-//                                  is how long a put takes in all. The stall is the difference of the
-//                                  longest.
+//   put/quiet, put/busy  steps of seven sequences with adapters; an adapter being put, a part before each
+//   step:
+//                        median and longest milliseconds of a step
+//   put/ms, put/stall_ms  how long a put takes in all; the difference of the two longest steps
 // The host backend is there to try the benchmark itself.
 #include <cuda_runtime_api.h>
 
@@ -20,6 +19,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -158,7 +158,7 @@ class benchmark {
 
   /// Seven of the eight sequences run; the last place is put again and again.
   void gaps(engine::accelerator& device, const std::vector<std::vector<engine::active_adapter>>& each) {
-    const std::uint32_t steps = s_.quick ? 64 : 400;
+    const std::uint32_t steps = s_.quick ? 200 : 900;
     constexpr std::uint32_t sequences = adapters_max - 1;
     std::vector<double> puts;
     const auto measured = [&](const char* what, const std::function<void(std::uint32_t)>& between) {
@@ -170,12 +170,21 @@ class benchmark {
       return ms.back();
     };
     const double quiet = measured("quiet", [](std::uint32_t) {});
+    std::optional<steady::time_point> begun;
     const double busy = measured("busy", [&](std::uint32_t step) {
-      if (step % 32 != 8) return;
-      const auto begin = steady::now();
-      put(device, adapters_max - 1, adapters_.back());
-      puts.push_back(std::chrono::duration<double, std::milli>(steady::now() - begin).count());
+      if (begun) {
+        if (!device.continue_adapter()) return;
+        puts.push_back(std::chrono::duration<double, std::milli>(steady::now() - *begun).count());
+        begun.reset();
+      } else if (step % 8 == 0) {
+        begun = steady::now();
+        const auto begins = device.begin_adapter(adapters_max - 1, adapters_.back());
+        if (!begins) throw std::runtime_error(begins.error().message);
+      }
     });
+    while (begun && !device.continue_adapter()) {
+    }
+    if (puts.empty()) throw std::runtime_error("no adapter was put while steps ran");
     std::sort(puts.begin(), puts.end());
     add("put/ms", puts[puts.size() / 2]);
     add("put/stall_ms", busy - quiet);

@@ -193,6 +193,14 @@ class accelerator {
   [[nodiscard]] virtual result<void> put_adapter(std::uint32_t, const lora_adapter&) {
     return error(errc::model_load_failed, std::string("the ") + name() + " backend takes no LoRA adapters");
   }
+  /// The same in parts, so that steps can go on between them: begins it, and does the next part, which takes
+  /// a fraction of a millisecond; returns whether that was the last. `adapter` stays as it is until then, no
+  /// other is put, and no sequence gets it. Throws accelerator_failure, after which there is nothing to go on
+  /// with.
+  [[nodiscard]] virtual result<void> begin_adapter(std::uint32_t index, const lora_adapter& adapter) {
+    return put_adapter(index, adapter);
+  }
+  [[nodiscard]] virtual bool continue_adapter() { return true; }
   /// Forgets the adapter at `index`, if there is one; as for put_adapter(), no sequence has it.
   virtual void drop_adapter(std::uint32_t) noexcept {}
 

@@ -10,8 +10,10 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -52,6 +54,12 @@ engine::scheduler_config with_health(engine::scheduler_config config, engine::wo
 }  // namespace
 
 struct gpu_thread::impl {
+  struct adapter_put {
+    std::uint32_t index = 0;
+    std::shared_ptr<const engine::lora_adapter> adapter;
+    std::function<void(engine::result<void>)> done;
+  };
+
   impl(engine::accelerator& accelerator, engine::scheduler_config config, engine::worker_state& s)
       : state(s),
         loop(accelerator, with_use(with_health(std::move(config), s))),
@@ -171,12 +179,51 @@ struct gpu_thread::impl {
     if (!loop.idle()) ensure_stepping();  // one that waited for pages may have kept others waiting
   }
 
-  void put_adapter(std::uint32_t index, const engine::lora_adapter& adapter,
-                   const std::function<void(engine::result<void>)>& done) {
+  /// One after the other, in the order in which they were asked for.
+  void put_adapter(adapter_put put) {
+    if (puts.size() >= engine::adapters_max) {
+      return put.done(engine::error(engine::errc::not_ready, "too many LoRA adapters are on their way"));
+    }
+    puts.push_back(std::move(put));
+    if (puts.size() == 1) begin_puts();
+  }
+
+  void begin_puts() {
+    while (!puts.empty()) {
+      const auto begun =
+          guarded([&] { return loop.begin_adapter(puts.front().index, *puts.front().adapter); });
+      if (begun) return asio::post(io, [this] { continue_put(); });
+      end_put(begun);
+    }
+  }
+
+  /// A part between two steps; without steps, some microseconds between two parts.
+  void continue_put() {
+    std::optional<engine::result<void>> done;
+    const auto went = guarded([&] {
+      done = loop.continue_adapter();
+      return engine::result<void>();
+    });
+    if (went && !done) {
+      if (!stepping) std::this_thread::sleep_for(std::chrono::microseconds(20));
+      return asio::post(io, [this] { continue_put(); });
+    }
+    end_put(went ? *done : went);
+    begin_puts();
+  }
+
+  void end_put(const engine::result<void>& how) {
+    const adapter_put put = std::move(puts.front());
+    puts.pop_front();
+    put.done(how);
+  }
+
+  template <class Work>
+  static engine::result<void> guarded(Work&& work) {
     try {
-      done(loop.put_adapter(index, adapter));
+      return work();
     } catch (const std::bad_alloc&) {
-      done(out_of_memory());
+      return out_of_memory();
     }
   }
 
@@ -208,9 +255,10 @@ struct gpu_thread::impl {
 
   engine::worker_state& state;
   engine::scheduler loop;
-  bool stepping = false;  // GPU thread only
-  bool stopped = false;   // GPU thread only: end_all has run
-  bool failed = false;    // GPU thread only: on_failure was called
+  bool stepping = false;         // GPU thread only
+  bool stopped = false;          // GPU thread only: end_all has run
+  bool failed = false;           // GPU thread only: on_failure was called
+  std::deque<adapter_put> puts;  // GPU thread only: the first is under way
   std::atomic<bool> stopping{false};
   std::atomic<bool> finishing{false};  // the object is being destroyed
   std::mutex stop_mutex;
@@ -251,9 +299,9 @@ void gpu_thread::post(std::function<void()> task) {
 
 void gpu_thread::put_adapter(std::uint32_t index, std::shared_ptr<const engine::lora_adapter> adapter,
                              std::function<void(engine::result<void>)> done) {
-  asio::post(impl_->io, [self = impl_.get(), index, adapter = std::move(adapter), done = std::move(done)] {
-    self->put_adapter(index, *adapter, done);
-  });
+  impl::adapter_put put{index, std::move(adapter), std::move(done)};
+  asio::post(impl_->io,
+             [self = impl_.get(), put = std::move(put)]() mutable { self->put_adapter(std::move(put)); });
 }
 
 void gpu_thread::drop_adapter(std::uint32_t index, std::function<void(bool)> done) {

@@ -33,8 +33,9 @@ class gpu_thread final : public engine::job_service {
   void cancel(const std::string& job_id, engine::cancel_reason reason) override;
   /// Runs `task` on the GPU thread, between steps (for audits). It must not throw.
   void post(std::function<void()> task);
-  /// scheduler::put_adapter() between two steps, while streams run; `done` gets its result on the GPU thread,
-  /// and must not throw.
+  /// scheduler::begin_adapter() and the rest of it in parts between steps, while streams run; `done` gets the
+  /// result on the GPU thread, and must not throw. At most engine::adapters_max wait; more are refused
+  /// (not_ready).
   void put_adapter(std::uint32_t index, std::shared_ptr<const engine::lora_adapter> adapter,
                    std::function<void(engine::result<void>)> done);
   /// scheduler::drop_adapter(); `done` gets whether the room is free, on the GPU thread.

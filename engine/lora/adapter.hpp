@@ -40,7 +40,7 @@ struct lora_adapter {
   std::string digest;  ///< SHA-256 of pairs and values, hexadecimal: the same content, however it is stored
   std::uint32_t rank_max = 0;
   std::vector<lora_pair> pairs;
-  std::vector<float> values;
+  std::vector<float> values;  ///< finite, as read_adapter() makes sure
 
   [[nodiscard]] const float* a(const lora_pair& pair) const noexcept { return values.data() + pair.a_at; }
   [[nodiscard]] const float* b(const lora_pair& pair) const noexcept { return values.data() + pair.b_at; }

@@ -37,6 +37,10 @@ result<void> adapter_table::check_free(std::uint32_t index) const {
                                     std::to_string(index) + ", which can be replaced when they have ended");
 }
 
+void adapter_table::forget(std::uint32_t index) noexcept {
+  if (index < entries_->size()) (*entries_)[index] = {};
+}
+
 void adapter_table::put(std::uint32_t index, std::string digest) {
   if (index >= entries_->size()) entries_->resize(index + std::size_t{1});
   (*entries_)[index] = {std::move(digest), 0, false, true};

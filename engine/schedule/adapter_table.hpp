@@ -35,6 +35,8 @@ class adapter_table {
   }
   /// An error (not_ready) if it is not free.
   [[nodiscard]] result<void> check_free(std::uint32_t index) const;
+  /// The accelerator overwrites what is there, which nobody uses.
+  void forget(std::uint32_t index) noexcept;
   /// The accelerator has it.
   void put(std::uint32_t index, std::string digest);
   /// No new job gets it. Unknown indices are ignored.

@@ -98,8 +98,12 @@ class scheduler {
   /// Puts a LoRA adapter where no job uses one, between two steps. Errors: not_ready, while a job uses what
   /// is there; model_load_failed, where it does not fit the model or the room; that of a lost accelerator.
   [[nodiscard]] result<void> put_adapter(std::uint32_t index, const lora_adapter& adapter);
+  /// The same in parts, between any two steps one: begins it, in place of one that has not ended, and does
+  /// the next part; null: there is more to do. `adapter` stays as it is until the end.
+  [[nodiscard]] result<void> begin_adapter(std::uint32_t index, const lora_adapter& adapter);
+  [[nodiscard]] std::optional<result<void>> continue_adapter();
   /// No job that is submitted later gets the adapter; those that have it keep it until they end, and then its
-  /// room is free. Returns whether it is free now.
+  /// room is free. Returns whether it is free now. One that is being put will not be there.
   bool drop_adapter(std::uint32_t index) noexcept;
   [[nodiscard]] const adapter_table& adapters() const noexcept { return adapters_; }
 
@@ -151,6 +155,7 @@ class scheduler {
   [[nodiscard]] std::function<void(std::span<const kv_page>)> clear_function();
   [[nodiscard]] result<adapter_table::hold> hold_adapters(job_request& request);
   void forget_unused_adapters() noexcept;
+  [[nodiscard]] result<void> failed_put(std::uint32_t index, const accelerator_failure& failure);
   /// Nothing can be done before open_pages().
   [[nodiscard]] bool waits_for_pages() const noexcept;
   void expire(steady_time now);
@@ -190,6 +195,13 @@ class scheduler {
   scheduler_config config_;
   std::uint32_t chunk_tokens_;
   adapter_table adapters_;
+  /// An adapter on its way.
+  struct adapter_put {
+    std::uint32_t index = 0;
+    std::string digest;
+    bool dropped = false;
+  };
+  std::optional<adapter_put> put_;
   std::deque<std::unique_ptr<sequence>> waiting_;
   std::deque<std::shared_ptr<pooled_job>> pooled_;  ///< with inputs that no sequence was made for
   std::vector<std::unique_ptr<sequence>> slots_;    ///< by slot id; null where the slot is free

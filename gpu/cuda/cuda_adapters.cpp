@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <thread>
 
 #include "engine/base/ensure.hpp"
 #include "gpu/cuda/cuda_error.hpp"
@@ -20,6 +21,9 @@ using engine::lora_target;
 
 constexpr lora_target gate_up_targets[] = {lora_target::ffn_gate_up, lora_target::ffn_gate,
                                            lora_target::ffn_up};
+
+/// Longer than any copy takes.
+constexpr std::chrono::seconds upload_time_max{120};
 
 bool is_of_attention(lora_target target) {
   return target <= lora_target::attn_output;
@@ -45,6 +49,8 @@ cuda_adapters::cuda_adapters(const engine::model& m, engine::adapter_room room, 
     graph_has_[0].push_back(is_of_attention(place.target) ? 1 : 0);
     graph_has_[1].push_back(is_of_layer(place.target) ? 1 : 0);
   }
+  copy_stream_ = make_stream();
+  sent_ = make_event();
   ORCD_CUDA(kernels::load_lora_kernels());
 }
 
@@ -54,51 +60,75 @@ std::uint64_t cuda_adapters::bytes(const engine::model& m, engine::adapter_room 
   return adapter_arena(m, room, adapter_layout(m, room), extents.slots, extents.columns()).bytes;
 }
 
-/// In the stream of steps, so that those under way still find what was there.
 engine::result<void> cuda_adapters::put(std::uint32_t index, const engine::lora_adapter& adapter) {
-  if (const auto fits = layout_.check(index, adapter); !fits) return fits;
-  drop(index);
-  float* const values = arena_.at<float>(places_.values) + index * layout_.floats();
-  for (const engine::lora_pair& pair : adapter.pairs) {
-    const std::int32_t at = layout_.find(pair.target, pair.layer);
-    const adapter_place& place = layout_.places()[static_cast<std::size_t>(at)];
-    kernels::lora_store_args a, b;
-    a.width = pair.in;
-    a.row_step = kernels::lora_stride(pair.in);
-    a.column_step = 1;
-    a.to = values + place.a_at;
-    copy(adapter.a(pair), pair.rank, a);
-    b.width = pair.rank;
-    b.row_step = 1;
-    b.column_step = kernels::lora_stride(pair.out);
-    b.to = values + place.b_at;
-    copy(adapter.b(pair), pair.out, b);
-    held_[index * layout_.places().size() + static_cast<std::size_t>(at)] = {
-        static_cast<std::int32_t>(pair.rank), pair.scale};
-  }
-  write_held(index);
-  ORCD_CUDA(cudaStreamSynchronize(stream_));
-  present_[index] = true;
+  if (auto begun = begin(index, adapter); !begun) return begun;
+  while (!go_on()) std::this_thread::sleep_for(std::chrono::microseconds(20));
   return {};
 }
 
-/// `rows` rows of to.width values, piece by piece.
-void cuda_adapters::copy(const float* from, std::uint64_t rows, kernels::lora_store_args to) {
-  auto* const staging = arena_.at<float>(places_.staging);
-  to.from = staging;
-  const std::uint64_t count = rows * to.width;
-  for (; to.first < count; to.first += to.count) {
-    to.count = std::min(adapter_staged_floats, count - to.first);
-    ORCD_CUDA(
-        cudaMemcpyAsync(staging, from + to.first, to.count * sizeof(float), cudaMemcpyHostToDevice, stream_));
-    ORCD_CUDA(kernels::launch_lora_store(to, stream_));
+/// The old values are overwritten when the steps that were launched so far have ended.
+engine::result<void> cuda_adapters::begin(std::uint32_t index, const engine::lora_adapter& adapter) {
+  upload_.reset();  // one that nobody went on with
+  if (auto fits = layout_.check(index, adapter); !fits) return fits;
+  drop(index);
+  for (const engine::lora_pair& pair : adapter.pairs) {
+    const auto at = static_cast<std::size_t>(layout_.find(pair.target, pair.layer));
+    held_[index * layout_.places().size() + at] = {static_cast<std::int32_t>(pair.rank), pair.scale};
+  }
+  ORCD_CUDA(cudaEventRecord(sent_.get(), stream_));
+  upload_.emplace(upload{index, adapter_pieces(layout_, adapter), std::chrono::steady_clock::now()});
+  return {};
+}
+
+/// A copy from pageable memory blocks until what is before it in its stream has been done, so that one is
+/// begun only where nothing is.
+bool cuda_adapters::go_on() {
+  if (!upload_) return true;
+  try {
+    const cudaError_t status = cudaEventQuery(sent_.get());
+    if (status == cudaErrorNotReady) {
+      if (std::chrono::steady_clock::now() - upload_->begin < upload_time_max) return false;
+      throw engine::accelerator_failure(engine::errc::cuda_error, "a LoRA adapter was not copied in time");
+    }
+    ORCD_CUDA(status);
+    if (upload_->all_sent) {
+      present_[upload_->index] = true;
+      upload_.reset();
+      return true;
+    }
+    const auto piece = upload_->pieces.next(adapter_staged_floats);
+    copy_piece(piece);
+    if (piece.empty()) write_held(upload_->index);
+    upload_->all_sent = piece.empty();
+    ORCD_CUDA(cudaEventRecord(sent_.get(), copy_stream_.get()));
+    return false;
+  } catch (const engine::accelerator_failure&) {
+    upload_.reset();
+    throw;
+  }
+}
+
+void cuda_adapters::copy_piece(std::span<const adapter_part> piece) {
+  auto* to = arena_.at<float>(places_.staging);
+  float* const room = arena_.at<float>(places_.values) + upload_->index * layout_.floats();
+  for (const adapter_part& part : piece) {
+    ORCD_CUDA(cudaMemcpyAsync(to, part.from, part.count * sizeof(float), cudaMemcpyHostToDevice,
+                              copy_stream_.get()));
+    to += part.count;
+  }
+  to = arena_.at<float>(places_.staging);
+  for (const adapter_part& part : piece) {
+    ORCD_CUDA(kernels::launch_lora_store(
+        {to, part.first, part.count, part.width, part.row_step, part.column_step, room + part.to},
+        copy_stream_.get()));
+    to += part.count;
   }
 }
 
 void cuda_adapters::write_held(std::uint32_t index) {
   const std::size_t each = layout_.places().size();
   ORCD_CUDA(cudaMemcpyAsync(arena_.at<kernels::lora_held>(places_.held) + index * each, &held_[index * each],
-                            each * sizeof(kernels::lora_held), cudaMemcpyHostToDevice, stream_));
+                            each * sizeof(kernels::lora_held), cudaMemcpyHostToDevice, copy_stream_.get()));
 }
 
 /// What the device has stays there until the next put(); no slot names it.

@@ -3,7 +3,9 @@
 // of it. GPU thread only.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "gpu/cuda/vram_arena.hpp"
 #include "gpu/plan/adapter_arena.hpp"
 #include "gpu/plan/adapter_layout.hpp"
+#include "gpu/plan/adapter_pieces.hpp"
 #include "kernels/layer/lora.hpp"
 
 namespace orcd::gpu {
@@ -26,8 +29,10 @@ class cuda_adapters {
                                            const cuda_extents& extents);
   [[nodiscard]] const vram_arena& arena() const noexcept { return arena_; }
 
-  /// As the accelerator's; waits for the stream. Throws accelerator_failure.
+  /// As the accelerator's put_adapter(), begin_adapter() and continue_adapter(). Throw accelerator_failure.
   [[nodiscard]] engine::result<void> put(std::uint32_t index, const engine::lora_adapter& adapter);
+  [[nodiscard]] engine::result<void> begin(std::uint32_t index, const engine::lora_adapter& adapter);
+  [[nodiscard]] bool go_on();
   void drop(std::uint32_t index) noexcept;
   /// Enqueues what the slot's sequence has from now on. Throws accelerator_failure.
   void use(engine::slot_id slot, std::span<const engine::active_adapter> adapters);
@@ -68,8 +73,8 @@ class cuda_adapters {
                                                const lora_input& x, std::uint32_t columns,
                                                const kernels::step_token* steps,
                                                const std::int32_t* rows) const noexcept;
+  void copy_piece(std::span<const adapter_part> piece);
   void write_held(std::uint32_t index);
-  void copy(const float* from, std::uint64_t rows, kernels::lora_store_args to);
   [[nodiscard]] bool step_has(std::int32_t place) const noexcept {
     return place >= 0 && step_has_[static_cast<std::size_t>(place)] != 0;
   }
@@ -82,7 +87,17 @@ class cuda_adapters {
   std::vector<kernels::lora_held> held_;                     ///< [room.count][places]
   std::vector<bool> present_;                                ///< [room.count]
   std::vector<std::vector<engine::active_adapter>> in_use_;  ///< [slots]; capacity is kept
-  std::vector<std::uint8_t> graph_has_[graph_kinds];         ///< [places]: what the kind launches
+  /// An adapter on its way.
+  struct upload {
+    std::uint32_t index = 0;
+    adapter_pieces pieces;
+    std::chrono::steady_clock::time_point begin;
+    bool all_sent = false;
+  };
+  std::optional<upload> upload_;
+  owned_stream copy_stream_;
+  event sent_;  ///< all that go_on() waits for has been done when it has passed
+  std::vector<std::uint8_t> graph_has_[graph_kinds];  ///< [places]: what the kind launches
   // Of the step.
   std::vector<std::uint8_t> step_has_;  ///< [places]: an adapter of any column has a pair there
   bool one_slot_ = false;

@@ -65,6 +65,11 @@ class cuda_backend final : public engine::accelerator {
     ORCD_ENSURE(steps_.has_value());
     return adapters_->put(index, adapter);
   }
+  engine::result<void> begin_adapter(std::uint32_t index, const engine::lora_adapter& adapter) override {
+    ORCD_ENSURE(steps_.has_value());
+    return adapters_->begin(index, adapter);
+  }
+  bool continue_adapter() override { return adapters_->go_on(); }
   void drop_adapter(std::uint32_t index) noexcept override { adapters_->drop(index); }
   void clear(std::span<const engine::kv_page> pages) noexcept override { steps_->clear(pages); }
   void release(engine::slot_id slot) noexcept override { steps_->release(slot); }

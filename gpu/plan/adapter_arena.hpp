@@ -11,8 +11,8 @@
 
 namespace orcd::gpu {
 
-/// Matrices are copied in pieces of at most so many values.
-inline constexpr std::uint64_t adapter_staged_floats = 256U << 10U;
+/// Adapters are copied in pieces of at most so many values.
+inline constexpr std::uint64_t adapter_staged_floats = 128U << 10U;
 
 /// Offsets in bytes.
 struct adapter_arena {

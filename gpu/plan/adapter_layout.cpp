@@ -98,10 +98,6 @@ engine::result<void> adapter_layout::check(std::uint32_t index, const engine::lo
       return refused("lacks values of " + name);
     }
   }
-  const auto finite = [](float v) { return std::isfinite(v); };
-  if (!std::all_of(adapter.values.begin(), adapter.values.end(), finite)) {
-    return refused("has values that are not finite");
-  }
   return {};
 }
 

@@ -32,8 +32,8 @@ class adapter_layout {
   [[nodiscard]] const std::vector<adapter_place>& places() const noexcept { return places_; }
   /// Floats of one adapter's room.
   [[nodiscard]] std::uint64_t floats() const noexcept { return floats_; }
-  /// Whether put_adapter() may copy it: its index, ranks and shapes, and that its values are all there and
-  /// finite. Errors: model_load_failed, which name the matrix.
+  /// Whether put_adapter() may copy it: its index, ranks and shapes, and that its values are all there.
+  /// Errors: model_load_failed, which name the matrix.
   [[nodiscard]] engine::result<void> check(std::uint32_t index, const engine::lora_adapter& adapter) const;
 
  private:

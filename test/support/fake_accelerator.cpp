@@ -138,6 +138,22 @@ engine::result<void> fake_accelerator::put_adapter(std::uint32_t index, const en
   return {};
 }
 
+engine::result<void> fake_accelerator::begin_adapter(std::uint32_t index,
+                                                     const engine::lora_adapter& adapter) {
+  if (auto put = put_adapter(index, adapter); !put) return put;
+  adapters_[index].clear();
+  put_ = {index, options_.adapter_parts, &adapter};
+  return {};
+}
+
+bool fake_accelerator::continue_adapter() {
+  if (put_.adapter == nullptr) throw contract_violation("no adapter to go on with");
+  if (--put_.parts > 0) return false;
+  adapters_[put_.index] = put_.adapter->digest;
+  put_ = {};
+  return true;
+}
+
 void fake_accelerator::drop_adapter(std::uint32_t index) noexcept {
   ORCD_ENSURE(index < adapters_.size() && !is_used(index));
   adapters_[index].clear();

@@ -59,6 +59,7 @@ struct fake_options {
   std::uint32_t launch_depth = 1;
   engine::kv_geometry pages{};                      ///< none: slots have memory of their own
   std::uint32_t adapters = 0;                       ///< room for so many
+  std::uint32_t adapter_parts = 1;                  ///< in which one is put
   std::vector<engine::token_id> end_of_generation;  ///< what the device itself stops at
   std::chrono::microseconds step_delay{0};          ///< slept per collect, cut short by the interrupt flag
   next_token next;                                  ///< hashed_token when empty
@@ -96,6 +97,9 @@ class fake_accelerator final : public engine::accelerator {
   void begin(const engine::sequence_start& start) override;
   [[nodiscard]] engine::result<void> put_adapter(std::uint32_t index,
                                                  const engine::lora_adapter& adapter) override;
+  [[nodiscard]] engine::result<void> begin_adapter(std::uint32_t index,
+                                                   const engine::lora_adapter& adapter) override;
+  [[nodiscard]] bool continue_adapter() override;
   void drop_adapter(std::uint32_t index) noexcept override;
   void clear(std::span<const engine::kv_page> pages) noexcept override;
   void launch(std::span<const engine::sequence_step> sequences,
@@ -183,6 +187,11 @@ class fake_accelerator final : public engine::accelerator {
   std::vector<float> logits_;
   std::vector<std::string> adapters_;  ///< digests
   std::uint64_t puts_ = 0;
+  /// On its way.
+  struct {
+    std::uint32_t index = 0, parts = 0;
+    const engine::lora_adapter* adapter = nullptr;
+  } put_;
   std::atomic<std::uint32_t> held_{0};
   std::atomic<std::uint64_t> steps_{0};
   std::atomic<std::uint64_t> releases_{0};

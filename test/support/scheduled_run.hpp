@@ -31,6 +31,11 @@ class depth_limit final : public engine::accelerator {
                                                  const engine::lora_adapter& adapter) override {
     return device_.put_adapter(index, adapter);
   }
+  [[nodiscard]] engine::result<void> begin_adapter(std::uint32_t index,
+                                                   const engine::lora_adapter& adapter) override {
+    return device_.begin_adapter(index, adapter);
+  }
+  [[nodiscard]] bool continue_adapter() override { return device_.continue_adapter(); }
   void drop_adapter(std::uint32_t index) noexcept override { device_.drop_adapter(index); }
   void begin(const engine::sequence_start& start) override { device_.begin(start); }
   void clear(std::span<const engine::kv_page> pages) noexcept override { device_.clear(pages); }

@@ -173,6 +173,43 @@ BOOST_AUTO_TEST_CASE(adapters_come_and_go_while_a_stream_runs) {
   BOOST_TEST(put(0, "two"));
 }
 
+BOOST_AUTO_TEST_CASE(steps_go_on_while_adapters_are_put_one_after_the_other) {
+  fake_options options;
+  options.step_delay = 1ms;
+  options.context_tokens = 1'000'000;
+  options.pages = {256, 4000};
+  options.adapters = 3;
+  options.adapter_parts = 40;
+  thread_bench b(options);
+  job_request request;
+  request.job_id = "a";
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 900'000;
+  const auto sink = std::make_shared<waiting_sink>();
+  b.thread->submit(std::move(request), sink);
+  (void)sink->wait_start();
+  const auto steps = b.device.steps();
+  std::vector<std::uint32_t> order;
+  std::vector<std::uint64_t> at;
+  std::promise<void> done;
+  for (const std::uint32_t index : {2U, 7U, 0U}) {  // there is no room for the second
+    auto adapter = std::make_shared<lora_adapter>();
+    adapter->digest = std::to_string(index);
+    b.thread->put_adapter(index, adapter, [&, index](const result<void>& how) {
+      BOOST_TEST(how.has_value() == (index != 7));
+      order.push_back(index);
+      at.push_back(b.device.steps());
+      if (index == 0) done.set_value();
+    });
+  }
+  done.get_future().wait();
+  BOOST_TEST(order == (std::vector<std::uint32_t>{2, 7, 0}), boost::test_tools::per_element());
+  BOOST_TEST(at[0] >= steps + 38U);  // a step between any two parts
+  BOOST_TEST(at[2] >= at[1] + 38U);
+  b.thread->cancel("a", cancel_reason::client_cancel);
+  (void)sink->wait_end();
+}
+
 BOOST_AUTO_TEST_CASE(the_positions_of_running_jobs_are_published) {
   fake_options options;
   options.step_delay = 1ms;

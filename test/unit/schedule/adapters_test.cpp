@@ -150,6 +150,34 @@ BOOST_AUTO_TEST_CASE(a_put_without_memory_ends_nobody) {
   BOOST_TEST(b.cached({{3, 1.0F, b.digest_of(3)}}, {{b.digest_of(3), 1.0F}}) == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(an_adapter_is_there_when_all_of_it_is) {
+  adapters_bench b;
+  b.options.adapter_parts = 3;
+  b.up();
+  b.put(0, b.digest_of(0));
+  const lora_adapter next = adapter_named("next");
+  BOOST_REQUIRE(b.loop->begin_adapter(0, next));
+  const auto refused = [&](const std::string& digest) {
+    expect_error(*b.submit(b.with("a", {{0, 1.0F, digest}})), errc::not_found);
+  };
+  refused(b.digest_of(0));
+  for (int part = 0; part < 2; ++part) {
+    BOOST_TEST(!b.loop->continue_adapter().has_value());
+    refused("next");
+  }
+  const auto done = b.loop->continue_adapter();
+  BOOST_REQUIRE((done && done->has_value()));
+  BOOST_TEST(b.cached({{0, 1.0F, "next"}}, {{"next", 1.0F}}) == 0U);
+  // Dropped on its way, it never is.
+  BOOST_REQUIRE(b.loop->begin_adapter(1, next));
+  BOOST_TEST(!b.loop->drop_adapter(1));
+  std::optional<result<void>> end;
+  while (!end) end = b.loop->continue_adapter();
+  BOOST_TEST(!end->has_value());
+  BOOST_TEST(b.device->put_adapters()[1].empty());
+  BOOST_TEST(b.loop->drop_adapter(1));
+}
+
 BOOST_AUTO_TEST_CASE(every_end_of_a_job_lets_go_of_its_adapters) {
   adapters_bench b;
   auto overdue = b.with("a", {b.one(0)}, 50);

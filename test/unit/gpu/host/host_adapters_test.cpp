@@ -164,7 +164,6 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_the_model_or_the_room_is_refused_by_name)
   says(refusal([](auto& a) { ++a.pairs.back().out; }), "token_embd");
   says(refusal([](auto& a) { a.values.pop_back(); }), "lacks values");
   says(refusal([](auto& a) { a.pairs[0].a_at = ~0ULL; }), "lacks values");
-  says(refusal([](auto& a) { a.values[7] = std::nanf(""); }), "not finite");
   says(refusal([](auto& a) { a.pairs[0].scale = INFINITY; }), "not finite");
   BOOST_TEST(refusal([](auto&) {}).empty());
 }

@@ -46,7 +46,7 @@ BOOST_FIXTURE_TEST_CASE(a_model_whose_products_activate, given) {
   BOOST_TEST(all.gate_up - all.inner == vram_aligned(100ULL * 3 * 8 * 8 * 4));
   BOOST_TEST(all.floats - all.gate_up == vram_aligned(100 * 2 * ffn * 4));
   BOOST_TEST(all.staging == all.floats);
-  BOOST_TEST(all.bytes - all.staging == 1U << 20U);
+  BOOST_TEST(all.bytes - all.staging == 1U << 19U);
 }
 
 BOOST_FIXTURE_TEST_CASE(a_model_whose_products_read_integers, given) {

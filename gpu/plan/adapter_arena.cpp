@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gpu/plan/arena_plan.hpp"
-#include "kernels/layer/lora.hpp"
+#include "kernels/layer/lora_args.hpp"
 
 namespace orcd::gpu {
 

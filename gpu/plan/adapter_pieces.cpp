@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/layer/lora.hpp"
+#include "kernels/layer/lora_args.hpp"
 
 namespace orcd::gpu {
 

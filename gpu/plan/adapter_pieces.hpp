@@ -13,7 +13,7 @@ namespace orcd::gpu {
 
 /// Values of one matrix that lie one after the other, from the `first` one on. In the adapter's room value i
 /// of the matrix lies at to + i / width * row_step + i % width * column_step: A by rows, and B by ranks, both
-/// with rows of kernels::lora_stride() floats (kernels/layer/lora.hpp).
+/// with rows of kernels::lora_stride() floats (kernels/layer/lora_args.hpp).
 struct adapter_part {
   const float* from = nullptr;
   std::uint64_t first = 0, count = 0;

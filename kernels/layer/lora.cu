@@ -6,57 +6,20 @@
 #include "kernels/device/device_math.cuh"
 #include "kernels/device/launch.cuh"
 #include "kernels/layer/lora.hpp"
+#include "kernels/layer/lora_column.cuh"
+#include "kernels/layer/lora_parts.cuh"
 
 namespace orcd::kernels {
 namespace {
 
-constexpr std::uint32_t threads = 128;
-constexpr std::uint32_t warps = threads / 32;
+using namespace lora_parts;
+
 constexpr std::uint32_t tile = 4;  ///< rows of A, and columns, of a block where all are of one slot
 
-__device__ __forceinline__ const step_token& step_of(const lora_columns& of, std::uint32_t column) {
-  return of.steps[of.rows == nullptr ? column : static_cast<std::uint32_t>(of.rows[column])];
-}
-__device__ __forceinline__ const lora_slot& slot_of(const lora_columns& of, std::uint32_t column) {
-  return of.slots[step_of(of, column).slot];
-}
-__device__ __forceinline__ lora_held held_of(const lora_add_args& a, std::int32_t adapter,
-                                             std::uint32_t place) {
-  return a.held[static_cast<std::uint64_t>(adapter) * a.places + place];
-}
-__device__ __forceinline__ const float* room_of(const lora_add_args& a, std::int32_t adapter) {
-  return a.values + static_cast<std::uint64_t>(adapter) * a.room;
-}
 __device__ __forceinline__ float* inner_of(const lora_add_args& a, std::uint32_t column, std::uint32_t matrix,
                                            std::uint32_t n) {
   const std::uint64_t at = static_cast<std::uint64_t>(column) * lora_matrices_max + matrix;
   return a.inner + (at * lora_adapters_max + n) * a.rank_max;
-}
-
-struct four {
-  float v[4];
-};
-__device__ __forceinline__ four load_four(const float* at) {
-  const float4 loaded = *reinterpret_cast<const float4*>(at);
-  return {{loaded.x, loaded.y, loaded.z, loaded.w}};
-}
-
-/// Four values of x from `c` on; what lies behind the row's end is 0. `aligned`: rows begin at multiples of
-/// four values, so that one load takes them.
-__device__ __forceinline__ four load_x(const lora_add_args& a, std::uint32_t column, std::uint32_t c,
-                                       bool aligned) {
-  const std::uint64_t at = static_cast<std::uint64_t>(column) * a.x_stride + c;
-  if (aligned && c + 4 <= a.in) {
-    if (a.floats != nullptr) return load_four(a.floats + at);
-    const uint2 raw = *reinterpret_cast<const uint2*>(a.halves + at);
-    const float2 low = __half22float2(*reinterpret_cast<const __half2*>(&raw.x));
-    const float2 high = __half22float2(*reinterpret_cast<const __half2*>(&raw.y));
-    return {{low.x, low.y, high.x, high.y}};
-  }
-  four out{};
-  for (std::uint32_t i = 0; i < 4 && c + i < a.in; ++i)
-    out.v[i] = a.floats != nullptr ? a.floats[at + i] : __half2float(a.halves[at + i]);
-  return out;
 }
 
 /// The first `rows` of Rows rows of A from `first` on, times x of the first `columns` of Columns columns;
@@ -102,15 +65,28 @@ __device__ void multiply_rows(const lora_add_args& a, const float* first, std::u
   __syncthreads();  // before the sums are written again
 }
 
+/// Prefetches what a block reads of A, as prefetch_ranks() does of B.
+__device__ __forceinline__ void prefetch_rows(const lora_add_args& a, const lora_matrix& matrix,
+                                              std::uint32_t column, std::uint32_t r) {
+  const lora_slot& slot = slot_of(a.of, column);
+  if (threadIdx.x % 2 != 0) return;  // two threads read a sector
+  for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
+    const std::int32_t adapter = slot.uses[n].adapter;
+    if (r >= static_cast<std::uint32_t>(held_of(a, adapter, matrix.place).rank)) continue;
+    const float* row = room_of(a, adapter) + matrix.a_at + r * lora_stride(a.in);
+    for (std::uint32_t c = 4 * threadIdx.x; c < a.in; c += 4 * threads) prefetch_sector(row + c);
+  }
+}
 /// grid: (tiles of columns, tiles of rows of A, matrices)
 template <std::uint32_t Rows, std::uint32_t Columns>
 __global__ void __launch_bounds__(threads) lora_in_kernel(lora_add_args a, bool aligned) {
-  wait_for_previous_kernel();
-  allow_next_kernel();
   const std::uint32_t column = blockIdx.x * Columns;
   const std::uint32_t columns = min(Columns, a.of.columns - column);
   const std::uint32_t r = blockIdx.y * Rows;
   const lora_matrix& matrix = a.matrices[blockIdx.z];
+  if constexpr (Columns == 1) prefetch_rows(a, matrix, column, r);
+  wait_for_previous_kernel();
+  allow_next_kernel();
   const lora_slot& slot = slot_of(a.of, column);
   for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
     const std::int32_t adapter = slot.uses[n].adapter;
@@ -141,55 +117,27 @@ __global__ void __launch_bounds__(threads) lora_token_kernel(lora_add_args a) {
   }
 }
 
-/// Adds adapter n of the slot to Values values of y from `row` of the matrix on, of each column.
+/// The same of adapter n of the slot, whose A x another kernel has made.
 template <std::uint32_t Values, std::uint32_t Columns>
 __device__ __forceinline__ void add_adapter(const lora_add_args& a, std::uint32_t m, std::uint32_t row,
                                             std::uint32_t column, std::uint32_t columns, const lora_use& use,
                                             std::uint32_t n, float (&y)[Columns][Values]) {
-  const lora_matrix& matrix = a.matrices[m];
-  const lora_held held = held_of(a, use.adapter, matrix.place);
-  const auto rank = static_cast<std::uint32_t>(held.rank);
-  if (rank == 0) return;
-  const std::uint64_t stride = lora_stride(matrix.out);
-  const float* b = room_of(a, use.adapter) + matrix.b_at + row;
   const float* inner[Columns];
 #pragma unroll
   for (std::uint32_t c = 0; c < Columns; ++c) inner[c] = inner_of(a, column + (c < columns ? c : 0), m, n);
-  float sum[Columns][Values] = {};
-#pragma unroll 4
-  for (std::uint32_t r = 0; r < rank; ++r) {
-    float weight[Values];
-    if constexpr (Values == 4) {
-      const four loaded = load_four(b + r * stride);
-#pragma unroll
-      for (std::uint32_t v = 0; v < 4; ++v) weight[v] = loaded.v[v];
-    } else {
-      weight[0] = b[r * stride];
-    }
-#pragma unroll
-    for (std::uint32_t c = 0; c < Columns; ++c) {
-      const float x = inner[c][r];
-#pragma unroll
-      for (std::uint32_t v = 0; v < Values; ++v) sum[c][v] = fmaf(weight[v], x, sum[c][v]);
-    }
-  }
-  const float factor = __fmul_rn(use.strength, held.scale);
-#pragma unroll
-  for (std::uint32_t c = 0; c < Columns; ++c) {
-#pragma unroll
-    for (std::uint32_t v = 0; v < Values; ++v) y[c][v] = __fadd_rn(y[c][v], __fmul_rn(factor, sum[c][v]));
-  }
+  add_ranks<Values, Columns>(a, a.matrices[m], row, use, inner, y);
 }
 
 /// grid: (tiles of columns, blocks of the widest matrix, matrices)
 template <std::uint32_t Values, std::uint32_t Columns>
 __global__ void __launch_bounds__(threads) lora_out_kernel(lora_add_args a) {
-  wait_for_previous_kernel();
-  allow_next_kernel();
   const std::uint32_t column = blockIdx.x * Columns;
   const std::uint32_t columns = min(Columns, a.of.columns - column);
   const lora_matrix& matrix = a.matrices[blockIdx.z];
   const std::uint32_t row = (blockIdx.y * threads + threadIdx.x) * Values;
+  if constexpr (Columns == 1) prefetch_ranks<Values>(a, matrix, column, row);
+  wait_for_previous_kernel();
+  allow_next_kernel();
   const lora_slot& slot = slot_of(a.of, column);
   if (slot.count == 0 || row >= matrix.out) return;
   float* to[Columns];
@@ -245,11 +193,20 @@ __device__ __forceinline__ void sums_at(const lora_add_args& a, std::uint32_t at
 /// grid: (tiles of columns, blocks of the width)
 template <std::uint32_t Values, std::uint32_t Columns>
 __global__ void __launch_bounds__(threads) lora_gated_kernel(lora_add_args a) {
-  wait_for_previous_kernel();
-  allow_next_kernel();
   const std::uint32_t column = blockIdx.x * Columns;
   const std::uint32_t columns = min(Columns, a.of.columns - column);
   const std::uint32_t i = (blockIdx.y * threads + threadIdx.x) * Values;
+  if constexpr (Columns == 1) {
+    for (std::uint32_t m = 0; m < a.count; ++m) {
+      for (const std::uint32_t at : {i, a.gated.width + i}) {
+        const lora_matrix& matrix = a.matrices[m];
+        if (i < a.gated.width && at >= matrix.y_at)
+          prefetch_ranks<Values>(a, matrix, column, at - matrix.y_at);
+      }
+    }
+  }
+  wait_for_previous_kernel();
+  allow_next_kernel();
   if (i >= a.gated.width) return;
   const lora_slot& slot = slot_of(a.of, column);
   float gate[Columns][Values];
@@ -314,12 +271,19 @@ std::uint32_t blocks_of(std::uint32_t values, std::uint32_t each) {
   return (values + each - 1) / each;
 }
 
+bool reads_rows(const lora_add_args& a) {
+  return a.halves != nullptr || a.floats != nullptr;
+}
+bool has_aligned_rows(const lora_add_args& a) {
+  return a.x_stride % 4 == 0 && is_aligned(a.halves, 4 * sizeof(__half)) &&
+         is_aligned(a.floats, 4 * sizeof(float));
+}
+
 cudaError_t launch_in(const lora_add_args& a, cudaStream_t stream) {
-  if (a.halves == nullptr && a.floats == nullptr) {
+  if (!reads_rows(a)) {
     return launch_dependent(lora_token_kernel, dim3(a.of.columns, 1, a.count), dim3(threads), 0, stream, a);
   }
-  const bool aligned = a.x_stride % 4 == 0 && is_aligned(a.halves, 4 * sizeof(__half)) &&
-                       is_aligned(a.floats, 4 * sizeof(float));
+  const bool aligned = has_aligned_rows(a);
   if (a.of.one_slot && a.of.columns > 1) {
     const dim3 tiles(blocks_of(a.of.columns, tile), blocks_of(a.rank_max, tile), a.count);
     return launch_dependent(lora_in_kernel<tile, tile>, tiles, dim3(threads), 0, stream, a, aligned);
@@ -342,7 +306,6 @@ cudaError_t launch_out(const lora_add_args& a, std::uint32_t widest, cudaStream_
 
 int launch_lora(const lora_add_args& a, CUstream_st* stream) {
   if (!is_whole(a)) return cudaErrorInvalidValue;
-  if (const auto failed = launch_in(a, stream); failed != cudaSuccess) return failed;
   bool fours = a.y_stride % 4 == 0 && is_aligned(a.y, 4 * sizeof(float)) && a.gated.width % 4 == 0;
   std::uint32_t widest = 0;
   for (std::uint32_t m = 0; m < a.count; ++m) {
@@ -350,6 +313,10 @@ int launch_lora(const lora_add_args& a, CUstream_st* stream) {
     widest = std::max(widest, a.matrices[m].out);
   }
   const bool several = a.of.one_slot && a.of.columns > 1;
+  if (!several && reads_rows(a) && column_bytes(a) <= cluster_shared_max)
+    return fours ? launch_columns<4>(a, has_aligned_rows(a), stream)
+                 : launch_columns<1>(a, has_aligned_rows(a), stream);
+  if (const auto failed = launch_in(a, stream); failed != cudaSuccess) return failed;
   if (fours) return several ? launch_out<4, tile>(a, widest, stream) : launch_out<4, 1>(a, widest, stream);
   return several ? launch_out<1, tile>(a, widest, stream) : launch_out<1, 1>(a, widest, stream);
 }
@@ -375,7 +342,7 @@ int load_lora_kernels() {
   return load(lora_in_kernel<1, 1>, lora_in_kernel<tile, tile>, lora_token_kernel, lora_out_kernel<4, 1>,
               lora_out_kernel<4, tile>, lora_out_kernel<1, 1>, lora_out_kernel<1, tile>,
               lora_gated_kernel<4, 1>, lora_gated_kernel<4, tile>, lora_gated_kernel<1, 1>,
-              lora_gated_kernel<1, tile>, lora_store_kernel);
+              lora_gated_kernel<1, tile>, lora_column_kernel<4>, lora_column_kernel<1>, lora_store_kernel);
 }
 
 }  // namespace orcd::kernels

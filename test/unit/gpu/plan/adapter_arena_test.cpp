@@ -6,7 +6,7 @@
 
 #include "engine/gguf/gguf_file.hpp"
 #include "gpu/plan/arena_plan.hpp"
-#include "kernels/layer/lora.hpp"
+#include "kernels/layer/lora_args.hpp"
 #include "test/support/tiny_model.hpp"
 
 namespace orcd::test {

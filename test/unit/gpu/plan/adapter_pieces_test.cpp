@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "engine/gguf/gguf_file.hpp"
-#include "kernels/layer/lora.hpp"
+#include "kernels/layer/lora_args.hpp"
 #include "test/support/tiny_model.hpp"
 #include "test/unit/gpu/tiny_adapter.hpp"
 

@@ -190,8 +190,10 @@ struct gpu_thread::impl {
 
   void begin_puts() {
     while (!puts.empty()) {
-      const auto begun =
-          guarded([&] { return loop.begin_adapter(puts.front().index, *puts.front().adapter); });
+      const auto begun = guarded([&]() -> engine::result<void> {
+        if (stopped) return engine::error(engine::errc::cancelled, "the worker ends");
+        return loop.begin_adapter(puts.front().index, *puts.front().adapter);
+      });
       if (begun) return asio::post(io, [this] { continue_put(); });
       end_put(begun);
     }
@@ -199,6 +201,7 @@ struct gpu_thread::impl {
 
   /// A part between two steps; without steps, some microseconds between two parts.
   void continue_put() {
+    if (stopped) return begin_puts();  // which ends them all
     std::optional<engine::result<void>> done;
     const auto went = guarded([&] {
       done = loop.continue_adapter();

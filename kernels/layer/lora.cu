@@ -145,13 +145,7 @@ __global__ void __launch_bounds__(threads) lora_out_kernel(lora_add_args a) {
 #pragma unroll
   for (std::uint32_t c = 0; c < Columns; ++c) {
     to[c] = a.y + static_cast<std::uint64_t>(column + (c < columns ? c : 0)) * a.y_stride + matrix.y_at + row;
-    if constexpr (Values == 4) {
-      const four loaded = load_four(to[c]);
-#pragma unroll
-      for (std::uint32_t v = 0; v < 4; ++v) y[c][v] = loaded.v[v];
-    } else {
-      y[c][0] = *to[c];
-    }
+    load_values(to[c], y[c]);
   }
   for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n)
     add_adapter<Values, Columns>(a, blockIdx.z, row, column, columns, slot.uses[n], n, y);
@@ -174,13 +168,7 @@ __device__ __forceinline__ void sums_at(const lora_add_args& a, std::uint32_t at
 #pragma unroll
   for (std::uint32_t c = 0; c < Columns; ++c) {
     const float* from = a.y + static_cast<std::uint64_t>(column + (c < columns ? c : 0)) * a.y_stride + at;
-    if constexpr (Values == 4) {
-      const four loaded = load_four(from);
-#pragma unroll
-      for (std::uint32_t v = 0; v < 4; ++v) y[c][v] = loaded.v[v];
-    } else {
-      y[c][0] = *from;
-    }
+    load_values(from, y[c]);
   }
   for (std::uint32_t m = 0; m < a.count; ++m) {
     const lora_matrix& matrix = a.matrices[m];

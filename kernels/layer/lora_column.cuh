@@ -36,13 +36,25 @@ __device__ __forceinline__ float multiply_row(const lora_add_args& a, const floa
                                               std::uint32_t parity) {
   const std::uint32_t group = threadIdx.x / threads;
   const std::uint32_t thread = threadIdx.x % threads;
+  constexpr std::uint32_t together = 4;  // loads under way
   float sum = 0.0F;
-#pragma unroll 4
-  for (std::uint32_t c = 4 * thread; c < a.in; c += 4 * threads) {
-    const four weights = load_four(row + c);
-    const four x = load_x(a, column, c, aligned);
+  for (std::uint32_t first = 4 * thread; first < a.in; first += 4 * threads * together) {
+    four weights[together];
+    four x[together];
 #pragma unroll
-    for (std::uint32_t i = 0; i < 4; ++i) sum = fmaf(weights.v[i], x.v[i], sum);
+    for (std::uint32_t i = 0; i < together; ++i) {
+      const std::uint32_t c = first + 4 * threads * i;
+      if (c < a.in) {
+        weights[i] = load_four(row + c);
+        x[i] = load_x(a, column, c, aligned);
+      }
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < together; ++i) {
+      if (first + 4 * threads * i >= a.in) break;
+#pragma unroll
+      for (std::uint32_t v = 0; v < 4; ++v) sum = fmaf(weights[i].v[v], x[i].v[v], sum);
+    }
   }
   sum = warp_sum(sum);
   if (thread % 32 == 0) sums[parity][group][thread / 32] = sum;
@@ -83,22 +95,11 @@ __device__ __forceinline__ void multiply_column(const lora_add_args& a, const lo
   }
 }
 
-template <std::uint32_t Values>
-__device__ __forceinline__ void load_y(const float* from, float (&y)[1][Values]) {
-  if constexpr (Values == 4) {
-    const four loaded = load_four(from);
-#pragma unroll
-    for (std::uint32_t v = 0; v < 4; ++v) y[0][v] = loaded.v[v];
-  } else {
-    y[0][0] = *from;
-  }
-}
-
 /// Values of the column's row of y from `at` on, with what the slot's adapters have there.
 template <std::uint32_t Values>
 __device__ __forceinline__ void column_sums(const lora_add_args& a, const lora_slot& slot, const float* row,
                                             std::uint32_t at, const float* inner, float (&y)[1][Values]) {
-  load_y<Values>(row + at, y);
+  load_values(row + at, y[0]);
   for (std::uint32_t m = 0; m < a.count; ++m) {
     const lora_matrix& matrix = a.matrices[m];
     if (at < matrix.y_at || at - matrix.y_at >= matrix.out) continue;

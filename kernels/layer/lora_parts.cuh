@@ -31,6 +31,18 @@ __device__ __forceinline__ four load_four(const float* at) {
   return {{loaded.x, loaded.y, loaded.z, loaded.w}};
 }
 
+template <std::uint32_t Values>
+__device__ __forceinline__ void load_values(const float* from, float (&to)[Values]) {
+  static_assert(Values == 1 || Values == 4);
+  if constexpr (Values == 4) {
+    const four loaded = load_four(from);
+#pragma unroll
+    for (std::uint32_t v = 0; v < 4; ++v) to[v] = loaded.v[v];
+  } else {
+    to[0] = *from;
+  }
+}
+
 /// Four values of x from `c` on; what lies behind the row's end is 0. `aligned`: rows begin at multiples of
 /// four values, so that one load takes them.
 __device__ __forceinline__ four load_x(const lora_add_args& a, std::uint32_t column, std::uint32_t c,
@@ -76,22 +88,23 @@ __device__ __forceinline__ void add_ranks(const lora_add_args& a, const lora_mat
   if (rank == 0) return;
   const std::uint64_t stride = lora_stride(matrix.out);
   const float* b = room_of(a, use.adapter) + matrix.b_at + row;
+  constexpr std::uint32_t together = Columns == 1 ? 8 : 4;  // loads under way
   float sum[Columns][Values] = {};
-#pragma unroll(Columns == 1 ? 8 : 4)
-  for (std::uint32_t r = 0; r < rank; ++r) {
-    float weight[Values];
-    if constexpr (Values == 4) {
-      const four loaded = load_four(b + r * stride);
+  for (std::uint32_t first = 0; first < rank; first += together) {
+    float weight[together][Values];
 #pragma unroll
-      for (std::uint32_t v = 0; v < 4; ++v) weight[v] = loaded.v[v];
-    } else {
-      weight[0] = b[r * stride];
+    for (std::uint32_t i = 0; i < together; ++i) {
+      if (first + i < rank) load_values(b + (first + i) * stride, weight[i]);
     }
 #pragma unroll
-    for (std::uint32_t c = 0; c < Columns; ++c) {
-      const float x = inner[c][r];
+    for (std::uint32_t i = 0; i < together; ++i) {
+      if (first + i >= rank) break;
 #pragma unroll
-      for (std::uint32_t v = 0; v < Values; ++v) sum[c][v] = fmaf(weight[v], x, sum[c][v]);
+      for (std::uint32_t c = 0; c < Columns; ++c) {
+        const float x = inner[c][first + i];
+#pragma unroll
+        for (std::uint32_t v = 0; v < Values; ++v) sum[c][v] = fmaf(weight[i][v], x, sum[c][v]);
+      }
     }
   }
   const float factor = __fmul_rn(use.strength, held.scale);

@@ -210,6 +210,26 @@ BOOST_AUTO_TEST_CASE(steps_go_on_while_adapters_are_put_one_after_the_other) {
   (void)sink->wait_end();
 }
 
+BOOST_AUTO_TEST_CASE(the_thread_ends_in_the_middle_of_a_put) {
+  fake_options options;
+  options.pages = {256, 16};
+  options.adapters = 1;
+  options.adapter_parts = 4'000'000'000U;
+  std::atomic<int> ends{0};
+  {
+    thread_bench b(options);
+    for (int i = 0; i < 2; ++i) {
+      b.thread->put_adapter(0, std::make_shared<lora_adapter>(), [&](const result<void>& how) {
+        BOOST_TEST((how.error().code == errc::cancelled));
+        ++ends;
+      });
+    }
+    b.settle();
+    BOOST_TEST(ends == 0);
+  }
+  BOOST_TEST(ends == 2);
+}
+
 BOOST_AUTO_TEST_CASE(the_positions_of_running_jobs_are_published) {
   fake_options options;
   options.step_delay = 1ms;

@@ -163,6 +163,7 @@ __global__ void __launch_bounds__(cluster_threads) lora_column_kernel(lora_add_a
   for (std::uint32_t m = 0; m < a.count; ++m) prefetch_ranks<Values>(a, a.matrices[m], column, first);
   wait_for_previous_kernel();
   allow_next_kernel();
+  __syncwarp();  // lanes part where they prefetch
   cluster_begins();
   multiply_column(a, slot, column, aligned, false, inner);
   cluster_meets();

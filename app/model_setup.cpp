@@ -85,6 +85,27 @@ result<std::unique_ptr<engine::accelerator>> make_cuda(const options&, const gpu
 }
 #endif
 
+engine::model_source source_of(const options& opts) {
+  return {.location = opts.model,
+          .tokenizer = opts.tokenizer,
+          .context = opts.context,
+          .slots = opts.slots,
+          .rope = opts.rope,
+          .pooling = opts.pooling,
+          .activation = opts.ffn_activation};
+}
+
+void plan_cache(const options& opts, engine::accelerator_config& plan_for) {
+  constexpr std::uint32_t page = engine::kv_page_positions;
+  plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
+  plan_for.kv_pages = opts.kv_tokens / page + (opts.kv_tokens % page == 0 ? 0 : 1);
+  if (const std::uint32_t spared = spared_pages(opts); spared > 0) {
+    const std::uint32_t context = plan_for.context_tokens;
+    if (plan_for.kv_pages == 0) plan_for.kv_pages = opts.slots * ((context + page - 1) / page);
+    plan_for.kv_pages += spared;
+  }
+}
+
 }  // namespace
 
 result<std::string> find_device(const options& opts, gpu_wait_hooks hooks) {
@@ -100,24 +121,14 @@ std::uint32_t spared_pages(const options& opts) noexcept {
 }
 
 result<engine::served_model> open_model(const options& opts) {
-  auto model = engine::open_served_model({.location = opts.model,
-                                          .tokenizer = opts.tokenizer,
-                                          .context = opts.context,
-                                          .slots = opts.slots,
-                                          .rope = opts.rope,
-                                          .pooling = opts.pooling,
-                                          .activation = opts.ffn_activation});
-  if (model) {
-    model->plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
-    constexpr std::uint32_t page = engine::kv_page_positions;
-    model->plan_for.kv_pages = opts.kv_tokens / page + (opts.kv_tokens % page == 0 ? 0 : 1);
-    if (const std::uint32_t spared = spared_pages(opts); spared > 0) {
-      const std::uint32_t context = model->plan_for.context_tokens;
-      if (model->plan_for.kv_pages == 0)
-        model->plan_for.kv_pages = opts.slots * ((context + page - 1) / page);
-      model->plan_for.kv_pages += spared;
-    }
-  }
+  auto model = engine::open_served_model(source_of(opts));
+  if (model) plan_cache(opts, model->plan_for);
+  return model;
+}
+
+result<engine::served_model> open_token_model(const options& opts, std::vector<engine::token_id> ends) {
+  auto model = engine::open_token_model(source_of(opts), std::move(ends));
+  if (model) plan_cache(opts, model->plan_for);
   return model;
 }
 
@@ -180,6 +191,7 @@ std::string model_file_of(const std::string& location) {
   const auto where = engine::parse_location(location);
   auto name = where ? where->name : location;
   if (auto split = engine::parse_split_name(name)) name = std::move(split->prefix);
+  while (name.size() > 1 && name.back() == '/') name.pop_back();  // of a folder
   name = engine::valid_utf8(name.substr(name.find_last_of('/') + 1));
   constexpr std::string_view suffix = ".gguf";
   if (name.size() <= suffix.size()) return name;

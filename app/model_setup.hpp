@@ -29,6 +29,9 @@ struct start_failure {
     const options& opts, const engine::gguf_file& file);
 
 [[nodiscard]] engine::result<engine::served_model> open_model(const options& opts);
+/// The same without a tokenizer, for tokens that end at `ends`.
+[[nodiscard]] engine::result<engine::served_model> open_token_model(const options& opts,
+                                                                    std::vector<engine::token_id> ends);
 /// Pages of the KV cache that jobs leave to the engine that takes over; 0 where the cache is this engine's
 /// own.
 [[nodiscard]] std::uint32_t spared_pages(const options& opts) noexcept;

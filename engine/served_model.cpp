@@ -1,5 +1,6 @@
 #include "engine/served_model.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/sha256.hpp"
@@ -15,16 +16,59 @@ result<std::vector<std::int64_t>> token_types_of(const gguf_file& file, const to
   return file.get_integers("tokenizer.ggml.token_type");
 }
 
+result<model> load_from(const gguf_file& file, const model_source& source) {
+  return load_model(file, source.context, source.rope, source.pooling, source.activation);
+}
+
+accelerator_config plan_of(const model_source& source, const model_spec& spec) {
+  accelerator_config plan;
+  plan.slots = source.slots;
+  plan.context_tokens = source.context != 0 ? source.context : spec.context_length;
+  return plan;
+}
+
+/// Without a tokenizer: rows that the file's vocabulary does not have, leaves empty or marks unused.
+result<std::vector<token_id>> unnamed_rows(const gguf_file& file, std::uint32_t rows) {
+  std::vector<token_id> out;
+  const auto names = file.get_strings("tokenizer.ggml.tokens");
+  const auto types = file.get_integers("tokenizer.ggml.token_type");
+  if (!names) return names.error();
+  if (!types) return types.error();
+  if (names->empty()) return out;
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    const bool absent = row >= names->size() || (*names)[row].empty();
+    if (absent || (row < types->size() && (*types)[row] == gguf_token_unused))
+      out.push_back(static_cast<token_id>(row));
+  }
+  return out;
+}
+
 }  // namespace
+
+result<served_model> open_token_model(const model_source& source, std::vector<token_id> ends) {
+  auto file = gguf_file::open(source.location);
+  if (!file) return file.error();
+  auto spec = load_from(*file, source);
+  if (!spec) return spec.error();
+  auto banned = unnamed_rows(*file, spec->spec.vocab);
+  if (!banned) return banned.error();
+  std::erase_if(*banned,
+                [&](token_id row) { return std::find(ends.begin(), ends.end(), row) != ends.end(); });
+  auto plan_for = plan_of(source, spec->spec);
+  plan_for.banned_tokens = std::move(*banned);
+  std::sort(ends.begin(), ends.end());
+  plan_for.end_of_generation = std::move(ends);
+  return served_model{std::move(*file), nullptr, std::move(*spec), std::move(plan_for), std::string()};
+}
 
 result<served_model> open_served_model(const model_source& source) {
   auto file = gguf_file::open(source.location);
   if (!file) return file.error();
-  const auto beside = find_tokenizer_file(*file, source.location, source.tokenizer);
+  const auto beside = find_tokenizer_file(*file, file->location(), source.tokenizer);
   if (!beside) return beside.error();
   auto vocabulary = make_tokenizer(*file, *beside);
   if (!vocabulary) return vocabulary.error();
-  auto spec = load_model(*file, source.context, source.rope, source.pooling, source.activation);
+  auto spec = load_from(*file, source);
   if (!spec) return spec.error();
   const auto rows = spec->spec.vocab;
   if ((*vocabulary)->vocab_size() > rows) {
@@ -34,9 +78,7 @@ result<served_model> open_served_model(const model_source& source) {
   }
   const auto types = token_types_of(*file, **vocabulary);
   if (!types) return types.error();
-  accelerator_config plan_for;
-  plan_for.slots = source.slots;
-  plan_for.context_tokens = source.context != 0 ? source.context : spec->spec.context_length;
+  auto plan_for = plan_of(source, spec->spec);
   plan_for.banned_tokens = banned_tokens(**vocabulary, rows, *types);
   const auto ends = (*vocabulary)->end_of_generation();
   plan_for.end_of_generation.assign(ends.begin(), ends.end());

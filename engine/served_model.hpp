@@ -31,7 +31,7 @@ struct model_source {
 /// Views in `spec` point into `file`; moving the struct keeps them valid.
 struct served_model {
   gguf_file file;
-  std::unique_ptr<engine::tokenizer> tokenizer;
+  std::unique_ptr<engine::tokenizer> tokenizer;  ///< null of open_token_model()
   model spec;
   accelerator_config plan_for;         ///< slots, context and banned tokens
   std::string tokenizer_digest;        ///< SHA-256 of a tokenizer that is not in `file`
@@ -40,6 +40,11 @@ struct served_model {
 
 /// Errors: model_load_failed, with the file's name.
 [[nodiscard]] result<served_model> open_served_model(const model_source& source);
+
+/// The same for a caller that has tokens and no text: without a tokenizer. `ends` are the tokens after which
+/// a sequence goes no further; `source.tokenizer` does not count. Banned are the rows that the GGUF's own
+/// vocabulary, if it has one, does not have or marks unused.
+[[nodiscard]] result<served_model> open_token_model(const model_source& source, std::vector<token_id> ends);
 
 /// Rows of the output matrix that must never be sampled: those beyond the tokenizer's vocabulary and
 /// those it marks unused or leaves empty. `token_types` are GGUF's (5 = unused), or empty.

@@ -35,7 +35,7 @@ result<source> open_source(const std::string& model) {
   auto file = engine::gguf_file::open(model);
   if (!file) return file.error();
   out.file = std::make_unique<engine::gguf_file>(std::move(*file));
-  const auto beside = engine::find_tokenizer_file(*out.file, model, {});
+  const auto beside = engine::find_tokenizer_file(*out.file, out.file->location(), {});
   if (!beside) return beside.error();
   auto tokens = engine::make_tokenizer(*out.file, *beside);
   if (!tokens) return tokens.error();

@@ -25,6 +25,7 @@ struct gguf_contents {
   std::vector<std::span<const std::byte>> images;
   std::uint32_t version = 0;
   std::uint32_t alignment = 32;
+  std::uint32_t header_architecture = 0;  ///< of the header before the first part; 0 = there is none
   std::vector<gguf_entry> entries;
   std::vector<tensor_view> tensors;
   std::unordered_map<std::string_view, std::uint32_t> entry_index;

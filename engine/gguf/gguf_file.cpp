@@ -7,8 +7,28 @@
 #include "engine/gguf/gguf_contents.hpp"
 #include "engine/gguf/gguf_parser.hpp"
 #include "engine/gguf/location.hpp"
+#include "engine/gguf/model_folder.hpp"
 
 namespace orcd::engine {
+namespace {
+
+/// Adds the first part, which may lie behind a header.
+result<void> add_first_part(gguf_contents& to, std::span<const std::byte> image, const gguf_limits& limits) {
+  const auto inside = unwrap_model(image, to.location);
+  if (!inside) return inside.error();
+  if (auto added = add_part(to, inside->gguf, to.location, limits); !added) return added;
+  to.header_architecture = inside->architecture;
+  const auto at = to.entry_index.find("general.architecture");
+  const auto* name = at == to.entry_index.end()
+                         ? nullptr
+                         : std::get_if<std::string_view>(&to.entries[at->second].value.value);
+  if (same_architecture(inside->architecture, name == nullptr ? std::string_view() : *name)) return {};
+  return model_error(to.location,
+                     "architecture of the TRLM header is " + std::to_string(inside->architecture) +
+                         ", but general.architecture is " + (name == nullptr ? "absent" : in_quotes(*name)));
+}
+
+}  // namespace
 
 gguf_file::gguf_file(std::unique_ptr<gguf_contents> contents) noexcept : contents_(std::move(contents)) {}
 gguf_file::gguf_file(gguf_file&&) noexcept = default;
@@ -16,14 +36,16 @@ gguf_file& gguf_file::operator=(gguf_file&&) noexcept = default;
 gguf_file::~gguf_file() = default;
 
 result<gguf_file> gguf_file::open(std::string_view location, const gguf_limits& limits) {
-  const auto where = parse_location(location);
+  const auto given = parse_location(location);
+  if (!given) return given.error();
+  const auto where = find_model_file(*given);
   if (!where) return where.error();
   auto contents = std::make_unique<gguf_contents>();
-  contents->location = location;
-  auto mapping = mapped_file::open(*where, location);
+  contents->location = where->name == given->name ? std::string(location) : where->name;
+  auto mapping = mapped_file::open(*where, contents->location);
   if (!mapping) return mapping.error();
   contents->mappings.push_back(std::move(*mapping));
-  auto added = add_part(*contents, contents->mappings.front().image(), contents->location, limits);
+  auto added = add_first_part(*contents, contents->mappings.front().image(), limits);
   if (added) added = add_siblings(*contents, *where, limits);
   contents->watch = std::make_unique<file_watch>();
   for (const auto& m : contents->mappings) contents->watch->add(m.descriptor(), m.stamp());
@@ -38,7 +60,7 @@ result<gguf_file> gguf_file::parse(std::span<const std::byte> image, std::string
                                    const gguf_limits& limits) {
   auto contents = std::make_unique<gguf_contents>();
   contents->location = std::move(name);
-  if (auto added = add_part(*contents, image, contents->location, limits); !added) return added.error();
+  if (auto added = add_first_part(*contents, image, limits); !added) return added.error();
   const model_location nowhere{model_location::kind::shared_memory, {}};
   if (auto added = add_siblings(*contents, nowhere, limits); !added) return added.error();
   return gguf_file(std::move(contents));
@@ -88,6 +110,9 @@ std::uint32_t gguf_file::version() const noexcept {
 }
 std::uint32_t gguf_file::alignment() const noexcept {
   return contents_->alignment;
+}
+std::uint32_t gguf_file::header_architecture() const noexcept {
+  return contents_->header_architecture;
 }
 std::span<const gguf_entry> gguf_file::entries() const noexcept {
   return contents_->entries;

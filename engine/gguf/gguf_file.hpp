@@ -20,7 +20,8 @@ struct gguf_contents;
 class gguf_file {
  public:
   /// Opens a model by location: a path, `file:/path` or `file:///path`, or `shm:/name` (a POSIX
-  /// shared-memory object). Split models open by their first part; siblings are found beside it.
+  /// shared-memory object); of a folder, the model in it (model_folder.hpp). Split models open by their first
+  /// part; siblings are found beside it. A GGUF may lie behind the header of a qmodel.tensors.
   /// Errors (model_load_failed) name the file, the field, the offset and the limit.
   [[nodiscard]] static result<gguf_file> open(std::string_view location, const gguf_limits& = {});
 
@@ -40,14 +41,16 @@ class gguf_file {
   /// Which files these are, and as of when: the same text for the same files of one host, by whatever names,
   /// until they are written to. Empty for an image in memory.
   [[nodiscard]] std::string identity() const;
-  [[nodiscard]] std::string_view location() const noexcept;   ///< as given, for messages
+  [[nodiscard]] std::string_view location() const noexcept;   ///< as given, or of the file in the folder
   [[nodiscard]] std::uint64_t file_bytes() const noexcept;    ///< all parts
   [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;  ///< payloads, padding excluded
   [[nodiscard]] std::uint32_t version() const noexcept;
   [[nodiscard]] std::uint32_t alignment() const noexcept;
+  /// What the header of a qmodel.tensors says: 1 BitNet, 2 Llama; 0 = there is no such header.
+  [[nodiscard]] std::uint32_t header_architecture() const noexcept;
   [[nodiscard]] std::span<const gguf_entry> entries() const noexcept;
   [[nodiscard]] std::span<const tensor_view> tensors() const noexcept;
-  [[nodiscard]] std::span<const std::span<const std::byte>> parts() const noexcept;  ///< mapped images
+  [[nodiscard]] std::span<const std::span<const std::byte>> parts() const noexcept;  ///< GGUF images
 
   /// nullptr when absent.
   [[nodiscard]] const gguf_value* find(std::string_view key) const noexcept;

@@ -34,16 +34,19 @@ error bad(std::string text, const char* argument) {
   return {errc::invalid_request, std::move(text), argument};
 }
 
-}  // namespace
-
-embedded_model::embedded_model(engine::served_model model, std::unique_ptr<engine::accelerator> device)
-    : model_(std::make_shared<const engine::served_model>(std::move(model))), device_(std::move(device)) {
+engine::scheduler_config schedule_of(const engine::served_model& model) {
   engine::scheduler_config schedule;
   schedule.slots = 1;
-  const auto ends = model_->tokenizer->end_of_generation();
+  const auto ends = model.tokenizer->end_of_generation();
   schedule.end_of_generation.assign(ends.begin(), ends.end());
-  thread_ = std::make_unique<gpu_thread>(*device_, std::move(schedule), state_);
+  return schedule;
 }
+
+}  // namespace
+
+embedded_model::embedded_model(engine::served_model model, std::unique_ptr<engine::accelerator> device,
+                               engine::scheduler_config schedule)
+    : engine_(std::move(model), std::move(device), std::move(schedule)) {}
 
 result<std::shared_ptr<embedded_model>> embedded_model::load(const std::string& location,
                                                              std::unique_ptr<engine::accelerator> device,
@@ -55,36 +58,12 @@ result<std::shared_ptr<embedded_model>> embedded_model::load(const std::string& 
   }
   auto& context = opened->plan_for.context_tokens;
   context = std::min(context, context_max);
-  std::shared_ptr<embedded_model> model(new embedded_model(std::move(*opened), std::move(device)));
-  if (const auto loaded = model->load_weights(); !loaded) return loaded.error();
+  auto schedule = schedule_of(*opened);
+  std::shared_ptr<embedded_model> model(
+      new embedded_model(std::move(*opened), std::move(device), std::move(schedule)));
+  if (const auto loaded = model->engine_.load(); !loaded) return loaded.error();
+  model->vram_bytes_ = model->engine_.device().vram_bytes();
   return model;
-}
-
-result<void> embedded_model::load_weights() {
-  std::promise<result<void>> done;
-  thread_->post([&] {
-    done.set_value([&]() -> result<void> {
-      try {
-        const auto plan = device_->load(model_->spec, model_->plan_for, [](unsigned) {});
-        if (!plan) return plan.error();
-        return model_->file.check_intact();
-      } catch (const engine::accelerator_failure& failure) {
-        return error(failure.code, failure.what());
-      } catch (const std::exception& failure) {
-        return error(errc::model_load_failed, std::string("loading the weights failed: ") + failure.what());
-      }
-    }());
-  });
-  auto loaded = done.get_future().get();
-  vram_bytes_ = device_->vram_bytes();
-  return loaded;
-}
-
-void embedded_model::close() noexcept {
-  if (!thread_) return;
-  thread_->stop();
-  thread_->post([this] { device_.reset(); });
-  thread_.reset();
 }
 
 result<engine::job_request> embedded_model::prepare(const inference_request& request) const {
@@ -104,15 +83,16 @@ result<engine::job_request> embedded_model::prepare(const inference_request& req
                "temperature");
   }
   engine::job_request job;
-  job.prompt = model_->tokenizer->encode(request.prompt);
+  job.prompt = engine_.model()->tokenizer->encode(request.prompt);
   if (job.prompt.empty()) return bad("the prompt encodes to no token", "prompt");
   const auto max_tokens = static_cast<std::uint32_t>(request.max_tokens);
   const std::uint64_t positions = job.prompt.size() + std::uint64_t{max_tokens} - 1;
-  if (positions > model_->plan_for.context_tokens) {
+  if (positions > engine_.model()->plan_for.context_tokens) {
     return error(errc::context_length_exceeded,
                  "the prompt has " + std::to_string(job.prompt.size()) + " tokens and max_tokens is " +
                      std::to_string(max_tokens) + ": together " + std::to_string(positions) +
-                     " positions, the context holds " + std::to_string(model_->plan_for.context_tokens));
+                     " positions, the context holds " +
+                     std::to_string(engine_.model()->plan_for.context_tokens));
   }
   job.max_tokens = max_tokens;
   job.sampling.temperature = request.temperature;
@@ -130,22 +110,23 @@ result<std::shared_ptr<inference>> embedded_model::start(const inference_request
     return error(errc::duplicate_job, "an inference of this model was started before and not freed yet");
   }
   job->job_id = "embedded-" + std::to_string(++started_);
-  auto sink = std::make_shared<inference>(job->job_id, model_, job->max_tokens, *job->deadline + step_max);
+  auto sink =
+      std::make_shared<inference>(job->job_id, engine_.model(), job->max_tokens, *job->deadline + step_max);
   running_ = true;
-  thread_->submit(std::move(*job), sink);
+  engine_.thread().submit(std::move(*job), sink);
   return sink;
 }
 
 void embedded_model::end(const inference& ended) {
   const std::lock_guard lock(starting_);
   running_ = false;
-  thread_->cancel(ended.job_id(), engine::cancel_reason::client_cancel);
+  engine_.thread().cancel(ended.job_id(), engine::cancel_reason::client_cancel);
 }
 
 std::vector<std::string> embedded_model::audit() {
   const auto answer = std::make_shared<std::promise<std::vector<std::string>>>();
   auto failures = answer->get_future();
-  thread_->post([this, answer] { answer->set_value(device_->audit()); });
+  engine_.thread().post([this, answer] { answer->set_value(engine_.device().audit()); });
   if (failures.wait_for(step_max) != std::future_status::ready) return {"the GPU did not answer in time"};
   return failures.get();
 }

@@ -12,9 +12,8 @@
 
 #include "engine/accelerator.hpp"
 #include "engine/served_model.hpp"
-#include "engine/worker_state.hpp"
 #include "gpu/capi/inference.hpp"
-#include "gpu/gpu_thread.hpp"
+#include "gpu/owned_engine.hpp"
 
 namespace orcd::gpu {
 
@@ -30,12 +29,12 @@ class embedded_model {
   /// Opens the file and loads it with `device`. The context is the model's own, at most `context_max`.
   [[nodiscard]] static engine::result<std::shared_ptr<embedded_model>> load(
       const std::string& location, std::unique_ptr<engine::accelerator> device, std::uint32_t context_max);
-  ~embedded_model() { close(); }
+  ~embedded_model() = default;
   embedded_model(const embedded_model&) = delete;
   embedded_model& operator=(const embedded_model&) = delete;
 
   /// Ends what is running and frees the device's memory, on the thread that allocated it.
-  void close() noexcept;
+  void close() noexcept { engine_.close(); }
 
   /// One at a time: fails until the previous one was given to end(). Errors: invalid_request and
   /// context_length_exceeded, with limit and value.
@@ -48,18 +47,15 @@ class embedded_model {
   [[nodiscard]] std::uint64_t vram_bytes() const noexcept { return vram_bytes_; }
 
  private:
-  embedded_model(engine::served_model model, std::unique_ptr<engine::accelerator> device);
-  [[nodiscard]] engine::result<void> load_weights();
+  embedded_model(engine::served_model model, std::unique_ptr<engine::accelerator> device,
+                 engine::scheduler_config schedule);
   [[nodiscard]] engine::result<engine::job_request> prepare(const inference_request& request) const;
 
-  std::shared_ptr<const engine::served_model> model_;
-  std::unique_ptr<engine::accelerator> device_;
-  engine::worker_state state_;
+  owned_engine engine_;
   std::uint64_t vram_bytes_ = 0;
   std::mutex starting_;
   bool running_ = false;
   std::uint64_t started_ = 0;
-  std::unique_ptr<gpu_thread> thread_;
 };
 
 }  // namespace orcd::gpu

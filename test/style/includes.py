@@ -83,7 +83,9 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     # Model files of trainers into model files of this engine.
     'app/quantize': (),
     'app/holder': ('app',),
-    'app/main': ('app', 'app/inspect', 'app/holder', 'app/pod', 'app/quantize'),
+    # The token pipe of the Trillim SDK.
+    'app/pipe': ('app',),
+    'app/main': ('app', 'app/inspect', 'app/holder', 'app/pipe', 'app/pod', 'app/quantize'),
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')

@@ -12,6 +12,7 @@ import pytest
 
 from worker_process import BINARY, BUILD, PROJECT, SANITIZED
 
+MORE = ('worker-orcd-inspect', 'trillim-quantize', 'inference')
 FOLDER = PROJECT / 'etc' / 'package'
 
 
@@ -36,7 +37,7 @@ def help_text():
 @pytest.fixture(scope='module')
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp('documents')
-    documents.main(folder, [BINARY, BUILD / 'worker-orcd-inspect', BUILD / 'trillim-quantize'])
+    documents.main(folder, [BINARY, *(BUILD / name for name in MORE)])
     return folder
 
 
@@ -58,7 +59,7 @@ def test_the_manual_has_every_option(help_text, written):
 
 
 @pytest.mark.skipif(not shutil.which('groff'), reason='groff is not installed')
-@pytest.mark.parametrize('name', ['worker-orcd', 'worker-orcd-inspect', 'trillim-quantize'])
+@pytest.mark.parametrize('name', ['worker-orcd', *MORE])
 def test_the_manual_is_well_formed(written, name):
     page = gzip.decompress((written / f'{name}.1.gz').read_bytes())
     run = subprocess.run(['groff', '-man', '-ww', '-z', '-Tascii'], input=page, stdout=subprocess.PIPE,
@@ -130,11 +131,12 @@ def installed_by(build, folder):
 @pytest.mark.skipif(SANITIZED, reason='the shipped build is installed')
 def test_an_installation_has_what_was_built(tmp_path):
     files = installed_by(BUILD, tmp_path)
-    assert {'bin/worker-orcd', 'bin/worker-orcd-inspect', 'bin/trillim-quantize',
+    assert {'bin/worker-orcd', 'bin/trillim-inference', *(f'bin/{name}' for name in MORE),
             'lib/systemd/system/worker-orcd@.service', 'lib/sysusers.d/worker-orcd.conf',
             'etc/worker-orcd/worker-orcd.conf', 'share/doc/worker-orcd/docs/operations.md'} <= files
     programs = {name for name in files if name.startswith('bin/')}
-    assert all(name.startswith(('bin/worker-orcd', 'bin/trillim-')) for name in programs), programs
+    ours = ('bin/worker-orcd', 'bin/trillim-', 'bin/inference')
+    assert all(name.startswith(ours) for name in programs), programs
     assert not any(name.endswith('.a') for name in files), files
 
 

@@ -1,0 +1,78 @@
+// inference: the token pipe that the Trillim SDK starts. The one catch-all is here.
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/memory_setup.hpp"
+#include "app/pipe/arguments.hpp"
+#include "app/pipe/run_pipe.hpp"
+#include "app/standard_streams.hpp"
+
+namespace {
+
+using namespace orcd;
+
+/// One write of one line. A client may not read standard error before this process has ended: what does not
+/// fit there now is not written.
+void complain(std::string_view what) noexcept {
+  constexpr std::size_t line_max = 2'000;
+  pollfd ready{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&ready, 1, 0) < 1 || (ready.revents & POLLOUT) == 0) return;
+  try {
+    std::string line = "inference: " + std::string(what.substr(0, line_max));
+    std::replace_if(
+        line.begin(), line.end(), [](unsigned char c) { return c < 0x20U || c == 0x7FU; }, ' ');
+    line += '\n';
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view line = "inference: out of memory\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+  }
+}
+
+/// The model's memory goes with the process.
+void end(const app::pipe_end& how) {
+  if (!how.message.empty()) complain(how.message);
+  std::_Exit(how.code);
+}
+
+/// --help and --version; false for everything else.
+bool print(const std::vector<std::string_view>& words) {
+  const auto parsed = app::parse_pipe_arguments(words);
+  if (!parsed || parsed->what == app::pipe_arguments::action::run) return false;
+  const bool help = parsed->what == app::pipe_arguments::action::help;
+  const std::string text =
+      help ? std::string(app::pipe_usage()) : std::string("inference ") + app::version() + "\n";
+  std::fputs(text.c_str(), stdout);
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (::fcntl(STDOUT_FILENO, F_GETFD) < 0) end({2, "standard output is closed; it must be open"});
+    app::open_standard_streams();
+    std::signal(SIGPIPE, SIG_IGN);
+    app::return_freed_memory();
+    app::end_in_order_without_memory();
+    const std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
+    if (print(words)) return std::fflush(stdout) == 0 ? 0 : 1;
+    app::run_pipe(words, app::current_environment(), end);
+  } catch (const std::bad_alloc&) {
+    end({1, "out of memory"});
+  } catch (const std::exception& failure) {
+    end({1, failure.what()});
+  }
+  return 1;
+}

@@ -1,0 +1,174 @@
+#include "app/pipe/check_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <vector>
+
+#include "engine/gguf/byte_cursor.hpp"
+
+namespace orcd::app {
+namespace {
+
+namespace fs = std::filesystem;
+using engine::error;
+using engine::result;
+
+constexpr std::size_t rope_cache_bytes = 68;
+constexpr std::size_t header_bytes = 256;
+
+error refuse(std::string_view file, const std::string& text) {
+  return {engine::errc::model_load_failed, std::string(file) + ": " + text, "model"};
+}
+
+std::uint64_t rounded_up(std::uint64_t width) noexcept {
+  return (width + 127) / 128 * 128;
+}
+
+/// Compares one value after the other; keeps the first that differs.
+class comparison {
+ public:
+  explicit comparison(std::string_view file) : file_(file) {}
+
+  template <class T>
+  void same(std::string_view field, T given, T found, const char* note = "") {
+    if (given == found || wrong_) return;
+    wrong_ = refuse(file_, std::string(field) + " is " + std::to_string(given) + ", but the file's is " +
+                               std::to_string(found) + note);
+  }
+  [[nodiscard]] result<void> done() const {
+    if (wrong_) return *wrong_;
+    return {};
+  }
+
+ private:
+  std::string_view file_;
+  std::optional<error> wrong_;
+};
+
+/// The numbers that the SDK gives to architectures which this engine computes; 3 and 7 are none of them.
+bool is_of_type(std::uint32_t type, const engine::model_spec& spec) noexcept {
+  const bool bitnet = spec.architecture.starts_with("bitnet");
+  if (type == 1) return bitnet;
+  if (type == 2) return !bitnet;
+  return type >= 4 && type <= 6 && spec.architecture == "qwen3";
+}
+
+void compare_layers(comparison& all, const sdk_config& config, const engine::model& model) {
+  constexpr const char* rounded = " rounded up to a multiple of 128";
+  const engine::model_spec& spec = model.spec;
+  for (const engine::layer_spec& layer : spec.layers) {
+    all.same("num_heads", config.num_heads, layer.heads);
+    all.same("num_kv_heads", config.num_kv_heads, layer.kv_heads);
+    all.same("rope_theta", static_cast<float>(config.rope_theta), static_cast<float>(layer.rope.base));
+    if (layer.ffn == engine::ffn_kind::dense) {
+      all.same("intermediate_dim", std::uint64_t{config.intermediate_dim}, rounded_up(layer.ffn_size),
+               rounded);
+    }
+  }
+  for (const engine::layer_weights& layer : model.weights.layers) {
+    const bool bias = layer.attn_qkv_bias || layer.attn_q_bias || layer.attn_k_bias || layer.attn_v_bias;
+    all.same("has_qkv_bias", config.has_qkv_bias, std::uint32_t{bias});
+    all.same("has_attn_sub_norm", config.has_attn_sub_norm, std::uint32_t{bool{layer.attn_sub_norm}});
+    all.same("has_ffn_sub_norm", config.has_ffn_sub_norm, std::uint32_t{bool{layer.ffn_sub_norm}});
+  }
+}
+
+result<std::vector<std::byte>> read_beginning(const std::string& path, std::size_t most) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<std::byte> image(most);
+  if (!in.read(reinterpret_cast<char*>(image.data()), static_cast<std::streamsize>(most)) && !in.eof()) {
+    return refuse(path, "cannot be read");
+  }
+  image.resize(static_cast<std::size_t>(in.gcount()));
+  return image;
+}
+
+/// Magic and version of one of the SDK's small headers.
+result<void> check_header(engine::byte_cursor& cursor, std::string_view magic, const std::string& name) {
+  const auto word = cursor.read<std::uint32_t>("magic");
+  std::array<char, 4> found{};
+  std::memcpy(found.data(), &word, found.size());
+  const std::string_view text(found.data(), found.size());
+  if (text != magic) {
+    return refuse(name, "magic is " + engine::in_quotes(text) + "; it must be '" + std::string(magic) + "'");
+  }
+  const auto version = cursor.read<std::uint32_t>("version");
+  if (version == 1) return {};
+  return refuse(name, "version is " + std::to_string(version) + "; it must be 1");
+}
+
+}  // namespace
+
+result<void> check_model(const sdk_config& config, const engine::gguf_file& file,
+                         const engine::model& model) {
+  const engine::model_spec& spec = model.spec;
+  if (spec.pooling) return refuse(file.location(), "the model makes embeddings or scores, and no tokens");
+  const std::uint32_t header = file.header_architecture();
+  if (!is_of_type(config.arch_type, spec) || (header != 0 && header != config.arch_type)) {
+    return refuse(file.location(), "arch_type is " + std::to_string(config.arch_type) +
+                                       ", but the file's architecture is " +
+                                       engine::in_quotes(spec.architecture));
+  }
+  comparison all(file.location());
+  const bool squared = spec.activation == engine::ffn_activation::relu_squared;
+  all.same("activation", config.activation, squared ? 0U : 1U);
+  all.same("hidden_dim", std::uint64_t{config.hidden_dim}, rounded_up(spec.embedding),
+           " rounded up to a multiple of 128");
+  all.same("num_layers", std::size_t{config.num_layers}, spec.layers.size());
+  all.same("vocab_size", config.vocab_size, spec.vocab);
+  all.same("head_dim", config.head_dim, spec.key_length);
+  all.same("max_position_embeddings", config.max_position_embeddings, spec.context_length);
+  all.same("norm_eps", static_cast<float>(config.norm_eps), static_cast<float>(spec.rms_eps));
+  const bool tied = model.weights.output.data == model.weights.token_embd.data;
+  all.same("tie_word_embeddings", config.tie_word_embeddings, std::uint32_t{tied});
+  compare_layers(all, config, model);
+  return all.done();
+}
+
+result<void> check_rope_cache(std::span<const std::byte> image, const std::string& name,
+                              const sdk_config& config) {
+  engine::byte_cursor cursor(image, name);
+  if (image.size() != rope_cache_bytes) {
+    return refuse(name, "has " + std::to_string(image.size()) + " bytes; it must have 68");
+  }
+  if (auto good = check_header(cursor, "TRRC", name); !good) return good;
+  static_cast<void>(cursor.read<std::uint32_t>("reserved"));
+  comparison all(name);
+  all.same("max_position_embeddings", config.max_position_embeddings,
+           cursor.read<std::uint32_t>("positions"));
+  // BitNet's and Llama's heads are rotated whole; a model that rotates less says so in its own file.
+  const auto dims = cursor.read<std::uint32_t>("rotated dimensions");
+  if (dims > config.head_dim) all.same("head_dim", config.head_dim, dims);
+  all.same("rope_theta", config.rope_theta, cursor.read<double>("theta"));
+  return all.done();
+}
+
+result<void> check_rope_file(const sdk_config& config, const engine::gguf_file& file) {
+  if (file.header_architecture() == 0) return {};
+  const fs::path path = fs::path(std::string(file.location())).parent_path() / "rope.cache";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return {};
+  const auto image = read_beginning(path.string(), rope_cache_bytes + 1);
+  if (!image) return image.error();
+  return check_rope_cache(*image, path.string(), config);
+}
+
+result<void> check_adapter_file(const std::string& path) {
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed)) return refuse(path, "is not there, or no file");
+  const auto image = read_beginning(path, header_bytes + 4);
+  if (!image) return image.error();
+  engine::byte_cursor cursor(*image, path);
+  if (auto good = check_header(cursor, "TRLA", path); !good) return good;
+  if (image->size() == header_bytes + 4 && std::memcmp(image->data() + header_bytes, "GGUF", 4) == 0)
+    return {};
+  return refuse(path,
+                "was written by another quantizer (byte 256 does not begin with GGUF); quantize the "
+                "adapter again, with trillim-quantize");
+}
+
+}  // namespace orcd::app

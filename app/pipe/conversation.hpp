@@ -1,0 +1,70 @@
+// The context of a pipe's client, and what is written of an answer: which tokens, where an end token stands
+// in for what was not generated, and how many tokens the context has afterwards. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "app/pipe/request.hpp"
+
+namespace orcd::app {
+
+/// What ends an answer whose limit was reached. end_token: the first EOS, because the SDK reads until it sees
+/// one. literal: nothing.
+enum class limit_style { end_token, literal };
+
+/// One answer. The lines are what the functions return, in order.
+class answer {
+ public:
+  /// `limit` is the request's max_tokens; `end` the first EOS; `before` the tokens that the context has
+  /// without the answer.
+  answer(std::uint32_t limit, engine::token_id end, limit_style style, std::size_t before)
+      : limit_(limit), end_(end), style_(style), before_(before) {}
+
+  /// For a token that was generated and is no EOS.
+  [[nodiscard]] engine::token_id generated(engine::token_id token);
+  /// For an EOS that was generated: it is part of the context.
+  [[nodiscard]] engine::token_id generated_end(engine::token_id token);
+  /// When the answer is over: one line more where its reader would wait for it.
+  [[nodiscard]] std::optional<engine::token_id> over();
+
+  /// Of the answer in the context.
+  [[nodiscard]] const std::vector<engine::token_id>& tokens() const noexcept { return tokens_; }
+  [[nodiscard]] std::size_t kv_position() const noexcept { return before_ + tokens_.size(); }
+  /// So that up to `count` tokens need no memory.
+  void reserve(std::size_t count) { tokens_.reserve(count); }
+
+ private:
+  std::uint32_t limit_;
+  engine::token_id end_;
+  limit_style style_;
+  std::size_t before_;
+  std::vector<engine::token_id> tokens_;
+  bool ended_ = false;  ///< the reader saw an EOS
+};
+
+/// What is to be computed for a request.
+struct answer_plan {
+  bool fits = false;  ///< else there is nothing to compute: the context stays as it is
+  std::vector<engine::token_id> prompt;
+  std::uint32_t tokens_max = 0;  ///< that may be generated
+};
+
+class conversation {
+ public:
+  /// `context` is the number of positions.
+  explicit conversation(std::uint32_t context) : context_(context) {}
+
+  /// Errors (invalid_request): more to keep than there is, or nothing to go on from.
+  [[nodiscard]] engine::result<answer_plan> plan(const pipe_request& request) const;
+  /// The context after an answer.
+  void become(std::vector<engine::token_id> prompt, const answer& given);
+  [[nodiscard]] std::size_t size() const noexcept { return tokens_.size(); }
+
+ private:
+  std::uint32_t context_;
+  std::vector<engine::token_id> tokens_;
+};
+
+}  // namespace orcd::app

@@ -1,0 +1,43 @@
+// Numbers of the pipe's protocols as text: exact, without a locale, and with a message that names field,
+// value and limit. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/error.hpp"
+#include "engine/base/ids.hpp"
+
+namespace orcd::app {
+
+/// What a client may send as a count, because it is an int there.
+inline constexpr std::uint64_t pipe_count_max = 2'147'483'647;
+
+/// Wrong arguments or a wrong line (invalid_request): the process ends with exit code 2.
+[[nodiscard]] engine::error pipe_error(const std::string& text);
+
+/// A whole number in [least, most]. `field` is its name in the message.
+[[nodiscard]] engine::result<std::uint64_t> read_count(std::string_view field, std::string_view text,
+                                                       std::uint64_t least, std::uint64_t most);
+
+struct real_limits {
+  double least = 0.0;
+  double most = 0.0;
+  bool above = false;  ///< `least` itself is not allowed
+};
+/// A finite number within the limits.
+[[nodiscard]] engine::result<double> read_real(std::string_view field, std::string_view text,
+                                               const real_limits& limits);
+
+/// Ids below `vocabulary`, with commas between; an empty text has none. After `most` of them ids are still
+/// checked and counted in `count`, but not kept.
+struct id_list {
+  std::vector<engine::token_id> ids;
+  std::uint64_t count = 0;
+};
+[[nodiscard]] engine::result<id_list> read_ids(std::string_view field, std::string_view text,
+                                               std::uint32_t vocabulary, std::uint64_t most);
+
+}  // namespace orcd::app

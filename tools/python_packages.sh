@@ -2,9 +2,28 @@
 # Puts a Python program that only tests need, pinned, with what it needs at build/tools/python/NAME and prints
 # the path. A second run takes nothing from the network.
 # Usage: tools/python_packages.sh NAME, one of: openai openai-agents anthropic litellm lm_eval schemathesis
-# playwright axe conan kubernetes clients vllm-router otlp
+# playwright axe conan kubernetes clients vllm-router otlp trillim
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+# Puts the MIT-licensed Python of one release of the Trillim SDK at FOLDER/sdk-VERSION. The programs in the
+# same wheel have a licence of their own: they are not unpacked, and the wheel is deleted.
+fetch_trillim() {
+  local folder=$1 version=$2 wheel
+  wheel=$(mktemp -d)
+  /usr/bin/python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
+    --python-version 3.12 --platform manylinux_2_27_x86_64 --platform manylinux2014_x86_64 \
+    --dest "$wheel" "trillim==$version" >&2
+  /usr/bin/python3 - "$wheel" "$folder/sdk-$version" <<'PYTHON'
+import pathlib, sys, zipfile
+for wheel in pathlib.Path(sys.argv[1]).glob('*.whl'):
+    with zipfile.ZipFile(wheel) as parts:
+        for name in parts.namelist():
+            if name.endswith(('.py', 'METADATA')) or 'LICENSE' in name:
+                parts.extract(name, sys.argv[2])
+PYTHON
+  rm -r "$wheel"
+}
 
 options=()
 case "${1:-}" in
@@ -20,6 +39,8 @@ case "${1:-}" in
   axe) package=axe-playwright-python==0.1.8 ;;
   # The messages of OTLP, with the reader of their JSON.
   otlp) package=$'opentelemetry-proto==1.45.2\nprotobuf==7.36.2' ;;
+  # What the Trillim SDK's Python needs; that itself comes below.
+  trillim) package=$(<tools/python_trillim.txt) ;;
   # Schemas of the Kubernetes API and of its monitors, an interpreter of policies, a linter of recipes.
   kubernetes) package=$(<tools/python_kubernetes.txt) ;;
   # Clients that tests run in processes of their own; the file pins all that they need as well.
@@ -32,6 +53,10 @@ if [ "$(cat "$target/.package" 2>/dev/null)" != "$package" ]; then
   mapfile -t packages <<<"$package"
   /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
     --target "$target" "${options[@]}" "${packages[@]}" >&2
+  if [ "$1" = trillim ]; then
+    fetch_trillim "$target" 0.1.5
+    fetch_trillim "$target" 0.12.2
+  fi
   echo "$package" >"$target/.package"
 fi
 echo "$target"

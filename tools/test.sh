@@ -24,7 +24,8 @@ ORCD_LM_EVAL=$PWD/$(tools/python_packages.sh lm_eval)
 ORCD_CLIENTS=$PWD/$(tools/python_packages.sh clients)
 ORCD_KUBERNETES=$PWD/$(tools/python_packages.sh kubernetes)
 ORCD_OTLP=$PWD/$(tools/python_packages.sh otlp)
-export PYTHONPATH ORCD_SCHEMATHESIS ORCD_LM_EVAL ORCD_CLIENTS ORCD_KUBERNETES ORCD_OTLP
+ORCD_TRILLIM=$PWD/$(tools/python_packages.sh trillim)
+export PYTHONPATH ORCD_SCHEMATHESIS ORCD_LM_EVAL ORCD_CLIENTS ORCD_KUBERNETES ORCD_OTLP ORCD_TRILLIM
 ORCD_DEMO_MODEL=$PWD/$(tools/fetch_demo_model.sh)
 export ORCD_DEMO_MODEL ORCD_PROMTOOL=$PWD/build/tools/promtool ORCD_ETCD=$PWD/build/tools/etcd
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1

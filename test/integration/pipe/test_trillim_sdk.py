@@ -1,0 +1,205 @@
+"""The Python of the Trillim SDK, unchanged, over our two programs: it makes the model files, serves, is asked
+for three turns and finds a new process after a kill. tools/python_packages.sh trillim fetches its Python, and
+none of its own programs."""
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional, Tuple
+
+import pytest
+
+from pipe_client import BUILD, environment
+from ports import free_port
+from sdk_model import END, IDS, rendered, write_model
+from worker_process import PATIENCE, SANITIZED, wait_until
+
+SDK = Path(os.environ.get('ORCD_TRILLIM', '/nonexistent'))
+SEED = '54'  # with it the model ends its first three answers soon
+SAMPLING = {'temperature': 1.0, 'top_k': 128, 'top_p': 1.0, 'repetition_penalty': 1.0}
+SERVE = '''
+import sys
+from trillim import LLM, Server
+Server(LLM(sys.argv[1])).run(host='127.0.0.1', port=int(sys.argv[2]), log_level='warning')
+'''
+FIRST = '''
+import sys
+from trillim import cli
+arguments, sys.argv = sys.argv, ['trillim', 'quantize', sys.argv[1], '--model', '--adapter', sys.argv[3]]
+cli.main()
+sys.argv = arguments
+''' + SERVE
+LATER = '''
+import sys
+from trillim.quantize import quantize
+quantize(sys.argv[1])
+quantize(sys.argv[1], sys.argv[3])
+sys.argv[1] = 'Local/tiny-TRNQ'
+''' + SERVE
+# The program with a copy of both its ends. It has the process id that the SDK knows; no copier keeps another
+# of the SDK's pipes open after its end.
+RECORDED = '''#!/bin/bash
+exec {program} "$@" < <(tee {folder}/$$.in 2>/dev/null) > >(tee {folder}/$$.out 2>/dev/null)
+'''
+
+pytestmark = [pytest.mark.skipif(not SDK.is_dir(),
+                                 reason='the SDK is not here: set ORCD_TRILLIM (tools/python_packages.sh)'),
+              pytest.mark.skipif(SANITIZED, reason='the SDK waits for no sanitizer')]
+
+
+class Server:
+    """One SDK with our programs in place of its own, and its HTTP server."""
+
+    def __init__(self, version: str, home: Path):
+        self.later = version != '0.1.5'
+        self.records = home / 'records'
+        self.model = home / ('source' if self.later else '.trillim/models') / 'tiny'
+        adapter = home / 'adapter'
+        self.records.mkdir()
+        self.model.parent.mkdir(parents=True)
+        write_model(self.model, adapter)
+        shutil.copytree(SDK / f'sdk-{version}', home / 'sdk')
+        self._put_programs(home / 'sdk' / 'trillim' / '_bin')
+        self.port = free_port()
+        program = LATER if self.later else FIRST
+        self.process = subprocess.Popen(
+            ['/usr/bin/python3', '-B', '-c', program, self.model, str(self.port), adapter], cwd=home,
+            stdout=subprocess.DEVNULL, stderr=open(home / 'log', 'wb'),
+            env={**environment({'WORKER_ORCD_SEED': SEED}), 'HOME': str(home), 'HF_HUB_OFFLINE': '1',
+                 'PYTHONPATH': f'{home}/sdk:{SDK}', 'TOKENIZERS_PARALLELISM': 'false'})
+        self.log = home / 'log'
+        wait_until(self.answers, PATIENCE, 'the SDK serves', 0.05)
+
+    def _put_programs(self, folder: Path) -> None:
+        folder.mkdir()
+        (folder / 'trillim-quantize').symlink_to(BUILD / 'trillim-quantize')
+        name = 'trillim-inference' if self.later else 'inference'
+        (folder / name).write_text(RECORDED.format(program=BUILD / name, folder=self.records))
+        (folder / name).chmod(0o755)
+
+    def answers(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()[-2000:]
+        try:
+            return bool(json.loads(self.call('GET', '/v1/models'))['data'])
+        except OSError:
+            return False
+
+    def call(self, method: str, path: str, body=None) -> bytes:
+        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=PATIENCE)
+        try:
+            connection.request(method, path, body=json.dumps(body) if body else None,
+                               headers={'Content-Type': 'application/json'})
+            answer = connection.getresponse()
+            text = answer.read()
+            if answer.status != 200:
+                raise http.client.HTTPException(f'{answer.status}: {text.decode()}')
+            return text
+        finally:
+            connection.close()
+
+    def ask(self, messages: List[Dict[str, str]], stream: bool = False, **more) -> str:
+        text = self.call('POST', '/v1/chat/completions',
+                         {'messages': messages, 'stream': stream, **SAMPLING, **more})
+        if not stream:
+            return json.loads(text)['choices'][0]['message']['content']
+        chunks = [json.loads(line[6:]) for line in text.decode().split('\n')
+                  if line.startswith('data: ') and line != 'data: [DONE]']
+        deltas = [chunk['choices'][0]['delta'].get('content') or '' for chunk in chunks]
+        assert len([delta for delta in deltas if delta]) > 1, 'it came in pieces'
+        return ''.join(deltas)
+
+    def pid(self) -> int:
+        """Of the last process of ours that it started."""
+        return int(max(self.records.glob('*.in'), key=lambda path: path.stat().st_mtime_ns).stem)
+
+    def requests(self) -> Iterator[Tuple[int, List[int]]]:
+        """What that process was sent: tokens to keep (-1 for all), and tokens."""
+        given = (self.records / f'{self.pid()}.in').read_text().split('\n')[:-1]
+        if self.later:
+            given = given[int(given[0]) + 1:]  # the first block
+        while given and not self.later:
+            count = int(given[0])
+            yield (0 if given[1] == '1' else -1), [int(token) for token in given[8:8 + count]]
+            given = given[8 + count:]
+        while given:
+            values = dict(line.split('=', 1) for line in given[1:9])
+            yield int(values['kv_position']), [int(t) for t in values['tokens'].split(',') if t]
+            given = given[9:]
+
+    def seen(self) -> Optional[List[int]]:
+        """The context of that process, as what it was sent and what it answered make it; None while the
+        records are not complete."""
+        told = [int(line) for line in (self.records / f'{self.pid()}.out').read_text().split('\n')[:-1]]
+        context: List[int] = []
+        try:
+            requests = list(self.requests())
+        except (IndexError, KeyError):
+            return None
+        for kept, tokens in requests:
+            end = told.index(IDS[END]) if IDS[END] in told else len(told)
+            if end + 1 >= len(told):
+                return None
+            context = (context[:kept] if kept >= 0 else context) + tokens + told[:end + 1]
+            context = context[:told[end + 1]]
+            told = told[end + 2:]
+        return None if told else context
+
+    def must_have_seen(self, tokens: List[int]) -> None:
+        wait_until(lambda: self.seen() is not None, PATIENCE, 'the records are complete')
+        assert self.seen() == tokens
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+
+@pytest.fixture(params=['0.1.5', '0.12.2'])
+def sdk(request, tmp_path):
+    server = Server(request.param, tmp_path)
+    yield server
+    server.end()
+
+
+def talk(sdk: Server) -> List[Dict[str, str]]:
+    """Three turns; after each the context is the tokenized template."""
+    messages: List[Dict[str, str]] = []
+    for text, stream in ('hello', False), ('and you?', True), ('why', False):
+        messages.append({'role': 'user', 'content': text})
+        messages.append({'role': 'assistant', 'content': sdk.ask(messages, stream)})
+        sdk.must_have_seen(rendered(messages))
+    return messages
+
+
+def talk_after_a_kill(sdk: Server) -> List[Dict[str, str]]:
+    """The later SDK finds out by a request that fails, and starts another process for the next one."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return talk(sdk)
+        except (OSError, http.client.HTTPException):
+            assert sdk.later and time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_three_turns_a_limit_and_a_kill(sdk):
+    first = talk(sdk)
+    assert all(message['content'] for message in first)
+    limited = sdk.ask([{'role': 'user', 'content': 'hello'}], max_tokens=5)
+    assert len(limited) == 4, 'the fifth line is the end that the SDK waits for'
+    sdk.must_have_seen(rendered([{'role': 'user', 'content': 'hello'},
+                                 {'role': 'assistant', 'content': limited}])[:-1])
+    killed = sdk.pid()
+    os.kill(killed, signal.SIGKILL)
+    if not sdk.later:
+        sdk.call('POST', '/v1/models/load', {'model_dir': str(sdk.model)})
+    assert talk_after_a_kill(sdk) == first, 'the same seed, and the same answers'
+    assert sdk.pid() != killed

@@ -130,7 +130,7 @@ result<void> check_model(const sdk_config& config, const engine::gguf_file& file
 }
 
 result<void> check_rope_cache(std::span<const std::byte> image, const std::string& name,
-                              const sdk_config& config) {
+                              const sdk_config& config, const engine::rope_spec& rope) {
   engine::byte_cursor cursor(image, name);
   if (image.size() != rope_cache_bytes) {
     return refuse(name, "has " + std::to_string(image.size()) + " bytes; it must have 68");
@@ -140,21 +140,22 @@ result<void> check_rope_cache(std::span<const std::byte> image, const std::strin
   comparison all(name);
   all.same("max_position_embeddings", config.max_position_embeddings,
            cursor.read<std::uint32_t>("positions"));
-  // BitNet's and Llama's heads are rotated whole; a model that rotates less says so in its own file.
-  const auto dims = cursor.read<std::uint32_t>("rotated dimensions");
-  if (dims > config.head_dim) all.same("head_dim", config.head_dim, dims);
+  all.same("the number of rotated dimensions", rope.dims, cursor.read<std::uint32_t>("rotated dimensions"));
   all.same("rope_theta", config.rope_theta, cursor.read<double>("theta"));
+  const bool scaled = rope.scaling != engine::rope_scaling::none;
+  all.same("the YaRN factor", scaled ? rope.factor : 0.0, cursor.read<double>("factor"));
   return all.done();
 }
 
-result<void> check_rope_file(const sdk_config& config, const engine::gguf_file& file) {
+result<void> check_rope_file(const sdk_config& config, const engine::gguf_file& file,
+                             const engine::rope_spec& rope) {
   if (file.header_architecture() == 0) return {};
   const fs::path path = fs::path(std::string(file.location())).parent_path() / "rope.cache";
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return {};
   const auto image = read_beginning(path.string(), rope_cache_bytes + 1);
   if (!image) return image.error();
-  return check_rope_cache(*image, path.string(), config);
+  return check_rope_cache(*image, path.string(), config, rope);
 }
 
 result<void> check_adapter_file(const std::string& path) {

@@ -14,12 +14,14 @@ namespace orcd::app {
 [[nodiscard]] engine::result<void> check_model(const sdk_config& config, const engine::gguf_file& file,
                                                const engine::model& model);
 
-/// An image of rope.cache (docs/pipe.md) against the SDK's values. Pure; `name` is the file's in messages.
+/// An image of rope.cache (docs/pipe.md) against the SDK's values and what the model's file
+/// says of its rotation. Pure; `name` is the file's in messages.
 [[nodiscard]] engine::result<void> check_rope_cache(std::span<const std::byte> image, const std::string& name,
-                                                    const sdk_config& config);
+                                                    const sdk_config& config, const engine::rope_spec& rope);
 
 /// The rope.cache beside a qmodel.tensors, if it is there. Models of other kinds have none.
-[[nodiscard]] engine::result<void> check_rope_file(const sdk_config& config, const engine::gguf_file& file);
+[[nodiscard]] engine::result<void> check_rope_file(const sdk_config& config, const engine::gguf_file& file,
+                                                   const engine::rope_spec& rope);
 
 /// The header of a qmodel.lora: its magic and version, and that a GGUF follows. Reads the file's beginning.
 [[nodiscard]] engine::result<void> check_adapter_file(const std::string& path);

@@ -86,7 +86,7 @@ result<void> pipe_process::wait_on(short output_events, std::array<pollfd, 2>& o
   if (::poll(on.data(), on.size(), -1) < 0 && errno != EINTR) {
     return pipe_error(std::string("standard input and output cannot be waited for: ") + std::strerror(errno));
   }
-  if ((on[1].revents & (POLLERR | POLLNVAL)) == 0 && !output_.broken()) return {};
+  if ((on[1].revents & (POLLERR | POLLHUP | POLLNVAL)) == 0 && !output_.broken()) return {};
   return pipe_error("standard output is closed; it must be open until the last answer");
 }
 
@@ -145,7 +145,8 @@ result<void> pipe_process::start() {
   auto model = open_token_model(opts, config_.eos);
   if (!model) return model.error();
   if (auto good = check_model(config_, model->file, model->spec); !good) return good;
-  if (auto good = check_rope_file(config_, model->file); !good) return good;
+  if (auto good = check_rope_file(config_, model->file, model->spec.spec.layers.front().rope); !good)
+    return good;
   if (arguments_.adapter) {
     if (auto good = check_adapter_file(*arguments_.adapter + "/qmodel.lora"); !good) return good;
     return error{errc::model_load_failed, "--lora: this version applies no adapters"};

@@ -36,7 +36,7 @@ std::size_t token_output::write_some(const char* bytes, std::size_t count) noexc
   if (broken_) return 0;
   pollfd ready{descriptor_, POLLOUT, 0};
   if (::poll(&ready, 1, 0) < 1 || (ready.revents & POLLOUT) == 0) {
-    broken_ = (ready.revents & (POLLERR | POLLNVAL)) != 0;
+    broken_ = (ready.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
     return 0;
   }
   const auto written = ::write(descriptor_, bytes, std::min<std::size_t>(count, PIPE_BUF));

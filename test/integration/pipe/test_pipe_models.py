@@ -135,6 +135,14 @@ def test_an_empty_or_cut_model(quantized, said):
         refused(quantized, said, why)
 
 
+def test_an_adapter_is_looked_at_and_refused(quantized, said):
+    refused(quantized, said, 'qmodel.lora: is not there, or no file', words=['--lora'])
+    (quantized / 'qmodel.lora').write_bytes(b'TRLA' + struct.pack('<II', 1, 0) + bytes(244) + b'GGUF')
+    refused(quantized, said, '--lora: this version applies no adapters', words=['--lora', quantized])
+    change(quantized / 'qmodel.lora', 0, b'TRLX')
+    refused(quantized, said, "qmodel.lora: magic is 'TRLX'; it must be 'TRLA'", words=['--lora'])
+
+
 def test_what_inspect_says_of_a_folder(quantized):
     inspect = QUANTIZER.parent / 'worker-orcd-inspect'
     told = json.loads(subprocess.run([inspect, 'info', quantized, '--json'], stdout=subprocess.PIPE,

@@ -12,10 +12,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'quantize'))
 
 from pipe_client import Pipe, config_of, run, words_of  # noqa: E402
 from quantizer import DATA, PROGRAM as QUANTIZER, GREEDY, PROMPT, write_tokenizer  # noqa: E402
-from worker_process import PATIENCE, Worker  # noqa: E402
+from worker_process import BACKEND, PATIENCE, Worker  # noqa: E402
 
 EXACT = {'WORKER_ORCD_KV_TYPE_K': 'f32', 'WORKER_ORCD_KV_TYPE_V': 'f32'}
 END = 1
+exact_cache = pytest.mark.skipif(BACKEND != 'host', reason='a cache in f32 is of the host alone')
 
 
 @pytest.fixture(scope='module')
@@ -45,6 +46,7 @@ def refused(folder, config, *parts: str, words=()) -> None:
     assert text.startswith('inference: ') and all(part in text for part in parts), (parts, text)
 
 
+@exact_cache
 def test_our_quantizer_s_files(quantized, said):
     limit = len(GREEDY) + 1
     with Pipe(quantized, said, env=EXACT) as pipe:
@@ -54,6 +56,7 @@ def test_our_quantizer_s_files(quantized, said):
         pass
 
 
+@exact_cache
 def test_the_worker_serves_such_a_folder(quantized):
     write_tokenizer(quantized)
     exact = ('--kv-type-k', 'f32', '--kv-type-v', 'f32')

@@ -16,7 +16,7 @@ import pytest
 from pipe_client import BUILD, environment
 from ports import free_port
 from sdk_model import END, IDS, rendered, write_model
-from worker_process import PATIENCE, SANITIZED, wait_until
+from worker_process import BACKEND, PATIENCE, SANITIZED, wait_until
 
 SDK = Path(os.environ.get('ORCD_TRILLIM', '/nonexistent'))
 SEED = '54'  # with it the model ends its first three answers soon
@@ -48,7 +48,8 @@ exec {program} "$@" < <(tee {folder}/$$.in 2>/dev/null) > >(tee {folder}/$$.out 
 
 pytestmark = [pytest.mark.skipif(not SDK.is_dir(),
                                  reason='the SDK is not here: set ORCD_TRILLIM (tools/python_packages.sh)'),
-              pytest.mark.skipif(SANITIZED, reason='the SDK waits for no sanitizer')]
+              pytest.mark.skipif(SANITIZED, reason='the SDK waits for no sanitizer'),
+              pytest.mark.skipif(BACKEND != 'host', reason='the seed is one of the host')]
 
 
 class Server:

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <random>
 #include <thread>
@@ -19,6 +20,7 @@
 #include "app/pipe/check_model.hpp"
 #include "app/pipe/line_buffer.hpp"
 #include "app/pipe/settings.hpp"
+#include "engine/lora/read_adapter.hpp"
 #include "gpu/host/host_backend.hpp"
 #include "gpu/owned_engine.hpp"
 
@@ -61,6 +63,8 @@ class pipe_process {
   result<void> read_more();
   result<bool> read_config();
   result<void> start();
+  result<void> read_adapter(engine::served_model& model);
+  result<void> put_adapter();
   result<std::optional<pipe_request>> next_request(request_reader& reader);
   result<void> respond(const pipe_request& request);
   engine::job_request job_of(const pipe_request& request, answer_plan& plan);
@@ -75,6 +79,7 @@ class pipe_process {
   line_buffer input_;
   token_output output_{STDOUT_FILENO};
   int wake_ = -1;
+  std::shared_ptr<const engine::lora_adapter> adapter_;  ///< of all answers, if there is one
   std::unique_ptr<gpu::owned_engine> engine_;
   std::uint64_t requests_ = 0;
   std::optional<conversation> context_;
@@ -147,10 +152,7 @@ result<void> pipe_process::start() {
   if (auto good = check_model(config_, model->file, model->spec); !good) return good;
   if (auto good = check_rope_file(config_, model->file, model->spec.spec.layers.front().rope); !good)
     return good;
-  if (arguments_.adapter) {
-    if (auto good = check_adapter_file(*arguments_.adapter + "/qmodel.lora"); !good) return good;
-    return error{errc::model_load_failed, "--lora: this version applies no adapters"};
-  }
+  if (auto read = read_adapter(*model); !read) return read;
   // One page more than the context, so that a page that is shared in part can be copied from.
   constexpr std::uint32_t page = engine::kv_page_positions;
   const std::uint32_t context = model->plan_for.context_tokens;
@@ -164,8 +166,28 @@ result<void> pipe_process::start() {
   auto schedule = schedule_of(*model);
   engine_ = std::make_unique<gpu::owned_engine>(std::move(*model), std::move(*device), std::move(schedule));
   if (auto loaded = engine_->load(); !loaded) return loaded.error();
+  if (auto put = put_adapter(); !put) return put;
   context_.emplace(context);
   return {};
+}
+
+/// Plans the room for the adapter that is asked for, if one is.
+result<void> pipe_process::read_adapter(engine::served_model& model) {
+  if (!arguments_.adapter) return {};
+  const std::string path = *arguments_.adapter + "/qmodel.lora";
+  if (auto good = check_adapter_file(path); !good) return good;
+  auto values = engine::read_adapter(path, model.spec);
+  if (!values) return values.error();
+  model.plan_for.adapters = {1, values->rank_max};
+  adapter_ = std::make_shared<const engine::lora_adapter>(std::move(*values));
+  return {};
+}
+
+result<void> pipe_process::put_adapter() {
+  if (!adapter_) return {};
+  std::promise<result<void>> done;
+  engine_->thread().put_adapter(0, adapter_, [&done](const result<void>& put) { done.set_value(put); });
+  return done.get_future().get();
 }
 
 /// nullopt at the end of the input.
@@ -189,6 +211,7 @@ engine::job_request pipe_process::job_of(const pipe_request& request, answer_pla
   job.sampling = request.sampling;
   job.seed = settings_.seed ? *settings_.seed + requests_ : random_seed();
   job.tell_end = true;
+  if (adapter_) job.adapters.push_back({.index = 0, .strength = 1.0F, .digest = adapter_->digest});
   job.received_at = std::chrono::steady_clock::now();
   return job;
 }

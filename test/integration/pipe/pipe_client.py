@@ -78,7 +78,7 @@ class Pipe:
     """A pipe that runs; its end is that of the `with` block."""
 
     def __init__(self, model: Path, config: Dict[str, object], *words: str, blocks: bool = False,
-                 env: Optional[Dict[str, str]] = None):
+                 more: Optional[Dict[str, object]] = None, env: Optional[Dict[str, str]] = None):
         self.eos = set(config['eos'])
         command = [PROGRAM, model, *words, *([] if blocks else words_of(config))]
         self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE,
@@ -86,7 +86,7 @@ class Pipe:
         self._lines: 'queue.Queue[bytes]' = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         if blocks:
-            self.send(first_block(config))
+            self.send(first_block(config, **(more or {})))
 
     def _read(self) -> None:
         for line in self.process.stdout:

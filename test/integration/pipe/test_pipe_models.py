@@ -10,8 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'quantize'))
 
-from pipe_client import Pipe, config_of, run, words_of  # noqa: E402
-from quantizer import DATA, PROGRAM as QUANTIZER, GREEDY, PROMPT, write_tokenizer  # noqa: E402
+from pipe_client import Pipe, config_of, keeping, run, words_of  # noqa: E402
+from quantizer import DATA, PROGRAM as QUANTIZER, GREEDY, PROMPT, call, write_tokenizer  # noqa: E402
 from worker_process import BACKEND, PATIENCE, Worker  # noqa: E402
 
 EXACT = {'WORKER_ORCD_KV_TYPE_K': 'f32', 'WORKER_ORCD_KV_TYPE_V': 'f32'}
@@ -138,12 +138,51 @@ def test_an_empty_or_cut_model(quantized, said):
         refused(quantized, said, why)
 
 
-def test_an_adapter_is_looked_at_and_refused(quantized, said):
-    refused(quantized, said, 'qmodel.lora: is not there, or no file', words=['--lora'])
-    (quantized / 'qmodel.lora').write_bytes(b'TRLA' + struct.pack('<II', 1, 0) + bytes(244) + b'GGUF')
-    refused(quantized, said, '--lora: this version applies no adapters', words=['--lora', quantized])
-    change(quantized / 'qmodel.lora', 0, b'TRLX')
-    refused(quantized, said, "qmodel.lora: magic is 'TRLX'; it must be 'TRLA'", words=['--lora'])
+@pytest.fixture
+def adapted(quantized, tmp_path):
+    """The same model, with the adapter beside it, as the SDK makes it."""
+    place = tmp_path / 'work'
+    shutil.copytree(DATA / 'tiny', place / 'tiny')
+    (place / 'OUT').mkdir()
+    done = call(place, 'sdk_0.1.5 --adapter')
+    assert done.returncode == 0, done.stderr
+    shutil.move(str(place / 'OUT' / 'qmodel.lora'), quantized / 'qmodel.lora')
+    return quantized
+
+
+def test_an_adapter_in_all_its_places(adapted, said, tmp_path):
+    """The tokens of a worker with the same adapter; what is kept between turns has it, too."""
+    (tmp_path / 'adapter').mkdir()
+    shutil.copy(adapted / 'qmodel.lora', tmp_path / 'adapter')
+    write_tokenizer(adapted)
+    with Worker('--model', adapted, '--lora', f'a={adapted}/qmodel.lora') as worker:
+        worker.wait_event('ready')
+        asked = {'prompt': PROMPT, 'n_predict': 12, 'temperature': 0, 'repeat_penalty': 1.0}
+        told = worker.call('POST', '/completion', {**asked, 'return_tokens': True}).json()['tokens']
+    with Pipe(adapted, said) as plain:
+        assert plain.ask(PROMPT, limit=13).tokens[:-1] != told
+    for words in ['--lora'], ['--lora', adapted], ['--lora', tmp_path / 'adapter']:
+        with Pipe(adapted, said, *words) as pipe:
+            first = pipe.ask(PROMPT, limit=13)
+            assert first == (told + [END], len(PROMPT) + 12)
+            second = pipe.ask([5, 6], reset=0, limit=6)
+        with Pipe(adapted, said, *words) as whole:
+            assert whole.ask(PROMPT + told + [5, 6], limit=6) == second
+    more = {'lora_dir': tmp_path / 'adapter', 'lora_quant': 'none'}
+    with Pipe(adapted, said, blocks=True, more=more) as pipe:
+        pipe.send(keeping(0, PROMPT, limit=13))
+        assert pipe.answer() == first
+
+
+@pytest.mark.parametrize('at, data, why', [
+    (0, b'TRLX', "qmodel.lora: magic is 'TRLX'; it must be 'TRLA'"),
+    (4, struct.pack('<I', 2), 'qmodel.lora: version is 2; it must be 1'),
+    (256, b'\0\0\0\0', 'qmodel.lora: was written by another quantizer')])
+def test_an_adapter_that_is_wrong(adapted, said, at, data, why):
+    change(adapted / 'qmodel.lora', at, data)
+    refused(adapted, said, why, words=['--lora'])
+    (adapted / 'qmodel.lora').unlink()
+    refused(adapted, said, 'qmodel.lora: is not there, or no file', words=['--lora'])
 
 
 def test_what_inspect_says_of_a_folder(quantized):

@@ -22,23 +22,22 @@ SDK = Path(os.environ.get('ORCD_TRILLIM', '/nonexistent'))
 SEED = '54'  # with it the model ends its first three answers soon
 SAMPLING = {'temperature': 1.0, 'top_k': 128, 'top_p': 1.0, 'repetition_penalty': 1.0}
 SERVE = '''
-import sys
 from trillim import LLM, Server
-Server(LLM(sys.argv[1])).run(host='127.0.0.1', port=int(sys.argv[2]), log_level='warning')
+Server(LLM(sys.argv[1], **more)).run(host='127.0.0.1', port=int(sys.argv[2]), log_level='warning')
 '''
 FIRST = '''
 import sys
 from trillim import cli
 arguments, sys.argv = sys.argv, ['trillim', 'quantize', sys.argv[1], '--model', '--adapter', sys.argv[3]]
 cli.main()
-sys.argv = arguments
+sys.argv, more = arguments, {}
 ''' + SERVE
 LATER = '''
 import sys
 from trillim.quantize import quantize
 quantize(sys.argv[1])
 quantize(sys.argv[1], sys.argv[3])
-sys.argv[1] = 'Local/tiny-TRNQ'
+sys.argv[1], more = 'Local/tiny-TRNQ', {'allow_hot_swap': True}
 ''' + SERVE
 # The program with a copy of both its ends. It has the process id that the SDK knows; no copier keeps another
 # of the SDK's pipes open after its end.
@@ -59,7 +58,7 @@ class Server:
         self.later = version != '0.1.5'
         self.records = home / 'records'
         self.model = home / ('source' if self.later else '.trillim/models') / 'tiny'
-        adapter = home / 'adapter'
+        self.adapter = adapter = home / 'adapter'
         self.records.mkdir()
         self.model.parent.mkdir(parents=True)
         write_model(self.model, adapter)
@@ -112,6 +111,15 @@ class Server:
         deltas = [chunk['choices'][0]['delta'].get('content') or '' for chunk in chunks]
         assert len([delta for delta in deltas if delta]) > 1, 'it came in pieces'
         return ''.join(deltas)
+
+    def load(self, adapter: bool) -> None:
+        """Another process of ours, for the same model."""
+        if self.later:
+            more = {'lora_dir': 'Local/adapter-TRNQ'} if adapter else {}
+            self.call('POST', '/v1/models/swap', {'model_dir': 'Local/tiny-TRNQ', **more})
+        else:
+            more = {'adapter_dir': f'{self.adapter}-TRNQ'} if adapter else {}
+            self.call('POST', '/v1/models/load', {'model_dir': str(self.model), **more})
 
     def pid(self) -> int:
         """Of the last process of ours that it started."""
@@ -201,6 +209,12 @@ def test_three_turns_a_limit_and_a_kill(sdk):
     killed = sdk.pid()
     os.kill(killed, signal.SIGKILL)
     if not sdk.later:
-        sdk.call('POST', '/v1/models/load', {'model_dir': str(sdk.model)})
+        sdk.load(adapter=False)
     assert talk_after_a_kill(sdk) == first, 'the same seed, and the same answers'
     assert sdk.pid() != killed
+    hello = [{'role': 'user', 'content': 'hello'}]
+    sdk.load(adapter=True)
+    adapted = sdk.ask(hello, max_tokens=20)
+    sdk.load(adapter=False)
+    plain = sdk.ask(hello, max_tokens=20)
+    assert plain == first[1]['content'][:19] != adapted, 'the same seed, and an adapter between them'

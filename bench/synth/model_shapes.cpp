@@ -25,6 +25,7 @@ struct shape {
   vocabulary_kind tokenizer;
   std::uint64_t merges;
   std::uint64_t published_tensors, published_bytes;
+  ggml_type ternary_type = ggml_type::i2_s;  ///< bitnet's
 };
 
 constexpr shape shapes[]{
@@ -109,6 +110,28 @@ constexpr shape shapes[]{
      280147,
      332,
      1'179'449'920},
+    // The same for programs that know TQ2_0 alone, under the name of the earlier files.
+    {"bitnet-2b-4t-tq2_0",
+     "bitnet",
+     family::bitnet,
+     2560,
+     6912,
+     30,
+     20,
+     5,
+     128,
+     128256,
+     4096,
+     1e-5F,
+     500'000.0F,
+     37,
+     ggml_type::f16,
+     ggml_type::f16,
+     vocabulary_kind::qwen2,
+     280147,
+     332,
+     1'195'724'800,
+     ggml_type::tq2_0},
 };
 
 constexpr std::uint64_t experts = 32;
@@ -200,13 +223,13 @@ class planner {
     vector(prefix_ + "attn_sub_norm.weight", {q_rows()}, 1.0F);
     vector(prefix_ + "ffn_norm.weight", {s_.embedding}, 1.0F);
     vector(prefix_ + "ffn_sub_norm.weight", {s_.ffn}, 1.0F);
-    linear("attn_q", s_.embedding, q_rows(), ggml_type::i2_s);
-    linear("attn_k", s_.embedding, kv_rows(), ggml_type::i2_s);
-    linear("attn_v", s_.embedding, kv_rows(), ggml_type::i2_s);
-    linear("attn_output", q_rows(), s_.embedding, ggml_type::i2_s);
-    linear("ffn_gate", s_.embedding, s_.ffn, ggml_type::i2_s);
-    linear("ffn_up", s_.embedding, s_.ffn, ggml_type::i2_s);
-    linear("ffn_down", s_.ffn, s_.embedding, ggml_type::i2_s);
+    linear("attn_q", s_.embedding, q_rows(), s_.ternary_type);
+    linear("attn_k", s_.embedding, kv_rows(), s_.ternary_type);
+    linear("attn_v", s_.embedding, kv_rows(), s_.ternary_type);
+    linear("attn_output", q_rows(), s_.embedding, s_.ternary_type);
+    linear("ffn_gate", s_.embedding, s_.ffn, s_.ternary_type);
+    linear("ffn_up", s_.embedding, s_.ffn, s_.ternary_type);
+    linear("ffn_down", s_.ffn, s_.embedding, s_.ternary_type);
   }
 
   void split_attention(ggml_type qk, ggml_type v, ggml_type o) {
@@ -275,7 +298,8 @@ engine::result<planned_model> plan_model(const model_choice& choice) {
   if (found == nullptr) {
     return error(
         errc::invalid_request,
-        "no model '" + choice.model + "'; there are qwen2.5-0.5b, phi-3-mini, gpt-oss-20b and bitnet-2b-4t");
+        "no model '" + choice.model +
+            "'; there are qwen2.5-0.5b, phi-3-mini, gpt-oss-20b, bitnet-2b-4t and bitnet-2b-4t-tq2_0");
   }
   const std::uint64_t layers = choice.layers.value_or(static_cast<std::uint32_t>(found->layers));
   const std::uint64_t vocab = choice.vocab.value_or(static_cast<std::uint32_t>(found->vocab));

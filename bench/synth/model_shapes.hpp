@@ -33,7 +33,7 @@ struct planned_model {
 };
 
 struct model_choice {
-  std::string model;  ///< qwen2.5-0.5b, phi-3-mini, gpt-oss-20b, bitnet-2b-4t
+  std::string model;  ///< qwen2.5-0.5b, phi-3-mini, gpt-oss-20b, bitnet-2b-4t, bitnet-2b-4t-tq2_0
   std::optional<std::uint32_t> layers;
   std::optional<std::uint32_t> vocab;
 };

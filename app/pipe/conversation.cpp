@@ -39,6 +39,7 @@ engine::result<answer_plan> conversation::plan(const pipe_request& request) cons
   const std::uint64_t size = keep + request.tokens.count;
   if (size == 0) return pipe_error("tokens is empty and kv_position 0; there must be a token to go on from");
   answer_plan out;
+  out.keep = keep;
   if (size > context_) return out;
   out.fits = true;
   out.prompt.reserve(size);
@@ -47,6 +48,10 @@ engine::result<answer_plan> conversation::plan(const pipe_request& request) cons
   const auto room = static_cast<std::uint32_t>(context_ - size);
   out.tokens_max = request.max_tokens == 0 ? room : std::min(request.max_tokens, room);
   return out;
+}
+
+void conversation::cut(std::size_t keep) {
+  tokens_.resize(std::min(keep, tokens_.size()));
 }
 
 void conversation::become(std::vector<token_id> prompt, const answer& given) {

@@ -46,7 +46,8 @@ class answer {
 
 /// What is to be computed for a request.
 struct answer_plan {
-  bool fits = false;  ///< else there is nothing to compute: the context stays as it is
+  bool fits = false;     ///< else there is nothing to compute, and the context becomes what is kept
+  std::size_t keep = 0;  ///< of the context
   std::vector<engine::token_id> prompt;
   std::uint32_t tokens_max = 0;  ///< that may be generated
 };
@@ -58,6 +59,9 @@ class conversation {
 
   /// Errors (invalid_request): more to keep than there is, or nothing to go on from.
   [[nodiscard]] engine::result<answer_plan> plan(const pipe_request& request) const;
+  /// The context after a request that does not fit. A client takes what it sent, cut at the position that it
+  /// is told, for the context: of tokens that it replaced, none may stay.
+  void cut(std::size_t keep);
   /// The context after an answer.
   void become(std::vector<engine::token_id> prompt, const answer& given);
   [[nodiscard]] std::size_t size() const noexcept { return tokens_.size(); }

@@ -1,5 +1,6 @@
 #include "app/pipe/numbers.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -38,14 +39,30 @@ result<std::uint64_t> read_count(std::string_view field, std::string_view text, 
                     " to " + std::to_string(most));
 }
 
+result<std::uint64_t> read_count_up_to(std::string_view field, std::string_view text, std::uint64_t most) {
+  if (text.empty() || text.find_first_not_of("0123456789") != text.npos) {
+    return pipe_error(shown(field, text) + "; it must be a whole number that is not negative");
+  }
+  std::uint64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc{} ? std::min(value, most) : most;
+}
+
+result<double> read_amount(std::string_view field, std::string_view text) {
+  double value = 0.0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = code == std::errc{} && end == text.data() + text.size();
+  if (whole && !(value < 0.0)) return value;
+  return pipe_error(shown(field, text) + "; it must be a number that is not negative");
+}
+
 result<double> read_real(std::string_view field, std::string_view text, const real_limits& limits) {
   double value = 0.0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = code == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
-  const bool high = limits.above ? value > limits.least : value >= limits.least;
-  if (whole && high && value <= limits.most) return value;
-  return pipe_error(shown(field, text) + "; it must be a number " + (limits.above ? "above " : "from ") +
-                    text_of(limits.least) + (limits.above ? ", at most " : " to ") + text_of(limits.most));
+  if (whole && value >= limits.least && value <= limits.most) return value;
+  return pipe_error(shown(field, text) + "; it must be a number from " + text_of(limits.least) + " to " +
+                    text_of(limits.most));
 }
 
 result<id_list> read_ids(std::string_view field, std::string_view text, std::uint32_t vocabulary,

@@ -22,10 +22,16 @@ inline constexpr std::uint64_t pipe_count_max = 2'147'483'647;
 [[nodiscard]] engine::result<std::uint64_t> read_count(std::string_view field, std::string_view text,
                                                        std::uint64_t least, std::uint64_t most);
 
+/// The same without an upper limit: what is above `most` becomes `most`, however many digits it has.
+[[nodiscard]] engine::result<std::uint64_t> read_count_up_to(std::string_view field, std::string_view text,
+                                                             std::uint64_t most);
+
+/// A number that is not negative; infinity and NaN are numbers here, because a client's JSON may have them.
+[[nodiscard]] engine::result<double> read_amount(std::string_view field, std::string_view text);
+
 struct real_limits {
   double least = 0.0;
   double most = 0.0;
-  bool above = false;  ///< `least` itself is not allowed
 };
 /// A finite number within the limits.
 [[nodiscard]] engine::result<double> read_real(std::string_view field, std::string_view text,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -21,34 +22,50 @@ constexpr std::uint64_t lookback_max = 4'096;
 constexpr double temperature_max = 1e6;
 constexpr double penalty_max = 1e3;
 
+/// What is too much for the sampler becomes the most that it takes: one request of one client must not end
+/// the process for all.
 result<void> set_count(std::string_view name, std::string_view text, std::uint32_t& place,
-                       std::uint64_t bound = pipe_count_max) {
-  const auto value = read_count(name, text, 0, pipe_count_max);
+                       std::uint64_t most = pipe_count_max) {
+  const auto value = read_count_up_to(name, text, most);
   if (!value) return value.error();
-  place = static_cast<std::uint32_t>(std::min(*value, bound));
+  place = static_cast<std::uint32_t>(*value);
   return {};
 }
 
-result<void> set_real(std::string_view name, std::string_view text, const real_limits& limits, float& place) {
-  const auto value = read_real(name, text, limits);
+/// As set_count. What is no amount at all, NaN, is `off`.
+result<void> set_amount(std::string_view name, std::string_view text, double most, float off, float& place) {
+  const auto value = read_amount(name, text);
   if (!value) return value.error();
-  place = static_cast<float>(*value);
+  place = std::isnan(*value) ? off : static_cast<float>(std::min(*value, most));
+  // Below it a divisor is of no use: the nearest number is zero.
+  if (place < std::numeric_limits<float>::min()) place = 0.0F;
+  return {};
+}
+
+result<void> set_penalty(std::string_view name, std::string_view text, float& place) {
+  if (auto set = set_amount(name, text, penalty_max, 1.0F, place); !set) return set;
+  // 0 would make every token that was seen the most likely one.
+  place = place == 0.0F ? 1.0F : std::max(place, static_cast<float>(1.0 / penalty_max));
+  return {};
+}
+
+result<void> set_share(std::string_view name, std::string_view text, float& place) {
+  const auto value = read_real(name, text, {0.0, 1.0});
+  if (!value) return value.error();
+  // The most likely token alone, as every share that is small enough.
+  place = std::max(static_cast<float>(*value), std::numeric_limits<float>::min());
   return {};
 }
 
 /// Of the fields that both protocols have.
 result<void> set_field(std::string_view name, std::string_view text, pipe_request& to) {
   engine::sampling_params& s = to.sampling;
-  if (name == "temperature") return set_real(name, text, {0.0, temperature_max}, s.temperature);
+  if (name == "temperature") return set_amount(name, text, temperature_max, 0.0F, s.temperature);
   if (name == "top_k") return set_count(name, text, s.top_k);
-  if (name == "repetition_penalty")
-    return set_real(name, text, {0.0, penalty_max, true}, s.repetition_penalty);
+  if (name == "repetition_penalty") return set_penalty(name, text, s.repetition_penalty);
   if (name == "rep_penalty_lookback") return set_count(name, text, s.repeat_last_n, lookback_max);
   if (name == "max_tokens") return set_count(name, text, to.max_tokens);
-  if (auto set = set_real(name, text, {0.0, 1.0}, s.top_p); !set) return set;
-  // The most likely token alone, as every share that is small enough.
-  s.top_p = std::max(s.top_p, std::numeric_limits<float>::min());
-  return {};
+  return set_share(name, text, s.top_p);
 }
 
 }  // namespace

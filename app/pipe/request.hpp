@@ -57,8 +57,8 @@ class request_reader {
 /// The lines that a block has at most, and the bytes of one of its lines.
 inline constexpr std::uint64_t block_lines_max = 256;
 inline constexpr std::size_t block_line_max = std::size_t{16} << 20U;
-/// The bytes of a line with one number.
-inline constexpr std::size_t number_line_max = 128;
+/// The bytes of a line with one number: Python writes integers of up to 4,300 digits.
+inline constexpr std::size_t number_line_max = 4'400;
 
 /// A line of a block, cut at its first '='.
 struct key_and_value {

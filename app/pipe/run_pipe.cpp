@@ -246,6 +246,7 @@ result<void> pipe_process::respond(const pipe_request& request) {
   const engine::token_id end = config_.eos.front();
   answer begun(request.max_tokens, end, settings_.limit, plan->prompt.size());
   if (!plan->fits) {
+    context_->cut(plan->keep);
     if (const auto line = begun.over()) output_.line(static_cast<std::uint64_t>(*line));
     output_.line(context_->size());
     return wait_until_read();

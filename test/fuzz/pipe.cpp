@@ -60,7 +60,11 @@ bool respond(conversation& talk, const pipe_request& request, limit_style style)
     return false;
   }
   expect(plan->fits == (request.keep.value_or(before) + request.tokens.count <= context));
-  if (!plan->fits) return true;
+  if (!plan->fits) {
+    talk.cut(plan->keep);
+    expect(talk.size() == request.keep.value_or(before) && talk.size() <= before);
+    return true;
+  }
   expect(!plan->prompt.empty() && plan->prompt.size() + plan->tokens_max <= context);
   answer given(request.max_tokens, end_token, style, plan->prompt.size());
   const bool ends = request.sampling.top_k % 2 == 1 && plan->tokens_max > 0;
@@ -93,7 +97,10 @@ void as_requests(std::string_view bytes, std::size_t piece, pipe_protocol protoc
         if (!*request) return true;
         expect(reader.between() && (*request)->tokens.ids.size() <= context);
         for (const auto id : (*request)->tokens.ids) expect(id >= 0 && id < static_cast<int>(vocabulary));
-        expect((*request)->sampling.temperature >= 0.0F && (*request)->sampling.top_p > 0.0F);
+        const auto& sampling = (*request)->sampling;
+        expect(sampling.temperature >= 0.0F && sampling.temperature <= 1e6F);
+        expect(sampling.top_p > 0.0F && sampling.top_p <= 1.0F);
+        expect(sampling.repetition_penalty >= 1e-3F && sampling.repetition_penalty <= 1e3F);
         return !(*request)->quit && respond(talk, **request, style);
       });
 }

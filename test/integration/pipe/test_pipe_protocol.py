@@ -1,14 +1,25 @@
 """What the token pipe answers: turns, limits, seeds, and how it ends."""
+import array
+import fcntl
 import subprocess
+import termios
 import time
 
 import pytest
 
 from pipe_client import DEFAULTS, GREEDY, PROGRAM, Pipe, environment, keeping, lines, run, words_of
-from worker_process import PATIENCE, STRETCH, Worker, fastest
+from worker_process import PATIENCE, STRETCH, Worker, fastest, wait_until
 
+F_SETPIPE_SZ = 1031  # Python 3.9 has no name for it
 PROMPT = list(range(40, 60))
 END = 302
+
+
+def held(pipe) -> int:
+    """The bytes that wait in it."""
+    count = array.array('i', [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 
 
 def test_turns_hold_what_was_said_before(tiny, config, pipe):
@@ -64,10 +75,37 @@ def test_a_full_context_and_what_does_not_fit(pipe):
     full = pipe.ask(PROMPT)
     assert full.tokens[-1] == END and full.kv == 256 and len(full.tokens) == 256 - len(PROMPT) + 1
     assert pipe.ask([1], reset=0) == ([END], 256)
-    assert pipe.ask([1] * 257) == ([END], 256), 'nothing is reset for what does not fit'
+    assert pipe.ask([1], reset=0) == ([END], 256), 'what went before stays'
+    assert pipe.ask([1] * 257) == ([END], 0), 'the context is what the client takes it for'
     assert pipe.ask([1] * 256) == ([END], 256)
     assert pipe.ask([1] * 255, limit=50).kv == 256
     assert pipe.ask(PROMPT, limit=1) == ([END], len(PROMPT))
+
+
+def test_nothing_of_another_conversation_is_behind_what_did_not_fit(tiny, config):
+    """The SDK takes what it sent, up to kv_position, for the context, and sends what follows that."""
+    sent = [200 + token % 90 for token in range(300)]
+    with Pipe(tiny, config, blocks=True) as pipe:
+        def ask(*arguments, **more):
+            pipe.send(keeping(*arguments, **more))
+            return pipe.answer()
+        assert ask(0, PROMPT * 5, limit=1).kv == 100
+        kept = ask(0, sent, limit=8)
+        assert kept == ([END], 0)
+        assert ask(kept.kv, sent[kept.kv:200], limit=8) == ask(0, sent[:200], limit=8)
+        assert ask(50, sent, limit=8) == ([END], 50), 'a part that was kept stays'
+        assert ask(50, PROMPT, limit=8) == ask(0, sent[:50] + PROMPT, limit=8)
+
+
+def test_values_beyond_the_sampler_s_do_not_end_it(pipe):
+    """What the SDK's HTTP server lets through of one client."""
+    usual = pipe.ask(PROMPT, limit=6)
+    for sampling in ((0, 3_000_000_000, 1, 0, 64), (0, '9' * 300, 1, 'nan', 3_000_000_000),
+                     (1e-300, 0, 1, 1, 0), ('nan', 0, 1, 1, 0)):
+        assert pipe.ask(PROMPT, sampling=sampling, limit=6) == usual
+    for temperature, penalty in ('inf', 1001), (1e7, 'inf'), (0.6, 1e-300):
+        assert len(pipe.ask(PROMPT, sampling=(temperature, 50, 0.9, penalty, 64), limit=6).tokens) <= 6
+    assert pipe.ask(PROMPT, limit=3_000_000_000).kv == 256
 
 
 def test_a_seed_repeats_and_none_does_not(tiny, config):
@@ -132,21 +170,24 @@ def test_it_ends_at_once(tiny, config, how):
 
 def test_a_reader_that_takes_its_time_gets_every_line(folder, tiny, config):
     """More lines than a pipe holds: the process computes, and nothing is lost."""
+    limit = 4_000
     big = folder('long', '--context', '32768', '--layers', '1', '--embedding', '32', '--ffn', '32')
     with subprocess.Popen([PROGRAM, big, *words_of({**config, 'hidden_dim': 128, 'intermediate_dim': 128,
                                                     'num_layers': 1, 'head_dim': 8,
                                                     'max_position_embeddings': 32768})],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=environment()) as process:
-        sampling = (1.5, 0, 1, 1, 0)
-        process.stdin.write((lines([1, 2], sampling=sampling, limit=20_000) + '0\n').encode())
+        room = fcntl.fcntl(process.stdout, F_SETPIPE_SZ, 8192)
+        process.stdin.write((lines([1, 2], limit=limit) + '0\n').encode())
         process.stdin.flush()
-        time.sleep(1)
-        out, err = process.communicate(timeout=PATIENCE)
-    numbers = out.split(b'\n')
-    # The model may choose its end on the way.
+        # It takes no more once its last page is begun.
+        wait_until(lambda: held(process.stdout) > room // 2 - 8, PATIENCE * STRETCH, 'the pipe is full')
+        time.sleep(0.2)
+        out, err = process.communicate(timeout=PATIENCE * STRETCH)
+    numbers = [int(line) for line in out.split(b'\n')[:-1]]
     assert process.returncode == 0 and err == b''
-    assert int(numbers[-3]) == END and len(numbers) - 2 == int(numbers[-2]) - 2 + (int(numbers[-2]) == 20_001)
+    assert len(out) > room and len(numbers) == limit + 1, 'it was the limit that ended the answer'
+    assert numbers[-2:] == [END, 2 + limit - 1] and END not in numbers[:-2]
 
 
 def test_nothing_is_said_in_normal_work_whatever_the_environment(tiny, config):

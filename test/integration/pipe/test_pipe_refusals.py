@@ -22,11 +22,11 @@ def refused(done, code: int, text: str) -> None:
     (b'-1\n', "num_tokens is '-1'" + COUNT),
     (b'2\r\n', "num_tokens is '2\\x0d'" + COUNT),
     (b'99999999999\n', "num_tokens is '99999999999'" + COUNT),
-    (b'2\n1\nnan\n', "temperature is 'nan'; it must be a number from 0 to 1e+06"),
+    (b'2\n1\n-1\n', "temperature is '-1'; it must be a number that is not negative"),
     (lines([1, 304]).encode(), "token 2 of 2 is '304'; it must be a whole number from 0 to 303"),
     (lines([1, 2, 3]).encode()[:-2], 'standard input ended before token 3 of 3'),
     (b'2\n1\n0.6\n', 'standard input ended before top_k'),
-    (b'7' * 200, 'the line of num_tokens has more than 128 bytes, the limit'),
+    (b'7' * 5000, 'the line of num_tokens has more than 4400 bytes, the limit'),
 ])
 def test_wrong_lines(tiny, config, given, why):
     refused(run(tiny, *words_of(config), input=given), 2, why)
@@ -37,7 +37,7 @@ def test_wrong_lines(tiny, config, given, why):
     (keeping(0, []), 'tokens is empty and kv_position 0; there must be a token to go on from'),
     (keeping(0, [1, 999]), "tokens is '999'; it must be a whole number from 0 to 303"),
     ('1\nkv_position=0\n', 'tokens is missing in a block'),
-    (keeping(0, [1])[:-2], "max_tokens is ''" + COUNT),
+    (keeping(0, [1])[:-2], "max_tokens is ''; it must be a whole number that is not negative"),
 ])
 def test_wrong_blocks(tiny, config, given, why):
     refused(run(tiny, input=(first_block(config) + given).encode()), 2, why)

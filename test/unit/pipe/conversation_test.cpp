@@ -106,9 +106,23 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_not_computed) {
   BOOST_TEST(!context.plan(request({3, 4, 5})).value().fits);
   BOOST_TEST(!context.plan(request({3, 4, 5, 6, 7}, 0)).value().fits);
   BOOST_TEST(context.size() == 2U);
+  BOOST_TEST(context.plan(request({3, 4, 5})).value().keep == 2U);
+  BOOST_TEST(context.plan(request({3, 4, 5, 6}, 1)).value().keep == 1U);
+  BOOST_TEST(context.plan(request({3, 4, 5, 6, 7}, 0)).value().keep == 0U);
   auto huge = request({1}, 0);
   huge.tokens.count = 2'147'483'647;
   BOOST_TEST(!context.plan(huge).value().fits);
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_fit_leaves_what_was_kept) {
+  auto context = having(4, {1, 2, 3});
+  context.cut(context.plan(request({4, 5}, std::nullopt)).value().keep);
+  BOOST_TEST((context.plan(request({6})).value().prompt == ids{1, 2, 3, 6}));
+  context.cut(context.plan(request({7, 7, 7}, 2)).value().keep);
+  BOOST_TEST((context.plan(request({6})).value().prompt == ids{1, 2, 6}));
+  context.cut(context.plan(request({7, 7, 7, 7, 7}, 0)).value().keep);
+  BOOST_TEST(context.size() == 0U);
+  BOOST_TEST((context.plan(request({6})).value().prompt == ids{6}));
 }
 
 BOOST_AUTO_TEST_CASE(the_context_becomes_prompt_and_answer) {

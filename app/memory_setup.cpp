@@ -2,11 +2,13 @@
 
 #include <malloc.h>
 #include <openssl/crypto.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <boost/thread/exceptions.hpp>
 #include <cstdlib>
@@ -23,8 +25,19 @@
 namespace orcd::app {
 namespace {
 
+std::string_view ending_program = "worker-orcd";  // NOLINT: a terminate handler has no context
+
+/// One write, and only where it cannot block: a client may read standard error when the process has ended.
 [[noreturn]] void end_with(std::string_view sentence) noexcept {
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+  std::array<char, 128> line{};
+  std::size_t size = 0;
+  for (const std::string_view part : {ending_program, sentence}) {
+    size += part.copy(line.data() + size, line.size() - size);
+  }
+  pollfd ready{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), size);
+  }
   std::_Exit(static_cast<int>(exit_code::failure));
 }
 
@@ -33,13 +46,13 @@ namespace {
     try {
       std::rethrow_exception(failure);
     } catch (const std::bad_alloc&) {
-      end_with("worker-orcd: out of memory; exiting\n");
+      end_with(": out of memory; exiting\n");
     } catch (const std::system_error& e) {
       if (e.code() == std::errc::resource_unavailable_try_again) {
-        end_with("worker-orcd: out of threads; exiting\n");
+        end_with(": out of threads; exiting\n");
       }
     } catch (const boost::thread_resource_error&) {
-      end_with("worker-orcd: out of threads; exiting\n");
+      end_with(": out of threads; exiting\n");
     } catch (...) {  // NOLINT(bugprone-empty-catch): a programmer's error, for abort() to show
     }
   }
@@ -50,7 +63,7 @@ std::atomic<bool> setting_up{false};  // NOLINT: OpenSSL's allocator has no cont
 
 void* checked(void* block, std::size_t bytes) noexcept {
   if (block == nullptr && bytes != 0 && setting_up) {
-    end_with("worker-orcd: out of memory while OpenSSL was set up; exiting\n");
+    end_with(": out of memory while OpenSSL was set up; exiting\n");
   }
   return block;
 }
@@ -84,7 +97,8 @@ void return_freed_memory() noexcept {
   mallopt(M_TRIM_THRESHOLD, trimmed_from);
 }
 
-void end_in_order_without_memory() noexcept {
+void end_in_order_without_memory(std::string_view program) noexcept {
+  ending_program = program;
   std::set_terminate(on_terminate);
 }
 

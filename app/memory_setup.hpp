@@ -1,6 +1,8 @@
 // How the process sets up its memory, once, at the start of main().
 #pragma once
 
+#include <string_view>
+
 namespace orcd::app {
 
 /// Sets how freed memory goes back to the system: blocks from 64 KiB on are mapped on their own, so that they
@@ -12,8 +14,10 @@ void return_freed_memory() noexcept;
 void make_room_for_stacks();
 
 /// Makes a shortage of memory or threads that nothing catches (in a destructor, on a library's thread) end
-/// the process with exit code 1 and a sentence instead of abort(). Everything else still aborts.
-void end_in_order_without_memory() noexcept;
+/// the process with exit code 1 and a sentence, which begins with `program`, instead of abort(). Everything
+/// else still aborts. Where standard error takes nothing at once, the process ends without the sentence.
+/// `program` is a string literal.
+void end_in_order_without_memory(std::string_view program) noexcept;
 
 /// Makes OpenSSL initialise itself now, because it would use what it could not allocate. If there is no
 /// memory for it, the process ends with exit code 1 and a sentence.

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 
 #include "app/parse_options.hpp"
 #include "engine/gguf/location.hpp"
@@ -192,6 +194,10 @@ std::string model_file_of(const std::string& location) {
   auto name = where ? where->name : location;
   if (auto split = engine::parse_split_name(name)) name = std::move(split->prefix);
   while (name.size() > 1 && name.back() == '/') name.pop_back();  // of a folder
+  if (const auto last = std::filesystem::path(name).filename(); last == "." || last == "..") {
+    std::error_code failed;  // then the name stays
+    if (auto folder = std::filesystem::canonical(name, failed); !failed) name = folder.string();
+  }
   name = engine::valid_utf8(name.substr(name.find_last_of('/') + 1));
   constexpr std::string_view suffix = ".gguf";
   if (name.size() <= suffix.size()) return name;

@@ -189,7 +189,8 @@ requirement assign_port(text_view value, options& out) {
 std::vector<option_row> identity_rows() {
   return {
       {"", "worker-id", "UUID", "Identifier of this worker (default: a random UUID)", assign_worker_id},
-      {"", "model", "LOCATION", "GGUF model: a path, a file: URI or shm:/name (required)", assign_model},
+      {"", "model", "LOCATION",
+       "GGUF model: the path or file: URI of a file or of its folder, or shm:/name (required)", assign_model},
       {"", "model-name", "NAME",
        "What clients call the model, the first in answers, * for any name; may be repeated or a list with "
        "commas between (default: the file's name in lower case)",

@@ -7,12 +7,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Puts the MIT-licensed Python of one release of the Trillim SDK at FOLDER/sdk-VERSION. The programs in the
-# same wheel have a licence of their own: they are not unpacked, and the wheel is deleted.
-fetch_trillim() {
-  local folder=$1 version=$2 wheel
+# same wheel have a licence of their own: they are not unpacked, and the wheel stays neither in a folder nor
+# in pip's cache.
+fetch_trillim() (
+  folder=$1 version=$2
   wheel=$(mktemp -d)
-  /usr/bin/python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
-    --python-version 3.12 --platform manylinux_2_27_x86_64 --platform manylinux2014_x86_64 \
+  trap 'rm -rf "$wheel"' EXIT
+  /usr/bin/python3 -m pip download --quiet --disable-pip-version-check --no-cache-dir --no-deps \
+    --only-binary=:all: --python-version 3.12 \
+    --platform manylinux_2_27_x86_64 --platform manylinux2014_x86_64 \
     --dest "$wheel" "trillim==$version" >&2
   /usr/bin/python3 - "$wheel" "$folder/sdk-$version" <<'PYTHON'
 import pathlib, sys, zipfile
@@ -22,8 +25,7 @@ for wheel in pathlib.Path(sys.argv[1]).glob('*.whl'):
             if name.endswith(('.py', 'METADATA')) or 'LICENSE' in name:
                 parts.extract(name, sys.argv[2])
 PYTHON
-  rm -r "$wheel"
-}
+)
 
 options=()
 case "${1:-}" in
@@ -39,8 +41,8 @@ case "${1:-}" in
   axe) package=axe-playwright-python==0.1.8 ;;
   # The messages of OTLP, with the reader of their JSON.
   otlp) package=$'opentelemetry-proto==1.45.2\nprotobuf==7.36.2' ;;
-  # What the Trillim SDK's Python needs; that itself comes below.
-  trillim) package=$(<tools/python_trillim.txt) ;;
+  # What the Trillim SDK's Python needs, all of it; that itself comes below.
+  trillim) package=$(<tools/python_trillim.txt) options=(--no-deps) ;;
   # Schemas of the Kubernetes API and of its monitors, an interpreter of policies, a linter of recipes.
   kubernetes) package=$(<tools/python_kubernetes.txt) ;;
   # Clients that tests run in processes of their own; the file pins all that they need as well.

@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     app::open_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);
     app::return_freed_memory();
-    app::end_in_order_without_memory();
+    app::end_in_order_without_memory("inference");
     const std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
     if (print(words)) return std::fflush(stdout) == 0 ? 0 : 1;
     app::run_pipe(words, app::current_environment(), end);

@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
     app::make_room_for_stacks();
     app::process_guard guard;
     app::return_freed_memory();
-    app::end_in_order_without_memory();
+    app::end_in_order_without_memory("worker-orcd");
     app::prepare_cryptography();
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
     return static_cast<int>(run(args, guard));

@@ -2,6 +2,8 @@
 // them at once: no other thread has to wake for a token.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
 
 #include "app/pipe/conversation.hpp"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "engine/gguf/byte_cursor.hpp"
+#include "engine/gguf/location.hpp"
 
 namespace orcd::app {
 namespace {
@@ -28,6 +30,14 @@ std::uint64_t rounded_up(std::uint64_t width) noexcept {
   return (width + 127) / 128 * 128;
 }
 
+/// Two numbers that differ have texts that differ.
+template <class T>
+std::string text_of(T value) {
+  std::array<char, 32> text{};
+  const auto [end, code] = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end};
+}
+
 /// Compares one value after the other; keeps the first that differs.
 class comparison {
  public:
@@ -36,8 +46,8 @@ class comparison {
   template <class T>
   void same(std::string_view field, T given, T found, const char* note = "") {
     if (given == found || wrong_) return;
-    wrong_ = refuse(file_, std::string(field) + " is " + std::to_string(given) + ", but the file's is " +
-                               std::to_string(found) + note);
+    wrong_ = refuse(
+        file_, std::string(field) + " is " + text_of(given) + ", but the file's is " + text_of(found) + note);
   }
   [[nodiscard]] result<void> done() const {
     if (wrong_) return *wrong_;
@@ -136,23 +146,33 @@ result<void> check_rope_cache(std::span<const std::byte> image, const std::strin
     return refuse(name, "has " + std::to_string(image.size()) + " bytes; it must have 68");
   }
   if (auto good = check_header(cursor, "TRRC", name); !good) return good;
-  static_cast<void>(cursor.read<std::uint32_t>("reserved"));
   comparison all(name);
+  all.same("the number behind the version", 0U, cursor.read<std::uint32_t>("reserved"));
   all.same("max_position_embeddings", config.max_position_embeddings,
            cursor.read<std::uint32_t>("positions"));
   all.same("the number of rotated dimensions", rope.dims, cursor.read<std::uint32_t>("rotated dimensions"));
   all.same("rope_theta", config.rope_theta, cursor.read<double>("theta"));
   const bool scaled = rope.scaling != engine::rope_scaling::none;
   all.same("the YaRN factor", scaled ? rope.factor : 0.0, cursor.read<double>("factor"));
-  return all.done();
+  all.same("the original context", scaled ? rope.original_context : config.max_position_embeddings,
+           cursor.read<std::uint32_t>("original context"));
+  const auto rest = cursor.take(cursor.remaining(), "zeros");
+  const auto zero = [](std::byte byte) { return byte == std::byte{0}; };
+  if (auto same = all.done(); !same || std::all_of(rest.begin(), rest.end(), zero)) return same;
+  return refuse(name, "has something at its end; the last 28 bytes must be zero");
 }
 
 result<void> check_rope_file(const sdk_config& config, const engine::gguf_file& file,
                              const engine::rope_spec& rope) {
   if (file.header_architecture() == 0) return {};
-  const fs::path path = fs::path(std::string(file.location())).parent_path() / "rope.cache";
+  const auto where = engine::parse_location(file.location());
+  if (!where) return where.error();
+  if (where->where != engine::model_location::kind::path) return {};
+  const fs::path path = fs::path(where->name).parent_path() / "rope.cache";
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return {};
+  // A pipe of that name would hold the process until somebody writes to it.
+  if (!fs::is_regular_file(path, ignored)) return refuse(path.string(), "is no file");
   const auto image = read_beginning(path.string(), rope_cache_bytes + 1);
   if (!image) return image.error();
   return check_rope_cache(*image, path.string(), config, rope);

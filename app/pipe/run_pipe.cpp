@@ -11,6 +11,7 @@
 #include <future>
 #include <memory>
 #include <random>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -48,6 +49,14 @@ engine::scheduler_config schedule_of(const engine::served_model& model) {
   // A conversation goes on from its first token, however short it is.
   schedule.cache = {.share = true, .tokens_min = 1, .sessions = 0, .system_prompts = 0};
   return schedule;
+}
+
+/// The worker's message would name options that there are none of here.
+error plan_error(const start_failure& failure) {
+  return {failure.why.code, "the plan needs " + std::to_string(failure.required_bytes.value_or(0)) +
+                                " bytes of memory, but there are " +
+                                std::to_string(failure.available_bytes.value_or(0)) +
+                                "; lower WORKER_ORCD_CONTEXT, or see WORKER_ORCD_KV_CACHE_SIZE_MB"};
 }
 
 class pipe_process {
@@ -159,7 +168,7 @@ result<void> pipe_process::start() {
   model->plan_for.kv_pages = (context + page - 1) / page + 1;
   if (opts.backend == backend_kind::host) {
     const auto plan = gpu::plan_host_memory(model->spec, model->plan_for);
-    if (auto failure = check_plan(plan, opts, physical_memory_bytes())) return failure->why;
+    if (auto failure = check_plan(plan, opts, physical_memory_bytes())) return plan_error(*failure);
   }
   auto device = make_accelerator(opts, {}, [this] { return engine_->model()->file.check_intact(); });
   if (!device) return device.error();

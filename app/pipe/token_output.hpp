@@ -25,7 +25,6 @@ class token_output {
   [[nodiscard]] bool waits() const noexcept { return waits_; }
   /// Nobody reads any more, or a write failed; nothing is written from then on.
   [[nodiscard]] bool broken() const noexcept { return broken_; }
-  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
  private:
   /// How many of the bytes were written.

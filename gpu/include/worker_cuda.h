@@ -72,8 +72,9 @@ WORKER_CUDA_API CudaContext* cuda_init(int gpu_device, int* error_code);
 /* NULL is allowed here and in the two other functions that destroy. */
 WORKER_CUDA_API void cuda_destroy(CudaContext* ctx);
 
-/* Loads a GGUF file (a path, a file: URI or shm:/name of at most 4096 bytes) and allocates everything it will
- * ever need in VRAM; returns when it can answer. `vram_bytes_used` may be NULL; it is 0 after a failure. */
+/* Loads a GGUF file (a path or file: URI, also of a folder with it, or shm:/name; at most 4096 bytes) and
+ * allocates everything it will ever need in VRAM; returns when it can answer. `vram_bytes_used` may be NULL;
+ * it is 0 after a failure. */
 WORKER_CUDA_API CudaModel* cuda_load_model(CudaContext* ctx, const char* model_path,
                                            uint64_t* vram_bytes_used, int* error_code);
 /* Ends a running inference and frees the VRAM before it returns. */

@@ -1,5 +1,6 @@
 """Which model files the token pipe takes, and that what the SDK says of them is what they say."""
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -16,7 +17,7 @@ from worker_process import BACKEND, PATIENCE, Worker  # noqa: E402
 
 EXACT = {'WORKER_ORCD_KV_TYPE_K': 'f32', 'WORKER_ORCD_KV_TYPE_V': 'f32'}
 END = 1
-exact_cache = pytest.mark.skipif(BACKEND != 'host', reason='a cache in f32 is of the host alone')
+exact_cache = pytest.mark.skipif(BACKEND != 'host', reason='of the host alone: a cache in f32, this plan')
 
 
 @pytest.fixture(scope='module')
@@ -85,8 +86,8 @@ def test_a_gguf_of_any_family(folder, family):
     ('norm_eps', 1e-6), ('rope_theta', 500000.0), ('tie_word_embeddings', 1), ('has_qkv_bias', 1),
     ('has_attn_sub_norm', 1), ('has_ffn_sub_norm', 1)])
 def test_a_value_that_the_file_contradicts(tiny, config, name, value):
-    number = 'model.gguf: ' + name + ' is ' + (f'{value:f}' if isinstance(value, float) else str(value))
-    refused(tiny, {**config, name: value}, number, ', but the file\'s is ')
+    text = {500000.0: '5e+05'}.get(value, value)
+    refused(tiny, {**config, name: value}, f'model.gguf: {name} is {text},', ' but the file\'s is ')
 
 
 def test_folders_that_are_none(tmp_path, tiny, config):
@@ -96,6 +97,15 @@ def test_folders_that_are_none(tmp_path, tiny, config):
     for name in 'a.gguf', 'b.gguf':
         shutil.copy(tiny / 'model.gguf', tmp_path / name)
     refused(tmp_path, config, 'is a folder with 2 models')
+
+
+@exact_cache
+def test_a_context_that_has_no_room(folder):
+    place = folder('long', '--context', '32768', '--layers', '1', '--embedding', '32', '--ffn', '32')
+    config, env = config_of(place / 'model.gguf', [302]), {'WORKER_ORCD_KV_CACHE_SIZE_MB': '1'}
+    done = run(place, *words_of(config), env=env)
+    assert done.returncode == 1 and b'lower WORKER_ORCD_CONTEXT' in done.stderr and b'--' not in done.stderr
+    assert run(place, *words_of(config), env={**env, 'WORKER_ORCD_CONTEXT': '4096'}).returncode == 0
 
 
 def change(path: Path, at: int, data: bytes) -> None:
@@ -119,7 +129,7 @@ def test_a_wrong_header(quantized, said, at, data, why):
     (0, b'TRRX', "rope.cache: magic is 'TRRX'; it must be 'TRRC'"),
     (4, struct.pack('<I', 2), 'rope.cache: version is 2; it must be 1'),
     (12, struct.pack('<I', 64), 'rope.cache: max_position_embeddings is 512, but the file\'s is 64'),
-    (20, struct.pack('<d', 1e4), 'rope.cache: rope_theta is 500000.000000, but the file\'s is 10000.000000')])
+    (20, struct.pack('<d', 1e4), 'rope.cache: rope_theta is 5e+05, but the file\'s is 10000')])
 def test_a_rope_cache_that_differs(quantized, said, at, data, why):
     change(quantized / 'rope.cache', at, data)
     refused(quantized, said, why)
@@ -128,6 +138,17 @@ def test_a_rope_cache_that_differs(quantized, said, at, data, why):
 def test_a_rope_cache_of_another_size(quantized, said):
     (quantized / 'rope.cache').write_bytes((quantized / 'rope.cache').read_bytes() + b'\0')
     refused(quantized, said, 'rope.cache: has 69 bytes; it must have 68')
+
+
+def test_a_rope_cache_that_is_no_file(quantized, said):
+    (quantized / 'rope.cache').unlink()
+    os.mkfifo(quantized / 'rope.cache')
+    refused(quantized, said, 'rope.cache: is no file')
+
+
+def test_a_rope_cache_beside_a_uri(quantized, said):
+    change(quantized / 'rope.cache', 67, b'\1')
+    refused(f'file://{quantized}/qmodel.tensors', said, 'rope.cache: has something at its end')
 
 
 def test_an_empty_or_cut_model(quantized, said):

@@ -65,14 +65,19 @@ class Server:
         shutil.copytree(SDK / f'sdk-{version}', home / 'sdk')
         self._put_programs(home / 'sdk' / 'trillim' / '_bin')
         self.port = free_port()
-        program = LATER if self.later else FIRST
-        self.process = subprocess.Popen(
-            ['/usr/bin/python3', '-B', '-c', program, self.model, str(self.port), adapter], cwd=home,
-            stdout=subprocess.DEVNULL, stderr=open(home / 'log', 'wb'),
-            env={**environment({'WORKER_ORCD_SEED': SEED}), 'HOME': str(home), 'HF_HUB_OFFLINE': '1',
-                 'PYTHONPATH': f'{home}/sdk:{SDK}', 'TOKENIZERS_PARALLELISM': 'false'})
         self.log = home / 'log'
-        wait_until(self.answers, PATIENCE, 'the SDK serves', 0.05)
+        program = LATER if self.later else FIRST
+        with self.log.open('wb') as log:
+            self.process = subprocess.Popen(
+                ['/usr/bin/python3', '-B', '-c', program, self.model, str(self.port), adapter], cwd=home,
+                stdout=subprocess.DEVNULL, stderr=log,
+                env={**environment({'WORKER_ORCD_SEED': SEED}), 'HOME': str(home), 'HF_HUB_OFFLINE': '1',
+                     'PYTHONPATH': f'{home}/sdk:{SDK}', 'TOKENIZERS_PARALLELISM': 'false'})
+        try:
+            wait_until(self.answers, PATIENCE, 'the SDK serves', 0.05)
+        except BaseException:  # nobody else knows of it yet
+            self.end()
+            raise
 
     def _put_programs(self, folder: Path) -> None:
         folder.mkdir()
@@ -85,7 +90,7 @@ class Server:
         assert self.process.poll() is None, self.log.read_text()[-2000:]
         try:
             return bool(json.loads(self.call('GET', '/v1/models'))['data'])
-        except OSError:
+        except (OSError, http.client.HTTPException):  # not yet, or a 503 while it starts
             return False
 
     def call(self, method: str, path: str, body=None) -> bytes:
@@ -162,7 +167,8 @@ class Server:
         assert self.seen() == tokens
 
     def end(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:

@@ -2,6 +2,7 @@
 #include "app/model_setup.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -72,6 +73,14 @@ BOOST_AUTO_TEST_CASE(file_names_come_from_locations) {
       {".gguf", ".gguf"},
       {"plain", "plain"}};
   for (const auto& [location, name] : cases) BOOST_TEST(app::model_file_of(location) == name, location);
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_s_own_name_is_found) {
+  const auto here = std::filesystem::current_path();
+  BOOST_TEST(app::model_file_of(".") == here.filename().string());
+  BOOST_TEST(app::model_file_of("./") == here.filename().string());
+  BOOST_TEST(app::model_file_of("/usr/lib/..") == "usr");
+  BOOST_TEST(app::model_file_of("/none/such/..") == "..");
 }
 
 BOOST_AUTO_TEST_CASE(the_requirements_lengths_are_those_of_execute_alone) {

@@ -13,19 +13,28 @@ using namespace orcd::app;
 
 namespace {
 
-/// A pipe, an eventfd, and what was read from the pipe.
-struct rig {
-  std::array<int, 2> ends{};
+/// A pipe and an eventfd.
+struct descriptors {
+  std::array<int, 2> ends{-1, -1};
   int wake = ::eventfd(0, EFD_NONBLOCK);
 
+  descriptors() = default;
+  descriptors(const descriptors&) = delete;
+  descriptors& operator=(const descriptors&) = delete;
+  ~descriptors() {
+    for (const int descriptor : {ends[0], ends[1], wake}) {
+      if (descriptor >= 0) ::close(descriptor);
+    }
+  }
+};
+
+/// With what was read from the pipe.
+struct rig : descriptors {
   rig() {
     BOOST_REQUIRE(::pipe2(ends.data(), O_NONBLOCK) == 0 && wake >= 0);
     // Blocking for the writer, as a client's pipe is.
     BOOST_REQUIRE(::fcntl(ends[1], F_SETFL, 0) == 0);
     std::signal(SIGPIPE, SIG_IGN);
-  }
-  ~rig() {
-    for (const int descriptor : {ends[0], ends[1], wake}) ::close(descriptor);
   }
   std::string read_all() const {
     std::string out;

@@ -71,7 +71,8 @@ def test_the_worker_serves_such_a_folder(quantized):
 
 @pytest.mark.parametrize('family', ['llama', 'qwen2', 'qwen3', 'phi3', 'gpt-oss', 'bitnet-b1.58'])
 def test_a_gguf_of_any_family(folder, family):
-    place = folder(family, '--family', family, *(['--embedding', '128'] if 'bitnet' in family else []))
+    ternary = ['--embedding', '128', '--type', 'I2_S'] if 'bitnet' in family else []
+    place = folder(family, '--family', family, *ternary)
     config = config_of(place / 'model.gguf', [302])
     with Pipe(place, config) as pipe:
         answer = pipe.ask([7, 8, 9], limit=4)

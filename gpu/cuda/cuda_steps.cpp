@@ -197,7 +197,7 @@ void cuda_steps::enqueue_decodes() {
   decode_slots_.clear();
   for (const decoding_sequence& one : decodes_) decode_slots_.push_back(one.slot);
   adapters_.begin_step(decode_slots_);
-  if (cudaGraphExec_t const captured = graph_of(sequences); captured != nullptr) {
+  if (auto* const captured = graph_of(sequences); captured != nullptr) {
     ORCD_CUDA(cudaGraphLaunch(captured, stream_));
   } else {
     run_decode(sequences);

@@ -2,7 +2,6 @@
 
 #include <malloc.h>
 #include <openssl/crypto.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include <system_error>
 
 #include "app/exit_code.hpp"
+#include "app/standard_streams.hpp"
 #include "engine/sha256.hpp"
 
 namespace orcd::app {
@@ -27,17 +27,13 @@ namespace {
 
 std::string_view ending_program = "worker-orcd";  // NOLINT: a terminate handler has no context
 
-/// One write, and only where it cannot block: a client may read standard error when the process has ended.
 [[noreturn]] void end_with(std::string_view sentence) noexcept {
   std::array<char, 128> line{};
   std::size_t size = 0;
   for (const std::string_view part : {ending_program, sentence}) {
     size += part.copy(line.data() + size, line.size() - size);
   }
-  pollfd ready{STDERR_FILENO, POLLOUT, 0};
-  if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) {
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), size);
-  }
+  write_error_at_once({line.data(), size});
   std::_Exit(static_cast<int>(exit_code::failure));
 }
 

@@ -27,20 +27,30 @@ accelerator_config plan_of(const model_source& source, const model_spec& spec) {
   return plan;
 }
 
-/// Without a tokenizer: rows that the file's vocabulary does not have, leaves empty or marks unused.
-result<std::vector<token_id>> unnamed_rows(const gguf_file& file, std::uint32_t rows) {
+/// Rows without a name and those that are marked unused, but for tokens that end a sequence.
+template <class IsNamed, class IsEnd>
+std::vector<token_id> rows_to_ban(std::uint32_t rows, std::span<const std::int64_t> token_types,
+                                  const IsNamed& is_named, const IsEnd& is_end) {
   std::vector<token_id> out;
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    const auto id = static_cast<token_id>(row);
+    const bool unused = row < token_types.size() && token_types[row] == gguf_token_unused;
+    if ((!is_named(row) || unused) && !is_end(id)) out.push_back(id);
+  }
+  return out;
+}
+
+/// Without a tokenizer: by the file's vocabulary, if it has one.
+result<std::vector<token_id>> banned_without_tokenizer(const gguf_file& file, std::uint32_t rows,
+                                                       const std::vector<token_id>& ends) {
   const auto names = file.get_strings("tokenizer.ggml.tokens");
   const auto types = file.get_integers("tokenizer.ggml.token_type");
   if (!names) return names.error();
   if (!types) return types.error();
-  if (names->empty()) return out;
-  for (std::uint32_t row = 0; row < rows; ++row) {
-    const bool absent = row >= names->size() || (*names)[row].empty();
-    if (absent || (row < types->size() && (*types)[row] == gguf_token_unused))
-      out.push_back(static_cast<token_id>(row));
-  }
-  return out;
+  if (names->empty()) return std::vector<token_id>();
+  return rows_to_ban(
+      rows, *types, [&](std::uint32_t row) { return row < names->size() && !(*names)[row].empty(); },
+      [&](token_id id) { return std::find(ends.begin(), ends.end(), id) != ends.end(); });
 }
 
 }  // namespace
@@ -50,10 +60,8 @@ result<served_model> open_token_model(const model_source& source, std::vector<to
   if (!file) return file.error();
   auto spec = load_from(*file, source);
   if (!spec) return spec.error();
-  auto banned = unnamed_rows(*file, spec->spec.vocab);
+  auto banned = banned_without_tokenizer(*file, spec->spec.vocab, ends);
   if (!banned) return banned.error();
-  std::erase_if(*banned,
-                [&](token_id row) { return std::find(ends.begin(), ends.end(), row) != ends.end(); });
   auto plan_for = plan_of(source, spec->spec);
   plan_for.banned_tokens = std::move(*banned);
   std::sort(ends.begin(), ends.end());
@@ -98,14 +106,11 @@ result<served_model> open_served_model(const model_source& source) {
 
 std::vector<token_id> banned_tokens(const tokenizer& vocabulary, std::uint32_t rows,
                                     std::span<const std::int64_t> token_types) {
-  std::vector<token_id> out;
-  for (std::uint32_t row = 0; row < rows; ++row) {
-    const auto id = static_cast<token_id>(row);
-    const bool absent = row >= vocabulary.vocab_size() || vocabulary.piece(id).empty();
-    const bool unused = row < token_types.size() && token_types[row] == gguf_token_unused;
-    if ((absent || unused) && !vocabulary.is_end_of_generation(id)) out.push_back(id);
-  }
-  return out;
+  const auto is_named = [&](std::uint32_t row) {
+    return row < vocabulary.vocab_size() && !vocabulary.piece(static_cast<token_id>(row)).empty();
+  };
+  return rows_to_ban(rows, token_types, is_named,
+                     [&](token_id id) { return vocabulary.is_end_of_generation(id); });
 }
 
 }  // namespace orcd::engine

@@ -1,6 +1,5 @@
 // inference: the token pipe that the Trillim SDK starts. The one catch-all is here.
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,21 +21,17 @@ namespace {
 
 using namespace orcd;
 
-/// One write of one line. A client may not read standard error before this process has ended: what does not
-/// fit there now is not written.
+/// One line.
 void complain(std::string_view what) noexcept {
   constexpr std::size_t line_max = 2'000;
-  pollfd ready{STDERR_FILENO, POLLOUT, 0};
-  if (::poll(&ready, 1, 0) < 1 || (ready.revents & POLLOUT) == 0) return;
   try {
     std::string line = "inference: " + std::string(what.substr(0, line_max));
     std::replace_if(
         line.begin(), line.end(), [](unsigned char c) { return c < 0x20U || c == 0x7FU; }, ' ');
     line += '\n';
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+    app::write_error_at_once(line);
   } catch (const std::bad_alloc&) {
-    constexpr std::string_view line = "inference: out of memory\n";
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+    app::write_error_at_once("inference: out of memory\n");
   }
 }
 

@@ -10,14 +10,6 @@ namespace {
 
 using engine::result;
 
-constexpr std::size_t path_max = 4'096;
-
-result<std::string> read_path(std::string_view name, std::string_view text) {
-  if (!text.empty() && text.size() <= path_max) return std::string(text);
-  return pipe_error(std::string(name) + " has " + std::to_string(text.size()) + " bytes; it must have 1 to " +
-                    std::to_string(path_max));
-}
-
 /// Takes --lora and its folder, if one follows; returns the words that it took.
 result<std::size_t> take_adapter(std::span<const std::string_view> rest, pipe_arguments& out) {
   if (out.adapter) return pipe_error("--lora is given twice");

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 #include <vector>
 
+#include "app/pipe/numbers.hpp"
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/gguf/location.hpp"
 
@@ -28,14 +28,6 @@ error refuse(std::string_view file, const std::string& text) {
 
 std::uint64_t rounded_up(std::uint64_t width) noexcept {
   return (width + 127) / 128 * 128;
-}
-
-/// Two numbers that differ have texts that differ.
-template <class T>
-std::string text_of(T value) {
-  std::array<char, 32> text{};
-  const auto [end, code] = std::to_chars(text.data(), text.data() + text.size(), value);
-  return {text.data(), end};
 }
 
 /// Compares one value after the other; keeps the first that differs.

@@ -1,23 +1,16 @@
 #include "app/pipe/numbers.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 
 #include "engine/gguf/byte_cursor.hpp"
+#include "engine/lora/adapter_limits.hpp"
 
 namespace orcd::app {
 namespace {
 
 using engine::error;
 using engine::result;
-
-std::string text_of(double value) {
-  std::array<char, 32> text{};
-  const auto [end, code] = std::to_chars(text.data(), text.data() + text.size(), value);
-  return code == std::errc{} ? std::string(text.data(), end) : std::string();
-}
 
 std::string shown(std::string_view field, std::string_view text) {
   return std::string(field) + " is " + engine::in_quotes(text);
@@ -46,6 +39,13 @@ result<std::uint64_t> read_count_up_to(std::string_view field, std::string_view 
   std::uint64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   return code == std::errc{} ? std::min(value, most) : most;
+}
+
+result<std::string> read_path(std::string_view field, std::string_view text) {
+  constexpr std::size_t most = engine::adapter_limits::path_bytes;
+  if (!text.empty() && text.size() <= most) return std::string(text);
+  return pipe_error(std::string(field) + " has " + std::to_string(text.size()) +
+                    " bytes; it must have 1 to " + std::to_string(most));
 }
 
 result<double> read_amount(std::string_view field, std::string_view text) {

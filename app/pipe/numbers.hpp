@@ -2,6 +2,8 @@
 // value and limit. Pure.
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +30,16 @@ inline constexpr std::uint64_t pipe_count_max = 2'147'483'647;
 
 /// A number that is not negative; infinity and NaN are numbers here, because a client's JSON may have them.
 [[nodiscard]] engine::result<double> read_amount(std::string_view field, std::string_view text);
+
+/// A path of 1 to 4096 bytes.
+[[nodiscard]] engine::result<std::string> read_path(std::string_view field, std::string_view text);
+
+/// The shortest text that reads back as the same number, so that numbers that differ have texts that differ.
+template <class T>
+[[nodiscard]] std::string text_of(T value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
 
 struct real_limits {
   double least = 0.0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <variant>
 
 #include "app/pipe/numbers.hpp"
@@ -124,10 +125,9 @@ result<void> config_block::take_pair(std::string_view line) {
   keys_.emplace_back(key);
   if (field != fields.end()) return set(*field, value, config_);
   if (key == "lora_dir") {
-    if (value.empty() || value.size() > 4'096) {
-      return pipe_error("lora_dir has " + std::to_string(value.size()) + " bytes; it must have 1 to 4096");
-    }
-    config_.lora_dir = value;
+    auto folder = read_path(key, value);
+    if (!folder) return folder.error();
+    config_.lora_dir = std::move(*folder);
     return {};
   }
   // Their limit may come later.

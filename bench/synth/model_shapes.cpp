@@ -28,6 +28,38 @@ struct shape {
   ggml_type ternary_type = ggml_type::i2_s;  ///< bitnet's
 };
 
+// The output is the embedding. Words of qwen2's kind stand for those of Llama 3.
+constexpr shape bitnet_2b{"bitnet-2b-4t",
+                          "bitnet-b1.58",
+                          family::bitnet,
+                          2560,
+                          6912,
+                          30,
+                          20,
+                          5,
+                          128,
+                          128256,
+                          4096,
+                          1e-5F,
+                          500'000.0F,
+                          40,
+                          ggml_type::f16,
+                          ggml_type::f16,
+                          vocabulary_kind::qwen2,
+                          280147,
+                          332,
+                          1'179'449'920};
+
+/// The same for programs that know TQ2_0 alone, under the name of the earlier files.
+constexpr shape in_tq2_0(shape s) {
+  s.name = "bitnet-2b-4t-tq2_0";
+  s.architecture = "bitnet";
+  s.file_type = 37;
+  s.published_bytes = 1'195'724'800;
+  s.ternary_type = ggml_type::tq2_0;
+  return s;
+}
+
 constexpr shape shapes[]{
     {"qwen2.5-0.5b",
      "qwen2",
@@ -89,49 +121,8 @@ constexpr shape shapes[]{
      446189,
      459,
      12'096'558'336},
-    // The output is the embedding. Words of qwen2's kind stand for those of Llama 3.
-    {"bitnet-2b-4t",
-     "bitnet-b1.58",
-     family::bitnet,
-     2560,
-     6912,
-     30,
-     20,
-     5,
-     128,
-     128256,
-     4096,
-     1e-5F,
-     500'000.0F,
-     40,
-     ggml_type::f16,
-     ggml_type::f16,
-     vocabulary_kind::qwen2,
-     280147,
-     332,
-     1'179'449'920},
-    // The same for programs that know TQ2_0 alone, under the name of the earlier files.
-    {"bitnet-2b-4t-tq2_0",
-     "bitnet",
-     family::bitnet,
-     2560,
-     6912,
-     30,
-     20,
-     5,
-     128,
-     128256,
-     4096,
-     1e-5F,
-     500'000.0F,
-     37,
-     ggml_type::f16,
-     ggml_type::f16,
-     vocabulary_kind::qwen2,
-     280147,
-     332,
-     1'195'724'800,
-     ggml_type::tq2_0},
+    bitnet_2b,
+    in_tq2_0(bitnet_2b),
 };
 
 constexpr std::uint64_t experts = 32;

@@ -19,9 +19,6 @@ static_assert(engine::active_adapters_max == kernels::lora_adapters_max);
 
 using engine::lora_target;
 
-constexpr lora_target gate_up_targets[] = {lora_target::ffn_gate_up, lora_target::ffn_gate,
-                                           lora_target::ffn_up};
-
 /// Longer than any copy takes.
 constexpr std::chrono::seconds upload_time_max{120};
 
@@ -182,8 +179,9 @@ void cuda_adapters::begin_step(std::span<const engine::slot_id> slots) noexcept 
 }
 
 bool cuda_adapters::changes_gate_up(std::uint32_t layer) const noexcept {
-  return std::any_of(std::begin(gate_up_targets), std::end(gate_up_targets),
-                     [&](lora_target target) { return step_has(layout_.find(target, layer)); });
+  const auto outputs = gate_up_outputs(0);
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](const lora_output& one) { return step_has(layout_.find(one.target, layer)); });
 }
 
 /// Columns of a graph are of any slots, also if there is one column.
@@ -245,9 +243,7 @@ void cuda_adapters::add(std::span<const lora_output> outputs, std::uint32_t laye
 void cuda_adapters::add_gate_up(std::uint32_t layer, const lora_input& x, std::uint32_t width, bool clamped,
                                 __half* act, std::uint32_t act_stride, std::uint32_t columns,
                                 const kernels::step_token* steps) {
-  const lora_output outputs[] = {
-      {lora_target::ffn_gate_up, 0}, {lora_target::ffn_gate, 0}, {lora_target::ffn_up, width}};
-  kernels::lora_add_args args = args_of(outputs, layer, x, columns, steps, nullptr);
+  kernels::lora_add_args args = args_of(gate_up_outputs(width), layer, x, columns, steps, nullptr);
   args.y = gate_up();
   args.y_stride = 2 * width;
   args.gated = {act, act_stride, width, clamped};

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -44,6 +45,11 @@ struct lora_output {
   engine::lora_target target{};
   std::uint32_t y_at = 0;  ///< its first value in a row of the product's output
 };
+/// Of gate and up, or of the matrix of both, in a row that begins with gate.
+[[nodiscard]] constexpr std::array<lora_output, 3> gate_up_outputs(std::uint32_t width) noexcept {
+  using engine::lora_target;
+  return {{{lora_target::ffn_gate_up, 0}, {lora_target::ffn_gate, 0}, {lora_target::ffn_up, width}}};
+}
 
 /// The sizes that memory is planned for.
 struct cuda_extents {

@@ -38,9 +38,7 @@ void cuda_forward::add_qkv_lora(std::uint32_t layer, const lora_input& x, std::u
 void cuda_forward::add_gate_up_lora(std::uint32_t layer, const lora_input& x, float* out,
                                     std::uint32_t columns) {
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;
-  const lora_output outputs[] = {
-      {lora_target::ffn_gate_up, 0}, {lora_target::ffn_gate, 0}, {lora_target::ffn_up, ffn}};
-  add_lora(outputs, layer, x, out, 2 * ffn, columns);
+  add_lora(gate_up_outputs(ffn), layer, x, out, 2 * ffn, columns);
 }
 
 void cuda_forward::add_residual_lora(lora_target target, std::uint32_t layer, const lora_input& x,

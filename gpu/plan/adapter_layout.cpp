@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/lora/targets.hpp"
+#include "kernels/layer/lora_args.hpp"
 
 namespace orcd::gpu {
 namespace {
@@ -58,10 +59,9 @@ void adapter_layout::add(const engine::tensor_view* matrix, lora_target target, 
                       static_cast<std::uint32_t>(matrix->rows())};
   // A token's row of the embedding is a column of A.
   if (target == lora_target::token_embd) std::swap(place.in, place.out);
-  const auto padded = [](std::uint32_t values) { return (std::uint64_t{values} + 3) / 4 * 4; };
   place.a_at = floats_;
-  place.b_at = place.a_at + room_.rank_max * padded(place.in);
-  floats_ = place.b_at + room_.rank_max * padded(place.out);
+  place.b_at = place.a_at + room_.rank_max * kernels::lora_stride(place.in);
+  floats_ = place.b_at + room_.rank_max * kernels::lora_stride(place.out);
   place_of_[layer * targets + static_cast<std::size_t>(target)] = static_cast<std::int32_t>(places_.size());
   places_.push_back(place);
 }

@@ -30,12 +30,10 @@ job_batch make_batch(const service& s, prepared_job prepared) {
 asio::awaitable<engine::result<prepared_job>> prepare_request(service& s, connection& c,
                                                               const http_request& request) {
   const auto now = request.received_wall;
-  shared_adapters adapters;
-  if (s.context.adapters != nullptr) adapters = s.context.adapters->list();
-  std::function<engine::result<prepared_job>()> prepare = [request, &vocabulary = s.context.tokenizer,
-                                                           limits = s.config.execute, now, adapters] {
-    return prepare_job(request, vocabulary, limits, now, adapters);
-  };
+  std::function<engine::result<prepared_job>()> prepare =
+      [request, &vocabulary = s.context.tokenizer, limits = s.config.execute, now, adapters = s.adapters()] {
+        return prepare_job(request, vocabulary, limits, now, adapters);
+      };
   if (is_read_at_once(endpoint::execute, request.body.size())) co_return prepare();
   background_plan plan = plan_reading(endpoint::execute, request);
   co_return co_await run_in_background<prepared_job>(s, c, request.owner.tenant, std::move(plan),

@@ -70,6 +70,10 @@ health_facts service::facts() const {
   return facts;
 }
 
+shared_adapters service::adapters() const {
+  return context.adapters == nullptr ? shared_adapters() : context.adapters->list();
+}
+
 metrics_snapshot service::snapshot() const {
   const auto now = facts();
   const auto& identity = context.identity;
@@ -89,7 +93,7 @@ metrics_snapshot service::snapshot() const {
   shot.kv_blocks = identity.kv_blocks();
   shot.cache = now.cache;
   shot.vram_bytes = now.vram_bytes;
-  if (context.adapters != nullptr) shot.adapters = context.adapters->list();
+  shot.adapters = adapters();
   shot.adapters_max = now.adapters_max;
   shot.adapters_bytes = now.adapters_bytes;
   const auto wall = std::chrono::system_clock::now().time_since_epoch();

@@ -54,6 +54,8 @@ class service {
 
   [[nodiscard]] bool draining() const noexcept;
   [[nodiscard]] health_facts facts() const;
+  /// Null: there are none.
+  [[nodiscard]] shared_adapters adapters() const;
   [[nodiscard]] metrics_snapshot snapshot() const;
   /// The server's own families of /metrics, with durations in milliseconds as well where these are asked for.
   [[nodiscard]] std::string scrape(bool milliseconds) const;

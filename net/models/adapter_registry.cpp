@@ -128,12 +128,16 @@ result<std::uint32_t> adapter_registry::add(served_adapter one) {
   }
   taken_[*index] = true;
   one.index = *index;
+  list_one_more(std::move(one));
+  return *index;
+}
+
+void adapter_registry::list_one_more(served_adapter one) {
   one.id = next_id_++;
   one.created = seconds_now();
   adapter_list all = *list_;
   all.push_back(std::move(one));
   publish(std::move(all));
-  return *index;
 }
 
 void adapter_registry::tell_loaded(std::uint32_t index) const {
@@ -254,11 +258,7 @@ void adapter_registry::on_put(served_adapter one, const result<void>& put) {
     return finish_load(said_to_client(put.error()));
   }
   const std::uint32_t index = one.index;
-  one.id = next_id_++;
-  one.created = seconds_now();
-  adapter_list all = *list_;
-  all.push_back(std::move(one));
-  publish(std::move(all));
+  list_one_more(std::move(one));
   tell_loaded(index);
   finish_load({});
 }

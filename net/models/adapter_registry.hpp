@@ -115,6 +115,7 @@ class adapter_registry {
   void drop(std::uint32_t index, const answer& done);
   void on_dropped(std::uint32_t index, bool free);
   void publish(adapter_list list);
+  void list_one_more(served_adapter one);
 
   const adapter_config config_;
   const adapter_hooks hooks_;

@@ -25,7 +25,7 @@ bool goes_on(std::string_view body) {
 completion_context completion_context_of(const service& s) {
   const auto& identity = s.context.identity;
   completion_limits limits{s.config.model, identity};
-  if (s.context.adapters != nullptr) limits.adapters = s.context.adapters->list();
+  limits.adapters = s.adapters();
   limits.vocab = s.context.tokenizer.vocab_size();
   limits.infill = s.context.tokenizer.infill();
   limits.request_template = s.config.request_template;

@@ -101,10 +101,6 @@ asio::awaitable<bool> handle_tokens(service& s, connection& c, const http_reques
   co_return co_await write_from_background(s, c, request, std::move(plan), std::move(make));
 }
 
-shared_adapters adapters_in(const service& s) {
-  return s.context.adapters == nullptr ? shared_adapters() : s.context.adapters->list();
-}
-
 /// The response of an endpoint that reads no body.
 reply answer(service& s, endpoint target, const http_request& request) {
   switch (target) {
@@ -112,9 +108,9 @@ reply answer(service& s, endpoint target, const http_request& request) {
     case endpoint::live: return make_live_reply(s.facts());
     case endpoint::ready: return make_ready_reply(s.facts());
     case endpoint::metrics: return answer_metrics(s, request);
-    case endpoint::models: return answer_models(s.context.identity, s.created(), adapters_in(s));
+    case endpoint::models: return answer_models(s.context.identity, s.created(), s.adapters());
     case endpoint::model:
-      return answer_model(s.context.identity, s.created(), name_of(request.target), adapters_in(s));
+      return answer_model(s.context.identity, s.created(), name_of(request.target), s.adapters());
     case endpoint::props: return answer_props(s);
     case endpoint::slots: return answer_slots(s, query_of(request.target));
     case endpoint::tokenizer_info: return answer_tokenizer_info(s);

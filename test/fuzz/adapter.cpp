@@ -1,8 +1,6 @@
 // Arbitrary bytes as an adapter of a small model: GGUF and TRLA as they are; anything else is taken for
 // adapter_config.json, a NUL byte and a safetensors file. Oracles beside the sanitizers: no single allocation
 // is larger than a small multiple of the input, and what is accepted is as its header says.
-#include <sanitizer/allocator_interface.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -14,23 +12,14 @@
 
 #include "engine/base/ensure.hpp"
 #include "engine/lora/read_adapter.hpp"
+#include "test/fuzz/allocation_limit.hpp"
 #include "test/support/tiny_model.hpp"
 
 namespace {
 
 using namespace orcd;
 
-std::size_t allowed = SIZE_MAX;
-
-void on_allocation(const volatile void*, std::size_t size) {
-  if (size <= allowed) return;
-  std::fprintf(stderr, "an allocation of %zu bytes; the limit is %zu\n", size, allowed);
-  std::abort();
-}
-
-void on_free(const volatile void*) {}
-
-[[maybe_unused]] const int hooks = __sanitizer_install_malloc_and_free_hooks(on_allocation, on_free);
+using orcd::fuzz::allowed;
 
 /// Heads of eight dimensions, so that rows are moved, and few values.
 struct small_model {

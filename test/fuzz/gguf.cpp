@@ -1,7 +1,5 @@
 // Arbitrary bytes as a GGUF model: parse, load and read everything. Oracle beside the sanitizers: no
 // single allocation is larger than a small multiple of the input.
-#include <sanitizer/allocator_interface.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +11,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
 #include "engine/model/rope.hpp"
+#include "test/fuzz/allocation_limit.hpp"
 
 namespace {
 
@@ -24,17 +23,7 @@ std::size_t allowance(std::size_t size) {
   return 48 * size + 65'536;
 }
 
-std::size_t allowed = SIZE_MAX;
-
-void on_allocation(const volatile void*, std::size_t size) {
-  if (size <= allowed) return;
-  std::fprintf(stderr, "an allocation of %zu bytes; the limit is %zu\n", size, allowed);
-  std::abort();
-}
-
-void on_free(const volatile void*) {}
-
-[[maybe_unused]] const int hooks = __sanitizer_install_malloc_and_free_hooks(on_allocation, on_free);
+using orcd::fuzz::allowed;
 
 void read_metadata(const gguf_file& file) {
   for (const auto& entry : file.entries()) {

@@ -3,33 +3,17 @@
 #include <string>
 #include <vector>
 
-#include "app/parse_options.hpp"
+#include "test/unit/app/parsed_options.hpp"
 
 namespace {
 
 using namespace orcd;
 
-engine::result<app::command> parse(std::vector<std::string> args, const app::environment& env = {}) {
-  args.insert(args.begin(), {"--model", "m.gguf"});
-  return app::parse_options(args, env, [](const std::string&) -> engine::result<std::string> {
-    return engine::error{engine::errc::internal, "no file"};
-  });
-}
+using test::contains;
+using test::refused;
 
 app::options taken(const std::vector<std::string>& args, const app::environment& env = {}) {
-  const auto parsed = parse(args, env);
-  BOOST_TEST_REQUIRE(parsed.has_value(), (parsed ? "" : parsed.error().message));
-  return parsed->opts;
-}
-
-std::string refused(const std::vector<std::string>& args) {
-  const auto parsed = parse(args);
-  BOOST_TEST_REQUIRE(!parsed.has_value());
-  return parsed.error().message;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+  return test::taken_options(args, env);
 }
 
 }  // namespace

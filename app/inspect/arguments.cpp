@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 
+#include "app/inspect/gpu_reading.hpp"
 #include "engine/accelerator.hpp"
 #include "engine/lora/adapter_limits.hpp"
 
@@ -28,10 +29,10 @@ constexpr std::array flags{std::string_view("--help"),
                            std::string_view("--failover"),
                            std::string_view("--share-weights")};
 constexpr std::array valued_options{
-    std::string_view("--text"),      std::string_view("--file"),         std::string_view("--messages"),
-    std::string_view("--tools"),     std::string_view("--ctx"),          std::string_view("--slots"),
-    std::string_view("--vram-mib"),  std::string_view("--kv-type-k"),    std::string_view("--kv-type-v"),
-    std::string_view("--max-loras"), std::string_view("--max-lora-rank")};
+    std::string_view("--text"),      std::string_view("--file"),      std::string_view("--messages"),
+    std::string_view("--tools"),     std::string_view("--ctx"),       std::string_view("--slots"),
+    std::string_view("--vram-mib"),  std::string_view("--gpu"),       std::string_view("--kv-type-k"),
+    std::string_view("--kv-type-v"), std::string_view("--max-loras"), std::string_view("--max-lora-rank")};
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& all, std::string_view name) {
@@ -51,12 +52,14 @@ error usage_error(const std::string& text) {
   return {errc::invalid_request, text, "arguments"};
 }
 
-result<std::uint32_t> number(std::string_view option, std::string_view text, std::uint32_t most) {
+result<std::uint32_t> number(std::string_view option, std::string_view text, std::uint32_t least,
+                             std::uint32_t most) {
   std::uint64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size() || value < 1 || value > most) {
+  if (code != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
     return usage_error(std::string(option) + " is '" + std::string(text.substr(0, 40)) +
-                       "'; it must be a whole number from 1 to " + std::to_string(most));
+                       "'; it must be a whole number from " + std::to_string(least) + " to " +
+                       std::to_string(most));
   }
   return static_cast<std::uint32_t>(value);
 }
@@ -139,6 +142,11 @@ class parser {
     if (name == "--max-lora-rank")
       return count(name, value, engine::adapter_limits().rank, out_.adapter_rank);
     if (name == "--vram-mib") return count(name, value, most_vram_mib, out_.vram_mib);
+    if (name == "--gpu") {
+      const auto index = number(name, value, 0, gpu_index_max);
+      if (!index) return index.error();
+      out_.gpu = *index;
+    }
     if (name == "--kv-type-k" || name == "--kv-type-v") {
       const auto type = kv_type_of(name, value);
       if (!type) return type.error();
@@ -149,7 +157,7 @@ class parser {
 
   static result<void> count(std::string_view name, std::string_view value, std::uint32_t most,
                             std::uint32_t& out) {
-    const auto n = number(name, value, most);
+    const auto n = number(name, value, 1, most);
     if (!n) return n.error();
     out = *n;
     return {};
@@ -197,6 +205,9 @@ class parser {
     }
     if (out_.shared_weights && !out_.failover) {
       return usage_error("--share-weights is for the two engines of --failover");
+    }
+    if (out_.gpu && out_.vram_mib > 0) {
+      return usage_error("--gpu and --vram-mib exclude each other: one asks the driver, the other says it");
     }
     if (out_.adapters == 0 && std::find(used_.begin(), used_.end(), "--max-lora-rank") != used_.end()) {
       return usage_error("--max-lora-rank is for the adapters of --max-loras");
@@ -270,6 +281,7 @@ std::string_view inspect_usage() noexcept {
          "      --max-loras N            with room for so many LoRA adapters (default: none)\n"
          "      --max-lora-rank N        of this rank (default: 16)\n"
          "      --vram-mib N             what a GPU would need that has so much, and what fits into it\n"
+         "      --gpu N                  the same of GPU N of this machine, as --gpu-device counts them\n"
          "      --failover               the same for the two engines of a failover pair on one GPU\n"
          "      --share-weights          which have one copy of the weights\n"
          "\n"

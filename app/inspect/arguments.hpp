@@ -33,6 +33,7 @@ struct inspect_arguments {
   std::uint32_t adapters = 0;             ///< plan: LoRA adapters; 0 = no room for any
   std::uint32_t adapter_rank = 16;        ///< plan: their highest rank
   std::uint32_t vram_mib = 0;             ///< plan: of the GPU; 0 = none was given
+  std::optional<std::uint32_t> gpu{};     ///< plan: a GPU that is here, instead of that
   bool failover = false;                  ///< plan: two engines
   bool shared_weights = false;            ///< plan: of both
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "engine/accelerator.hpp"
 #include "engine/base/error.hpp"
@@ -36,6 +37,7 @@ struct gpu_plan {
   std::uint64_t reserve_bytes = 0;   ///< that a worker leaves free when it loads
   std::uint64_t required_bytes = 0;  ///< of all engines
   std::optional<std::uint64_t> vram_bytes{};
+  std::string device{};  ///< the GPU's name, where it was asked
   /// The most positions per slot that fit with so many slots, up to the model's own; 0: not even one page.
   std::optional<std::uint32_t> context_max{};
 

@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "app/inspect/gpu_plan.hpp"
+#include "app/inspect/gpu_reading.hpp"
 #include "app/inspect/inspect.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
@@ -48,7 +50,8 @@ std::string as_text(const gpu_plan& plan) {
   out += row_of("reserve", plan.reserve_bytes, "left free while loading");
   out += row_of("required", plan.required_bytes);
   if (!plan.vram_bytes) return out;
-  out += row_of("vram", *plan.vram_bytes, *plan.fits() ? "fits" : "does not fit");
+  const std::string device = plan.device.empty() ? "" : ": " + plan.device;
+  out += row_of("vram", *plan.vram_bytes, (*plan.fits() ? "fits" : "does not fit") + device);
   out += "longest     " + std::to_string(*plan.context_max) + " positions per slot would fit\n";
   return out;
 }
@@ -66,6 +69,7 @@ json::object as_object(const gpu_plan& plan) {
   if (!plan.vram_bytes) return out;
   out["vram_bytes"] = *plan.vram_bytes;
   out["fits"] = *plan.fits();
+  if (!plan.device.empty()) out["device"] = engine::valid_utf8(plan.device);
   out["context_max"] = *plan.context_max;
   return out;
 }
@@ -105,6 +109,24 @@ std::string as_json(const engine::model_spec& spec, const shown_plan& plan) {
   return json::serialize(out) + "\n";
 }
 
+/// What the arguments say of a GPU, or the driver of the one that they name.
+engine::result<gpu_plan> plan_on_gpu(const inspect_arguments& arguments, const engine::model& model,
+                                     gpu_plan_request request) {
+  request.engines = arguments.failover ? 2 : 1;
+  request.shared_weights = arguments.shared_weights;
+  if (arguments.vram_mib > 0) request.vram_bytes = std::uint64_t{arguments.vram_mib} << 20U;
+  gpu_reading read;
+  if (arguments.gpu) {
+    auto told = read_gpu(*arguments.gpu);
+    if (!told) return told.error();
+    read = std::move(*told);
+    request.vram_bytes = read.bytes;
+  }
+  auto out = plan_gpu(model, request);
+  if (out) out->device = std::move(read.name);
+  return out;
+}
+
 }  // namespace
 
 engine::result<std::string> inspect_plan(const inspect_arguments& arguments) {
@@ -124,14 +146,10 @@ engine::result<std::string> inspect_plan(const inspect_arguments& arguments) {
   if (arguments.adapters > 0) config.adapters = {arguments.adapters, arguments.adapter_rank};
   if (const auto room = gpu::check_adapter_room(*model, config.adapters); !room) return room.error();
   plan.bytes = gpu::plan_host_memory(*model, config);
-  if (arguments.vram_mib > 0 || arguments.failover) {
-    gpu_plan_request request{plan.slots, plan.context, plan.kv, config.adapters};
-    request.engines = arguments.failover ? 2 : 1;
-    request.shared_weights = arguments.shared_weights;
-    if (arguments.vram_mib > 0) request.vram_bytes = std::uint64_t{arguments.vram_mib} << 20U;
-    auto on_gpu = plan_gpu(*model, request);
+  if (arguments.vram_mib > 0 || arguments.gpu || arguments.failover) {
+    auto on_gpu = plan_on_gpu(arguments, *model, {plan.slots, plan.context, plan.kv, config.adapters});
     if (!on_gpu) return on_gpu.error();
-    plan.gpu = *on_gpu;
+    plan.gpu = std::move(*on_gpu);
   }
   return arguments.json ? as_json(model->spec, plan) : as_text(model->spec, plan);
 }

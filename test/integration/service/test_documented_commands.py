@@ -100,7 +100,12 @@ class Runner:
             worker.wait_event('ready')
 
     def inspect(self, command):
-        text = run(re.sub(r'\bFILE\b', str(self.model), command), self.folder)
+        here = re.sub(r'\bFILE\b', str(self.model), command)
+        if ' --gpu ' in command and not os.path.exists('/dev/nvidiactl'):
+            here = f'{here} 2>&1'
+            assert 'the memory of a GPU is not known' in run(here, self.folder, expected=1)
+            return
+        text = run(here, self.folder)
         shapes = {'info': r'architecture +\w+', 'tokenize': r'^\d+( \d+)*$', 'detokenize': r'^.*$',
                   'chat': r'weather', 'plan': r'(?s)weights +[\d,]+ bytes.*kv .*total '}
         assert re.search(shapes[command.split()[1]], text, re.M), text

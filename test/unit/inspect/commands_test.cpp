@@ -258,6 +258,24 @@ BOOST_AUTO_TEST_CASE(a_gpu_is_sized_for_one_engine_and_for_two) {
   BOOST_TEST(has(text.out, "does not fit"));
   BOOST_TEST(run({"plan", model, "--share-weights"}).status == 2);
   BOOST_TEST(run({"plan", model, "--vram-mib", "0"}).status == 2);
+  for (const char* const bad : {"-1", "64", "x", ""}) {
+    BOOST_TEST(run({"plan", model, "--gpu", bad}).status == 2);
+  }
+  const outcome both = run({"plan", model, "--gpu", "0", "--vram-mib", "600"});
+  BOOST_TEST(both.status == 2);
+  BOOST_TEST(has(both.err, "--gpu and --vram-mib exclude each other"));
+  // With a GPU it is measured against that; without one, one line says so.
+  const outcome here = run({"plan", model, "--json", "--gpu", "0"});
+  if (here.status == 0) {
+    const auto device = boost::json::parse(here.out).at("gpu");
+    BOOST_TEST(device.at("fits").as_bool() ==
+               (bytes(device, "required_bytes") <= bytes(device, "vram_bytes")));
+    BOOST_TEST(!device.at("device").as_string().empty());
+  } else {
+    BOOST_TEST(here.status == 1);
+    BOOST_TEST(has(here.err, "the memory of a GPU is not known: "));
+    BOOST_TEST(std::count(here.err.begin(), here.err.end(), '\n') == 1);
+  }
   BOOST_TEST(run({"info", model, "--failover"}).status == 2);
 }
 

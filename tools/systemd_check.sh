@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tries the Debian package's units under a real systemd, booted in namespaces of its own inside a clean
 # Debian: notify, the watchdog's end of a hung worker, a stop beside a running stream, a restart without a
-# refused connect under socket activation, and a holder that dies with its engine. Needs root and Debian's
-# mirror. The network is the host's; no GPU is used.
+# refused connect under socket activation, and a holder that dies with its engine, whose connections and
+# weights systemd keeps. Needs root and Debian's mirror. The network is the host's; no GPU is used.
 # Usage: tools/systemd_check.sh DEB TOOLS_DIR   where TOOLS_DIR has write_tiny_model
 # ORCD_SYSTEMD_ROOT names a Debian (debootstrap --variant=minbase --include=systemd,dbus) to copy instead of
 # making one.
@@ -79,6 +79,7 @@ write_configuration() {
     chmod 640 "$root/etc/worker-orcd/$name.conf"
     chroot "$root" chgrp worker-orcd "/etc/worker-orcd/$name.conf"
   done
+  echo 'share-weights = require' >>"$root/etc/worker-orcd/pair.conf"
   echo "HOLDER_PORT=$port" >"$root/etc/worker-orcd/pair-holder.env"
   mkdir -p "$root/etc/systemd/system/worker-orcd@.service.d" "$root/etc/systemd/system/worker-orcd@.socket.d"
   printf '[Service]\nWatchdogSec=2\n' >"$root/etc/systemd/system/worker-orcd@.service.d/check.conf"
@@ -176,19 +177,23 @@ echo "   $(wc -l <"$work/asked") requests during three restarts, $(wc -l <"$work
 [ ! -s "$work/refused" ] || fail "$(head -n 1 "$work/refused")"
 inside systemctl stop worker-orcd@check.socket "$worker"
 
-step "a holder that dies with its engine: systemd keeps the connections"
+step "a holder that dies with its engine: systemd keeps connections and weights"
 inside systemctl start worker-orcd-holder@pair.service worker-orcd-engine-0@pair.service || fail "the pair"
 until_true healthy
 ask 2000 "$work/expected"
 ask_beside 2000 "$work/answer"
 sleep 0.5 # what is new is kept a quarter of a second later
 kept=$(property worker-orcd-holder@pair.service NFileDescriptorStore)
-[ "$kept" -ge 3 ] || fail "systemd keeps $kept descriptors"
+# Listener, journal and a connection; and of the weights their memory, KV cache, its ledger and what they are.
+[ "$kept" -ge 7 ] || fail "systemd keeps $kept descriptors"
 inside systemctl kill --kill-who=main -s KILL worker-orcd-holder@pair.service \
   worker-orcd-engine-0@pair.service
 wait "$asking" || fail "the stream was cut off"
 whole "$work/answer" || fail "the stream is not whole"
 tokens() { sed -n 's/^data: .*"t":\("[^"]*"\).*/\1/p' "$1"; }
 [ "$(tokens "$work/answer")" = "$(tokens "$work/expected")" ] || fail "the stream went on with other tokens"
-echo "   systemd kept $kept descriptors; the stream went on, token for token"
+logged() { inside journalctl -u "$1" --no-pager -o cat | grep -q "$2"; }
+logged worker-orcd-holder@pair.service weights_restored || fail "the weights did not come back"
+logged worker-orcd-engine-0@pair.service weights_imported || fail "the engine loaded the weights again"
+echo "   systemd kept $kept descriptors; the stream went on, token for token, with the same weights"
 step "all units behaved under a real systemd"

@@ -112,6 +112,7 @@ void holder::store_all() {
   if (!complete_ || !store_.is_there()) return;
   std::vector<descriptor_store::item> wanted{{std::string(stored_listener), port_.descriptor()},
                                              {std::string(stored_journal), journal_.get()}};
+  if (also_stored_) also_stored_(wanted);
   for (const auto& one : table_.all()) wanted.push_back({stored_name(one.place), one.socket});
   store_.update(wanted);
 }

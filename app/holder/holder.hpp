@@ -43,6 +43,10 @@ class holder {
   /// Goes on with what was stored. Without a listener there it listens for clients, or waits for an engine
   /// that has the port from a holder before. Errors: worker_start_failed.
   [[nodiscard]] engine::result<void> open(stored_state stored);
+  /// Adds what else the service manager is to keep, each time that it is told. Set before open().
+  void also_store(std::function<void(std::vector<descriptor_store::item>&)> added) {
+    also_stored_ = std::move(added);
+  }
   /// Has the service manager keep what there is now.
   void store_all();
   /// Whether it has journal and port; `told` is called once, when it has.
@@ -106,6 +110,7 @@ class holder {
   boost::asio::steady_timer heart_timer_;
   boost::asio::steady_timer store_timer_;
   descriptor_store& store_;
+  std::function<void(std::vector<descriptor_store::item>&)> also_stored_;
   boost::asio::steady_timer rest_timer_;  ///< between looks at engines that were active
   client_port port_;
   held_table table_;

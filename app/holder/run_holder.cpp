@@ -48,37 +48,64 @@ std::uint32_t find_room(engine::narrator& narrator, std::size_t devices) {
   return static_cast<std::uint32_t>(room);
 }
 
-/// One of each device, in one order. A device that nobody has named is no reason not to start: the engines
-/// may not share weights.
+void say_refused(const std::vector<std::string>& names, engine::narrator& narrator) {
+  if (names.empty()) return;
+  narrator.narrate(severity::warning, "stored_refused",
+                   "The service manager passed descriptors that are not this holder's; they are closed",
+                   {{"count", std::uint64_t{names.size()}}, {"first", std::string_view(names.front())}});
+}
+
+/// One of each device, in one order, with what the service manager kept of it. A device that nobody has named
+/// is no reason not to start: the engines may not share weights.
 engine::result<std::list<weights_port>> open_weights(boost::asio::io_context& io, const holder_options& opts,
-                                                     const net::peer_rule& rule, engine::narrator& narrator) {
+                                                     const net::peer_rule& rule, engine::narrator& narrator,
+                                                     restored_weights stored) {
   std::list<weights_port> out;
   for (const auto& device : opts.devices.empty() ? find_devices() : opts.devices) {
     const auto opened = out.emplace_back(io, device, narrator).open(opts.dir, rule);
-    if (opened) continue;
+    if (opened) {
+      const auto had = stored.by_device.find(device.name);
+      if (had == stored.by_device.end()) continue;
+      out.back().restore(std::move(had->second));
+      stored.by_device.erase(had);
+      continue;
+    }
     if (!opts.devices.empty()) return opened.error();
     out.pop_back();
     narrator.narrate(severity::warning, "weights_unavailable",
                      "Engines cannot share the weights of a device: " + opened.error().message,
                      {{"device", std::string_view(device.name)}});
   }
+  for (const auto& [device, what] : stored.by_device) {
+    stored.refused.push_back(record_name(device, what.epoch));
+  }
+  say_refused(stored.refused, narrator);
   return out;
 }
 
 /// What the service manager kept; what of it is foreign is closed, said and no longer kept.
-engine::result<stored_state> take_stored(descriptor_store& store, const holder_options& opts,
-                                         engine::narrator& narrator) {
+struct all_stored {
+  stored_state connections;
+  restored_weights weights;
+};
+engine::result<all_stored> take_stored(descriptor_store& store, const holder_options& opts,
+                                       engine::narrator& narrator) {
   auto passed = take_stored_descriptors();
   if (!passed) return passed.error();
   for (const auto& one : *passed) store.note(one);
+  auto weights = take_weights(*passed);
   auto stored = sort_stored(std::move(*passed), opts.host, opts.port);
-  if (!stored.refused.empty()) {
-    narrator.narrate(severity::warning, "stored_refused",
-                     "The service manager passed descriptors that are not this holder's; they are closed",
-                     {{"count", std::uint64_t{stored.refused.size()}},
-                      {"first", std::string_view(stored.refused.front())}});
-  }
-  return stored;
+  say_refused(stored.refused, narrator);
+  return all_stored{std::move(stored), std::move(weights)};
+}
+
+/// Has the service manager keep the weights of all devices, as far as its room goes.
+void store_weights(holder& held, std::list<weights_port>& weights) {
+  held.also_store([&weights](std::vector<descriptor_store::item>& wanted) {
+    const auto before = wanted.size();
+    for (auto& one : weights) one.add_stored(wanted, stored_weights_max - (wanted.size() - before));
+  });
+  for (auto& one : weights) one.on_change([&held] { held.store_all(); });
 }
 
 constexpr std::chrono::milliseconds engines_look_for{1'500};
@@ -130,10 +157,13 @@ exit_code run_holder(const holder_options& opts, engine::narrator& narrator) {
   if (!place) return refuse(narrator, place.error());
   boost::asio::io_context io{1};
   // Before the port: who waits for the holder to be there expects all of its sockets.
-  const auto weights = open_weights(io, opts, place->rule(), narrator);
+  auto weights = open_weights(io, opts, place->rule(), narrator, std::move(stored->weights));
   if (!weights) return refuse(narrator, weights.error());
   holder held(io, opts, narrator, *place, find_room(narrator, weights->size()), store);
-  if (const auto opened = held.open(std::move(*stored)); !opened) return refuse(narrator, opened.error());
+  store_weights(held, *weights);
+  if (const auto opened = held.open(std::move(stored->connections)); !opened) {
+    return refuse(narrator, opened.error());
+  }
   ending end(io, narrator);
   service_manager service;
   held.on_complete([&] {

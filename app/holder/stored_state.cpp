@@ -1,8 +1,7 @@
 #include "app/holder/stored_state.hpp"
 
-#include <charconv>
-
 #include "app/holder/shared_files.hpp"
+#include "app/holder/stored_number.hpp"
 #include "app/service/passed_listener.hpp"
 #include "net/journal/journal.hpp"
 
@@ -10,16 +9,6 @@ namespace orcd::app {
 namespace {
 
 constexpr std::string_view connection_prefix = "connection-";
-
-/// A number as std::to_string() writes it.
-template <class T>
-bool take_number(std::string_view& text, T& out) {
-  const auto* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, out);
-  if (read.ec != std::errc{} || text.starts_with('0') != (out == 0)) return false;
-  text.remove_prefix(static_cast<std::size_t>(read.ptr - text.data()));
-  return true;
-}
 
 bool is_of(int listener, const std::string& host, std::uint16_t port) {
   const auto named = name_of(listener);

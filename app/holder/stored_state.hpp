@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/holder/stored_weights.hpp"
 #include "app/service/descriptor_store.hpp"
 #include "net/failover/holder_frames.hpp"
 
@@ -16,8 +17,8 @@ namespace orcd::app {
 
 inline constexpr std::string_view stored_listener = "listener";
 inline constexpr std::string_view stored_journal = "journal";
-/// Descriptors that are kept, at most: all connections, listener and journal.
-inline constexpr std::size_t stored_max = net::held_sockets_max + 2;
+/// Descriptors that are kept, at most: all connections, listener, journal and weights.
+inline constexpr std::size_t stored_max = net::held_sockets_max + 2 + stored_weights_max;
 
 /// The name of a connection, "connection-SLOT-SERIAL", and its place by that name.
 [[nodiscard]] std::string stored_name(net::held_place place);

@@ -67,6 +67,33 @@ result<void> weights_port::open(const std::string& dir, const net::peer_rule& ru
   return {};
 }
 
+void weights_port::restore(weights_table::committed what) {
+  table_.restore(std::move(what));
+  told_epoch_ = table_.what_is_there()->epoch;
+  const auto state = table_.state();
+  narrator_.narrate(severity::info, "weights_restored", "Has weights that the service manager kept",
+                    {{"device", std::string_view(device_.name)},
+                     {"epoch", state.epoch},
+                     {"pieces", std::uint64_t{state.pieces}},
+                     {"bytes", state.bytes}});
+}
+
+/// The memory first: what says what it is stands for a whole set.
+void weights_port::add_stored(std::vector<descriptor_store::item>& to, std::size_t room) {
+  const auto* const there = table_.what_is_there();
+  if (there == nullptr || there->pieces.size() + 1 > room) return;
+  if (!record_ || record_epoch_ != there->epoch) {
+    auto made = make_record(*there);
+    if (!made) return;  // tried again with the next change
+    record_ = std::move(*made);
+    record_epoch_ = there->epoch;
+  }
+  for (std::size_t i = 0; i < there->pieces.size(); ++i) {
+    to.push_back({piece_name(device_.name, there->epoch, i), there->pieces[i].memory.get(), false});
+  }
+  to.push_back({record_name(device_.name, there->epoch), record_.get(), false});
+}
+
 /// With one too many, the oldest that has claimed nothing goes first.
 void weights_port::add_client(file_descriptor socket) {
   if (clients_.size() >= weights_clients_max) {
@@ -193,6 +220,10 @@ void weights_port::tell(const weights_table::answers& all) {
     if (client* const to = find(one.to)) tell(*to, one);
   }
   await_deadline();
+  // A holder after this one must not have what was let go.
+  const auto* const there = table_.what_is_there();
+  const std::uint64_t epoch = there == nullptr ? 0 : there->epoch;
+  if (std::exchange(told_epoch_, epoch) != epoch && changed_) changed_();
 }
 
 void weights_port::tell(client& to, const weights_table::answer& one) {

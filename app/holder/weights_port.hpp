@@ -7,6 +7,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "app/holder/device_list.hpp"
 #include "app/holder/local_door.hpp"
 #include "app/holder/socket_file.hpp"
+#include "app/holder/stored_weights.hpp"
 #include "app/holder/weights_table.hpp"
 #include "engine/narration.hpp"
 #include "net/failover/frame_socket.hpp"
@@ -37,6 +39,14 @@ class weights_port {
   /// Listens in the folder, which the caller has for itself, at the device's name, and makes its index a link
   /// to that. Errors: those of socket_file.
   [[nodiscard]] engine::result<void> open(const std::string& dir, const net::peer_rule& rule);
+
+  /// After open(), before the io_context runs: what a holder before this one had.
+  void restore(weights_table::committed what);
+  /// Called when weights are committed or let go. Set before the io_context runs.
+  void on_change(std::function<void()> told) { changed_ = std::move(told); }
+  /// Adds what a service manager is to keep, if that is no more than `room`; nothing where nothing is
+  /// committed. Valid until what is committed changes.
+  void add_stored(std::vector<descriptor_store::item>& to, std::size_t room);
 
  private:
   struct client {
@@ -75,6 +85,10 @@ class weights_port {
   std::optional<local_door> door_;
   boost::asio::steady_timer deadline_;
   weights_table table_;
+  std::function<void()> changed_;
+  std::uint64_t told_epoch_ = 0;    ///< what was committed when changed_ was last told; 0: nothing
+  net::file_descriptor record_;     ///< for the service manager, of what is committed
+  std::uint64_t record_epoch_ = 0;  ///< of record_
   std::list<client> clients_;
   weights_table::client next_number_ = 1;
 };

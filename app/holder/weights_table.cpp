@@ -79,7 +79,7 @@ bool weights_table::grant_write(answers& out) {
   });
   if (next == waiting_.end()) return false;
   drop_all();
-  ++epoch_;
+  ++held_.epoch;
   writer_ = next->who;
   out.push_back({next->who, true, weights_mode::write, {}});
   waiting_.erase(next);
@@ -107,26 +107,31 @@ void weights_table::deny_returning(answers& out) {
 
 void weights_table::drop_all() {
   committed_ = false;
-  told_ = {};
-  pieces_.clear();
+  held_.told = {};
+  held_.pieces.clear();
+}
+
+void weights_table::restore(committed what) {
+  held_ = std::move(what);
+  committed_ = true;
 }
 
 result<void> weights_table::put(client from, const net::put_frame& what, net::file_descriptor memory) {
   if (writer_ != from) return breach("memory from a client that does not write");
-  if (pieces_.size() >= net::pieces_max) {
-    return breach("one piece more than " + std::to_string(pieces_.size()) + ", which is the limit");
+  if (held_.pieces.size() >= net::pieces_max) {
+    return breach("one piece more than " + std::to_string(held_.pieces.size()) + ", which is the limit");
   }
-  const bool there =
-      std::any_of(pieces_.begin(), pieces_.end(), [&](const piece& p) { return p.name == what.name; });
+  const bool there = std::any_of(held_.pieces.begin(), held_.pieces.end(),
+                                 [&](const piece& p) { return p.name == what.name; });
   if (there) return breach("memory '" + what.name + "' is there already");
-  pieces_.push_back({what.name, what.bytes, std::move(memory)});
+  held_.pieces.push_back({what.name, what.bytes, std::move(memory)});
   return {};
 }
 
 result<weights_table::answers> weights_table::commit(client from, const net::commit_frame& what) {
   if (writer_ != from) return breach("a commit of a client that does not write");
-  if (pieces_.empty()) return breach("a commit of nothing");
-  told_ = what;
+  if (held_.pieces.empty()) return breach("a commit of nothing");
+  held_.told = what;
   committed_ = true;
   readers_.push_back(*writer_);
   writer_.reset();
@@ -138,25 +143,25 @@ result<weights_table::answers> weights_table::commit(client from, const net::com
 result<const weights_table::piece*> weights_table::get(client from, std::string_view name) const {
   if (!has(from)) return breach("memory is asked for by a client that has no grant");
   const auto found =
-      std::find_if(pieces_.begin(), pieces_.end(), [&](const piece& p) { return p.name == name; });
-  return found == pieces_.end() ? nullptr : &*found;
+      std::find_if(held_.pieces.begin(), held_.pieces.end(), [&](const piece& p) { return p.name == name; });
+  return found == held_.pieces.end() ? nullptr : &*found;
 }
 
 net::grant_frame weights_table::grant(weights_mode mode) const {
-  return {mode, epoch_, told_.layout, told_.content, told_.metadata};
+  return {mode, held_.epoch, held_.told.layout, held_.told.content, held_.told.metadata};
 }
 
 net::weights_state_frame weights_table::state() const {
   net::weights_state_frame out;
-  out.epoch = epoch_;
-  for (const auto& one : pieces_) out.bytes += one.bytes;
-  out.pieces = static_cast<std::uint32_t>(pieces_.size());
+  out.epoch = held_.epoch;
+  for (const auto& one : held_.pieces) out.bytes += one.bytes;
+  out.pieces = static_cast<std::uint32_t>(held_.pieces.size());
   out.readers = static_cast<std::uint32_t>(readers_.size());
   out.waiting = static_cast<std::uint32_t>(waiting_.size());
   out.has_writer = writer_.has_value();
   out.committed = committed_;
-  out.layout = told_.layout;
-  out.content = told_.content;
+  out.layout = held_.told.layout;
+  out.content = held_.told.content;
   return out;
 }
 

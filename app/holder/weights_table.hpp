@@ -39,6 +39,12 @@ class weights_table {
     std::uint64_t bytes = 0;
     net::file_descriptor memory{};
   };
+  /// Weights that others may read.
+  struct committed {
+    std::uint64_t epoch = 0;
+    net::commit_frame told{};
+    std::vector<piece> pieces{};
+  };
 
   /// A client that has nothing and does not wait asks for something. It is answered here or by a later call,
   /// exactly once, unless it leaves. Errors (invalid_request): it has something, or waits.
@@ -58,6 +64,11 @@ class weights_table {
   [[nodiscard]] engine::result<answers> commit(client from, const net::commit_frame& what);
   /// Null where there is none of that name. Errors (invalid_request): it has no grant.
   [[nodiscard]] engine::result<const piece*> get(client from, std::string_view name) const;
+
+  /// As if they had been committed here, by a writer that has left. For a table that nobody has used.
+  void restore(committed what);
+  /// Null while nothing is committed. Changes, and is another one, only with a grant to write.
+  [[nodiscard]] const committed* what_is_there() const noexcept { return committed_ ? &held_ : nullptr; }
 
   /// What a grant says now.
   [[nodiscard]] net::grant_frame grant(net::weights_mode mode) const;
@@ -81,10 +92,8 @@ class weights_table {
   std::list<waiter> waiting_;  ///< in the order of their claims
   std::optional<client> writer_;
   std::vector<client> readers_;
-  std::uint64_t epoch_ = 0;
   bool committed_ = false;
-  net::commit_frame told_;  ///< of the commit
-  std::vector<piece> pieces_;
+  committed held_;  ///< before the commit, what there is so far
 };
 
 }  // namespace orcd::app

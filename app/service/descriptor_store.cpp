@@ -113,7 +113,8 @@ bool descriptor_store::update(std::span<const item> wanted) {
   for (const item& one : wanted) {
     if (kept_.contains(one.name)) continue;
     if (kept_.size() >= most_) return false;
-    if (left-- == 0 || !send_("FDSTORE=1\nFDNAME=" + one.name, one.descriptor)) return false;
+    const char* const unwatched = one.is_watched ? "" : "\nFDPOLL=0";
+    if (left-- == 0 || !send_("FDSTORE=1\nFDNAME=" + one.name + unwatched, one.descriptor)) return false;
     kept_.emplace(one.name, numbers[one.name]);
   }
   return true;

@@ -33,6 +33,8 @@ class descriptor_store {
   struct item {
     std::string name;
     int descriptor = -1;
+    /// Whether it may be let go when its other side has left.
+    bool is_watched = true;
   };
   /// Messages of one update(): the service manager has other work.
   static constexpr std::size_t messages_max = 256;

@@ -10,6 +10,7 @@ from holders import Held, Holder, get, settle
 from http_client import Connection
 from worker_process import PATIENCE, wait_until
 
+SHARE = ('--share-weights', 'require')
 NEEDED = {'listener', 'journal'}
 
 
@@ -50,6 +51,20 @@ def kept(tiny_model, tmp_path):
         yield all_of_them
 
 
+def weights_kept(kept) -> dict:
+    return {name: number for name, number in kept.manager.kept.items()
+            if name.startswith(('weights-', 'memory-'))}
+
+
+def wait_weights(kept, epoch: int) -> dict:
+    """The memory of weights and of the KV cache, its ledger, and what says what they are."""
+    def whole():
+        names = weights_kept(kept)
+        return len(names) == 4 and all(f'-{epoch}-' in name for name in names)
+    wait_until(whole, PATIENCE, 'the service manager has the weights')
+    return weights_kept(kept)
+
+
 def text_of(events) -> str:
     return ''.join(e.data['t'] for e in events if e.name == 'token')
 
@@ -83,6 +98,68 @@ def test_connections_outlive_holder_and_engine(kept, slow_model):
     for one in (*idle, early):
         one.close()
     kept.wait_kept(0)
+
+
+def test_weights_outlive_holder_and_engines(kept):
+    holder = kept.hold()
+    first = kept.start(0, *SHARE, state='ACTIVE')
+    expected = text_of(first.execute(prompt='Once', max_tokens=20, seed=5))
+    had = wait_weights(kept, epoch=1)
+    holder.kill()
+    first.kill()
+    kept.hold(kept.manager.kept)
+    restored = kept.holder.wait_event('weights_restored')
+    assert restored['epoch'] == 1 and restored['pieces'] == 3
+    assert not kept.holder.events('stored_refused')
+    # Engine 1 never loads any; it hashes what it maps.
+    second = kept.start(1, *SHARE, state='ACTIVE')
+    imported = second.wait_event('weights_imported')
+    assert imported['kv_cache'] == 'shared'
+    assert text_of(second.execute(prompt='Once', max_tokens=20, seed=5)) == expected
+    settle(kept.port)
+    assert weights_kept(kept) == had, 'they are not told again'
+
+
+def test_weights_of_engines_that_live_are_the_same(kept):
+    """An engine that goes on offers what it has: the holder after the first has that already."""
+    holder = kept.hold()
+    kept.start(0, *SHARE, state='ACTIVE')
+    had = wait_weights(kept, epoch=1)
+    holder.kill()
+    kept.hold(kept.manager.kept)
+    kept.holder.wait_event('weights_granted', mode='read', epoch=1)
+    kept.start(1, *SHARE, state='STANDBY').wait_event('weights_imported')
+    assert not kept.holder.events('weights_committed') and weights_kept(kept) == had
+
+
+def test_weights_that_are_not_whole_are_loaded_again(kept):
+    holder = kept.hold()
+    first = kept.start(0, *SHARE, state='ACTIVE')
+    expected = text_of(first.execute(prompt='Once', max_tokens=20, seed=5))
+    wait_weights(kept, epoch=1)
+    holder.kill()
+    first.kill()
+    kept.hold({name: number for name, number in kept.manager.kept.items()
+               if not name.startswith('memory-1-0-')})
+    assert kept.holder.events('stored_refused')[0]['first'].startswith('weights-1-')
+    assert not kept.holder.events('weights_restored')
+    again = kept.start(0, *SHARE, state='ACTIVE')
+    again.wait_event('weights_shared')
+    assert text_of(again.execute(prompt='Once', max_tokens=20, seed=5)) == expected
+
+
+def test_weights_that_are_let_go_are_not_kept(kept, models):
+    holder = kept.hold()
+    first = kept.start(0, *SHARE, state='ACTIVE')
+    wait_weights(kept, epoch=1)
+    holder.kill()
+    first.kill()
+    kept.hold(kept.manager.kept)
+    kept.model = models('stored-other', '--seed', '9')
+    other = kept.start(0, *SHARE, state='ACTIVE')
+    other.wait_event('weights_shared')
+    assert not other.events('weights_imported')
+    wait_weights(kept, epoch=2)
 
 
 def test_an_engine_that_lives_knows_better(kept):

@@ -8,12 +8,15 @@
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "app/holder/weights_port.hpp"
 #include "test/support/temporary_directory.hpp"
@@ -51,6 +54,17 @@ class held_weights {
       const auto work = boost::asio::make_work_guard(*io_);
       io_->run();
     });
+  }
+  /// What a service manager would be told to keep, valid until the device's weights change.
+  [[nodiscard]] std::vector<app::descriptor_store::item> stored(std::size_t room) {
+    std::vector<app::descriptor_store::item> out;
+    std::promise<void> done;
+    boost::asio::post(*io_, [&] {
+      port_->add_stored(out, room);
+      done.set_value();
+    });
+    done.get_future().wait();
+    return out;
   }
   void stop() {
     if (!io_) return;

@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(only_what_has_changed_is_told) {
   BOOST_TEST(store.update(both));
   BOOST_TEST(manager.told.size() == 2U);
   // Another file of the same name.
-  const items changed{{"a", three.get()}, {"b", two.get()}};
+  const items changed{{"a", three.get()}, {"b", two.get()}};  // watched, as sockets are
   BOOST_TEST(store.update(changed));
   BOOST_TEST_REQUIRE(manager.told.size() == 4U);
   BOOST_TEST(manager.told[2] == "FDSTOREREMOVE=1\nFDNAME=a");
@@ -67,6 +67,9 @@ BOOST_AUTO_TEST_CASE(only_what_has_changed_is_told) {
   BOOST_TEST(store.update({}));
   BOOST_TEST(manager.told.size() == 6U);
   BOOST_TEST(store.size() == 0U);
+  const items memory{{"m", three.get(), false}};
+  BOOST_TEST(store.update(memory));
+  BOOST_TEST(manager.told.back() == "FDSTORE=1\nFDNAME=m\nFDPOLL=0+");
 }
 
 BOOST_AUTO_TEST_CASE(what_was_passed_is_kept_already) {

@@ -115,6 +115,11 @@ def test_engines_share_a_folder_that_outlives_each():
         assert '--failover-dir /run/worker-orcd-%i --engine-id %j' in unit['ExecStart']
 
 
+def constant(header: str, name: str) -> int:
+    found = re.search(rf"{name} = ([\d']+);", (PROJECT / header).read_text())
+    return int(found.group(1).replace("'", ''))
+
+
 def test_the_holder_and_its_engines_share_a_folder():
     unit = settings(BUILD / 'etc' / 'worker-orcd-holder@.service')
     assert unit['RuntimeDirectory'] == 'worker-orcd-%i' and unit['RuntimeDirectoryPreserve'] == 'yes'
@@ -122,9 +127,9 @@ def test_the_holder_and_its_engines_share_a_folder():
                              timeout=60).stdout.decode()
     for word in re.findall(r' (--[\w-]+)', unit['ExecStart']):
         assert f'  {word} ' in options, f'{word} is no option of the holder'
-    frames = (PROJECT / 'net' / 'failover' / 'holder_frames.hpp').read_text()
-    held = int(re.search(r"held_sockets_max = ([\d']+);", frames).group(1).replace("'", ''))
-    assert int(unit['FileDescriptorStoreMax']) == held + 2
+    held = constant('net/failover/holder_frames.hpp', 'held_sockets_max')
+    weights = constant('app/holder/stored_weights.hpp', 'stored_weights_max')
+    assert int(unit['FileDescriptorStoreMax']) == held + 2 + weights
 
 
 @pytest.mark.parametrize('path', WORKERS, ids=name_of)

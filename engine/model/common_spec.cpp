@@ -73,23 +73,11 @@ void refuse_unsupported(hparam_reader& from) {
   }
 }
 
-/// A converter may have padded the width with zeros. The norms' means are over the width before, which no
-/// forward pass here knows of.
-void refuse_padding(hparam_reader& from, std::uint32_t embedding) {
-  constexpr std::string_view key = "orcd.hidden_original";
-  const auto original = from.file().get_unsigned(key, embedding);
-  if (original && *original == embedding) return;
-  from.problems().add("key '" + std::string(key) + "' is " +
-                      (original ? std::to_string(*original) : "no number") + " and embedding_length " +
-                      std::to_string(embedding) + "; models with a padded width are not supported");
-}
-
 }  // namespace
 
 void read_common_spec(hparam_reader& from, model_spec& spec) {
   spec.context_length = from.count("context_length", 1, limits::context);
   spec.embedding = from.count("embedding_length", 1, limits::embedding);
-  refuse_padding(from, spec.embedding);
   spec.rms_eps = from.number("attention.layer_norm_rms_epsilon", 1e-15, 1.0, 1e-5);
   spec.causal = from.flag("attention.causal", true);
   read_heads(from, spec);

@@ -5,6 +5,7 @@
 
 #include "engine/gguf/byte_cursor.hpp"
 #include "engine/model/family.hpp"
+#include "engine/model/padding.hpp"
 #include "engine/model/rope_config.hpp"
 
 namespace orcd::engine {
@@ -157,6 +158,7 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   read_common_spec(from, out.spec);
   check_experts(from, of, out.spec);
   of.read_spec(from, out.spec);
+  read_padding(from, out.spec);
   replace_activation(activation, out.spec, problems);
   check_foreign(file, of, problems);
   read_pooling(from, pooling, out.spec);
@@ -167,6 +169,7 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   if (problems.empty()) {
     bind_tensors(file, out.spec, {of.layer_tables(), of.weight_scales}, out.weights, problems);
     check_factors(out.weights, problems);
+    scale_padded_norms(out.spec, out.weights, problems);
   }
   if (!problems.empty()) return problems.to_error(file.location());
   return out;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -103,6 +104,8 @@ struct model_weights {
   tensor_view cls, cls_bias;                ///< pooling rank, optional: tanh(cls x + bias)
   tensor_view cls_output, cls_output_bias;  ///< pooling rank: the classifier's outputs, [classes]
   std::vector<layer_weights> layers;
+  /// What views point into that is not in the file (engine/model/padding.hpp).
+  std::vector<std::shared_ptr<const std::vector<float>>> made;
 };
 
 struct model_spec {
@@ -111,10 +114,12 @@ struct model_spec {
   std::string quant_kind;
   std::uint32_t context_length = 0;  ///< trained context, tokens
   std::uint32_t embedding = 0;
-  std::uint32_t vocab = 0;         ///< rows of the output matrix
-  std::uint32_t key_length = 0;    ///< head dimension of Q and K
-  std::uint32_t value_length = 0;  ///< head dimension of V
-  double rms_eps = 1e-5;           ///< of all norms
+  std::uint32_t vocab = 0;             ///< rows of the output matrix
+  std::uint32_t key_length = 0;        ///< head dimension of Q and K
+  std::uint32_t value_length = 0;      ///< head dimension of V
+  double rms_eps = 1e-5;               ///< of all norms, over widths that are not padded
+  std::uint32_t embedding_before = 0;  ///< `embedding` without the zeros that a converter has added
+  std::uint32_t ffn_before = 0;        ///< the same of ffn_size
   norm_placement norms = norm_placement::before;
   bool causal = true;                   ///< false: a token also attends to later tokens
   bool learned_positions = false;       ///< position and token-type embeddings instead of RoPE
@@ -132,6 +137,14 @@ struct model_spec {
   std::uint32_t experts_used = 0;
   std::vector<layer_spec> layers;
 
+  /// Of norms of the residual stream.
+  [[nodiscard]] double residual_eps() const noexcept {
+    return embedding_before == 0 ? rms_eps : rms_eps * (static_cast<double>(embedding_before) / embedding);
+  }
+  /// Of norms of a layer's activated values.
+  [[nodiscard]] double activated_eps(const layer_spec& layer) const noexcept {
+    return ffn_before == 0 ? rms_eps : rms_eps * (static_cast<double>(ffn_before) / layer.ffn_size);
+  }
   /// Bytes of K and V one position takes in every layer together.
   [[nodiscard]] std::uint64_t kv_bytes_per_token(kv_types types = {}) const noexcept;
 };

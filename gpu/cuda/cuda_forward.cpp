@@ -243,10 +243,10 @@ __half* cuda_forward::norm_outside(kernels::packed_matmul_args& args) const {
 void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns,
                              const std::int32_t* residual_rows) {
   __half* const normed = norm_outside(args);
-  ORCD_CUDA(
-      kernels::launch_norm_to_half({at<float>(layout_.residual), norm, spec_.embedding, columns,
-                                    residual_rows, static_cast<float>(spec_.rms_eps), normed, args.x_stride},
-                                   stream_));
+  ORCD_CUDA(kernels::launch_norm_to_half(
+      {at<float>(layout_.residual), norm, spec_.embedding, columns, residual_rows,
+       static_cast<float>(spec_.residual_eps()), normed, args.x_stride},
+      stream_));
 }
 
 /// One product, of the residual stream's norm or, if `norm` is null, of args.x; chooses the kernel by the

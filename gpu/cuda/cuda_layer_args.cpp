@@ -24,7 +24,7 @@ kernels::matmul_output activation_of(const engine::model_spec& spec) {
 void cuda_forward::norm_inside(kernels::packed_matmul_args& args, const float* norm) const {
   args.norm_x = at<float>(layout_.residual);
   args.norm_weight = norm;
-  args.norm_eps = static_cast<float>(spec_.rms_eps);
+  args.norm_eps = static_cast<float>(spec_.residual_eps());
 }
 
 kernels::packed_matmul_args cuda_forward::head_of() const {
@@ -153,7 +153,7 @@ kernels::route_args cuda_forward::route_of(std::uint32_t layer, std::uint32_t co
   kernels::route_args route;
   route.x = at<float>(layout_.residual);
   route.norm_weight = w.ffn_norm;
-  route.norm_eps = static_cast<float>(spec_.rms_eps);
+  route.norm_eps = static_cast<float>(spec_.residual_eps());
   route.router = w.router;
   route.bias = w.router_bias;
   route.width = spec_.embedding;

@@ -23,7 +23,7 @@ void cuda_pooling::normalise(std::span<float> states) {
                            .out_stride = width,
                            .rows = static_cast<std::uint32_t>(states.size() / width),
                            .width = width,
-                           .eps = static_cast<float>(model_.spec.rms_eps)},
+                           .eps = static_cast<float>(model_.spec.residual_eps())},
                           pool_);
 }
 

@@ -21,7 +21,7 @@ kernels::norm_to_int8_args cuda_forward::norm_of_residual(const float* weight, s
   norm.weight = weight;
   norm.width = spec_.embedding;
   norm.columns = columns;
-  norm.eps = static_cast<float>(spec_.rms_eps);
+  norm.eps = static_cast<float>(spec_.residual_eps());
   norm.out = integers(spec_.embedding);
   return norm;
 }
@@ -49,7 +49,7 @@ kernels::norm_to_int8_args cuda_forward::norm_of_activated(std::uint32_t layer, 
   norm.weight = weights_.layers[layer].ffn_sub_norm;
   norm.width = ffn;
   norm.columns = columns;
-  norm.eps = static_cast<float>(spec_.rms_eps);
+  norm.eps = static_cast<float>(spec_.activated_eps(spec_.layers[layer]));
   norm.out = integers(ffn);
   return norm;
 }

@@ -135,7 +135,7 @@ void host_forward::attend(std::uint32_t layer) {
 void host_forward::project_attended(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const std::uint32_t width = spec_.layers[layer].heads * spec_.value_length;
-  normalise_in_place(weights.attn_sub_norm, work_.attended, width);
+  normalise_in_place(weights.attn_sub_norm, work_.attended, width, spec_.rms_eps);
   const kernels::matmul_args product = {.weights = matrix_of(weights.attn_output),
                                         .x = work_.attended,
                                         .ints = rounded(work_.attended, width, {&weights.attn_output}),

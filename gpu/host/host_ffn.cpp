@@ -56,7 +56,7 @@ void host_forward::dense_ffn(std::uint32_t layer) {
   add_lora_to(engine::lora_target::ffn_gate, 0);
   add_lora_to(engine::lora_target::ffn_up, gated ? ffn : 0);
   activate(layer, columns_);
-  normalise_in_place(weights.ffn_sub_norm, work_.activated, ffn);
+  normalise_in_place(weights.ffn_sub_norm, work_.activated, ffn, spec_.activated_eps(spec_.layers[layer]));
   const kernels::matmul_args down = {.weights = matrix_of(weights.ffn_down),
                                      .x = work_.activated,
                                      .ints = rounded(work_.activated, ffn, {&weights.ffn_down}),

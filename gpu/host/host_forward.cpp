@@ -150,12 +150,13 @@ void host_forward::normalise(const engine::tensor_view& weight) {
                   .out_stride = spec_.embedding,
                   .rows = columns_,
                   .width = spec_.embedding,
-                  .eps = static_cast<float>(spec_.rms_eps)},
+                  .eps = static_cast<float>(spec_.residual_eps())},
                  pool_);
 }
 
 /// The step's rows of `x`, if the model has such a norm.
-void host_forward::normalise_in_place(const engine::tensor_view& weight, float* x, std::uint32_t width) {
+void host_forward::normalise_in_place(const engine::tensor_view& weight, float* x, std::uint32_t width,
+                                      double eps) {
   if (!weight) return;
   host::rms_norm({.x = x,
                   .out = x,
@@ -164,7 +165,7 @@ void host_forward::normalise_in_place(const engine::tensor_view& weight, float* 
                   .out_stride = width,
                   .rows = columns_,
                   .width = width,
-                  .eps = static_cast<float>(spec_.rms_eps)},
+                  .eps = static_cast<float>(eps)},
                  pool_);
 }
 
@@ -194,7 +195,7 @@ void host_forward::compute_logits(std::span<const logits_request> requests, floa
                     .out_stride = spec_.embedding,
                     .rows = 1,
                     .width = spec_.embedding,
-                    .eps = static_cast<float>(spec_.rms_eps)},
+                    .eps = static_cast<float>(spec_.residual_eps())},
                    pool_);
     adapters_.add_column(count, request.row, work_.column_slots[request.column]);
     work_.sampled_rows[count++] = request.row;

@@ -68,7 +68,7 @@ class host_forward {
   void run_post_norm_layer(std::uint32_t layer);
   void post_norm(const engine::tensor_view& weight, const engine::tensor_view& bias);
   void normalise(const engine::tensor_view& weight);
-  void normalise_in_place(const engine::tensor_view& weight, float* x, std::uint32_t width);
+  void normalise_in_place(const engine::tensor_view& weight, float* x, std::uint32_t width, double eps);
   [[nodiscard]] kernels::int8_rows rounded(const float* x, std::uint32_t width,
                                            std::initializer_list<const engine::tensor_view*> by);
   void project_qkv(std::uint32_t layer);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "engine/base/ensure.hpp"
+#include "test/support/padded_model.hpp"
 #include "test/support/random_blocks.hpp"
 #include "test/support/tiny_vocabulary.hpp"
 
@@ -80,7 +81,7 @@ class builder {
     writer_.add(p + "attention.head_count", o_.heads);
     writer_.add(p + "attention.head_count_kv", o_.kv_heads);
     writer_.add(p + "attention.layer_norm_rms_epsilon", 1e-5F);
-    if (o_.head_dim * o_.heads != o_.embedding || gpt_oss) {
+    if (o_.head_dim * o_.heads != o_.embedding || gpt_oss || o_.padded_embedding > 0) {
       writer_.add(p + "attention.key_length", o_.head_dim);
       writer_.add(p + "attention.value_length", o_.head_dim);
     }
@@ -248,7 +249,15 @@ class builder {
 
 gguf_writer make_tiny_writer(const tiny_model_options& options) {
   ORCD_ENSURE(options.heads > 0 && options.embedding > 0 && options.layers > 0);
-  return builder(options).build();
+  gguf_writer out = builder(options).build();
+  const auto or_before = [](std::uint32_t padded, std::uint32_t before) {
+    return padded > 0 ? padded : before;
+  };
+  if (options.padded_embedding > 0 || options.padded_ffn > 0) {
+    pad_widths(out, or_before(options.padded_embedding, options.embedding),
+               or_before(options.padded_ffn, options.ffn));
+  }
+  return out;
 }
 
 bytes make_tiny_model(const tiny_model_options& options) {

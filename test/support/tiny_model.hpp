@@ -46,6 +46,9 @@ struct tiny_model_options {
   /// and two classes. bert without it: mean.
   std::optional<std::uint32_t> pooling;
   bool sentencepiece = false;  ///< a SentencePiece vocabulary instead of byte-level BPE
+  /// Widths that are padded to with zeros afterwards (test/support/padded_model.hpp); 0 = they are not.
+  std::uint32_t padded_embedding = 0;
+  std::uint32_t padded_ffn = 0;
   std::uint64_t seed = 1;
 };
 

@@ -20,7 +20,7 @@ constexpr const char* usage =
     "  [--experts N] [--experts-used N] [--window N] [--seed N] [--type NAME] [--embedding-type NAME]\n"
     "  [--expert-type NAME] [--mixture] [--tied] [--fused-qkv] [--biases] [--rope-freqs] [--longrope] "
     "[--yarn]\n"
-    "  [--sentencepiece] [--pooling 0..4] [--weight-scales]\n";
+    "  [--sentencepiece] [--pooling 0..4] [--weight-scales] [--padded-embedding N] [--padded-ffn N]\n";
 
 template <class T>
 T number(const std::string& text) {
@@ -57,7 +57,9 @@ command parse(int argc, char** argv) {
                                                       {"--context", &o.context},
                                                       {"--experts", &o.experts},
                                                       {"--experts-used", &o.experts_used},
-                                                      {"--window", &o.window}};
+                                                      {"--window", &o.window},
+                                                      {"--padded-embedding", &o.padded_embedding},
+                                                      {"--padded-ffn", &o.padded_ffn}};
   const std::map<std::string, bool*> flags{{"--mixture", &o.mixture},
                                            {"--tied", &o.tied_output},
                                            {"--fused-qkv", &o.fused_qkv},

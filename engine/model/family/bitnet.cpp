@@ -21,21 +21,10 @@ constexpr foreign_type tl2{ggml_type::mxfp4,
                            "TL2, whose layout depends on kernels generated for one model, and which is not "
                            "supported; convert the model to I2_S or TQ2_0"};
 
-/// The norm before the down projection has the mean of its own width.
-void refuse_padding(hparam_reader& from, const model_spec& spec) {
-  constexpr std::string_view key = "orcd.intermediate_original";
-  const std::uint32_t size = spec.layers.front().ffn_size;
-  const auto original = from.file().get_unsigned(key, size);
-  if (original && *original == size) return;
-  from.problems().add("key '" + std::string(key) + "' is not feed_forward_length, " + std::to_string(size) +
-                      "; models with a padded width are not supported");
-}
-
 void read_with(hparam_reader& from, model_spec& spec, ffn_activation usual) {
   set_pairing(spec, rope_pairing::half_split);
   spec.integer_activations = true;
   spec.activation = usual;
-  refuse_padding(from, spec);
   constexpr std::string_view key = "hidden_activation";
   if (!from.has(key)) return;
   const std::string_view name = from.text(key, to_string(usual));

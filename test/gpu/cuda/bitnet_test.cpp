@@ -71,6 +71,34 @@ BOOST_AUTO_TEST_CASE(the_first_products_are_those_of_the_host) {
   BOOST_TEST(error_of(on_device, on_host) < 1e-5);
 }
 
+/// Norms over widths that are padded with zeros have the mean of what was there (engine/model/padding.hpp).
+BOOST_AUTO_TEST_CASE(padded_widths_give_the_same) {
+  const temporary_directory directory;
+  const auto logits_of = [&](const tiny_model_options& options) {
+    const auto path = directory.path() / "model.gguf";
+    write_file(path.string(), make_tiny_model(options));
+    loaded_cuda_model model(path, 256, {}, {}, 1);
+    const auto last = model.run(0, prompt);
+    return std::vector<float>(last.begin(), last.end());
+  };
+  const auto check = [&](tiny_model_options options, double bound) {
+    const std::vector<float> plain = logits_of(options);
+    options.padded_embedding = options.embedding + 128;
+    options.padded_ffn = options.ffn + 256;
+    const double error = error_of(logits_of(options), plain);
+    std::printf("%s, padded: relative error %.1e\n", options.family.c_str(), error);
+    BOOST_TEST(error < bound);
+  };
+  tiny_model_options options;
+  options.embedding = options.ffn = 256;
+  options.matrix_type = engine::ggml_type::q8_0;
+  check(options, 3e-3);
+  options.family = "bitnet-b1.58";
+  options.matrix_type = engine::ggml_type::i2_s;
+  options.embedding_type = engine::ggml_type::f16;
+  check(options, 0.1);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace orcd::test

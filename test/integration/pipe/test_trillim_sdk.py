@@ -54,7 +54,7 @@ pytestmark = [pytest.mark.skipif(not SDK.is_dir(),
 class Server:
     """One SDK with our programs in place of its own, and its HTTP server."""
 
-    def __init__(self, version: str, home: Path):
+    def __init__(self, version: str, home: Path, **variables: str):
         self.later = version != '0.1.5'
         self.records = home / 'records'
         self.model = home / ('source' if self.later else '.trillim/models') / 'tiny'
@@ -71,8 +71,9 @@ class Server:
             self.process = subprocess.Popen(
                 ['/usr/bin/python3', '-B', '-c', program, self.model, str(self.port), adapter], cwd=home,
                 stdout=subprocess.DEVNULL, stderr=log,
-                env={**environment({'WORKER_ORCD_SEED': SEED}), 'HOME': str(home), 'HF_HUB_OFFLINE': '1',
-                     'PYTHONPATH': f'{home}/sdk:{SDK}', 'TOKENIZERS_PARALLELISM': 'false'})
+                env={**environment({'WORKER_ORCD_SEED': SEED, **variables}), 'HOME': str(home),
+                     'HF_HUB_OFFLINE': '1', 'PYTHONPATH': f'{home}/sdk:{SDK}',
+                     'TOKENIZERS_PARALLELISM': 'false'})
         try:
             wait_until(self.answers, PATIENCE, 'the SDK serves', 0.05)
         except BaseException:  # nobody else knows of it yet
@@ -224,3 +225,29 @@ def test_three_turns_a_limit_and_a_kill(sdk):
     sdk.load(adapter=False)
     plain = sdk.ask(hello, max_tokens=20)
     assert plain == first[1]['content'][:19] != adapted, 'the same seed, and an adapter between them'
+
+
+def test_the_first_sdk_after_a_prompt_that_does_not_fit(tmp_path):
+    """It knows nothing of WORKER_ORCD_CONTEXT. The turn is answered with nothing and is not in the context;
+    the next one of the same talk goes on behind what was there, since the SDK sends only what follows."""
+    server = Server('0.1.5', tmp_path, WORKER_ORCD_CONTEXT='128')
+    try:
+        messages = [{'role': 'user', 'content': 'hello'}]
+        first = server.ask(messages, max_tokens=5)
+        messages.append({'role': 'assistant', 'content': first})
+        before = rendered(messages)[:-1]
+        server.must_have_seen(before)
+        messages.append({'role': 'user', 'content': 'x' * 120})
+        assert server.ask(messages, max_tokens=5) == ''
+        server.must_have_seen(before)
+        messages += [{'role': 'assistant', 'content': ''}, {'role': 'user', 'content': 'why'}]
+        third = server.ask(messages, max_tokens=5)
+        assert len(third) == 4
+        following = rendered([messages[-1], {'role': 'assistant', 'content': third}])[:-1]
+        server.must_have_seen(before + following)
+        # Another talk begins with all of it.
+        other = [{'role': 'user', 'content': 'hello'}]
+        answer = server.ask(other, max_tokens=5)
+        server.must_have_seen(rendered([*other, {'role': 'assistant', 'content': answer}])[:-1])
+    finally:
+        server.end()

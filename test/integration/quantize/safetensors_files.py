@@ -1,4 +1,4 @@
-"""Writes safetensors files and reads GGUF images, with nothing but the standard library."""
+"""Writes safetensors files and GGUF images and reads them, with nothing but the standard library."""
 import json
 import struct
 from pathlib import Path
@@ -94,3 +94,25 @@ def read_gguf(image: bytes) -> Tuple[dict, Dict[str, Tensor]]:
         out[name] = Tensor(extents, kind, image[begin + offset:begin + offset + length])
         assert len(out[name].data) == length
     return metadata, out
+
+
+def _text(value: str) -> bytes:
+    return struct.pack('<Q', len(value.encode())) + value.encode()
+
+
+def _value(value) -> bytes:
+    """Numbers as u32 and f32, and texts: what read_gguf() gave of a model of ours."""
+    if isinstance(value, str):
+        return struct.pack('<I', 8) + _text(value)
+    return struct.pack('<If', 6, value) if isinstance(value, float) else struct.pack('<II', 4, value)
+
+
+def write_gguf(path: Path, metadata: dict, tensors: Dict[str, Tensor]) -> None:
+    head = struct.pack('<4sIQQ', b'GGUF', 3, len(tensors), len(metadata))
+    head += b''.join(_text(key) + _value(value) for key, value in metadata.items())
+    data = b''
+    for name, tensor in tensors.items():
+        head += _text(name) + struct.pack(f'<I{len(tensor.extents)}QIQ', len(tensor.extents), *tensor.extents,
+                                          tensor.kind, len(data))
+        data += tensor.data + bytes(-len(tensor.data) % 32)
+    path.write_bytes(head + bytes(-len(head) % 32) + data)

@@ -56,14 +56,39 @@ BOOST_AUTO_TEST_CASE(bitnet_types_and_activations) {
   gguf_writer w = make_tiny_writer(o);
   w.add("bitnet-b1.58.hidden_activation", "tanh");
   expect_refused(w, {"'bitnet-b1.58.hidden_activation' is 'tanh'; it must be relu2 or silu"});
-  gguf_writer padded = make_tiny_writer(o);
-  padded.add("orcd.hidden_original", o.embedding - 1);
-  padded.add("orcd.intermediate_original", o.ffn - 1);
-  expect_refused(padded, {"'orcd.hidden_original' is " + std::to_string(o.embedding - 1),
-                          "'orcd.intermediate_original' is not feed_forward_length"});
   gguf_writer norm = make_tiny_writer(o);
   norm.remove_tensor("blk.0.ffn_sub_norm.weight");
   expect_refused(norm, {"tensor 'blk.0.ffn_sub_norm.weight' is missing"});
+}
+
+BOOST_AUTO_TEST_CASE(padded_widths) {
+  tiny_model_options o;
+  o.family = "bitnet";
+  const auto padded = [](const tiny_model_options& options, std::uint32_t hidden, std::uint32_t ffn) {
+    gguf_writer w = make_tiny_writer(options);
+    w.add("orcd.hidden_original", hidden);
+    w.add("orcd.intermediate_original", ffn);
+    return w;
+  };
+  for (const std::uint32_t wrong : {0U, o.embedding + 1, ~0U}) {
+    expect_refused(padded(o, wrong, o.ffn), {"'orcd.hidden_original' is " + std::to_string(wrong),
+                                             "1 to embedding_length, " + std::to_string(o.embedding)});
+  }
+  expect_refused(padded(o, o.embedding, o.ffn + 1),
+                 {"'orcd.intermediate_original'", "1 to feed_forward_length, " + std::to_string(o.ffn)});
+  // Not zero behind the width that is said to be the one before.
+  expect_refused(padded(o, o.embedding - 1, o.ffn),
+                 {"'output_norm.weight' has values behind " + std::to_string(o.embedding - 1)});
+  expect_refused(padded(o, o.embedding, o.ffn - 1),
+                 {"'blk.0.ffn_sub_norm.weight' has values behind " + std::to_string(o.ffn - 1)});
+  gguf_writer text = make_tiny_writer(o);
+  text.add("orcd.hidden_original", "64");
+  expect_refused(text, {"'orcd.hidden_original' is no number"});
+  o.family = "bert";
+  expect_refused(padded(o, o.embedding - 1, o.ffn), {"supported of dense RMS-norm models"});
+  o.family = "llama";
+  o.experts = 4;
+  expect_refused(padded(o, o.embedding - 1, o.ffn), {"supported of dense RMS-norm models"});
 }
 
 BOOST_AUTO_TEST_CASE(vocabulary_only) {

@@ -90,6 +90,14 @@ def test_an_upgrade_with_room_for_one(sharing, models):
     start(sharing, 1, 'STANDBY').wait_event('weights_imported')
 
 
+def sealed(content) -> int:
+    """Memory as an engine gives its weights."""
+    made = os.memfd_create('weights', os.MFD_ALLOW_SEALING)
+    os.write(made, content)
+    fcntl.fcntl(made, fcntl.F_ADD_SEALS, SEALS)
+    return made
+
+
 @pytest.mark.skipif(BACKEND != 'host', reason="a GPU's memory is not read through its descriptor")
 def test_damaged_weights_are_loaded_again(sharing):
     """Whoever maps them finds it, and engine 0 does not find the same for ever."""
@@ -101,9 +109,7 @@ def test_damaged_weights_are_loaded_again(sharing):
         content = bytearray(other.get(b'weights'))
     first.kill()
     content[len(content) // 2] ^= 1
-    spoilt = os.memfd_create('weights', os.MFD_ALLOW_SEALING)
-    os.write(spoilt, content)
-    fcntl.fcntl(spoilt, fcntl.F_ADD_SEALS, SEALS)
+    spoilt = sealed(content)
     with WeightsClient(sharing.folder, OWN_DEVICE[1]) as other:
         assert other.claim(WRITE).mode == WRITE
         other.ask_put(b'weights', len(content), spoilt)
@@ -227,6 +233,29 @@ def test_remap_stale_layout(sharing):
         writer.commit(bytes(range(32)))
         assert second.wait_exit(PATIENCE * STRETCH) == 71
     assert 'the layout is not what it was' in second.wait_event('error', code='STALE_WEIGHTS')['message']
+
+
+@pytest.mark.skipif(BACKEND != 'host', reason="a GPU's memory is not read through its descriptor")
+def test_remap_damaged_content(sharing):
+    """The same hashes are told of other bytes: who wakes hashes what it maps, and does not serve."""
+    first, second = sleeping_pair(sharing)
+    with WeightsClient(sharing.folder, OWN_DEVICE[1]) as reader:
+        granted = reader.claim(READ)
+        content = bytearray(reader.get(b'weights'))
+    content[len(content) // 3] ^= 1
+    with WeightsClient(sharing.folder, OWN_DEVICE[1]) as writer:
+        writer.ask_claim(WRITE, engine=5)
+        wait_until(lambda: waiting(sharing) == 1, PATIENCE, 'it has asked')
+        first.kill()
+        assert writer.granted().mode == WRITE
+        spoilt = sealed(content)
+        writer.ask_put(b'weights', len(content), spoilt)
+        os.close(spoilt)
+        assert writer.receive()[0] == DONE
+        writer.commit(granted.layout, content=granted.content, metadata=granted.metadata)
+        assert second.wait_exit(PATIENCE * STRETCH) == 71
+    assert 'damaged' in second.wait_event('error', code='STALE_WEIGHTS')['message']
+    assert not second.events('failover_state', to='ACTIVE')
 
 
 def test_remap_gms_dead(sharing):

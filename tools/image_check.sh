@@ -27,7 +27,7 @@ fail() { echo "image_check: $*" >&2; exit 1; }
 buildah_here() { buildah --root "$work/store" --runroot "$work/run" --storage-driver vfs "$@"; }
 
 [ "$(id -u)" -eq 0 ] || fail "needs root"
-command -v buildah >/dev/null || fail "buildah is not here: apt-get install buildah"
+command -v buildah >/dev/null || fail "buildah is not here: tools/packages.sh image"
 step "a base"
 debian=${ORCD_IMAGE_ROOT:-$work/debian}
 [ -n "${ORCD_IMAGE_ROOT:-}" ] || debootstrap --variant=minbase bookworm "$debian" >"$work/log" 2>&1 ||

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a purpose needs and that are missing.
-# Usage: tools/packages.sh demo|test|fronts
+# Usage: tools/packages.sh demo|test|fronts|image
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache pkg-config git ca-certificates
@@ -11,12 +11,14 @@ demo=("${build[@]}" python3 python3-pip curl)
 test=("${demo[@]}" clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3-pytest
       python3-pytest-xdist chromium systemd dpkg-dev debootstrap curl groff-base zsh)
 fronts=(nginx haproxy) # Debian starts what it installs
+image=(buildah debootstrap curl)
 
 case "${1:-}" in
   demo) wanted=("${demo[@]}") ;;
   test) wanted=("${test[@]}") ;;
   fronts) wanted=("${fronts[@]}") ;;
-  *) echo "usage: tools/packages.sh demo|test|fronts" >&2; exit 2 ;;
+  image) wanted=("${image[@]}") ;;
+  *) echo "usage: tools/packages.sh demo|test|fronts|image" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -192,7 +192,7 @@ wait "$asking" || fail "the stream was cut off"
 whole "$work/answer" || fail "the stream is not whole"
 tokens() { sed -n 's/^data: .*"t":\("[^"]*"\).*/\1/p' "$1"; }
 [ "$(tokens "$work/answer")" = "$(tokens "$work/expected")" ] || fail "the stream went on with other tokens"
-logged() { inside journalctl -u "$1" --no-pager -o cat | grep -q "$2"; }
+logged() { inside journalctl -u "$1" --no-pager -o cat | grep "$2" >/dev/null; }
 logged worker-orcd-holder@pair.service weights_restored || fail "the weights did not come back"
 logged worker-orcd-engine-0@pair.service weights_imported || fail "the engine loaded the weights again"
 echo "   systemd kept $kept descriptors; the stream went on, token for token, with the same weights"

@@ -3,7 +3,8 @@
 #   lint     clang-format on everything; clang-tidy on what the last commits changed, up to 40 sources
 #   release  unit, golden, style and integration tests of the shipped build, on a tiny and on the demo model,
 #            published clients, a browser, and the attack
-#   package  the Debian package, from its build to its removal in a chroot; the demo
+#   package  the Debian package, from its build to its removal in a chroot, its units under a real systemd,
+#            the image; the demo
 #   asan     unit and integration tests and the attack under the address and undefined-behaviour sanitizers
 #   tsan     the same under the thread sanitizer, but for unit tests without threads of their own (named)
 #   fuzz     every libFuzzer target for 30 s from its kept corpus
@@ -68,7 +69,15 @@ for stage in "$@"; do
   if [ "$stage" = package ]; then
     echo "== package"
     tools/build.sh release write_tiny_model
-    tools/package_check.sh "$(tools/package.sh)" build/release
+    deb=$(tools/package.sh)
+    tools/package_check.sh "$deb" build/release
+    if [ "$(id -u)" -eq 0 ]; then
+      tools/systemd_check.sh "$deb" build/release
+      tools/packages.sh image
+      tools/image_check.sh build/release "$deb"
+    else
+      echo "== package: left out, since they need root: units under systemd, the image"
+    fi
     tools/demo.sh
     echo "== package: done in $((SECONDS - started)) s"
     continue

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Builds and runs every test. Usage: tools/test.sh [STAGE...]; all stages: lint release package asan tsan fuzz
+# Builds and runs every test. Usage: tools/test.sh [STAGE...]; without one, all:
 #   lint     clang-format on everything; clang-tidy on what the last commits changed, up to 40 sources
 #   release  unit, golden, style and integration tests of the shipped build, on a tiny and on the demo model,
 #            published clients, a browser, and the attack
 #   package  the Debian package, from its build to its removal in a chroot, its units under a real systemd,
 #            the image; the demo
+#   conan    the C library as a Conan package, with Debian's libraries, and the package's test
 #   asan     unit and integration tests and the attack under the address and undefined-behaviour sanitizers
 #   tsan     the same under the thread sanitizer, but for unit tests without threads of their own (named)
 #   fuzz     every libFuzzer target for 30 s from its kept corpus
 # ORCD_LEFT_OUT="STAGE:TEST ..." leaves tests out of a stage, by their names in CTest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- lint release package asan tsan fuzz
+[ $# -gt 0 ] || set -- lint release package conan asan tsan fuzz
 
 tools/packages.sh test
 tools/promtool.sh >/dev/null
@@ -80,6 +81,12 @@ for stage in "$@"; do
     fi
     tools/demo.sh
     echo "== package: done in $((SECONDS - started)) s"
+    continue
+  fi
+  if [ "$stage" = conan ]; then
+    echo "== conan"
+    tools/conan_check.sh
+    echo "== conan: done in $((SECONDS - started)) s"
     continue
   fi
   echo "== $stage: build"

@@ -55,6 +55,15 @@ void say_refused(const std::vector<std::string>& names, engine::narrator& narrat
                    {{"count", std::uint64_t{names.size()}}, {"first", std::string_view(names.front())}});
 }
 
+void restore(weights_port& to, const std::string& device, restored_weights& stored) {
+  const auto epoch = stored.epochs.find(device);
+  if (epoch != stored.epochs.end()) to.begin_behind(epoch->second);
+  const auto had = stored.by_device.find(device);
+  if (had == stored.by_device.end()) return;
+  to.restore(std::move(had->second));
+  stored.by_device.erase(had);
+}
+
 /// One of each device, in one order, with what the service manager kept of it. A device that nobody has named
 /// is no reason not to start: the engines may not share weights.
 engine::result<std::list<weights_port>> open_weights(boost::asio::io_context& io, const holder_options& opts,
@@ -64,10 +73,7 @@ engine::result<std::list<weights_port>> open_weights(boost::asio::io_context& io
   for (const auto& device : opts.devices.empty() ? find_devices() : opts.devices) {
     const auto opened = out.emplace_back(io, device, narrator).open(opts.dir, rule);
     if (opened) {
-      const auto had = stored.by_device.find(device.name);
-      if (had == stored.by_device.end()) continue;
-      out.back().restore(std::move(had->second));
-      stored.by_device.erase(had);
+      restore(out.back(), device.name, stored);
       continue;
     }
     if (!opts.devices.empty()) return opened.error();
@@ -76,8 +82,8 @@ engine::result<std::list<weights_port>> open_weights(boost::asio::io_context& io
                      "Engines cannot share the weights of a device: " + opened.error().message,
                      {{"device", std::string_view(device.name)}});
   }
-  for (const auto& [device, what] : stored.by_device) {
-    stored.refused.push_back(record_name(device, what.epoch));
+  for (const auto& [device, set] : stored.by_device) {
+    stored.refused.push_back(record_name(device, set.what.epoch));
   }
   say_refused(stored.refused, narrator);
   return out;

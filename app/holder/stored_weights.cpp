@@ -34,13 +34,38 @@ struct record_of {
   std::uint64_t epoch = 0;
 };
 
-std::optional<record_of> parse_record_name(std::string_view name) {
-  if (!name.starts_with(record_prefix)) return std::nullopt;
-  name.remove_prefix(record_prefix.size());
+std::optional<record_of> parse_name(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
   record_of out;
   if (!take_number(name, out.epoch) || out.epoch == 0 || !name.starts_with('-')) return std::nullopt;
   out.device = name.substr(1);
   return out;
+}
+
+std::optional<record_of> parse_record_name(std::string_view name) {
+  return parse_name(name, record_prefix);
+}
+
+std::optional<record_of> parse_piece_name(std::string_view name) {
+  auto out = parse_name(name, piece_prefix);
+  if (!out) return std::nullopt;
+  std::string_view left = out->device;
+  std::size_t index = 0;
+  if (!take_number(left, index) || !left.starts_with('-')) return std::nullopt;
+  out->device = std::string(left.substr(1));
+  return out;
+}
+
+/// Of what was passed, whatever becomes of it.
+void note_epochs(const std::vector<stored_descriptor>& passed, restored_weights& out) {
+  for (const stored_descriptor& one : passed) {
+    auto of = parse_record_name(one.name);
+    if (!of) of = parse_piece_name(one.name);
+    if (!of) continue;
+    auto& highest = out.epochs[of->device];
+    highest = std::max(highest, of->epoch);
+  }
 }
 
 std::string to_bytes(const weights_table::committed& what) {
@@ -123,6 +148,7 @@ engine::result<file_descriptor> make_record(const weights_table::committed& what
 
 restored_weights take_weights(std::vector<stored_descriptor>& passed) {
   restored_weights out;
+  note_epochs(passed, out);
   std::vector<std::pair<record_of, file_descriptor>> records;
   by_name pieces;
   std::vector<stored_descriptor> others;
@@ -138,11 +164,11 @@ restored_weights take_weights(std::vector<stored_descriptor>& passed) {
   // Of two the later one: the earlier would have been let go next.
   std::sort(records.begin(), records.end(),
             [](const auto& a, const auto& b) { return a.first.epoch > b.first.epoch; });
-  for (const auto& [of, record] : records) {
+  for (auto& [of, record] : records) {
     std::optional<weights_table::committed> found;
     if (!out.by_device.contains(of.device)) found = put_together(of, record.get(), pieces);
     if (found) {
-      out.by_device.emplace(of.device, std::move(*found));
+      out.by_device.emplace(of.device, restored_weights::set{std::move(*found), std::move(record)});
     } else {
       out.refused.push_back(record_name(of.device, of.epoch));
     }

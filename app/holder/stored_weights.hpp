@@ -27,8 +27,15 @@ inline constexpr std::size_t stored_weights_max = 96;
 [[nodiscard]] engine::result<net::file_descriptor> make_record(const weights_table::committed& what);
 
 struct restored_weights {
-  std::map<std::string, weights_table::committed, std::less<>> by_device{};
+  struct set {
+    weights_table::committed what{};
+    net::file_descriptor record{};
+  };
+  std::map<std::string, set, std::less<>> by_device{};
   std::vector<std::string> refused{};  ///< names of what is no whole set of weights, which is closed
+  /// The highest epoch of each device in any name, so that none is used twice: memory of a GPU cannot be told
+  /// apart but by its name.
+  std::map<std::string, std::uint64_t, std::less<>> epochs{};
 };
 /// Takes what has such a name out of what was passed. Of two sets of a device the later one counts.
 [[nodiscard]] restored_weights take_weights(std::vector<stored_descriptor>& passed);

@@ -67,9 +67,10 @@ result<void> weights_port::open(const std::string& dir, const net::peer_rule& ru
   return {};
 }
 
-void weights_port::restore(weights_table::committed what) {
-  table_.restore(std::move(what));
-  told_epoch_ = table_.what_is_there()->epoch;
+void weights_port::restore(restored_weights::set stored) {
+  table_.restore(std::move(stored.what));
+  record_ = std::move(stored.record);
+  record_epoch_ = told_epoch_ = table_.what_is_there()->epoch;
   const auto state = table_.state();
   narrator_.narrate(severity::info, "weights_restored", "Has weights that the service manager kept",
                     {{"device", std::string_view(device_.name)},

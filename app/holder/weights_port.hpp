@@ -41,7 +41,9 @@ class weights_port {
   [[nodiscard]] engine::result<void> open(const std::string& dir, const net::peer_rule& rule);
 
   /// After open(), before the io_context runs: what a holder before this one had.
-  void restore(weights_table::committed what);
+  void restore(restored_weights::set stored);
+  /// The same where nothing came back whole: numbers of grants to write go on behind this one.
+  void begin_behind(std::uint64_t epoch) noexcept { table_.begin_behind(epoch); }
   /// Called when weights are committed or let go. Set before the io_context runs.
   void on_change(std::function<void()> told) { changed_ = std::move(told); }
   /// Adds what a service manager is to keep, if that is no more than `room`; nothing where nothing is

@@ -7,6 +7,7 @@
 // Source: the weights of the failover plan.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <list>
@@ -67,6 +68,8 @@ class weights_table {
 
   /// As if they had been committed here, by a writer that has left. For a table that nobody has used.
   void restore(committed what);
+  /// The next grant to write has a number above this one. For such a table, too.
+  void begin_behind(std::uint64_t epoch) noexcept { held_.epoch = std::max(held_.epoch, epoch); }
   /// Null while nothing is committed. Changes, and is another one, only with a grant to write.
   [[nodiscard]] const committed* what_is_there() const noexcept { return committed_ ? &held_ : nullptr; }
 

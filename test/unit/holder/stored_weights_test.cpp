@@ -46,9 +46,9 @@ BOOST_AUTO_TEST_CASE(what_was_committed_comes_back) {
   BOOST_TEST_REQUIRE(passed.size() == 1U);  // is not of the weights
   BOOST_TEST(passed[0].name == "journal");
   BOOST_TEST_REQUIRE(taken.by_device.size() == 2U);
-  BOOST_TEST(taken.by_device["GPU-1-2"].epoch == 18'446'744'073'709'551'615U);
+  BOOST_TEST(taken.by_device["GPU-1-2"].what.epoch == 18'446'744'073'709'551'615U);
   weights_table table;
-  table.restore(std::move(taken.by_device["host"]));
+  table.restore(std::move(taken.by_device["host"].what));
   // As those who had it before find it.
   const auto told = table.claim(1, {5, net::weights_mode::read, 0, 3}, {});
   BOOST_TEST_REQUIRE(told.has_value());
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(what_is_committed_is_kept_if_it_fits) {
   BOOST_TEST(device.stored(3).back().descriptor == items.back().descriptor);  // made once
   const auto taken = take_weights(passed);
   BOOST_TEST_REQUIRE(taken.by_device.count("host") == 1U);
-  const auto& back = taken.by_device.find("host")->second;
+  const auto& back = taken.by_device.find("host")->second.what;
   BOOST_TEST(back.epoch == 1U);
   BOOST_TEST_REQUIRE(back.pieces.size() == 2U);
   BOOST_TEST(test::text_in(back.pieces[1].memory.get()) == "second");
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(the_later_of_two_sets_counts) {
   pass(passed, "host", two_pieces(10));
   const auto taken = take_weights(passed);
   BOOST_TEST_REQUIRE(taken.by_device.size() == 1U);
-  BOOST_TEST(taken.by_device.begin()->second.epoch == 10U);
+  BOOST_TEST(taken.by_device.begin()->second.what.epoch == 10U);
   const names left{"weights-9-host", "memory-9-0-host", "memory-9-1-host"};
   BOOST_TEST(taken.refused == left, boost::test_tools::per_element());
 }
@@ -118,6 +118,12 @@ BOOST_AUTO_TEST_CASE(a_set_with_a_hole_is_refused) {
     BOOST_TEST(taken.by_device.empty(), missing);
     BOOST_TEST(taken.refused.size() == 2U, missing);
     BOOST_TEST(passed.empty());
+    // Its names are not used again.
+    BOOST_TEST_REQUIRE(taken.epochs.count("host") == 1U);
+    weights_table table;
+    table.begin_behind(taken.epochs.find("host")->second);
+    BOOST_TEST_REQUIRE(table.claim(1, {0, net::weights_mode::write_or_read, 0, 0}, {}).has_value());
+    BOOST_TEST(table.state().epoch == 4U);
   }
 }
 

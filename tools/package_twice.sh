@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the Debian package twice, the second time in another folder, under another umask, time zone and
-# language, and compares the bytes. The second build compiles everything again (some twenty minutes on two
-# cores for the host's package), so that it is not part of CI. ccache takes part both times, because it
-# shortens the paths that the compiler sees.
+# language, and compares the bytes. The second build compiles everything again (for the host's package 13
+# minutes of one core), so that it is not part of CI. ccache takes part both times, because it shortens the
+# paths that the compiler sees.
 # Usage: tools/package_twice.sh [PRESET]   package-host (the default), package
 # With ORCD_CACHED=1 what has been compiled comes from the cache: links, documents and the whole package are
 # made twice, the objects once. That takes about two minutes.

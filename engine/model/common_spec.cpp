@@ -61,18 +61,6 @@ void read_feed_forward(hparam_reader& from, model_spec& spec) {
   }
 }
 
-/// Keys that change the forward pass in ways that no family here implements.
-void refuse_unsupported(hparam_reader& from) {
-  for (const char* key : {"final_logit_softcapping", "attn_logit_softcapping", "logit_scale"}) {
-    if (from.number(key, -1e9, 1e9, 0.0) == 0.0) continue;
-    from.problems().add("key '" + from.full(key) + "' is set; it is not supported for this architecture");
-  }
-  if (from.count("leading_dense_block_count", 0, limits::layers, 0) != 0 ||
-      from.count("expert_shared_count", 0, limits::experts, 0) != 0) {
-    from.problems().add("leading dense layers and shared experts are not supported for this architecture");
-  }
-}
-
 }  // namespace
 
 void read_common_spec(hparam_reader& from, model_spec& spec) {
@@ -83,9 +71,51 @@ void read_common_spec(hparam_reader& from, model_spec& spec) {
   read_heads(from, spec);
   read_head_sizes(from, spec);
   read_feed_forward(from, spec);
-  refuse_unsupported(from);
   const rope_spec rope = read_rope(from, spec);
   for (layer_spec& layer : spec.layers) layer.rope = rope;
+}
+
+void refuse_unsupported(hparam_reader& from) {
+  const auto refuse = [&](const char* key) {
+    from.problems().add("key '" + from.full(key) + "' is set; it is not supported for this architecture");
+  };
+  for (const char* key : {"final_logit_softcapping", "attn_logit_softcapping", "logit_scale",
+                          "embedding_scale", "residual_scale", "attention.temperature_scale",
+                          "rope.scaling.yarn_log_multiplier", "expert_weights_scale"}) {
+    if (from.was_read(key)) continue;
+    // 0 is "none" to converters, and a factor of 1 changes nothing.
+    const double value = from.number(key, -1e9, 1e9, 0.0);
+    if (value != 0.0 && value != 1.0) refuse(key);
+  }
+  for (const char* key : {"leading_dense_block_count", "expert_shared_count",
+                          "expert_shared_feed_forward_length", "nextn_predict_layers"}) {
+    if (!from.was_read(key) && from.count(key, 0, limits::ffn, 0) != 0) refuse(key);
+  }
+}
+
+void read_moe(hparam_reader& from, model_spec& spec) {
+  const auto layers = static_cast<std::uint32_t>(spec.layers.size());
+  const std::uint32_t dense = from.count("leading_dense_block_count", 0, layers, 0);
+  const std::uint32_t shared = from.count("expert_shared_count", 0, limits::experts, 0);
+  if (dense > 0) {
+    const auto sizes = from.per_layer("feed_forward_length", layers, 1, limits::ffn);
+    for (std::uint32_t i = 0; i < dense; ++i) {
+      spec.layers[i].ffn = ffn_kind::dense;
+      spec.layers[i].ffn_size = sizes[i];
+    }
+  }
+  const bool given = from.has("expert_shared_feed_forward_length");
+  const std::uint32_t size = given ? from.count("expert_shared_feed_forward_length", 0, limits::ffn) : 0;
+  for (layer_spec& layer : spec.layers) {
+    if (layer.ffn != ffn_kind::moe) continue;
+    const std::uint64_t width = given ? size : std::uint64_t{shared} * layer.ffn_size;
+    if (width > limits::ffn) {
+      from.problems().add("the shared experts of a layer are " + std::to_string(width) +
+                          " wide; the limit is " + std::to_string(limits::ffn));
+      return;
+    }
+    layer.shared_size = static_cast<std::uint32_t>(width);
+  }
 }
 
 void set_windows(hparam_reader& from, model_spec& spec, std::uint32_t window, std::uint32_t period) {
@@ -105,6 +135,7 @@ void set_windows(hparam_reader& from, model_spec& spec, std::uint32_t window, st
 
 void set_pairing(model_spec& spec, rope_pairing pairing) {
   for (layer_spec& layer : spec.layers) layer.rope.pairing = pairing;
+  spec.regrouped_heads = pairing == rope_pairing::interleaved;
 }
 
 std::uint64_t model_spec::kv_bytes_per_token(kv_types types) const noexcept {

@@ -29,6 +29,8 @@ struct family {
   std::span<const std::span<const layer_rule>> (*layer_tables)();
   bool weight_scales = false;  ///< "NAME.scale" beside a layer's matrix "NAME.weight" multiplies its values
   std::optional<foreign_type> foreign{};
+  /// The last "nextn_predict_layers" of the file's layers predict further tokens, and are not run.
+  bool predicting_layers = false;
 };
 
 /// nullptr when not supported.
@@ -40,6 +42,12 @@ struct family {
 /// pairing. The layer count must have been checked before: see load_model.
 void read_common_spec(hparam_reader& from, model_spec& spec);
 
+/// Refuses keys that change the forward pass and that the family has not read. Called after read_spec.
+void refuse_unsupported(hparam_reader& from);
+
+/// Layers that are dense before the first with experts, and the width of the expert that all tokens have.
+void read_moe(hparam_reader& from, model_spec& spec);
+
 /// Reads the pooling (`chosen`, or else the file's) and the sizes of the tensors that only pooled models
 /// have. Called after family::read_spec.
 void read_pooling(hparam_reader& from, std::optional<pooling_kind> chosen, model_spec& spec);
@@ -48,6 +56,8 @@ void read_pooling(hparam_reader& from, std::optional<pooling_kind> chosen, model
 /// but the last have a window.
 void set_windows(hparam_reader& from, model_spec& spec, std::uint32_t window, std::uint32_t period);
 
+/// Of all layers. Where neighbours are rotated, converters have moved the rows of Q and K: a family for which
+/// they have not clears model_spec::regrouped_heads.
 void set_pairing(model_spec& spec, rope_pairing pairing);
 
 extern const family llama_family;
@@ -55,6 +65,24 @@ extern const family qwen2_family;
 extern const family qwen3_family;
 extern const family phi3_family;
 extern const family gpt_oss_family;
+extern const family olmo2_family;
+extern const family exaone4_family;
+extern const family granite_family;
+extern const family granitemoe_family;
+extern const family smollm3_family;
+extern const family seed_oss_family;
+extern const family internlm2_family;
+extern const family ernie4_5_family;
+extern const family mistral3_family;
+extern const family starcoder2_family;
+extern const family qwen3moe_family;
+extern const family qwen2moe_family;
+extern const family gemma2_family;
+extern const family gemma3_family;
+extern const family command_r_family;
+extern const family cohere2_family;
+extern const family glm4_family;
+extern const family glm4moe_family;
 extern const family bert_family;
 extern const family bitnet_158_family;
 extern const family bitnet_25_family;

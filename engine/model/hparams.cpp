@@ -29,7 +29,7 @@ std::uint32_t hparam_reader::checked(std::string_view key, std::uint64_t value, 
 std::uint32_t hparam_reader::count(std::string_view key, std::uint32_t least, std::uint32_t most,
                                    std::optional<std::uint32_t> fallback) {
   if (fallback && !has(key)) return *fallback;
-  const auto value = file_.require_unsigned(full(key));
+  const auto value = file_.require_unsigned(reading(key));
   if (value) return checked(key, *value, least, most);
   problems_.add(without_file(file_, value.error()));
   return fallback.value_or(least);
@@ -43,7 +43,7 @@ std::vector<std::uint32_t> hparam_reader::per_layer(std::string_view key, std::u
     return std::vector<std::uint32_t>(layers, count(key, least, most, fallback));
   }
   std::vector<std::uint32_t> out(layers, least);
-  const auto list = file_.get_integers(full(key));
+  const auto list = file_.get_integers(reading(key));
   if (!list) {
     problems_.add(without_file(file_, list.error()));
   } else if (list->size() != layers) {
@@ -60,7 +60,7 @@ std::vector<std::uint32_t> hparam_reader::per_layer(std::string_view key, std::u
 }
 
 double hparam_reader::number(std::string_view key, double least, double most, double fallback) {
-  const auto value = file_.get_float(full(key), fallback);
+  const auto value = file_.get_float(reading(key), fallback);
   if (!value) {
     problems_.add(without_file(file_, value.error()));
     return fallback;
@@ -72,14 +72,14 @@ double hparam_reader::number(std::string_view key, double least, double most, do
 }
 
 bool hparam_reader::flag(std::string_view key, bool fallback) {
-  const auto value = file_.get_bool(full(key), fallback);
+  const auto value = file_.get_bool(reading(key), fallback);
   if (value) return *value;
   problems_.add(without_file(file_, value.error()));
   return fallback;
 }
 
 std::string_view hparam_reader::text(std::string_view key, std::string_view fallback) {
-  const auto value = file_.get_string(full(key), fallback);
+  const auto value = file_.get_string(reading(key), fallback);
   if (value) return *value;
   problems_.add(without_file(file_, value.error()));
   return fallback;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/gguf/gguf_file.hpp"
@@ -44,6 +45,9 @@ class hparam_reader {
   std::string_view text(std::string_view key, std::string_view fallback);
   [[nodiscard]] bool has(std::string_view key) const { return file_.find(full(key)) != nullptr; }
 
+  /// Whether a family has asked for its value.
+  [[nodiscard]] bool was_read(std::string_view key) const { return read_.contains(full(key)); }
+
   /// The key as the file spells it.
   [[nodiscard]] std::string full(std::string_view key) const { return prefix_ + std::string(key); }
   [[nodiscard]] const gguf_file& file() const noexcept { return file_; }
@@ -52,7 +56,11 @@ class hparam_reader {
  private:
   std::uint32_t checked(std::string_view key, std::uint64_t value, std::uint32_t least, std::uint32_t most);
 
+  /// full(), noted.
+  std::string reading(std::string_view key) { return *read_.insert(full(key)).first; }
+
   const gguf_file& file_;
+  std::unordered_set<std::string> read_{};
   std::string prefix_;
   problem_list& problems_;
 };

@@ -41,10 +41,17 @@ std::string file_stem(std::string_view location) {
   return std::string(name);
 }
 
-result<std::uint32_t> layer_count(const gguf_file& file, std::string_view architecture) {
+struct layer_counts {
+  std::uint32_t run = 0;
+  std::uint32_t unused = 0;  ///< after them: layers that predict further tokens
+};
+
+result<layer_counts> count_layers(const gguf_file& file, const family& of) {
   problem_list problems;
-  hparam_reader from(file, architecture, problems);
+  hparam_reader from(file, of.architecture, problems);
   const std::uint32_t layers = from.count("block_count", 1, hparam_limits::layers);
+  const std::uint32_t unused =
+      of.predicting_layers ? from.count("nextn_predict_layers", 0, layers - 1, 0) : 0;
   if (!problems.empty()) return problems.to_error(file.location());
   if (file.tensors().empty()) {
     return model_problem(file, "has no tensors: it is a vocabulary, not a model");
@@ -54,7 +61,7 @@ result<std::uint32_t> layer_count(const gguf_file& file, std::string_view archit
                                    ", but the file's " + std::to_string(file.tensors().size()) +
                                    " tensors cannot make that many layers");
   }
-  return layers;
+  return layer_counts{layers - unused, unused};
 }
 
 /// Rows of the vocabulary, from the tensor; the tokenizer and the optional vocab_size must agree.
@@ -147,18 +154,19 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   const auto chosen = choose_family(file);
   if (!chosen) return chosen.error();
   const family& of = **chosen;
-  const auto layers = layer_count(file, of.architecture);
+  const auto layers = count_layers(file, of);
   if (!layers) return layers.error();
 
   model out;
   problem_list problems;
   hparam_reader from(file, of.architecture, problems);
-  out.spec.layers.resize(*layers);
+  out.spec.layers.resize(layers->run);
   read_names(file, of, out.spec, problems);
   read_common_spec(from, out.spec);
   check_experts(from, of, out.spec);
   of.read_spec(from, out.spec);
   read_padding(from, out.spec);
+  refuse_unsupported(from);
   replace_activation(activation, out.spec, problems);
   check_foreign(file, of, problems);
   read_pooling(from, pooling, out.spec);
@@ -167,7 +175,8 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   check_positions(context, out.spec, problems);
   // Shapes follow from the hyperparameters: with a wrong one, every tensor would be reported as well.
   if (problems.empty()) {
-    bind_tensors(file, out.spec, {of.layer_tables(), of.weight_scales}, out.weights, problems);
+    bind_tensors(file, out.spec, {of.layer_tables(), of.weight_scales, layers->unused}, out.weights,
+                 problems);
     check_factors(out.weights, problems);
     scale_padded_norms(out.spec, out.weights, problems);
   }

@@ -35,12 +35,18 @@ struct rope_spec {
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   bool round_correction_dims = false;  ///< floor/ceil of the YaRN bounds: every family but gpt-oss
+  double log_multiplier = 0.0;         ///< YaRN: the magnitude is divided by 1 + 0.1 * this * ln(factor)
+  bool fixed = false;                  ///< an operator's overrides are for the other layers
 };
 
 enum class ffn_kind { dense, moe };
 /// swiglu: silu(g)*u. swiglu_clamped: gpt-oss, min(g,7)*sigmoid(1.702 g)*(clamp(u,-7,7)+1). gelu: no gate,
-/// u/2 * (1 + erf(u/sqrt 2)). relu_squared: max(g,0)^2 * u.
-enum class ffn_activation { swiglu, swiglu_clamped, gelu, relu_squared };
+/// u/2 * (1 + erf(u/sqrt 2)). relu_squared: max(g,0)^2 * u. geglu_tanh: G(g)*u, and gelu_tanh: no gate, G(u),
+/// with G(a) = a/2 * (1 + tanh(sqrt(2/pi) * (a + 0.044715 a^3))).
+enum class ffn_activation { swiglu, swiglu_clamped, gelu, relu_squared, geglu_tanh, gelu_tanh };
+[[nodiscard]] constexpr bool has_gate(ffn_activation activation) noexcept {
+  return activation != ffn_activation::gelu && activation != ffn_activation::gelu_tanh;
+}
 /// The gated activations that a file or an operator can name.
 [[nodiscard]] constexpr std::string_view to_string(ffn_activation activation) noexcept {
   return activation == ffn_activation::relu_squared ? "relu2"
@@ -53,47 +59,65 @@ enum class ffn_activation { swiglu, swiglu_clamped, gelu, relu_squared };
   }
   return std::nullopt;
 }
-/// before (pre-norm): RMS norms before each half of a layer and one after the last layer. after (post-norm):
-/// LayerNorm with bias after the embedding and after each half, on the residual stream itself.
+/// before (pre-norm): norms before each half of a layer, where it has one, and one after the last layer.
+/// after (post-norm): LayerNorm with bias after the embedding and after each half, on the residual stream
+/// itself.
 enum class norm_placement { before, after };
-/// How router logits become weights: softmax over all experts then renormalise the chosen ones, or
-/// softmax over the chosen logits only.
-enum class router_weighting { softmax_all_renormalised, softmax_selected };
+/// RMS: x / sqrt(mean(x^2) + eps) * weight. layer: the mean is subtracted first, and a bias may be added.
+enum class norm_kind { rms, layer };
+/// How router logits become weights: softmax over all experts, with the chosen ones renormalised or not, or
+/// softmax over the chosen logits only, or the sigmoid of each logit, with the chosen ones renormalised or
+/// not.
+enum class router_weighting {
+  softmax_all_renormalised,
+  softmax_selected,
+  softmax_all,
+  sigmoid_renormalised,
+  sigmoid
+};
+[[nodiscard]] constexpr bool is_sigmoid(router_weighting weighting) noexcept {
+  return weighting == router_weighting::sigmoid || weighting == router_weighting::sigmoid_renormalised;
+}
 
 struct layer_spec {
   std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;
   std::uint32_t window = 0;  ///< sliding window in tokens, counting the current one; 0 = full attention
-  rope_spec rope;
+  rope_spec rope;            ///< dims 0: the layer's heads are not rotated
   ffn_kind ffn = ffn_kind::dense;
-  std::uint32_t ffn_size = 0;  ///< hidden width of the (per-expert) feed-forward
+  std::uint32_t ffn_size = 0;     ///< hidden width of the (per-expert) feed-forward
+  std::uint32_t shared_size = 0;  ///< hidden width of the expert that every token has; 0 = there is none
 };
 
 /// A tensor of the weights, absent when its data pointer is null.
 struct layer_weights {
-  tensor_view attn_norm;
+  tensor_view attn_norm, attn_norm_bias;
   tensor_view attn_qkv, attn_qkv_bias;  ///< fused, rows Q|K|V; else the three below
   tensor_view attn_q, attn_k, attn_v;
   tensor_view attn_q_bias, attn_k_bias, attn_v_bias;
-  tensor_view attn_q_norm, attn_k_norm;  ///< per-head RMS before RoPE
+  tensor_view attn_q_norm, attn_k_norm;  ///< RMS before RoPE: see model_spec::wide_head_norms
   tensor_view attn_sub_norm;             ///< RMS norm of what attention gives, before attn_output
   tensor_view attn_output, attn_output_bias;
   tensor_view attn_output_norm, attn_output_norm_bias;    ///< norm_placement::after
   tensor_view layer_output_norm, layer_output_norm_bias;  ///< norm_placement::after, too
   tensor_view attn_sinks;
-  tensor_view ffn_norm;
+  tensor_view attn_post_norm, ffn_post_norm;  ///< model_spec::post_norms
+  tensor_view ffn_norm, ffn_norm_bias;
   tensor_view ffn_gate_up;  ///< fused, rows gate|up; else the two below
   tensor_view ffn_gate, ffn_up, ffn_down;
   tensor_view ffn_sub_norm;  ///< RMS norm of the activated values, before ffn_down
   tensor_view ffn_gate_bias, ffn_up_bias, ffn_down_bias;
   tensor_view router, router_bias;
+  tensor_view choice_bias;  ///< added to a sigmoid router's scores for the choice, not for the weights
+  tensor_view shared_gate, shared_up, shared_down;
+  tensor_view shared_router;  ///< the shared expert's output is multiplied by sigmoid(shared_router . x)
   tensor_view expert_gate, expert_up, expert_down;  ///< {cols, rows, experts}
   tensor_view expert_gate_bias, expert_up_bias, expert_down_bias;
 };
 
 struct model_weights {
   tensor_view token_embd;
-  tensor_view output_norm;
+  tensor_view output_norm, output_norm_bias;
   tensor_view output;             ///< token_embd when the file ties them
   tensor_view rope_freqs;         ///< llama3 factors, F32 [dims/2]
   tensor_view rope_factors_long;  ///< longrope
@@ -121,6 +145,21 @@ struct model_spec {
   std::uint32_t embedding_before = 0;  ///< `embedding` without the zeros that a converter has added
   std::uint32_t ffn_before = 0;        ///< the same of ffn_size
   norm_placement norms = norm_placement::before;
+  norm_kind norm = norm_kind::rms;  ///< of the residual stream, where norms come before
+  /// Halves of a layer that have no norm of their input, where norms come before, read the stream itself.
+  /// With this, what a half gives has an RMS norm before it is added to the stream.
+  bool post_norms = false;
+  bool parallel_halves = false;  ///< both halves of a layer read the norm of the same state
+  bool regrouped_heads =
+      false;  ///< rows of Q and K lie in another order than in the original (head_rows.hpp)
+  bool wide_head_norms = false;    ///< the norms of Q and K are over all heads together, not over each
+  double embedding_scale = 1.0;    ///< multiplies the embeddings
+  double logit_scale = 1.0;        ///< multiplies the logits
+  double logit_softcap = 0.0;      ///< then c * tanh(logit / c); 0 = none
+  double attention_softcap = 0.0;  ///< the same of attention_scale * q.k
+  /// Q is multiplied by 1 + query_scale * ln(1 + floor(position / query_scale_period)); 0 = not.
+  double query_scale = 0.0;
+  std::uint32_t query_scale_period = 0;
   bool causal = true;                   ///< false: a token also attends to later tokens
   bool learned_positions = false;       ///< position and token-type embeddings instead of RoPE
   std::uint32_t positions = 0;          ///< rows of position_embd
@@ -135,6 +174,8 @@ struct model_spec {
   router_weighting routing = router_weighting::softmax_all_renormalised;
   std::uint32_t experts = 0;  ///< 0 = no MoE layer
   std::uint32_t experts_used = 0;
+  double expert_scale = 1.0;  ///< multiplies the experts' weights
+  bool shared_gate = false;   ///< layers with a shared expert have a shared_router
   std::vector<layer_spec> layers;
 
   /// Of norms of the residual stream.

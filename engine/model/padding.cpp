@@ -46,10 +46,11 @@ void read_padding(hparam_reader& from, model_spec& spec) {
   const bool same = std::all_of(spec.layers.begin(), spec.layers.end(),
                                 [&](const layer_spec& layer) { return layer.ffn_size == ffn; });
   const bool padded = spec.embedding_before != spec.embedding || spec.ffn_before != ffn;
-  if (padded && (spec.norms == norm_placement::after || spec.experts > 0 || !same)) {
+  const bool rms = spec.norms != norm_placement::after && spec.norm == norm_kind::rms && !spec.post_norms;
+  if (padded && (!rms || spec.experts > 0 || !same)) {
     from.problems().add(
         "widths are padded ('orcd.hidden_original', 'orcd.intermediate_original'), which is "
-        "supported of dense RMS-norm models with layers of one width only");
+        "supported of dense models with layers of one width and RMS norms before their halves only");
   }
 }
 

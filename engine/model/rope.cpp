@@ -37,7 +37,9 @@ std::vector<double> yarn_ramp(const rope_spec& rope) {
 double magnitude_of(const rope_spec& rope) {
   if (rope.scaling == rope_scaling::none) return 1.0;
   const bool extrapolates = rope.scaling == rope_scaling::yarn && rope.ext_factor > 0.0 && rope.factor > 1.0;
-  return rope.attn_factor * (extrapolates ? 1.0 + 0.1 * std::log(rope.factor) : 1.0);
+  if (!extrapolates) return rope.attn_factor;
+  const double growth = 0.1 * std::log(rope.factor);
+  return rope.attn_factor * (1.0 + growth) / (1.0 + rope.log_multiplier * growth);
 }
 
 std::vector<float> values_of(const tensor_view& tensor) {
@@ -50,6 +52,7 @@ std::vector<float> values_of(const tensor_view& tensor) {
 }  // namespace
 
 rope_table make_rope_table(const rope_spec& rope, const std::vector<float>& freq_factors) {
+  if (rope.dims == 0) return {};
   ORCD_ENSURE(rope.dims % 2 == 0 && rope.factor > 0.0 && rope.base > 0.0);
   ORCD_ENSURE(freq_factors.empty() || freq_factors.size() == rope.dims / 2);
   const double scale = rope.scaling == rope_scaling::none ? 1.0 : 1.0 / rope.factor;
@@ -65,6 +68,11 @@ rope_table make_rope_table(const rope_spec& rope, const std::vector<float>& freq
   }
   out.magnitude = static_cast<float>(magnitude_of(rope));
   return out;
+}
+
+double query_scale_at(const model_spec& spec, std::uint32_t position) noexcept {
+  if (spec.query_scale == 0.0 || spec.query_scale_period == 0) return 1.0;
+  return 1.0 + spec.query_scale * std::log(1.0 + position / spec.query_scale_period);
 }
 
 std::vector<float> rope_freq_factors(const model& m, std::uint32_t context) {

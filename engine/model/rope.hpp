@@ -7,11 +7,11 @@
 //   linear    w_i = t_i / factor,              m = attn_factor
 //   longrope  w_i = t_i / factor,              m = attn_factor  (the file's; factor is 1 unless overridden)
 //   yarn      w_i = t_i * ((1 - k_i) / factor + k_i),  k_i = ext_factor * ramp_i
-//             m = attn_factor * (1 + 0.1 ln factor), the bracket 1 when ext_factor is 0 or factor <= 1
-//             ramp_i = 1 - clamp((i - low) / max(0.001, high - low), 0, 1)
-//             low = max(0, d(beta_fast)), high = min(dims - 1, d(beta_slow)), where
-//             d(r) = dims * ln(original_context / (2 pi r)) / (2 ln base), and low is rounded down and
-//             high up when round_correction_dims is set: the usual form; gpt-oss was trained without.
+//             m = attn_factor * (1 + 0.1 ln factor) / (1 + 0.1 log_multiplier ln factor), both brackets 1
+//             when ext_factor is 0 or factor <= 1 ramp_i = 1 - clamp((i - low) / max(0.001, high - low), 0,
+//             1) low = max(0, d(beta_fast)), high = min(dims - 1, d(beta_slow)), where d(r) = dims *
+//             ln(original_context / (2 pi r)) / (2 ln base), and low is rounded down and high up when
+//             round_correction_dims is set: the usual form; gpt-oss was trained without.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@
 namespace orcd::engine {
 
 /// Per-pair rotation of one layer kind: angle = position * inv_freq[i]; cos and sin are multiplied
-/// by `magnitude`.
+/// by `magnitude`. Layers without rotation have no pairs.
 struct rope_table {
   std::vector<float> inv_freq;  ///< [dims/2]
   float magnitude = 1.0F;
@@ -30,6 +30,9 @@ struct rope_table {
 /// `freq_factors` is empty or holds dims/2 divisors; `context` selects LongRoPE's long or short set
 /// before the call and does not appear here.
 [[nodiscard]] rope_table make_rope_table(const rope_spec& rope, const std::vector<float>& freq_factors);
+
+/// What a query at `position` is multiplied by (model_spec::query_scale).
+[[nodiscard]] double query_scale_at(const model_spec& spec, std::uint32_t position) noexcept;
 
 /// The frequency factors of `m` when it serves `context` tokens per sequence; empty when there are none.
 [[nodiscard]] std::vector<float> rope_freq_factors(const model& m, std::uint32_t context);

@@ -122,6 +122,7 @@ void apply_rope_overrides(const rope_overrides& overrides, std::uint32_t context
   problem_list repeated;  // every layer would report the same
   bool first = true;
   for (layer_spec& layer : spec.layers) {
+    if (layer.rope.fixed) continue;
     apply(overrides, first ? problems : repeated, layer.rope);
     settle_factor(layer.rope, context);
     first = false;

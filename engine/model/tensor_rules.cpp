@@ -17,6 +17,8 @@ constexpr std::array globals{
     global_rule{&m::token_embd, "token_embd.weight", {extent::embedding, extent::vocab}},
     global_rule{
         &m::output_norm, "output_norm.weight", {extent::embedding}, presence::norm_before, types::f32},
+    global_rule{
+        &m::output_norm_bias, "output_norm.bias", {extent::embedding}, presence::layer_norm, types::f32},
     global_rule{&m::output, "output.weight", {extent::embedding, extent::vocab}, presence::optional},
     global_rule{&m::rope_freqs, "rope_freqs.weight", {extent::rope_pairs}, presence::optional, types::f32},
     global_rule{&m::rope_factors_long,
@@ -55,6 +57,14 @@ constexpr std::array globals{
 bool is_ignored(std::string_view name) {
   return name.starts_with("cls.") || name.ends_with(".attn_rot_embd") ||
          name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight");
+}
+
+/// Whether it is a tensor of one of `count` layers from `first` on.
+bool is_of_layers(std::string_view name, std::size_t first, std::uint32_t count) {
+  for (std::size_t i = first; i < first + count; ++i) {
+    if (name.starts_with("blk." + std::to_string(i) + ".")) return true;
+  }
+  return false;
 }
 
 constexpr std::string_view scale_suffix = ".scale";
@@ -124,9 +134,10 @@ class binder {
     }
   }
 
-  void report_unknown() {
+  void report_unknown(std::uint32_t unused_layers) {
     for (const tensor_view& tensor : file_.tensors()) {
       if (used_.contains(tensor.name) || is_ignored(tensor.name)) continue;
+      if (is_of_layers(tensor.name, spec_.layers.size(), unused_layers)) continue;
       problems_.add("tensor " + in_quotes(tensor.name) + " is not part of architecture " +
                     spec_.architecture);
     }
@@ -140,7 +151,11 @@ class binder {
       case presence::fused_qkv: return fused;
       case presence::dense:
       case presence::dense_optional: return layer.ffn == ffn_kind::dense;
-      case presence::moe: return layer.ffn == ffn_kind::moe;
+      case presence::moe:
+      case presence::moe_optional: return layer.ffn == ffn_kind::moe;
+      case presence::shared_expert: return layer.shared_size > 0;
+      case presence::shared_gate: return layer.shared_size > 0 && spec_.shared_gate;
+      case presence::layer_norm: return spec_.norm == norm_kind::layer;
       case presence::norm_before: return spec_.norms == norm_placement::before;
       case presence::norm_after: return spec_.norms == norm_placement::after;
       case presence::learned_positions: return spec_.learned_positions;
@@ -155,6 +170,8 @@ class binder {
       case presence::optional:
       case presence::split_qkv_optional:
       case presence::dense_optional:
+      case presence::moe_optional:
+      case presence::layer_norm:
       case presence::rank_optional: return false;
       case presence::longrope: return layer.rope.scaling == rope_scaling::longrope;
       default: return true;
@@ -179,6 +196,7 @@ class binder {
       case extent::heads: return layer.heads;
       case extent::ffn: return layer.ffn_size;
       case extent::ffn_twice: return 2ULL * layer.ffn_size;
+      case extent::shared_ffn: return layer.shared_size;
       case extent::experts: return spec_.experts;
       case extent::rope_pairs: return layer.rope.dims / 2;
       case extent::positions: return spec_.positions;
@@ -212,7 +230,10 @@ class binder {
 void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tables& layers,
                   model_weights& weights, problem_list& problems) {
   binder bound(file, spec, problems);
-  const layer_spec& first = spec.layers.front();
+  // Factors of frequencies are for the layers that rotate.
+  const auto rotates = [](const layer_spec& layer) { return layer.rope.dims > 0; };
+  const auto found = std::find_if(spec.layers.begin(), spec.layers.end(), rotates);
+  const layer_spec& first = found == spec.layers.end() ? spec.layers.front() : *found;
   const bool scaled = layers.weight_scales && has_scales(file);
   for (const global_rule& rule : globals) {
     bound.bind(weights.*rule.role, rule.name, rule.shape, rule.when, rule.allowed, first, false);
@@ -229,7 +250,7 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
       }
     }
   }
-  bound.report_unknown();
+  bound.report_unknown(layers.unused);
   if (!weights.output) weights.output = weights.token_embd;
 }
 

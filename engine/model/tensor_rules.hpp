@@ -24,6 +24,7 @@ enum class extent {
   heads,
   ffn,
   ffn_twice,
+  shared_ffn,
   experts,
   rope_pairs,  ///< rotated dimensions / 2
   positions,
@@ -40,9 +41,13 @@ enum class presence {
   dense,               ///< required if the layer's feed-forward is dense
   dense_optional,
   moe,  ///< required if the layer has experts
+  moe_optional,
+  shared_expert,  ///< required if the layer has one
+  shared_gate,    ///< required if that has a gate
   longrope,
   norm_before,        ///< required where norms come before
   norm_after,         ///< required where they come after
+  layer_norm,         ///< allowed where the norm before is a LayerNorm
   learned_positions,  ///< required where positions are learned
   rank,               ///< required where the model ranks
   rank_optional,
@@ -72,6 +77,7 @@ struct layer_tables {
   std::span<const std::span<const layer_rule>> rules;
   /// "NAME.scale" beside a matrix "NAME.weight" multiplies its values: all matrices have one, or none.
   bool weight_scales = false;
+  std::uint32_t unused = 0;  ///< layers after those of the spec, whose tensors are left
 };
 
 /// Fills `weights` for a complete spec. Problems go to the list; views of absent optional tensors stay
@@ -84,7 +90,12 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
 [[nodiscard]] std::span<const layer_rule> projection_rules() noexcept;  ///< the same without the norm
 [[nodiscard]] std::span<const layer_rule> qkv_bias_optional() noexcept;
 [[nodiscard]] std::span<const layer_rule> qkv_bias_required() noexcept;
+[[nodiscard]] std::span<const layer_rule> head_norm_rules() noexcept;  ///< of Q and K, one head wide
 [[nodiscard]] std::span<const layer_rule> gated_ffn_rules() noexcept;  ///< ffn_norm, dense gate, up, down
+[[nodiscard]] std::span<const layer_rule> gated_matrices() noexcept;   ///< the same without the norm
+[[nodiscard]] std::span<const layer_rule> late_ffn_norm() noexcept;    ///< ffn_norm named post_attention_norm
+[[nodiscard]] std::span<const layer_rule> post_norm_rules() noexcept;  ///< of what the halves give
 [[nodiscard]] std::span<const layer_rule> expert_rules() noexcept;     ///< router and stacked experts
+[[nodiscard]] std::span<const layer_rule> shared_expert_rules() noexcept;
 
 }  // namespace orcd::engine

@@ -37,6 +37,29 @@ constexpr std::array gated_ffn{
     layer_rule{&w::ffn_down, "ffn_down.weight", {ffn, embedding}, presence::dense},
 };
 
+constexpr std::array head_norms{
+    layer_rule{&w::attn_q_norm, "attn_q_norm.weight", {key_length}, presence::required, types::f32},
+    layer_rule{&w::attn_k_norm, "attn_k_norm.weight", {key_length}, presence::required, types::f32},
+};
+
+/// Some converters keep the name that a norm has in the original model, where it comes after attention.
+constexpr std::array late_norm{
+    layer_rule{&w::ffn_norm, "post_attention_norm.weight", {embedding}, presence::required, types::f32},
+};
+
+constexpr std::array post_norms{
+    layer_rule{&w::attn_post_norm, "post_attention_norm.weight", {embedding}, presence::required, types::f32},
+    layer_rule{&w::ffn_post_norm, "post_ffw_norm.weight", {embedding}, presence::required, types::f32},
+};
+
+constexpr std::array shared{
+    layer_rule{&w::shared_gate, "ffn_gate_shexp.weight", {embedding, shared_ffn}, presence::shared_expert},
+    layer_rule{&w::shared_up, "ffn_up_shexp.weight", {embedding, shared_ffn}, presence::shared_expert},
+    layer_rule{&w::shared_down, "ffn_down_shexp.weight", {shared_ffn, embedding}, presence::shared_expert},
+    layer_rule{
+        &w::shared_router, "ffn_gate_inp_shexp.weight", {embedding}, presence::shared_gate, types::f32},
+};
+
 constexpr std::array moe{
     layer_rule{&w::router, "ffn_gate_inp.weight", {embedding, experts}, presence::moe},
     layer_rule{&w::expert_gate, "ffn_gate_exps.weight", {embedding, ffn, experts}, presence::moe},
@@ -61,8 +84,23 @@ std::span<const layer_rule> qkv_bias_required() noexcept {
 std::span<const layer_rule> gated_ffn_rules() noexcept {
   return gated_ffn;
 }
+std::span<const layer_rule> gated_matrices() noexcept {
+  return std::span(gated_ffn).subspan(1);
+}
+std::span<const layer_rule> head_norm_rules() noexcept {
+  return head_norms;
+}
+std::span<const layer_rule> late_ffn_norm() noexcept {
+  return late_norm;
+}
+std::span<const layer_rule> post_norm_rules() noexcept {
+  return post_norms;
+}
 std::span<const layer_rule> expert_rules() noexcept {
   return moe;
+}
+std::span<const layer_rule> shared_expert_rules() noexcept {
+  return shared;
 }
 
 }  // namespace orcd::engine

@@ -14,6 +14,7 @@
 #include "gpu/plan/allocation_counter.hpp"
 #include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
+#include "gpu/plan/model_support.hpp"
 #include "gpu/plan/step_results.hpp"
 #include "gpu/plan/ternary_weights.hpp"
 #include "kernels/layer/experts.hpp"
@@ -136,22 +137,11 @@ std::string refused_router(const engine::model_spec& spec) {
 
 engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
                                                        const engine::accelerator_config& config) const {
-  if (m.spec.key_length != m.spec.value_length || m.spec.key_length > kernels::head_width_max) {
-    return error(errc::model_load_failed, "heads of " + std::to_string(m.spec.key_length) + " and " +
-                                              std::to_string(m.spec.value_length) +
-                                              " values: the CUDA kernels need equal widths up to " +
-                                              std::to_string(kernels::head_width_max));
-  }
+  if (const auto taken = check_cuda_support(m.spec); !taken) return taken.error();
   if (m.spec.vocab > kernels::sample_vocab_max) {
     return error(errc::model_load_failed, "a vocabulary of " + std::to_string(m.spec.vocab) +
                                               " rows: the CUDA sampler takes up to " +
                                               std::to_string(kernels::sample_vocab_max));
-  }
-  if (m.spec.activation == engine::ffn_activation::relu_squared && !m.spec.integer_activations) {
-    return error(errc::model_load_failed,
-                 "the activation relu2 in architecture " + m.spec.architecture +
-                     ": the CUDA kernels have it for BitNet models alone, whose squares they keep in f32",
-                 "ffn-activation");
   }
   if (m.spec.experts > 0 && !kernels::route_takes(m.spec.embedding, m.spec.experts, m.spec.experts_used)) {
     return error(errc::model_load_failed, refused_router(m.spec));

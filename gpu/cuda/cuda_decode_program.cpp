@@ -52,7 +52,8 @@ void cuda_forward::write_program() {
   logits.columns = 1;
   const std::size_t body = plan.phases().size();
   norm_inside(logits, weights_.output_norm);
-  program_has_head_ = plan.add_head(logits, at<std::uint64_t>(layout_.flagged.residual));
+  program_has_head_ =
+      has_plain_head(spec_) && plan.add_head(logits, at<std::uint64_t>(layout_.flagged.residual));
   const auto& phases = plan.phases();
   const auto& shares = plan.shares();
   ORCD_ENSURE(phases.size() <= phases_max(spec_) &&

@@ -26,7 +26,7 @@ struct widths {
       qkv = std::max(qkv, (layer.heads + 2 * layer.kv_heads) * spec.key_length);
       q = std::max(q, layer.heads * head);
       attended = std::max(attended, kernels::padded_cols(layer.heads * spec.value_length));
-      ffn = std::max(ffn, kernels::padded_cols(layer.ffn_size));
+      ffn = std::max({ffn, kernels::padded_cols(layer.ffn_size), kernels::padded_cols(layer.shared_size)});
       heads = std::max(heads, layer.heads);
     }
     used = std::max(1U, spec.experts_used);
@@ -70,8 +70,9 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   expert_out = qkv;
   const std::uint64_t expert_out_bytes = spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0;
   if (expert_out_bytes > plan.bytes() - qkv) plan.reserve(expert_out_bytes - (plan.bytes() - qkv));
-  const bool ungated = spec.activation == engine::ffn_activation::gelu;
-  const std::uint64_t hidden_values = spec.integer_activations ? 2ULL * w.ffn : ungated ? w.ffn : 0;
+  half_out = plan.reserve(spec.post_norms || spec.shared_gate ? columns * spec.embedding * sizeof(float) : 0);
+  const bool gated = spec.integer_activations || spec.activation == engine::ffn_activation::geglu_tanh;
+  const std::uint64_t hidden_values = gated ? 2ULL * w.ffn : has_gate(spec.activation) ? 0 : w.ffn;
   hidden = plan.reserve(columns * hidden_values * sizeof(float));
   const bool rounds = spec.integer_activations;
   ints = plan.reserve(rounds ? columns * std::max({w.embedding, w.attended, w.ffn}) : 0);
@@ -154,6 +155,7 @@ void cuda_forward::write_tables() {
   }
   for (std::size_t i = 0; i < tables.size(); ++i) {
     magnitudes_.push_back(tables[i].magnitude);
+    if (tables[i].inv_freq.empty()) continue;
     ORCD_CUDA(cudaMemcpy(at<float>(layout_.inv_freq) + i * kernels::head_width_max, tables[i].inv_freq.data(),
                          tables[i].inv_freq.size() * sizeof(float), cudaMemcpyHostToDevice));
   }
@@ -184,6 +186,7 @@ void cuda_forward::decode(std::uint32_t sequences) {
   ORCD_ENSURE(sequences > 0 && sequences <= extents_.slots);
   if (sequences <= programs_.size() && !adapts()) {
     embed(sequences);
+    scale_embeddings(sequences);
     ORCD_CUDA(kernels::launch_decode_program(programs_[sequences - 1], stream_));
     if (sequences == 1 && program_has_head_) return;
   } else {
@@ -207,12 +210,15 @@ void cuda_forward::run(std::uint32_t columns, bool prefill) {
   const auto* residual = at<float>(layout_.residual);
   embed(columns);
   add_residual_lora(engine::lora_target::token_embd, 0, {}, columns);
+  scale_embeddings(columns);
   tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     if (spec_.integer_activations) {
       ternary_layer(layer, columns, prefill);
-    } else {
+    } else if (has_plain_layers(spec_)) {
       half_layer(layer, columns, prefill);
+    } else {
+      other_layer(layer, columns, prefill);
     }
     tap("layer_out", layer, residual, std::uint64_t{columns} * spec_.embedding);
   }
@@ -307,7 +313,7 @@ void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, bool prefi
 }
 
 void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
-  gate_up(layer, columns);
+  gate_up(layer, weights_.layers[layer].ffn_norm, columns);
   kernels::packed_matmul_args down = down_of(layer);
   multiply(down, nullptr, columns);
   add_residual_lora(engine::lora_target::ffn_down, layer, {down.x, nullptr, down.x_stride}, columns);
@@ -365,11 +371,17 @@ void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
 /// Logits of `rows` rows of the residual stream, named as for take_norm().
 void cuda_forward::head(std::uint32_t rows, const std::int32_t* residual_rows) {
   kernels::packed_matmul_args logits = head_of();
-  take_norm(logits, weights_.output_norm, rows, residual_rows);
+  if (spec_.norm == engine::norm_kind::layer) {
+    norm_outside(logits);
+    enter_half(weights_.output_norm, weights_.output_norm_bias, rows, residual_rows);
+  } else {
+    take_norm(logits, weights_.output_norm, rows, residual_rows);
+  }
   multiply(logits, nullptr, rows);
   const lora_output output{engine::lora_target::output, 0};
   add_lora({&output, 1}, 0, {logits.x, nullptr, logits.x_stride}, logits.out, spec_.vocab, rows,
            residual_rows);
+  scale(logits.out, std::uint64_t{rows} * spec_.vocab, spec_.logit_scale, spec_.logit_softcap);
   tap("logits", static_cast<std::uint32_t>(spec_.layers.size()), logits.out,
       std::uint64_t{rows} * spec_.vocab);
 }

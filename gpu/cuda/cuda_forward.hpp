@@ -24,6 +24,7 @@
 #include "gpu/cuda/vram_arena.hpp"
 #include "gpu/layer_tap.hpp"
 #include "gpu/plan/decode_program_plan.hpp"
+#include "gpu/plan/model_support.hpp"
 #include "gpu/sequence_form.hpp"
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/decode_program/decode_program.hpp"
@@ -82,7 +83,8 @@ struct cuda_extents {
 /// Most sequences of a step in one kernel.
 [[nodiscard]] inline std::uint32_t program_sequences(const engine::model_spec& spec,
                                                      const cuda_extents& extents) noexcept {
-  if (spec.integer_activations) return 0;
+  if (spec.integer_activations || !has_plain_layers(spec)) return 0;
+  if (spec.key_length > kernels::narrow_head_max) return 0;
   const std::uint32_t best = sequences_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0);
   return std::min({extents.slots, kernels::program_sequences_max, extents.one_kernel.value_or(best)});
 }
@@ -93,7 +95,7 @@ struct work_layout {
 
   std::uint64_t steps, sample_rows, page_table, inv_freq;
   std::uint64_t ints, int_scales, int_sums;
-  std::uint64_t residual, normed, qkv, q, attended, hidden, activated, expert_out, arrivals;
+  std::uint64_t half_out, residual, normed, qkv, q, attended, hidden, activated, expert_out, arrivals;
   std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
   std::uint64_t partials, logits, banned, key;
   std::uint64_t program, program_state, program_stamps;
@@ -156,6 +158,16 @@ class cuda_forward {
   }
   void write_tables();
   void embed(std::uint32_t columns);
+  void scale(float* values, std::uint64_t count, double by, double cap) const;
+  void scale_embeddings(std::uint32_t columns) const;
+  void enter_half(const float* norm, const float* bias, std::uint32_t columns,
+                  const std::int32_t* residual_rows);
+  void prepare_queries(std::uint32_t layer, std::uint32_t columns) const;
+  void leave_half(kernels::packed_matmul_args& args, engine::lora_target target, std::uint32_t layer,
+                  const float* post_norm, std::uint32_t columns);
+  void activated_ffn(std::uint32_t layer, std::uint32_t columns);
+  void shared_ffn(std::uint32_t layer, std::uint32_t columns);
+  void other_layer(std::uint32_t layer, std::uint32_t columns, bool prefill);
   void run(std::uint32_t columns, bool prefill);
   void write_program();
   void plan_layers(decode_program_plan& plan) const;
@@ -199,7 +211,7 @@ class cuda_forward {
   void add_gate_up_lora(std::uint32_t layer, const lora_input& x, float* out, std::uint32_t columns);
   void add_residual_lora(engine::lora_target target, std::uint32_t layer, const lora_input& x,
                          std::uint32_t columns);
-  void gate_up(std::uint32_t layer, std::uint32_t columns);
+  void gate_up(std::uint32_t layer, const float* norm, std::uint32_t columns);
   [[nodiscard]] lora_input keep_floats(kernels::norm_to_int8_args& norm) const;
   void sort_experts(std::uint32_t pairs, std::uint32_t tile_columns, kernels::tiled_matmul_args& gate_up,
                     kernels::tiled_matmul_args& down);

@@ -12,10 +12,25 @@ kernels::matmul_output activation_of(const engine::model_spec& spec) {
     case engine::ffn_activation::swiglu: return kernels::matmul_output::swiglu;
     case engine::ffn_activation::swiglu_clamped: return kernels::matmul_output::swiglu_clamped;
     case engine::ffn_activation::gelu:
+    case engine::ffn_activation::gelu_tanh:
+    case engine::ffn_activation::geglu_tanh:
     case engine::ffn_activation::relu_squared: break;  // not made by a product
   }
   ORCD_ENSURE(false);
   return kernels::matmul_output::swiglu;
+}
+
+/// Softmax over all experts with the chosen ones renormalised is that over the chosen ones.
+kernels::route_weighting weighting_of(engine::router_weighting weighting) {
+  switch (weighting) {
+    case engine::router_weighting::softmax_all: return kernels::route_weighting::all;
+    case engine::router_weighting::sigmoid: return kernels::route_weighting::sigmoid;
+    case engine::router_weighting::sigmoid_renormalised:
+      return kernels::route_weighting::sigmoid_renormalised;
+    case engine::router_weighting::softmax_all_renormalised:
+    case engine::router_weighting::softmax_selected: break;
+  }
+  return kernels::route_weighting::selected;
 }
 
 }  // namespace
@@ -68,8 +83,10 @@ kernels::rope_store_args cuda_forward::rope_of(std::uint32_t layer, std::uint32_
   rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
   rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::head_width_max;
   rope.magnitude = magnitudes_[rope_of_layer_[layer]];
-  rope.q_norm = w.q_norm;
-  rope.k_norm = w.k_norm;
+  if (!spec_.wide_head_norms) {
+    rope.q_norm = w.q_norm;
+    rope.k_norm = w.k_norm;
+  }
   rope.norm_eps = static_cast<float>(spec_.rms_eps);
   rope.q = at<__half>(layout_.q);
   rope.cache = pages_of(layer);
@@ -91,6 +108,7 @@ kernels::decode_attention_args cuda_forward::attention_of(std::uint32_t layer, s
   attend.window = spec.window;
   attend.end = form_.end;
   attend.scale = static_cast<float>(spec_.attention_scale);
+  attend.softcap = static_cast<float>(spec_.attention_softcap);
   attend.sinks = weights_.layers[layer].sinks;
   attend.out = at<__half>(layout_.attended);
   attend.out_stride = kernels::padded_cols(spec.heads * spec_.value_length);
@@ -164,6 +182,9 @@ kernels::route_args cuda_forward::route_of(std::uint32_t layer, std::uint32_t co
   route.chosen = at<std::int32_t>(layout_.chosen);
   route.weights = at<float>(layout_.expert_weights);
   route.arrivals = at<std::uint32_t>(layout_.arrivals);
+  route.weighting = weighting_of(spec_.routing);
+  route.choice_bias = w.choice_bias;
+  route.scale = static_cast<float>(spec_.expert_scale);
   return route;
 }
 

@@ -47,11 +47,12 @@ void cuda_forward::add_residual_lora(lora_target target, std::uint32_t layer, co
   add_lora({&output, 1}, layer, x, at<float>(layout_.residual), spec_.embedding, columns);
 }
 
+/// `norm` is that of the residual stream, or null where it has been computed.
 /// If adapters of the step change gate or up, those of all columns stay in f32 until that has been added; the
 /// activation has the product's own bits.
-void cuda_forward::gate_up(std::uint32_t layer, std::uint32_t columns) {
+void cuda_forward::gate_up(std::uint32_t layer, const float* norm, std::uint32_t columns) {
   kernels::packed_matmul_args args = gate_up_of(layer);
-  const float* const norm = weights_.layers[layer].ffn_norm;
+  if (norm == nullptr) norm_outside(args);
   if (!adapts() || !adapters_->changes_gate_up(layer)) return multiply(args, norm, columns);
   const bool clamped = args.output == kernels::matmul_output::swiglu_clamped;
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;

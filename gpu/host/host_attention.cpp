@@ -65,8 +65,8 @@ void host_forward::normalise_heads(std::uint32_t layer) {
                     .x_stride = width.qkv,
                     .out_stride = width.qkv,
                     .rows = columns_,
-                    .heads = heads,
-                    .width = spec_.key_length,
+                    .heads = spec_.wide_head_norms ? 1 : heads,
+                    .width = spec_.wide_head_norms ? heads * spec_.key_length : spec_.key_length,
                     .eps = static_cast<float>(spec_.rms_eps)},
                    pool_);
   };
@@ -75,7 +75,20 @@ void host_forward::normalise_heads(std::uint32_t layer) {
 }
 
 /// Q and K lie one after the other, so that they are one row of heads.
+/// Queries that grow with the position: rotation does not change their length.
+void host_forward::scale_queries(std::uint32_t layer) {
+  if (spec_.query_scale == 0.0) return;
+  const layer_widths width = widths(layer);
+  for (std::uint32_t c = 0; c < columns_; ++c) {
+    const auto scale = static_cast<float>(engine::query_scale_at(spec_, work_.positions[c]));
+    float* const q = work_.qkv + std::size_t{c} * width.qkv;
+    for (std::uint32_t i = 0; i < width.q; ++i) q[i] *= scale;
+  }
+}
+
 void host_forward::rotate(std::uint32_t layer) {
+  if (spec_.layers[layer].rope.dims == 0)
+    return tap("qkv_rot", layer, work_.qkv, std::uint64_t{columns_} * widths(layer).qkv);
   const engine::layer_spec& spec = spec_.layers[layer];
   const std::uint64_t at = std::uint64_t{rope_of_layer_[layer]} * extents_.columns * extents_.rope_pairs;
   host::rope({.x = work_.qkv,
@@ -125,13 +138,14 @@ void host_forward::attend(std::uint32_t layer) {
                    .key_width = spec_.key_length,
                    .value_width = spec_.value_length,
                    .window = spec.window,
+                   .softcap = static_cast<float>(spec_.attention_softcap),
                    .scale = static_cast<float>(spec_.attention_scale),
                    .types = cache_.types()},
                   pool_);
   tap("attended", layer, work_.attended, std::uint64_t{columns_} * spec.heads * spec_.value_length);
 }
 
-/// Adds the projected attention to the residual stream.
+/// Adds the projected attention to the residual stream, or leaves it for finish_half().
 void host_forward::project_attended(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const std::uint32_t width = spec_.layers[layer].heads * spec_.value_length;
@@ -139,14 +153,14 @@ void host_forward::project_attended(std::uint32_t layer) {
   const kernels::matmul_args product = {.weights = matrix_of(weights.attn_output),
                                         .x = work_.attended,
                                         .ints = rounded(work_.attended, width, {&weights.attn_output}),
-                                        .y = work_.residual,
+                                        .y = half_output(),
                                         .x_stride = width,
                                         .y_stride = spec_.embedding,
                                         .columns = columns_,
                                         .bias = floats_of(weights.attn_output_bias),
-                                        .accumulate = true};
+                                        .accumulate = !spec_.post_norms};
   host::matmul({&product, 1}, pool_);
-  add_lora(engine::lora_target::attn_output, layer, work_.attended, width, work_.residual, spec_.embedding);
+  add_lora(engine::lora_target::attn_output, layer, work_.attended, width, half_output(), spec_.embedding);
 }
 
 }  // namespace orcd::gpu

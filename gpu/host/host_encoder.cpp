@@ -51,7 +51,7 @@ void host_forward::run_post_norm_layer(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const std::uint64_t width = std::uint64_t{columns_} * spec_.embedding;
   project_qkv(layer);
-  if (spec_.layers[layer].rope.dims > 0) rotate(layer);
+  rotate(layer);
   store_kv(layer);
   attend(layer);
   project_attended(layer);
@@ -65,15 +65,8 @@ void host_forward::run_post_norm_layer(std::uint32_t layer) {
 /// States of the tokens of the last run, after the norm behind the last layer if there is one.
 const float* host_forward::final_states(std::uint32_t columns) {
   if (spec_.norms == engine::norm_placement::after) return work_.residual;
-  host::rms_norm({.x = work_.residual,
-                  .out = work_.normed,
-                  .weight = floats_of(model_.weights.output_norm),
-                  .x_stride = spec_.embedding,
-                  .out_stride = spec_.embedding,
-                  .rows = columns,
-                  .width = spec_.embedding,
-                  .eps = static_cast<float>(spec_.rms_eps)},
-                 pool_);
+  normalise_rows(work_.residual, work_.normed, columns, model_.weights.output_norm,
+                 model_.weights.output_norm_bias);
   return work_.normed;
 }
 

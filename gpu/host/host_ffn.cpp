@@ -15,8 +15,22 @@ kernels::gated_activation gated_kind(engine::ffn_activation activation) {
   switch (activation) {
     case engine::ffn_activation::swiglu_clamped: return kernels::gated_activation::clamped;
     case engine::ffn_activation::relu_squared: return kernels::gated_activation::squared;
+    case engine::ffn_activation::geglu_tanh: return kernels::gated_activation::gelu;
     default: return kernels::gated_activation::silu;
   }
+}
+
+kernels::expert_weighting weighting_of(engine::router_weighting weighting) {
+  switch (weighting) {
+    case engine::router_weighting::softmax_all_renormalised:
+      return kernels::expert_weighting::all_renormalised;
+    case engine::router_weighting::softmax_all: return kernels::expert_weighting::all;
+    case engine::router_weighting::sigmoid_renormalised:
+      return kernels::expert_weighting::sigmoid_renormalised;
+    case engine::router_weighting::sigmoid: return kernels::expert_weighting::sigmoid;
+    case engine::router_weighting::softmax_selected: break;
+  }
+  return kernels::expert_weighting::selected;
 }
 
 }  // namespace
@@ -24,7 +38,7 @@ kernels::gated_activation gated_kind(engine::ffn_activation activation) {
 void host_forward::dense_ffn(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const std::uint32_t ffn = spec_.layers[layer].ffn_size;
-  const bool gated = spec_.activation != engine::ffn_activation::gelu;
+  const bool gated = has_gate(spec_.activation);
   const std::size_t gate_up = (gated ? 2 : 1) * std::size_t{ffn};
   const kernels::int8_rows ints =
       rounded(work_.normed, spec_.embedding, {&weights.ffn_gate_up, &weights.ffn_gate, &weights.ffn_up});
@@ -55,38 +69,41 @@ void host_forward::dense_ffn(std::uint32_t layer) {
   add_lora_to(engine::lora_target::ffn_gate_up, 0);
   add_lora_to(engine::lora_target::ffn_gate, 0);
   add_lora_to(engine::lora_target::ffn_up, gated ? ffn : 0);
-  activate(layer, columns_);
+  activate(layer, columns_, ffn);
   normalise_in_place(weights.ffn_sub_norm, work_.activated, ffn, spec_.activated_eps(spec_.layers[layer]));
   const kernels::matmul_args down = {.weights = matrix_of(weights.ffn_down),
                                      .x = work_.activated,
                                      .ints = rounded(work_.activated, ffn, {&weights.ffn_down}),
-                                     .y = work_.residual,
+                                     .y = half_output(),
                                      .x_stride = ffn,
                                      .y_stride = spec_.embedding,
                                      .columns = columns_,
                                      .bias = floats_of(weights.ffn_down_bias),
-                                     .accumulate = true};
+                                     .accumulate = !spec_.post_norms};
   host::matmul({&down, 1}, pool_);
-  add_lora(engine::lora_target::ffn_down, layer, work_.activated, ffn, work_.residual, spec_.embedding);
+  add_lora(engine::lora_target::ffn_down, layer, work_.activated, ffn, half_output(), spec_.embedding);
 }
 
 /// gate_up -> activated, `rows` rows of them.
-void host_forward::activate(std::uint32_t layer, std::uint32_t rows) {
-  const std::uint32_t ffn = spec_.layers[layer].ffn_size;
-  if (spec_.activation == engine::ffn_activation::gelu) {
-    host::gelu({.x = work_.gate_up, .out = work_.activated, .rows = rows, .width = ffn}, pool_);
-    tap("activated", layer, work_.activated, std::uint64_t{rows} * ffn);
-    return;
-  }
-  host::swiglu({.gate = work_.gate_up,
-                .up = work_.gate_up + ffn,
+void host_forward::activate(std::uint32_t layer, std::uint32_t rows, std::uint32_t width) {
+  if (has_gate(spec_.activation)) {
+    host::swiglu({.gate = work_.gate_up,
+                  .up = work_.gate_up + width,
+                  .out = work_.activated,
+                  .in_stride = 2 * std::size_t{width},
+                  .rows = rows,
+                  .width = width,
+                  .kind = gated_kind(spec_.activation)},
+                 pool_);
+  } else {
+    host::gelu({.x = work_.gate_up,
                 .out = work_.activated,
-                .in_stride = 2 * std::size_t{ffn},
                 .rows = rows,
-                .width = ffn,
-                .kind = gated_kind(spec_.activation)},
+                .width = width,
+                .tanh_form = spec_.activation == engine::ffn_activation::gelu_tanh},
                pool_);
-  tap("activated", layer, work_.activated, std::uint64_t{rows} * ffn);
+  }
+  tap("activated", layer, work_.activated, std::uint64_t{rows} * width);
 }
 
 void host_forward::route(std::uint32_t layer) {
@@ -101,12 +118,14 @@ void host_forward::route(std::uint32_t layer) {
   host::matmul({&product, 1}, pool_);
   tap("router_logits", layer, work_.router_logits, std::uint64_t{columns_} * spec_.experts);
   host::moe_route({.logits = work_.router_logits,
+                   .choice_bias = floats_of(weights.choice_bias),
                    .chosen = work_.chosen,
                    .weights = work_.expert_weights,
                    .columns = columns_,
                    .experts = spec_.experts,
                    .used = spec_.experts_used,
-                   .softmax_all = spec_.routing == engine::router_weighting::softmax_all_renormalised},
+                   .weighting = weighting_of(spec_.routing),
+                   .scale = static_cast<float>(spec_.expert_scale)},
                   pool_);
   group_by_expert();
 }
@@ -153,7 +172,7 @@ void host_forward::moe_ffn(std::uint32_t layer) {
     add_input(weights.expert_up, weights.expert_up_bias, group, ffn);
   }
   host::matmul(work_.products, pool_);
-  activate(layer, columns_ * spec_.experts_used);
+  activate(layer, columns_ * spec_.experts_used, ffn);
   work_.products.clear();
   for (const expert_group& group : groups_) {
     work_.products.push_back({.weights = matrix_of(weights.expert_down, group.expert),
@@ -172,6 +191,61 @@ void host_forward::moe_ffn(std::uint32_t layer) {
                      .residual = work_.residual,
                      .columns = columns_,
                      .used = spec_.experts_used,
+                     .width = spec_.embedding},
+                    pool_);
+}
+
+/// The expert that every token has.
+void host_forward::shared_ffn(std::uint32_t layer) {
+  const engine::layer_weights& weights = model_.weights.layers[layer];
+  const std::uint32_t width = spec_.layers[layer].shared_size;
+  if (width == 0) return;
+  const auto add = [&](const engine::tensor_view& matrix, std::uint32_t offset) {
+    work_.products.push_back({.weights = matrix_of(matrix),
+                              .x = work_.normed,
+                              .y = work_.gate_up + offset,
+                              .x_stride = spec_.embedding,
+                              .y_stride = 2 * std::size_t{width},
+                              .columns = columns_});
+  };
+  work_.products.clear();
+  add(weights.shared_gate, 0);
+  add(weights.shared_up, width);
+  host::matmul(work_.products, pool_);
+  activate(layer, columns_, width);
+  const kernels::matmul_args down = {.weights = matrix_of(weights.shared_down),
+                                     .x = work_.activated,
+                                     .y = spec_.shared_gate ? work_.half_out : work_.residual,
+                                     .x_stride = width,
+                                     .y_stride = spec_.embedding,
+                                     .columns = columns_,
+                                     .accumulate = !spec_.shared_gate};
+  host::matmul({&down, 1}, pool_);
+  if (spec_.shared_gate) add_gated(weights.shared_router);
+}
+
+/// Adds half_out times the sigmoid of each token's gate to the residual stream.
+void host_forward::add_gated(const engine::tensor_view& gate) {
+  const kernels::matmul_args product = {.weights = matrix_of(gate),
+                                        .x = work_.normed,
+                                        .y = work_.shared_gates,
+                                        .x_stride = spec_.embedding,
+                                        .y_stride = 1,
+                                        .columns = columns_};
+  host::matmul({&product, 1}, pool_);
+  host::moe_route({.logits = work_.shared_gates,
+                   .chosen = work_.chosen,
+                   .weights = work_.shared_gates,
+                   .columns = columns_,
+                   .experts = 1,
+                   .used = 1,
+                   .weighting = kernels::expert_weighting::sigmoid},
+                  pool_);
+  host::moe_combine({.expert_out = work_.half_out,
+                     .weights = work_.shared_gates,
+                     .residual = work_.residual,
+                     .columns = columns_,
+                     .used = 1,
                      .width = spec_.embedding},
                     pool_);
 }

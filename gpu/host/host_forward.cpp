@@ -4,13 +4,16 @@
 #include "gpu/host/host_forward.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
 #include "gpu/host/host_tensors.hpp"
 #include "kernels/host/embed.hpp"
+#include "kernels/host/layer_norm.hpp"
 #include "kernels/host/rms_norm.hpp"
 #include "kernels/host/rope.hpp"
+#include "kernels/host/scale.hpp"
 #include "kernels/host/ternary.hpp"
 
 namespace orcd::gpu {
@@ -94,22 +97,26 @@ bool host_forward::run(std::span<const logits_request> requests, float* logits,
 void host_forward::run_layer(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
   const std::uint64_t width = std::uint64_t{columns_} * spec_.embedding;
-  normalise(weights.attn_norm);
+  normalise(weights.attn_norm, weights.attn_norm_bias);
   tap("attn_norm", layer, work_.normed, width);
   project_qkv(layer);
   normalise_heads(layer);
+  scale_queries(layer);
   rotate(layer);
   store_kv(layer);
   attend(layer);
   project_attended(layer);
+  finish_half(weights.attn_post_norm);
   tap("attn_residual", layer, work_.residual, width);
-  normalise(weights.ffn_norm);
+  if (!spec_.parallel_halves) normalise(weights.ffn_norm, weights.ffn_norm_bias);
   tap("ffn_norm", layer, work_.normed, width);
   if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
     route(layer);
     moe_ffn(layer);
+    shared_ffn(layer);
   } else {
     dense_ffn(layer);
+    finish_half(weights.ffn_post_norm);
   }
   tap("layer_out", layer, work_.residual, width);
 }
@@ -121,6 +128,14 @@ void host_forward::embed() {
                .columns = columns_},
               pool_);
   adapters_.add_embeddings(work_.tokens, work_.residual, spec_.embedding, pool_);
+  if (spec_.embedding_scale != 1.0) {
+    host::scale({.x = work_.residual,
+                 .stride = spec_.embedding,
+                 .rows = columns_,
+                 .width = spec_.embedding,
+                 .scale = static_cast<float>(spec_.embedding_scale)},
+                pool_);
+  }
   if (spec_.learned_positions) add_positions();
   if (spec_.norms == engine::norm_placement::after) {
     post_norm(model_.weights.token_embd_norm, model_.weights.token_embd_norm_bias);
@@ -142,16 +157,44 @@ void host_forward::rope_angles() {
   }
 }
 
-void host_forward::normalise(const engine::tensor_view& weight) {
-  host::rms_norm({.x = work_.residual,
-                  .out = work_.normed,
-                  .weight = floats_of(weight),
-                  .x_stride = spec_.embedding,
-                  .out_stride = spec_.embedding,
-                  .rows = columns_,
-                  .width = spec_.embedding,
-                  .eps = static_cast<float>(spec_.residual_eps())},
-                 pool_);
+/// Of the residual stream; without a weight the rows themselves.
+void host_forward::normalise_rows(const float* x, float* out, std::uint32_t rows,
+                                  const engine::tensor_view& weight, const engine::tensor_view& bias) {
+  const auto eps = static_cast<float>(spec_.residual_eps());
+  if (!weight) {
+    std::memcpy(out, x, std::uint64_t{rows} * spec_.embedding * sizeof(float));
+  } else if (spec_.norm == engine::norm_kind::layer) {
+    host::layer_norm({.x = x,
+                      .out = out,
+                      .weight = floats_of(weight),
+                      .bias = floats_of(bias),
+                      .rows = rows,
+                      .width = spec_.embedding,
+                      .eps = eps},
+                     pool_);
+  } else {
+    host::rms_norm({.x = x,
+                    .out = out,
+                    .weight = floats_of(weight),
+                    .x_stride = spec_.embedding,
+                    .out_stride = spec_.embedding,
+                    .rows = rows,
+                    .width = spec_.embedding,
+                    .eps = eps},
+                   pool_);
+  }
+}
+
+void host_forward::normalise(const engine::tensor_view& weight, const engine::tensor_view& bias) {
+  normalise_rows(work_.residual, work_.normed, columns_, weight, bias);
+}
+
+/// Adds the norm of what a half has left beside the residual stream.
+void host_forward::finish_half(const engine::tensor_view& post_norm) {
+  if (!spec_.post_norms) return;
+  normalise_in_place(post_norm, work_.half_out, spec_.embedding, spec_.residual_eps());
+  const std::uint64_t count = std::uint64_t{columns_} * spec_.embedding;
+  for (std::uint64_t i = 0; i < count; ++i) work_.residual[i] += work_.half_out[i];
 }
 
 /// The step's rows of `x`, if the model has such a norm.
@@ -188,15 +231,9 @@ void host_forward::compute_logits(std::span<const logits_request> requests, floa
   std::uint32_t count = 0;
   adapters_.begin_columns();
   for (const logits_request& request : requests) {
-    host::rms_norm({.x = work_.residual + std::uint64_t{request.column} * spec_.embedding,
-                    .out = work_.normed + std::uint64_t{count} * spec_.embedding,
-                    .weight = floats_of(model_.weights.output_norm),
-                    .x_stride = spec_.embedding,
-                    .out_stride = spec_.embedding,
-                    .rows = 1,
-                    .width = spec_.embedding,
-                    .eps = static_cast<float>(spec_.residual_eps())},
-                   pool_);
+    normalise_rows(work_.residual + std::uint64_t{request.column} * spec_.embedding,
+                   work_.normed + std::uint64_t{count} * spec_.embedding, 1, model_.weights.output_norm,
+                   model_.weights.output_norm_bias);
     adapters_.add_column(count, request.row, work_.column_slots[request.column]);
     work_.sampled_rows[count++] = request.row;
   }
@@ -213,6 +250,15 @@ void host_forward::compute_logits(std::span<const logits_request> requests, floa
   host::matmul({&product, 1}, pool_);
   add_lora(engine::lora_target::output, 0, work_.normed, spec_.embedding, logits, spec_.vocab);
   for (const logits_request& request : requests) {
+    if (spec_.logit_scale != 1.0 || spec_.logit_softcap > 0.0) {
+      host::scale({.x = logits + std::uint64_t{request.row} * spec_.vocab,
+                   .stride = spec_.vocab,
+                   .rows = 1,
+                   .width = spec_.vocab,
+                   .scale = static_cast<float>(spec_.logit_scale),
+                   .cap = static_cast<float>(spec_.logit_softcap)},
+                  pool_);
+    }
     tap("logits", after_layers, logits + std::uint64_t{request.row} * spec_.vocab, spec_.vocab);
   }
 }

@@ -66,13 +66,18 @@ class host_forward {
   void add_positions();
   void run_layer(std::uint32_t layer);
   void run_post_norm_layer(std::uint32_t layer);
+  void normalise_rows(const float* x, float* out, std::uint32_t rows, const engine::tensor_view& weight,
+                      const engine::tensor_view& bias);
+  [[nodiscard]] float* half_output() noexcept { return spec_.post_norms ? work_.half_out : work_.residual; }
+  void finish_half(const engine::tensor_view& post_norm);
   void post_norm(const engine::tensor_view& weight, const engine::tensor_view& bias);
-  void normalise(const engine::tensor_view& weight);
+  void normalise(const engine::tensor_view& weight, const engine::tensor_view& bias);
   void normalise_in_place(const engine::tensor_view& weight, float* x, std::uint32_t width, double eps);
   [[nodiscard]] kernels::int8_rows rounded(const float* x, std::uint32_t width,
                                            std::initializer_list<const engine::tensor_view*> by);
   void project_qkv(std::uint32_t layer);
   void normalise_heads(std::uint32_t layer);
+  void scale_queries(std::uint32_t layer);
   void rotate(std::uint32_t layer);
   void store_kv(std::uint32_t layer);
   void attend(std::uint32_t layer);
@@ -84,7 +89,9 @@ class host_forward {
   void dense_ffn(std::uint32_t layer);
   void route(std::uint32_t layer);
   void moe_ffn(std::uint32_t layer);
-  void activate(std::uint32_t layer, std::uint32_t rows);
+  void shared_ffn(std::uint32_t layer);
+  void add_gated(const engine::tensor_view& gate);
+  void activate(std::uint32_t layer, std::uint32_t rows, std::uint32_t width);
   void compute_logits(std::span<const logits_request> requests, float* logits);
   void group_by_expert();
   void tap(std::string_view name, std::uint32_t layer, const float* values, std::uint64_t count) const;

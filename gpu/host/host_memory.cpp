@@ -23,7 +23,7 @@ host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slot
     const std::uint32_t new_kv = layer.kv_heads * (spec.key_length + spec.value_length);
     e.qkv = std::max(e.qkv, layer.heads * spec.key_length + new_kv);
     e.attended = std::max(e.attended, layer.heads * spec.value_length);
-    e.ffn = std::max(e.ffn, layer.ffn_size);
+    e.ffn = std::max({e.ffn, layer.ffn_size, layer.shared_size});
     e.rope_pairs = std::max(e.rope_pairs, layer.rope.dims / 2);
   }
   if (spec.integer_activations) e.rounded = std::max({spec.embedding, e.attended, e.ffn});
@@ -59,6 +59,8 @@ std::uint64_t host_workspace::place(const engine::model_spec& spec, const host_e
   memory.give(normed, columns * spec.embedding);
   memory.give(qkv, columns * e.qkv);
   memory.give(attended, columns * e.attended);
+  memory.give(half_out, spec.post_norms || spec.shared_gate ? columns * spec.embedding : 0);
+  memory.give(shared_gates, spec.shared_gate ? columns : 0);
   memory.give(gate_up, ffn_rows * 2 * e.ffn);
   memory.give(activated, ffn_rows * e.ffn);
   memory.give(ints, columns * e.rounded);

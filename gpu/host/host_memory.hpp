@@ -48,6 +48,8 @@ class host_workspace {
   float* normed = nullptr;           ///< [columns][embedding]
   float* qkv = nullptr;              ///< [columns][qkv]
   float* attended = nullptr;         ///< [columns][attended]
+  float* half_out = nullptr;         ///< [columns][embedding], where it is not added to the stream at once
+  float* shared_gates = nullptr;     ///< [columns], models whose shared expert has a gate
   float* gate_up = nullptr;          ///< [ffn_rows][2 * ffn]
   float* activated = nullptr;        ///< [ffn_rows][ffn]
   std::int8_t* ints = nullptr;       ///< [columns][rounded], models with integer activations only

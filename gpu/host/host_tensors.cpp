@@ -18,7 +18,8 @@ constexpr layer_tensor matrices[] = {
     &layer_weights::attn_v,      &layer_weights::attn_output, &layer_weights::ffn_gate_up,
     &layer_weights::ffn_gate,    &layer_weights::ffn_up,      &layer_weights::ffn_down,
     &layer_weights::router,      &layer_weights::expert_gate, &layer_weights::expert_up,
-    &layer_weights::expert_down,
+    &layer_weights::expert_down, &layer_weights::shared_gate, &layer_weights::shared_up,
+    &layer_weights::shared_down,
 };
 
 constexpr layer_tensor vectors[] = {
@@ -45,6 +46,12 @@ constexpr layer_tensor vectors[] = {
     &layer_weights::layer_output_norm_bias,
     &layer_weights::attn_sub_norm,
     &layer_weights::ffn_sub_norm,
+    &layer_weights::attn_norm_bias,
+    &layer_weights::ffn_norm_bias,
+    &layer_weights::attn_post_norm,
+    &layer_weights::ffn_post_norm,
+    &layer_weights::choice_bias,
+    &layer_weights::shared_router,
 };
 
 using model_tensor = tensor_view engine::model_weights::*;
@@ -83,6 +90,7 @@ void for_each_tensor(const engine::model_weights& weights,
   };
   visit_present(weights.token_embd);
   visit_present(weights.output_norm);
+  visit_present(weights.output_norm_bias);
   if (weights.output.data != weights.token_embd.data) visit_present(weights.output);
   visit_present(weights.rope_freqs);
   visit_present(weights.rope_factors_long);

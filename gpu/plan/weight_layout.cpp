@@ -257,6 +257,11 @@ void layout_builder::dense_ffn(const engine::layer_weights& from, const engine::
 void layout_builder::experts(const engine::layer_weights& from, cuda_layer_weights& to) {
   to.router = float_rows(from.router);
   to.router_bias = vector(from.router_bias);
+  to.choice_bias = vector(from.choice_bias);
+  to.shared_gate = matrix(from.shared_gate);
+  to.shared_up = matrix(from.shared_up);
+  to.shared_down = matrix(from.shared_down);
+  to.shared_router = vector(from.shared_router);
   to.expert_gate = stack(from.expert_gate);
   to.expert_gate_bias = vector(from.expert_gate_bias);
   to.expert_up = stack(from.expert_up);
@@ -274,6 +279,10 @@ engine::result<weight_layout> layout_builder::build() {
     const engine::layer_spec& spec = model_.spec.layers[i];
     attention(from.layers[i], spec, to.layers[i]);
     to.layers[i].ffn_norm = vector(from.layers[i].ffn_norm);
+    to.layers[i].attn_norm_bias = vector(from.layers[i].attn_norm_bias);
+    to.layers[i].ffn_norm_bias = vector(from.layers[i].ffn_norm_bias);
+    to.layers[i].attn_post_norm = vector(from.layers[i].attn_post_norm);
+    to.layers[i].ffn_post_norm = vector(from.layers[i].ffn_post_norm);
     to.layers[i].attn_output_norm = vector(from.layers[i].attn_output_norm);
     to.layers[i].attn_output_norm_bias = vector(from.layers[i].attn_output_norm_bias);
     to.layers[i].layer_output_norm = vector(from.layers[i].layer_output_norm);
@@ -285,6 +294,7 @@ engine::result<weight_layout> layout_builder::build() {
     }
   }
   to.output_norm = vector(from.output_norm);
+  to.output_norm_bias = vector(from.output_norm_bias);
   to.positions = float_rows(from.position_embd);
   to.token_types = float_rows(from.token_types);
   to.embedding_norm = vector(from.token_embd_norm);

@@ -34,6 +34,10 @@ struct cuda_layer_weights {
   const float* o_bias = nullptr;
   const float* sinks = nullptr;
   const float* ffn_norm = nullptr;
+  const float* attn_norm_bias = nullptr;
+  const float* ffn_norm_bias = nullptr;
+  const float* attn_post_norm = nullptr;  ///< norms of what the halves give
+  const float* ffn_post_norm = nullptr;
   const float* attn_sub_norm = nullptr;
   const float* ffn_sub_norm = nullptr;
   const float* attn_output_norm = nullptr;  ///< norms after each half
@@ -45,6 +49,9 @@ struct cuda_layer_weights {
   const float* down_bias = nullptr;
   const float* router = nullptr;  ///< [experts][embedding], f32 rows
   const float* router_bias = nullptr;
+  const float* choice_bias = nullptr;
+  kernels::packed_matrix shared_gate, shared_up, shared_down;
+  const float* shared_router = nullptr;
   const float* expert_gate_bias = nullptr;  ///< [experts][ffn]
   const float* expert_up_bias = nullptr;
   const float* expert_down_bias = nullptr;  ///< [experts][embedding]
@@ -54,6 +61,7 @@ struct cuda_weights {
   kernels::packed_matrix embedding;
   kernels::packed_matrix output;  ///< equal to embedding when tied
   const float* output_norm = nullptr;
+  const float* output_norm_bias = nullptr;
   const float* positions = nullptr;    ///< [positions][embedding], f32 rows
   const float* token_types = nullptr;  ///< [token types][embedding], f32 rows
   const float* embedding_norm = nullptr;

@@ -13,10 +13,12 @@ struct __half;
 
 namespace orcd::kernels {
 
-inline constexpr std::uint32_t head_width_step = 32;  ///< head widths are padded to a multiple of this
-inline constexpr std::uint32_t head_width_max = 128;
+inline constexpr std::uint32_t head_width_step = 32;   ///< head widths are padded to a multiple of this,
+inline constexpr std::uint32_t narrow_head_max = 128;  ///< up to here; wider ones, which the decode program
+inline constexpr std::uint32_t head_width_max = 256;   ///< does not have, to this
 
 [[nodiscard]] constexpr std::uint32_t padded_head_width(std::uint32_t width) noexcept {
+  if (width > narrow_head_max) return (width + head_width_max - 1) / head_width_max * head_width_max;
   return (width + head_width_step - 1) / head_width_step * head_width_step;
 }
 
@@ -63,6 +65,7 @@ struct attention_args_paged {
   std::uint32_t window = 0;  ///< positions seen, the token's own included; 0 = all
   std::uint32_t end = 0;     ///< prefill without a mask: every token sees [0, end); 0 = causal
   float scale = 0.0F;
+  float softcap = 0.0F;          ///< scores become c * tanh(score / c); 0 = none. Not in the decode program
   const float* sinks = nullptr;  ///< [heads] or null
   __half* out = nullptr;         ///< [columns][out_stride]: heads * width halves, head-major
   std::uint32_t out_stride = 0;

@@ -23,6 +23,7 @@ int with_width(std::uint32_t padded_width, Launch launch) {
     case 64: return launch.template operator()<64, K, V>();
     case 96: return launch.template operator()<96, K, V>();
     case 128: return launch.template operator()<128, K, V>();
+    case 256: return launch.template operator()<256, K, V>();
   }
   return cudaErrorInvalidValue;
 }

@@ -1,4 +1,6 @@
 // Decode attention as a kernel of its own (decode_attention.cuh), and its launch.
+#include <type_traits>
+
 #include "kernels/attention/attention_dispatch.cuh"
 #include "kernels/attention/decode_attention.cuh"
 #include "kernels/attention/paged_attention.hpp"
@@ -12,7 +14,13 @@ using engine::kv_type;
 /// Blocks of a multiprocessor where there are more than two. Wider heads wait longer for memory and need more
 /// of them.
 template <std::uint32_t W>
-constexpr std::uint32_t many_blocks = W <= 64 ? 3 : 4;
+constexpr std::uint32_t many_blocks = W <= 64    ? 3
+                                      : W <= 128 ? 4
+                                                 : 2;
+
+/// The widest heads need more shared memory than a kernel has without asking for it.
+template <std::uint32_t W>
+constexpr bool asks_for_memory = W > narrow_head_max;
 
 /// grid: (columns * head tiles, kv heads, page workers); a worker takes every gridDim.z-th page.
 template <std::uint32_t W, kv_type K, kv_type V, std::uint32_t Blocks>
@@ -20,8 +28,15 @@ __global__ void __launch_bounds__(attention_memory<W, Blocks>::warps * 32,
                                   Blocks > 0 ? Blocks : many_blocks<W>)
     decode_kernel(const __grid_constant__ decode_attention_args args) {
   using memory = attention_memory<W, Blocks>;
-  __shared__ decode_shared<W, memory::warps> shared;
-  __shared__ float2 rope_cos_sin[head_width_max / 2];
+  using shared_memory = decode_shared<W, memory::warps>;
+  extern __shared__ uint4 asked_for[];
+  __shared__ std::conditional_t<asks_for_memory<W>, std::uint32_t, shared_memory> given;
+  __shared__ float2 rope_cos_sin[16 * head_values_per_lane<W>];
+  shared_memory* shared = nullptr;
+  if constexpr (asks_for_memory<W>)
+    shared = reinterpret_cast<shared_memory*>(asked_for);
+  else
+    shared = &given;
   const decode_tile tile = tile_of(args.attend, blockIdx.x, blockIdx.y);
   const step_token step = args.attend.steps[tile.column];
   if (threadIdx.x < args.rope.rope_dims / 2)
@@ -30,13 +45,19 @@ __global__ void __launch_bounds__(attention_memory<W, Blocks>::warps * 32,
                           blockDim.x);
   __syncthreads();
   attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z, memory{args, tile.column, rope_cos_sin},
-                        shared);
+                        *shared);
 }
 
 template <std::uint32_t W, kv_type K, kv_type V, std::uint32_t Blocks>
 int launch_blocks(const decode_attention_args& args, dim3 grid, cudaStream_t stream) {
-  return launch_dependent(decode_kernel<W, K, V, Blocks>, grid, dim3(attention_memory<W, Blocks>::warps * 32),
-                          0, stream, args);
+  constexpr std::uint32_t warps = attention_memory<W, Blocks>::warps;
+  constexpr std::size_t bytes = asks_for_memory<W> ? sizeof(decode_shared<W, warps>) : 0;
+  if constexpr (asks_for_memory<W>) {
+    static const cudaError_t opted_in = cudaFuncSetAttribute(
+        decode_kernel<W, K, V, Blocks>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (opted_in != cudaSuccess) return opted_in;
+  }
+  return launch_dependent(decode_kernel<W, K, V, Blocks>, grid, dim3(warps * 32), bytes, stream, args);
 }
 
 template <std::uint32_t W, kv_type K, kv_type V>
@@ -47,7 +68,8 @@ int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
   // As many workers as fill the device with two blocks a multiprocessor; in short contexts most have no page.
   const dim3 grid(a.columns * decode_head_tiles(a), a.kv_heads,
                   decode_page_workers(a, a.columns, 2 * multiprocessors));
-  if constexpr (K == kv_type::f16 && V == kv_type::f16) {
+  // The widest heads leave no registers to prefetch keys.
+  if constexpr (K == kv_type::f16 && V == kv_type::f16 && W <= narrow_head_max) {
     const std::uint32_t blocks = grid.x * grid.y * grid.z;
     // More warps help narrow heads, of which a tile has up to eight; wide heads come one to a tile in the
     // models served.

@@ -63,7 +63,7 @@ __device__ __forceinline__ page_partials<W, Value> partials_from(const attention
 template <std::uint32_t W, std::uint32_t Warps>
 struct decode_shared {
   page_shared<W> page;
-  float heads[Warps][head_width_max];
+  float heads[Warps][32 * head_values_per_lane<W>];
   alignas(16) __half q[tile_columns][W];
   token_halves<W> token;
   pages_shared pages;
@@ -81,6 +81,7 @@ struct attention_memory {
   static constexpr bool prefetches_keys = Blocks > 0;  ///< in registers, before the queries are there
   static constexpr bool hands_over_partials = false;   ///< between workers, in flagged words
   static constexpr bool prefetches_pages = true;       ///< into L2, those after the first
+  static constexpr bool caps_scores = true;            ///< where attention_args_paged::softcap is set
 
   const decode_attention_args& args;
   std::uint32_t column;
@@ -98,7 +99,7 @@ struct attention_memory {
     return {partials_from<W>(args.attend, args.partials, tile, first)};
   }
 
-  __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane]) const {
+  __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane<W>]) const {
     const rope_store_args& a = args.rope;
     read_head(a.qkv + static_cast<std::uint64_t>(column) * a.stride + index * a.width, a.width, v);
   }
@@ -126,7 +127,7 @@ __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile,
     const bool is_q = i < tile.heads;
     const std::uint32_t index =
         is_q ? tile.first_head + i : a.heads + (i - tile.heads) * a.kv_heads + tile.kv_head;
-    float v[head_values_per_lane];
+    float v[head_values_per_lane<W>];
     memory.read(index, v);
     prepare_head(
         a, [&](std::uint32_t pair) { return memory.rope_cos_sin[pair]; }, index, v, head);
@@ -162,9 +163,10 @@ __device__ __forceinline__ void prefetch_span(const page_place& place, std::uint
 /// Pages of a worker that are prefetched before the ones ahead of them are read. At most 192 KiB a block:
 /// with more, L2 would evict them before they are read.
 template <std::uint32_t W>
-constexpr std::uint32_t pages_ahead = W <= 64   ? 3
-                                      : W <= 96 ? 2
-                                                : 1;
+constexpr std::uint32_t pages_ahead = W <= 64    ? 3
+                                      : W <= 96  ? 2
+                                      : W <= 128 ? 1
+                                                 : 0;
 
 /// Whether the token sees all positions of a page.
 __device__ __forceinline__ bool sees_whole(const attention_args_paged& a, std::int32_t position,
@@ -294,18 +296,19 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
     mine.position[c] = 2 * (lane % 4) + c < tile.heads ? step.position : -1;
     mine.first_seen[c] = seen;
   }
+  const score_form form{a.scale, Memory::caps_scores ? a.softcap : 0.0F};
   for (std::uint32_t page = range.first + worker; page <= range.last; page += workers) {
     const std::uint32_t later = page + (1 + pages_ahead<W>)*workers;
     if (Memory::prefetches_pages && later <= range.last) prefetch_next<W, K, V>(a, tile, step, later);
     const auto begin = static_cast<std::int32_t>(page * engine::kv_page_positions + span);
     if constexpr (ahead) {
       prefetched_span<W> kv(next, span, shared.token, static_cast<std::uint32_t>(step.position - begin));
-      attend_span<W, K, V>(kv, begin, a.scale, mine, shared.page);
+      attend_span<W, K, V>(kv, begin, form, mine, shared.page);
       prefetch_keys(page + workers);
     } else {
       const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
       span_in_memory<W, K, V> kv(place.keys, place.values, span);
-      attend_span<W, K, V>(kv, begin, a.scale, mine, shared.page);
+      attend_span<W, K, V>(kv, begin, form, mine, shared.page);
     }
     fold_page(shared.page);
     if (pages == 1) break;

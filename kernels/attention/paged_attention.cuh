@@ -103,18 +103,34 @@ __device__ inline bool sees_span(const lane_queries& mine, std::int32_t begin) {
          (begin <= mine.position[1] && begin + length > mine.first_seen[1]);
 }
 
+/// What becomes of a sum q . k: scale * sum, then cap * tanh of that over cap, if there is one.
+struct score_form {
+  float scale;
+  float cap;  ///< 0 = none
+
+  __device__ __forceinline__ void apply(float (&scores)[2][4]) const {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 8; ++i) scores[i / 4][i % 4] = __fmul_rn(scores[i / 4][i % 4], scale);
+    if (cap == 0.0F) return;
+#pragma unroll
+    for (std::uint32_t i = 0; i < 8; ++i)
+      scores[i / 4][i % 4] = __fmul_rn(cap, tanhf(__fdiv_rn(scores[i / 4][i % 4], cap)));
+  }
+};
+
 /// One warp: the softmax of a span of 32 positions from `begin` on. `scores[r]` are the sums of positions 16
 /// r + {0..15}. Leaves the probabilities in shared memory, [column][position], not synchronized, and returns
 /// the states of the lane's two columns.
 struct span_states {
   softmax_state column[2];
 };
-__device__ inline span_states span_softmax(float (&scores)[2][4], std::int32_t begin, float scale,
+__device__ inline span_states span_softmax(float (&scores)[2][4], std::int32_t begin, const score_form& form,
                                            const lane_queries& mine,
                                            __half (*probabilities)[span_positions + 8]) {
   const std::uint32_t g = threadIdx.x % 32 / 4;
   const std::uint32_t t = threadIdx.x % 4;
   float maximum[2] = {-INFINITY, -INFINITY};
+  form.apply(scores);
 #pragma unroll
   for (std::uint32_t r = 0; r < 2; ++r) {
 #pragma unroll
@@ -122,7 +138,7 @@ __device__ inline span_states span_softmax(float (&scores)[2][4], std::int32_t b
       const std::uint32_t c = i & 1U;
       const std::int32_t position = begin + static_cast<std::int32_t>(16 * r + g + 8 * (i / 2));
       const bool seen = position <= mine.position[c] && position >= mine.first_seen[c];
-      scores[r][i] = seen ? __fmul_rn(scores[r][i], scale) : -INFINITY;
+      scores[r][i] = seen ? scores[r][i] : -INFINITY;
       maximum[c] = fmaxf(maximum[c], scores[r][i]);
     }
   }
@@ -198,7 +214,7 @@ class span_in_memory {
 /// One warp: a span of the page, whose first position is `begin`, against a tile of query vectors. Leaves the
 /// span's state and weighted values in `shared`.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V, class Span>
-__device__ __forceinline__ void attend_span(Span& kv, std::int32_t begin, float scale,
+__device__ __forceinline__ void attend_span(Span& kv, std::int32_t begin, const score_form& form,
                                             const lane_queries& mine, page_shared<W>& shared) {
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t g = threadIdx.x % 32 / 4;
@@ -216,7 +232,7 @@ __device__ __forceinline__ void attend_span(Span& kv, std::int32_t begin, float 
     for (std::uint32_t r = 0; r < 2; ++r) multiply_fragment<K>(scores[r], kv.key(r, j), q);
   }
   kv.after_scores();
-  const span_states states = span_softmax(scores, begin, scale, mine, shared.probabilities[warp]);
+  const span_states states = span_softmax(scores, begin, form, mine, shared.probabilities[warp]);
   if (g == 0) {
     shared.state[warp][2 * t] = states.column[0];
     shared.state[warp][2 * t + 1] = states.column[1];

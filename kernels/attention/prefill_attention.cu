@@ -172,7 +172,8 @@ __device__ __forceinline__ void fold_span(const attention_args_paged& a, const w
   fold_factors factors[warp_tiles][2];
 #pragma unroll
   for (std::uint32_t n = 0; n < warp_tiles; ++n) {
-    const span_states states = span_softmax(scores[n], begin, a.scale, at.mine[n], probabilities[n]);
+    const span_states states =
+        span_softmax(scores[n], begin, score_form{a.scale, a.softcap}, at.mine[n], probabilities[n]);
 #pragma unroll
     for (std::uint32_t c = 0; c < 2; ++c) factors[n][c] = fold_state(sums.state[n][c], states.column[c]);
   }

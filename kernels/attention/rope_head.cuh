@@ -9,22 +9,24 @@
 
 namespace orcd::kernels {
 
-inline constexpr std::uint32_t head_values_per_lane = head_width_max / 32;
+/// Values of a head of a padded width that a lane holds; all narrow heads have the same number.
+template <std::uint32_t W>
+inline constexpr std::uint32_t head_values_per_lane = (W <= narrow_head_max ? narrow_head_max : W) / 32;
 
 /// RMS norm of one head; the sum is a fixed tree over the lanes.
-__device__ inline void norm_head(float (&v)[head_values_per_lane], const float* weight, std::uint32_t width,
-                                 float eps) {
+template <std::uint32_t Values>
+__device__ inline void norm_head(float (&v)[Values], const float* weight, std::uint32_t width, float eps) {
   const std::uint32_t lane = threadIdx.x % 32;
   float squares = 0.0F;
 #pragma unroll
-  for (std::uint32_t i = 0; i < head_values_per_lane; ++i) squares = __fmaf_rn(v[i], v[i], squares);
+  for (std::uint32_t i = 0; i < Values; ++i) squares = __fmaf_rn(v[i], v[i], squares);
 #pragma unroll
   for (std::uint32_t offset = 16; offset > 0; offset /= 2) {
     squares = __fadd_rn(squares, __shfl_xor_sync(0xFFFFFFFFU, squares, offset));
   }
   const float scale = rsqrtf(__fadd_rn(__fdiv_rn(squares, static_cast<float>(width)), eps));
 #pragma unroll
-  for (std::uint32_t i = 0; i < head_values_per_lane; ++i) {
+  for (std::uint32_t i = 0; i < Values; ++i) {
     const std::uint32_t d = lane + 32 * i;
     v[i] = d < width ? __fmul_rn(__fmul_rn(v[i], scale), weight[d]) : 0.0F;
   }
@@ -54,25 +56,24 @@ __device__ __forceinline__ void rotate_head(const rope_store_args& a, CosSin cos
 }
 
 /// v[i] = value lane + 32 i of the head that the product has left at `from`; zeros from `width` on.
-__device__ __forceinline__ void read_head(const float* from, std::uint32_t width,
-                                          float (&v)[head_values_per_lane]) {
+template <std::uint32_t Values>
+__device__ __forceinline__ void read_head(const float* from, std::uint32_t width, float (&v)[Values]) {
   const std::uint32_t lane = threadIdx.x % 32;
 #pragma unroll
-  for (std::uint32_t i = 0; i < head_values_per_lane; ++i)
-    v[i] = lane + 32 * i < width ? from[lane + 32 * i] : 0.0F;
+  for (std::uint32_t i = 0; i < Values; ++i) v[i] = lane + 32 * i < width ? from[lane + 32 * i] : 0.0F;
 }
 
-/// head[0 .. head_width_max) = the head's values `v` as attention needs them: normed, rotated, zeros from
+/// head[0 .. 32 * Values) = the head's values `v` as attention needs them: normed, rotated, zeros from
 /// a.width on. `index` counts queries, then keys, then values. Synchronizes the warp at the end.
-template <class CosSin>
+template <std::uint32_t Values, class CosSin>
 __device__ __forceinline__ void prepare_head(const rope_store_args& a, CosSin cos_sin, std::uint32_t index,
-                                             float (&v)[head_values_per_lane], float* head) {
+                                             float (&v)[Values], float* head) {
   const std::uint32_t lane = threadIdx.x % 32;
   const bool is_v = index >= a.heads + a.kv_heads;
   const float* norm = index < a.heads ? a.q_norm : a.k_norm;
   if (!is_v && norm != nullptr) norm_head(v, norm, a.width, a.norm_eps);
 #pragma unroll
-  for (std::uint32_t i = 0; i < head_values_per_lane; ++i) head[lane + 32 * i] = v[i];
+  for (std::uint32_t i = 0; i < Values; ++i) head[lane + 32 * i] = v[i];
   __syncwarp();
   if (is_v) return;
   rotate_head(a, cos_sin, head);

@@ -10,17 +10,18 @@ constexpr std::uint32_t block_warps = 8;
 constexpr std::uint32_t warp_heads = 2;
 constexpr std::uint32_t block_heads = block_warps * warp_heads;
 
-/// grid: (columns, (heads + 2 * kv_heads) / block_heads, rounded up)
+/// grid: (columns, (heads + 2 * kv_heads) / block_heads, rounded up). Padded heads are at most Width wide.
+template <std::uint32_t Width>
 __global__ void __launch_bounds__(32 * block_warps)
     rope_store_kernel(const __grid_constant__ rope_store_args a) {
-  __shared__ float2 rope_cos_sin[head_width_max / 2];
-  __shared__ float heads[block_warps][head_width_max];
+  __shared__ float2 rope_cos_sin[Width / 2];
+  __shared__ float heads[block_warps][Width];
   const std::uint32_t all_heads = a.heads + 2 * a.kv_heads;
   const std::uint32_t first = blockIdx.y * block_heads + threadIdx.x / 32;
   wait_for_previous_kernel();
   allow_next_kernel();
   // Both heads are read before the token's step is known, so that all loads are under way together.
-  float v[warp_heads][head_values_per_lane];
+  float v[warp_heads][Width / 32];
 #pragma unroll
   for (std::uint32_t i = 0; i < warp_heads; ++i) {
     const std::uint32_t index = min(first + i * block_warps, all_heads - 1);
@@ -62,7 +63,9 @@ bool valid_rope(const rope_store_args& a) {
 int launch_rope_store(const rope_store_args& a, CUstream_st* stream) {
   if (!valid_rope(a) || a.q == nullptr) return cudaErrorInvalidValue;
   const std::uint32_t all_heads = a.heads + 2 * a.kv_heads;
-  return launch_dependent(rope_store_kernel, dim3(a.columns, (all_heads + block_heads - 1) / block_heads),
+  const auto kernel = a.padded_width <= narrow_head_max ? rope_store_kernel<narrow_head_max>
+                                                        : rope_store_kernel<head_width_max>;
+  return launch_dependent(kernel, dim3(a.columns, (all_heads + block_heads - 1) / block_heads),
                           dim3(32 * block_warps), 0, stream, a);
 }
 

@@ -223,7 +223,7 @@ inline constexpr std::uint32_t norm_units = 8;
 /// sines of each one's position.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t kept_bytes(std::uint32_t width, bool routes,
                                                          std::uint32_t sequences) {
-  constexpr std::uint32_t cos_sin_bytes = head_width_max / 2 * 8;
+  constexpr std::uint32_t cos_sin_bytes = narrow_head_max / 2 * 8;
   return ((routes ? 2 : 1) * row_bytes(width) + (sequences > 1 ? sequences * cos_sin_bytes : 0) + 127) / 128 *
          128;
 }

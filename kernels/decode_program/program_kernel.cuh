@@ -38,6 +38,7 @@ struct attention_flagged {
   static constexpr std::uint32_t warps = program_warps;
   static constexpr bool hands_over_partials = MaxSequences == 1;
   static constexpr bool prefetches_pages = MaxSequences > 1;
+  static constexpr bool caps_scores = false;
   /// For heads of 65 to 96. Narrower ones load keys and values together anyway; wider ones leave too few
   /// registers.
   static constexpr bool prefetches_keys = MaxSequences == 1 && W > 64 && W <= 96;
@@ -58,7 +59,7 @@ struct attention_flagged {
     else
       return stored_partials<W>{partials_from<W>(args.attend, args.partials, tile, first)};
   }
-  __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane]) const {
+  __device__ __forceinline__ void read(std::uint32_t index, float (&v)[head_values_per_lane<W>]) const {
     const rope_store_args& a = phase.attention.rope;
     gather_floats<32>(phase.in + sequence * a.stride + index * a.width, a.width, flag, threadIdx.x % 32, v);
   }

@@ -64,6 +64,7 @@ struct attention_args {
   std::uint32_t key_width = 0;    ///< at most attention_head_width_max
   std::uint32_t value_width = 0;  ///< at most attention_head_width_max
   std::uint32_t window = 0;       ///< positions seen, the token's own included; 0 = all
+  float softcap = 0.0F;           ///< scores become c * tanh(score / c); 0 = none
   float scale = 0.0F;             ///< multiplies q.k
   engine::kv_types types{};
 };

@@ -1,6 +1,7 @@
-// out = x/2 * (1 + erf(x / sqrt 2)), the exact form: ggml's tanh form differs from what BERT was trained with
-// by up to 5e-4. erfc is the rational approximation 7.1.26 of Abramowitz and Stegun, off by at most 1.5e-7.
-// Source: Hendrycks and Gimpel 1606.08415.
+// out = x/2 * (1 + erf(x / sqrt 2)), the exact form, with which BERT was trained, or the tanh form of
+// families that were trained with that: x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). They differ by up
+// to 5e-4. erfc is the rational approximation 7.1.26 of Abramowitz and Stegun, off by at most 1.5e-7. Source:
+// Hendrycks and Gimpel 1606.08415.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +13,15 @@ namespace orcd::kernels {
 inline constexpr float erfc_p = 0.3275911F;
 inline constexpr float erfc_a[5] = {0.254829592F, -0.284496736F, 1.421413741F, -1.453152027F, 1.061405429F};
 inline constexpr float inverse_root_two = 0.70710678F;
+inline constexpr float gelu_tanh_root = 0.79788456F;  // sqrt(2/pi)
+inline constexpr float gelu_tanh_cube = 0.044715F;
 
 struct gelu_args {
   const float* x = nullptr;  ///< [rows][width]
   float* out = nullptr;      ///< [rows][width], may be x
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
+  bool tanh_form = false;
 };
 
 namespace host {

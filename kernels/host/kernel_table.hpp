@@ -11,6 +11,7 @@
 #include "kernels/host/matmul_args.hpp"
 #include "kernels/host/moe.hpp"
 #include "kernels/host/rms_norm.hpp"
+#include "kernels/host/scale.hpp"
 #include "kernels/host/swiglu.hpp"
 #include "kernels/host/ternary.hpp"
 
@@ -31,6 +32,7 @@ struct kernel_table {
   void (*moe_combine_column)(const moe_combine_args& args, std::uint32_t column);
   void (*layer_norm_row)(const layer_norm_args& args, std::uint32_t row);
   void (*gelu_row)(const gelu_args& args, std::uint32_t row);
+  void (*scale_row)(const scale_args& args, std::uint32_t row);
   void (*round_row)(const round_args& args, std::uint32_t row);
   void (*ternary_rows)(const matmul_args& args, std::uint32_t row_begin, std::uint32_t row_end);
 };
@@ -59,6 +61,7 @@ void moe_route_column(const moe_route_args& args, std::uint32_t column);
 void moe_combine_column(const moe_combine_args& args, std::uint32_t column);
 void layer_norm_row(const layer_norm_args& args, std::uint32_t row);
 void gelu_row(const gelu_args& args, std::uint32_t row);
+void scale_row(const scale_args& args, std::uint32_t row);
 void round_row(const round_args& args, std::uint32_t row);
 void ternary_rows(const matmul_args& args, std::uint32_t row_begin, std::uint32_t row_end);
 }  // namespace ORCD_ISA

@@ -11,7 +11,7 @@ struct layer_norm_args {
   const float* x = nullptr;       ///< [rows][width]
   float* out = nullptr;           ///< [rows][width], may be x
   const float* weight = nullptr;  ///< [width]
-  const float* bias = nullptr;    ///< [width]
+  const float* bias = nullptr;    ///< [width], or null: none
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
   float eps = 0.0F;

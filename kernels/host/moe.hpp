@@ -9,15 +9,29 @@ namespace orcd::kernels {
 
 inline constexpr std::uint32_t moe_experts_max = 512;
 
+/// softmax over the chosen logits, which is also softmax over all with the chosen ones renormalised; over
+/// all; or the sigmoid of each logit, renormalised or not.
+enum class expert_weighting { selected, all_renormalised, all, sigmoid_renormalised, sigmoid };
+[[nodiscard]] constexpr bool is_sigmoid(expert_weighting weighting) noexcept {
+  return weighting == expert_weighting::sigmoid || weighting == expert_weighting::sigmoid_renormalised;
+}
+[[nodiscard]] constexpr bool softmax_over_all(expert_weighting weighting) noexcept {
+  return weighting == expert_weighting::all || weighting == expert_weighting::all_renormalised;
+}
+[[nodiscard]] constexpr bool renormalises(expert_weighting weighting) noexcept {
+  return weighting != expert_weighting::all && weighting != expert_weighting::sigmoid;
+}
+
 struct moe_route_args {
-  const float* logits = nullptr;    ///< [columns][experts]
-  std::uint32_t* chosen = nullptr;  ///< [columns][used], highest logit first, ties to the lowest id
-  float* weights = nullptr;         ///< [columns][used]
+  const float* logits = nullptr;       ///< [columns][experts]
+  const float* choice_bias = nullptr;  ///< [experts], added to sigmoids for the choice alone; or null
+  std::uint32_t* chosen = nullptr;     ///< [columns][used], highest first, ties to the lowest id
+  float* weights = nullptr;            ///< [columns][used]
   std::uint32_t columns = 0;
   std::uint32_t experts = 0;  ///< at most moe_experts_max
   std::uint32_t used = 0;     ///< 1 .. experts
-  /// false: softmax over the chosen logits. true: softmax over all, then the chosen ones renormalised.
-  bool softmax_all = false;
+  expert_weighting weighting = expert_weighting::selected;
+  float scale = 1.0F;  ///< multiplies the weights
 };
 
 /// residual[c] += sum over i of weights[c][i] * expert_out[c * used + i], in ascending i.

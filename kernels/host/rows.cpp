@@ -31,6 +31,10 @@ void swiglu(const swiglu_args& args, thread_pool& pool) {
   each_row(pool, args, args.rows, args.width, kernels().swiglu_row);
 }
 
+void scale(const scale_args& args, thread_pool& pool) {
+  each_row(pool, args, args.rows, args.width, kernels().scale_row);
+}
+
 void layer_norm(const layer_norm_args& args, thread_pool& pool) {
   each_row(pool, args, args.rows, args.width, kernels().layer_norm_row);
 }

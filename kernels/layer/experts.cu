@@ -7,6 +7,7 @@
 #include "kernels/device/launch.cuh"
 #include "kernels/device/norm_row.cuh"
 #include "kernels/layer/expert_choice.cuh"
+#include "kernels/layer/expert_weighting.cuh"
 #include "kernels/layer/experts.hpp"
 
 namespace orcd::kernels {
@@ -24,9 +25,13 @@ struct route_shared {
 /// One warp: a column's choice, once its logits are there.
 __device__ __forceinline__ void choose_for(const route_args& a, std::uint32_t column) {
   const float* const logits = a.logits + static_cast<std::uint64_t>(column) * a.experts;
-  choose(
-      a, [&](std::uint32_t e) { return __ldcg(logits + e); }, a.chosen + column * a.used,
-      a.weights + column * a.used, [] {});
+  const auto logit_at = [&](std::uint32_t e) { return __ldcg(logits + e); };
+  std::int32_t* const chosen = a.chosen + column * a.used;
+  float* const weights = a.weights + column * a.used;
+  if (a.weighting == route_weighting::selected)
+    choose(a, logit_at, chosen, weights, [] {});
+  else
+    choose_and_weigh(a, logit_at, chosen, weights);
 }
 
 /// grid: (blocks that share the columns, groups of eight experts). One warp an expert: its row of the router
@@ -150,6 +155,7 @@ __global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_ar
 int launch_route(const route_args& a, CUstream_st* stream) {
   if (a.x == nullptr || a.norm_weight == nullptr || a.router == nullptr || a.logits == nullptr ||
       a.chosen == nullptr || a.weights == nullptr || a.arrivals == nullptr || a.columns == 0 ||
+      (a.weighting == route_weighting::selected && (a.scale != 1.0F || a.choice_bias != nullptr)) ||
       !route_takes(a.width, a.experts, a.used))
     return cudaErrorInvalidValue;
   static const cudaError_t opted_in =

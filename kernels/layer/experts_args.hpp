@@ -9,9 +9,13 @@ namespace orcd::kernels {
 inline constexpr std::uint32_t experts_max = 512;
 inline constexpr std::uint32_t experts_used_max = 16;
 
+/// How logits become weights: `selected` is the softmax over the chosen ones, and that over all,
+/// renormalised; `all` the softmax over all; sigmoid that of each, renormalised or not. All but the first are
+/// not in the decode program.
+enum class route_weighting : std::uint8_t { selected, all, sigmoid_renormalised, sigmoid };
+
 /// logits[m][e] = router[e] . norm(x[m]) + bias[e], all in f32: routing decides which weights are read, so
-/// its input is not rounded to f16. Then the `used` highest logits of each column, and the softmax over them.
-/// Softmax over all experts with the chosen ones renormalised is the same value, so there is one formula.
+/// its input is not rounded to f16. Then the `used` highest of each column, and their weights.
 struct route_args {
   const float* x = nullptr;            ///< [columns][width]
   const float* norm_weight = nullptr;  ///< [width]
@@ -26,6 +30,9 @@ struct route_args {
   std::int32_t* chosen = nullptr;     ///< out, [columns][used]
   float* weights = nullptr;           ///< out, [columns][used]
   std::uint32_t* arrivals = nullptr;  ///< workspace, [columns]; zero between launches
+  route_weighting weighting = route_weighting::selected;
+  const float* choice_bias = nullptr;  ///< [experts] or null: added to sigmoids for the choice alone
+  float scale = 1.0F;                  ///< multiplies the weights; 1 where they are `selected`
   /// Out, or null: f16(norm(x[m])) as the input of a product, [columns][padded_cols(width)].
   __half* normed = nullptr;
 };

@@ -1,6 +1,7 @@
 """Writes the tiny GGUF models and the logits transformers computes from exactly their values.
 
-usage: make_tiny_goldens.py OUT_DIR [MODEL...]
+usage: make_tiny_goldens.py OUT_DIR [MODEL...]             the models of tiny_models.py
+       make_tiny_goldens.py --families OUT_DIR [MODEL...]  those of family_models.py
 
 Per model: NAME.gguf, NAME.json (tokens, positions, figures) and NAME.CASE.f32 (little-endian f32, the rows of
 `positions` from a pure f32 run, then the same rows with K and V rounded to f16).
@@ -8,11 +9,14 @@ Per model: NAME.gguf, NAME.json (tokens, positions, figures) and NAME.CASE.f32 (
 
 import copy
 import hashlib
+import itertools
 import json
 import sys
 from pathlib import Path
 
+import family_models
 import numpy as np
+import tiny_models
 import torch
 import transformers
 import vocabulary
@@ -20,9 +24,10 @@ from gguf import GGMLQuantizationType, GGUFWriter
 from kv16 import logits_of
 from layouts import VOCAB
 from quantize import decode, encode
-from tiny_models import ALL
 from transformers import AutoModelForCausalLM
 
+# Its importer of gpt-oss expects tensor names that no published file has, and of others it has none.
+IMPORTED = {"llama", "qwen2", "phi3", "starcoder2", "gemma2", "gemma3"}
 POSITIONS = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 39, 63, 64, 79]
 
 
@@ -66,15 +71,19 @@ def write_gguf(tiny, stored, path):
     w.add_quantization_version(2)
     w.add_context_length(c.max_position_embeddings)
     w.add_embedding_length(c.hidden_size)
-    w.add_block_count(c.num_hidden_layers)
+    if "block_count" not in tiny.keys:
+        w.add_block_count(c.num_hidden_layers)
     w.add_feed_forward_length(c.intermediate_size)
     w.add_head_count(c.num_attention_heads)
     w.add_head_count_kv(c.num_key_value_heads)
-    w.add_layer_norm_rms_eps(c.rms_norm_eps)
-    w.add_rope_freq_base(c.rope_parameters["rope_theta"])
+    if "attention.layer_norm_epsilon" not in tiny.keys:
+        w.add_layer_norm_rms_eps(c.rms_norm_eps)
+    if "rope.freq_base" not in tiny.keys:
+        w.add_rope_freq_base(c.rope_parameters["rope_theta"])
     w.add_vocab_size(VOCAB)
     for key, value in tiny.keys.items():
-        add = {str: w.add_string, float: w.add_float32, int: w.add_uint32}[type(value)]
+        add = {str: w.add_string, float: w.add_float32, int: w.add_uint32, bool: w.add_bool,
+               list: w.add_array}[type(value)]
         add(f"{tiny.arch}.{key}", value)
     model, *rest = tiny.vocabulary
     (vocabulary.add_bpe if model == "bpe" else vocabulary.add_spm)(w, *rest)
@@ -105,7 +114,7 @@ def make_model(tiny, values, rope):
 
 def check_import(tiny, values, path):
     """transformers' own GGUF reader must find the same weights in the file, where it knows the family."""
-    if tiny.arch == "gpt-oss":  # its importer expects tensor names that no published file has
+    if tiny.arch not in IMPORTED:
         return
     ours = make_model(tiny, values, None).state_dict()
     theirs = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32,
@@ -140,10 +149,13 @@ def run_case(tiny, case, values, out):
 
 def main():
     transformers.logging.set_verbosity_error()
-    out, only = Path(sys.argv[1]), set(sys.argv[2:])
+    families = sys.argv[1] == "--families"
+    args = sys.argv[2:] if families else sys.argv[1:]
+    out, only = Path(args[0]), set(args[1:])
     torch.set_num_threads(1)
-    for make in ALL:
-        tiny = make()
+    functions = family_models.ALL if families else tiny_models.ALL
+    models = (make() for make in functions)
+    for tiny in itertools.chain(models, family_models.variants() if families else []):
         if only and tiny.name not in only:
             continue
         stored, values = make_weights(tiny)

@@ -5,13 +5,6 @@
 namespace orcd::engine {
 namespace {
 
-using w = layer_weights;
-
-constexpr std::array head_norms{
-    layer_rule{&w::attn_q_norm, "attn_q_norm.weight", {extent::key_length}, presence::required, types::f32},
-    layer_rule{&w::attn_k_norm, "attn_k_norm.weight", {extent::key_length}, presence::required, types::f32},
-};
-
 void read_spec(hparam_reader&, model_spec& spec) {
   set_pairing(spec, rope_pairing::half_split);
   spec.activation = ffn_activation::swiglu;
@@ -25,7 +18,7 @@ std::span<const std::span<const layer_rule>> qwen2_tables() {
 
 std::span<const std::span<const layer_rule>> qwen3_tables() {
   static const std::array<std::span<const layer_rule>, 4> all{attention_rules(), qkv_bias_optional(),
-                                                              head_norms, gated_ffn_rules()};
+                                                              head_norm_rules(), gated_ffn_rules()};
   return all;
 }
 

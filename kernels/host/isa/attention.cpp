@@ -3,6 +3,7 @@
 
 #include "kernels/host/isa/exponential.hpp"
 #include "kernels/host/isa/for_format.hpp"
+#include "kernels/host/isa/hyperbolic.hpp"
 #include "kernels/host/isa/kv_rows.hpp"
 #include "kernels/host/kernel_table.hpp"
 
@@ -36,6 +37,18 @@ ORCD_INLINE float dot(const float* a, const float* b, std::uint32_t padded_width
   return fold(sum);
 }
 
+/// Masked positions stay masked.
+void cap_scores(const attention_args& a, scratch& s, std::uint32_t heads) {
+  for (std::uint32_t h = 0; h < heads; ++h) {
+    for (std::uint32_t i = 0; i < engine::kv_page_positions; i += lane_count) {
+      alignas(64) float capped[lane_count];
+      store(capped, a.softcap * hyperbolic_tangent(load(&s.scores[h][i]) / splat(a.softcap)));
+      for (std::uint32_t j = 0; j < lane_count; ++j)
+        if (s.scores[h][i + j] != lowest_score) s.scores[h][i + j] = capped[j];
+    }
+  }
+}
+
 /// Scores of positions [begin, end) of the page that starts at `base`, whose rows are at `keys`; the rest of
 /// the page is masked.
 template <engine::kv_type Type>
@@ -50,6 +63,7 @@ void score_chunk(const attention_args& a, const std::byte* keys, scratch& s, std
     for (std::uint32_t h = 0; h < heads; ++h)
       s.scores[h][position - base] = a.scale * dot(s.q[h], s.row, width);
   }
+  if (a.softcap > 0.0F) cap_scores(a, s, heads);
 }
 
 /// Turns a head's scores into weights e^(score - largest). Returns the largest score, and the sum of weights,

@@ -1,9 +1,11 @@
 // Norms, activations and routing of one x86 level; definitions in kernels/host/{rms_norm,swiglu,moe}.hpp.
 #include "kernels/host/isa/exponential.hpp"
+#include "kernels/host/isa/hyperbolic.hpp"
 #include "kernels/host/isa/sixteens.hpp"
 #include "kernels/host/kernel_table.hpp"
 #include "kernels/host/moe.hpp"
 #include "kernels/host/rms_norm.hpp"
+#include "kernels/host/scale.hpp"
 #include "kernels/host/swiglu.hpp"
 
 namespace orcd::kernels::host::ORCD_ISA {
@@ -48,6 +50,7 @@ void swiglu_row(const swiglu_args& a, std::uint32_t row) {
       g = larger(g, splat(0.0F));
       return store_some(out + i, g * g * u, count);
     }
+    if (a.kind == gated_activation::gelu) return store_some(out + i, gelu_tanh(g) * u, count);
     const bool clamped = a.kind == gated_activation::clamped;
     if (clamped) {
       g = smaller(g, splat(swiglu_clamp_limit));
@@ -57,29 +60,69 @@ void swiglu_row(const swiglu_args& a, std::uint32_t row) {
   });
 }
 
-void moe_route_column(const moe_route_args& a, std::uint32_t column) {
-  const float* logits = a.logits + std::size_t{column} * a.experts;
-  std::uint32_t* chosen = a.chosen + std::size_t{column} * a.used;
-  float* weights = a.weights + std::size_t{column} * a.used;
+void scale_row(const scale_args& a, std::uint32_t row) {
+  float* x = a.x + row * a.stride;
+  each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
+    const float_lanes scaled = a.scale * load_some(x + i, count);
+    store_some(x + i, a.cap > 0.0F ? a.cap * hyperbolic_tangent(scaled / splat(a.cap)) : scaled, count);
+  });
+}
+
+namespace {
+
+/// The chosen experts, highest score first, ties to the lowest id.
+void choose(const float* scores, std::uint32_t experts, std::uint32_t used, std::uint32_t* chosen) {
   bool taken[moe_experts_max] = {};
-  for (std::uint32_t i = 0; i < a.used; ++i) {
-    std::uint32_t best = a.experts;
-    for (std::uint32_t e = 0; e < a.experts; ++e) {
-      if (!taken[e] && (best == a.experts || logits[e] > logits[best])) best = e;
+  for (std::uint32_t i = 0; i < used; ++i) {
+    std::uint32_t best = experts;
+    for (std::uint32_t e = 0; e < experts; ++e) {
+      if (!taken[e] && (best == experts || scores[e] > scores[best])) best = e;
     }
     taken[best] = true;
     chosen[i] = best;
   }
+}
+
+void weigh_by_softmax(const moe_route_args& a, const float* logits, const std::uint32_t* chosen,
+                      float* weights) {
   const float largest = logits[chosen[0]];
-  float sum = 0.0F;
   for (std::uint32_t i = 0; i < a.used; ++i) weights[i] = exponential(logits[chosen[i]] - largest);
-  if (a.softmax_all) {
-    float total = 0.0F;
-    for (std::uint32_t e = 0; e < a.experts; ++e) total += exponential(logits[e] - largest);
-    for (std::uint32_t i = 0; i < a.used; ++i) weights[i] /= total;
+  if (!softmax_over_all(a.weighting)) return;
+  float total = 0.0F;
+  for (std::uint32_t e = 0; e < a.experts; ++e) total += exponential(logits[e] - largest);
+  for (std::uint32_t i = 0; i < a.used; ++i) weights[i] /= total;
+}
+
+}  // namespace
+
+void moe_route_column(const moe_route_args& a, std::uint32_t column) {
+  const float* logits = a.logits + std::size_t{column} * a.experts;
+  std::uint32_t* chosen = a.chosen + std::size_t{column} * a.used;
+  float* weights = a.weights + std::size_t{column} * a.used;
+  if (is_sigmoid(a.weighting)) {
+    float scores[moe_experts_max];
+    float ranks[moe_experts_max];
+    for (std::uint32_t e = 0; e < a.experts; ++e) {
+      scores[e] = 1.0F / (1.0F + exponential(-logits[e]));
+      ranks[e] = a.choice_bias == nullptr ? scores[e] : scores[e] + a.choice_bias[e];
+    }
+    choose(ranks, a.experts, a.used, chosen);
+    for (std::uint32_t i = 0; i < a.used; ++i) weights[i] = scores[chosen[i]];
+  } else {
+    choose(logits, a.experts, a.used, chosen);
+    weigh_by_softmax(a, logits, chosen, weights);
   }
-  for (std::uint32_t i = 0; i < a.used; ++i) sum += weights[i];
-  for (std::uint32_t i = 0; i < a.used; ++i) weights[i] /= sum;
+  if (renormalises(a.weighting)) {
+    float sum = 0.0F;
+    for (std::uint32_t i = 0; i < a.used; ++i) sum += weights[i];
+    // Sigmoids may all be 0; softmax's sum is at least the largest weight.
+    if (sum > 0.0F) {
+      for (std::uint32_t i = 0; i < a.used; ++i) weights[i] /= sum;
+    }
+  }
+  if (a.scale != 1.0F) {
+    for (std::uint32_t i = 0; i < a.used; ++i) weights[i] *= a.scale;
+  }
 }
 
 void moe_combine_column(const moe_combine_args& a, std::uint32_t column) {

@@ -1,6 +1,7 @@
 // What encoder models need of one x86 level; definitions in kernels/host/{layer_norm,gelu}.hpp.
 #include "kernels/host/gelu.hpp"
 #include "kernels/host/isa/exponential.hpp"
+#include "kernels/host/isa/hyperbolic.hpp"
 #include "kernels/host/isa/sixteens.hpp"
 #include "kernels/host/kernel_table.hpp"
 #include "kernels/host/layer_norm.hpp"
@@ -37,8 +38,8 @@ void layer_norm_row(const layer_norm_args& a, std::uint32_t row) {
   });
   const float scale = 1.0F / __builtin_sqrtf(fold(squares) / static_cast<float>(a.width) + a.eps);
   each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
-    const float_lanes scaled = scale * centred(x + i, mean, count);
-    store_some(out + i, scaled * load_some(a.weight + i, count) + load_some(a.bias + i, count), count);
+    const float_lanes scaled = scale * centred(x + i, mean, count) * load_some(a.weight + i, count);
+    store_some(out + i, a.bias == nullptr ? scaled : scaled + load_some(a.bias + i, count), count);
   });
 }
 
@@ -47,6 +48,7 @@ void gelu_row(const gelu_args& a, std::uint32_t row) {
   float* out = a.out + std::size_t{row} * a.width;
   each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
     const float_lanes v = load_some(x + i, count);
+    if (a.tanh_form) return store_some(out + i, gelu_tanh(v), count);
     const float_lanes tail = 0.5F * erfc(inverse_root_two * larger(v, -1.0F * v));
     const float_lanes positive = larger(v, splat(0.0F)) * (splat(1.0F) - tail);
     store_some(out + i, positive + smaller(v, splat(0.0F)) * tail, count);

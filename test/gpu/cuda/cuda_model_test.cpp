@@ -30,8 +30,7 @@ namespace data = boost::unit_test::data;
 // f32 activations stay below 1e-3 on the same goldens.
 constexpr double error_bound = 3e-3;
 
-const std::vector<std::string> model_names{"llama-freqs", "llama-tied",    "qwen2-yarn",
-                                           "phi3-plain",  "phi3-longrope", "gpt-oss"};
+const std::vector<std::string>& model_names = tiny_golden_names();
 
 struct cuda_model : loaded_cuda_model {
   cuda_model(const tiny_golden& golden, const golden_case& c, const gpu::cuda_backend_options& options,

@@ -23,14 +23,16 @@ namespace {
 struct geometry {
   std::uint32_t heads, kv_heads, width, window;
   bool sinks;
+  float softcap = 0.0F;
 };
 std::ostream& operator<<(std::ostream& out, const geometry& g) {
   return out << g.heads << "/" << g.kv_heads << "x" << g.width << " window " << g.window
-             << (g.sinks ? " sinks" : "");
+             << (g.sinks ? " sinks" : "") << (g.softcap > 0.0F ? " softcap" : "");
 }
 const std::vector<geometry> geometries{
-    {14, 2, 64, 0, false}, {4, 4, 96, 0, false},    {16, 2, 64, 128, true}, {16, 2, 64, 0, true},
-    {6, 2, 16, 0, false},  {8, 2, 128, 300, false}, {32, 2, 64, 0, false},
+    {14, 2, 64, 0, false},         {4, 4, 96, 0, false},    {16, 2, 64, 128, true},     {16, 2, 64, 0, true},
+    {6, 2, 16, 0, false},          {8, 2, 128, 300, false}, {32, 2, 64, 0, false},      {4, 1, 256, 0, false},
+    {8, 4, 256, 300, false, 0.5F}, {6, 6, 200, 0, false},   {4, 2, 96, 0, false, 1.5F},
 };
 
 /// How far Q, K and V reach.
@@ -127,6 +129,7 @@ struct sequence {
     a.padded_width = padded;
     a.window = geo.window;
     a.scale = 1.0F / std::sqrt(static_cast<float>(geo.width));
+    a.softcap = geo.softcap;
     a.sinks = sinks ? sinks->data() : nullptr;
     a.out = out + std::size_t{first} * geo.heads * geo.width;
     a.out_stride = geo.heads * geo.width;
@@ -146,7 +149,8 @@ struct sequence {
       double dot = 0;
       for (std::uint32_t d = 0; d < geo.width; ++d)
         dot += vector_of(position, head)[d] * vector_of(p, geo.heads + kv)[d];
-      scores.push_back(dot * scale);
+      const double cap = geo.softcap;
+      scores.push_back(cap > 0.0 ? cap * std::tanh(dot * scale / cap) : dot * scale);
       maximum = std::max(maximum, scores.back());
     }
     double sum = geo.sinks ? std::exp(sink_values[head] - maximum) : 0;

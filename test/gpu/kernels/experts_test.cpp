@@ -57,20 +57,24 @@ struct routing {
     device_array<std::uint32_t> arrivals(count);
     arrivals.fill(0);
     const device_array<__half> normed(std::size_t{count} * kernels::padded_cols(width));
-    const kernels::route_args args{dx.data() + std::size_t{first} * width,
-                                   dn.data(),
-                                   1e-5F,
-                                   dr.data(),
-                                   db.data(),
-                                   width,
-                                   experts,
-                                   used,
-                                   count,
-                                   logits.data(),
-                                   chosen.data(),
-                                   weights.data(),
-                                   arrivals.data(),
-                                   normed.data()};
+    const device_array<float> dc{std::span<const float>(choice_bias)};
+    kernels::route_args args{dx.data() + std::size_t{first} * width,
+                             dn.data(),
+                             1e-5F,
+                             dr.data(),
+                             db.data(),
+                             width,
+                             experts,
+                             used,
+                             count,
+                             logits.data(),
+                             chosen.data(),
+                             weights.data(),
+                             arrivals.data()};
+    args.weighting = weighting;
+    if (is_sigmoid()) args.choice_bias = dc.data();
+    args.scale = scale;
+    args.normed = normed.data();
     for (int repeat = 0; repeat < 3; ++repeat) BOOST_REQUIRE_EQUAL(kernels::launch_route(args, nullptr), 0);
     for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
     return {logits.read(), chosen.read(), weights.read(), normed.read()};
@@ -92,7 +96,46 @@ struct routing {
   std::uint32_t used = 4;
   std::mt19937_64 random;
   std::vector<float> x, norm, router, bias;
+  kernels::route_weighting weighting = kernels::route_weighting::selected;
+  std::vector<float> choice_bias = {0.0F};
+  float scale = 1.0F;
+
+  [[nodiscard]] bool is_sigmoid() const {
+    return weighting == kernels::route_weighting::sigmoid ||
+           weighting == kernels::route_weighting::sigmoid_renormalised;
+  }
 };
+
+/// What the device must have chosen and weighed, in the other ways, from the logits that it computed.
+void check_weighting(const routing& r, const routing::result& got) {
+  for (std::uint32_t m = 0; m < r.columns; ++m) {
+    const float* row = got.logits.data() + std::size_t{m} * r.experts;
+    std::vector<double> weights(r.experts);
+    double total = 0.0;
+    for (std::uint32_t e = 0; e < r.experts; ++e) {
+      weights[e] = r.is_sigmoid() ? 1.0 / (1.0 + std::exp(-double{row[e]})) : std::exp(double{row[e]});
+      total += weights[e];
+    }
+    double chosen = 0.0;
+    for (std::uint32_t i = 0; i < r.used; ++i) chosen += weights[got.chosen[m * r.used + i]];
+    double divisor = total;
+    if (r.weighting == kernels::route_weighting::sigmoid) divisor = 1.0;
+    if (r.weighting == kernels::route_weighting::sigmoid_renormalised) divisor = chosen;
+    const auto score = [&](std::int32_t e) {
+      return weights[e] + (r.is_sigmoid() ? double{r.choice_bias[e]} : 0.0);
+    };
+    for (std::uint32_t i = 0; i < r.used; ++i) {
+      const std::int32_t id = got.chosen[m * r.used + i];
+      BOOST_TEST(std::abs(got.weights[m * r.used + i] - r.scale * weights[id] / divisor) < 1e-5);
+      // In order, and nothing that is left is better.
+      if (i > 0) BOOST_TEST(score(id) <= score(got.chosen[m * r.used + i - 1]) + 1e-6);
+      for (std::int32_t e = 0; e < static_cast<std::int32_t>(r.experts); ++e) {
+        const auto* begin = got.chosen.data() + m * r.used;
+        if (std::find(begin, begin + r.used, e) == begin + r.used) BOOST_TEST(score(e) <= score(id) + 1e-6);
+      }
+    }
+  }
+}
 
 /// The choice and its softmax, from the logits that the device computed.
 void check_choice(const routing& r, const routing::result& got) {
@@ -123,6 +166,25 @@ BOOST_AUTO_TEST_CASE(the_highest_logits_are_chosen_and_weighted_by_their_softmax
     std::fill(r.router.begin(), r.router.end(), 0.0F);
     for (float& v : r.bias) v = std::round(v * 20.0F) / 4.0F;
     check_choice(r, r.route(0, r.columns));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(other_weightings_are_those_of_f64) {
+  using enum kernels::route_weighting;
+  for (const std::uint32_t count : {4U, 33U, 128U, 512U}) {
+    for (const auto weighting : {all, sigmoid_renormalised, sigmoid}) {
+      routing r(20, 64, count, count);
+      r.weighting = weighting;
+      r.choice_bias = r.fill(count);
+      r.scale = weighting == all ? 1.0F : 1.5F;
+      check_weighting(r, r.route(0, r.columns));
+      // All scores equal: the lowest ids.
+      std::fill(r.router.begin(), r.router.end(), 0.0F);
+      std::fill(r.bias.begin(), r.bias.end(), 0.5F);
+      std::fill(r.choice_bias.begin(), r.choice_bias.end(), 0.25F);
+      const auto equal = r.route(0, 1);
+      for (std::uint32_t i = 0; i < r.used; ++i) BOOST_TEST(equal.chosen[i] == static_cast<std::int32_t>(i));
+    }
   }
 }
 

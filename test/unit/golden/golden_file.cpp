@@ -11,8 +11,8 @@ namespace {
 
 namespace json = boost::json;
 
-std::filesystem::path golden_dir() {
-  return std::filesystem::path(ORCD_TEST_DATA) / "golden";
+std::filesystem::path golden_dir(const char* name = "golden") {
+  return std::filesystem::path(ORCD_TEST_DATA) / name;
 }
 
 std::string read_bytes(const std::filesystem::path& path) {
@@ -62,7 +62,7 @@ engine::rope_overrides overrides_of(const json::object& fields) {
   return out;
 }
 
-golden_case case_of(const json::value& v, std::uint32_t vocab) {
+golden_case case_of(const json::value& v, const std::filesystem::path& folder, std::uint32_t vocab) {
   golden_case out;
   out.name = text(v.at("name"));
   out.context = v.at("context").to_number<std::uint32_t>();
@@ -71,18 +71,64 @@ golden_case case_of(const json::value& v, std::uint32_t vocab) {
   out.positions = numbers<std::uint32_t>(v.at("positions"));
   out.vocab = vocab;
   out.half_kv_effect = v.at("figures").at("f16_kv_against_f32").to_number<double>();
-  out.rows = read_floats(golden_dir() / text(v.at("logits")), 2 * out.positions.size() * vocab);
+  out.rows = read_floats(folder / text(v.at("logits")), 2 * out.positions.size() * vocab);
   return out;
 }
 
 }  // namespace
 
+const std::vector<std::string>& tiny_golden_names() {
+  static const std::vector<std::string> names{"llama-freqs",
+                                              "llama-tied",
+                                              "qwen2-yarn",
+                                              "phi3-plain",
+                                              "phi3-longrope",
+                                              "gpt-oss",
+                                              "olmo2",
+                                              "olmo3",
+                                              "granite",
+                                              "granite-biased",
+                                              "granitemoe",
+                                              "granitemoe-shared",
+                                              "smollm3",
+                                              "seed_oss",
+                                              "internlm2",
+                                              "ernie4_5",
+                                              "exaone4",
+                                              "exaone4-windows",
+                                              "starcoder2",
+                                              "qwen3moe",
+                                              "qwen2moe",
+                                              "gemma2",
+                                              "gemma3",
+                                              "mistral3",
+                                              "command-r",
+                                              "cohere2",
+                                              "glm4",
+                                              "glm4moe",
+                                              "glm4moe-norms",
+                                              "qwen3",
+                                              "smollm3-untied",
+                                              "seed_oss-tied",
+                                              "internlm2-tied",
+                                              "ernie4_5-untied",
+                                              "starcoder2-untied",
+                                              "qwen3moe-all",
+                                              "gemma2-keys",
+                                              "mistral3-plain",
+                                              "command-r-keys",
+                                              "glm4-tied"};
+  return names;
+}
+
 tiny_golden read_tiny_golden(const std::string& model_name) {
-  const json::value root = json::parse(read_bytes(golden_dir() / (model_name + ".json")));
+  std::filesystem::path folder = golden_dir();
+  if (!std::filesystem::exists(folder / (model_name + ".json"))) folder = golden_dir("families");
+  const json::value root = json::parse(read_bytes(folder / (model_name + ".json")));
   tiny_golden out;
-  out.model = golden_dir() / text(root.at("model"));
+  out.model = folder / text(root.at("model"));
   for (const json::value& v : root.at("cases").as_array())
-    out.cases.push_back(case_of(v, root.at("vocab").to_number<std::uint32_t>()));
+    out.cases.push_back(case_of(v, folder, root.at("vocab").to_number<std::uint32_t>()));
   return out;
 }
 

@@ -9,9 +9,12 @@ using engine::ggml_type;
 BOOST_AUTO_TEST_SUITE(refusals)
 
 BOOST_AUTO_TEST_CASE(architectures) {
-  expect_refused(tiny_with("llama", "general.architecture", "mamba"),
-                 {"architecture 'mamba'",
-                  "supported are llama, qwen2, qwen3, phi3, gpt-oss, bert, bitnet-b1.58, bitnet-25, bitnet"});
+  expect_refused(
+      tiny_with("llama", "general.architecture", "mamba"),
+      {"architecture 'mamba'",
+       "supported are llama, qwen2, qwen3, phi3, gpt-oss, olmo2, exaone4, granite, granitemoe, smollm3, "
+       "seed_oss, internlm2, ernie4_5, mistral3, starcoder2, qwen3moe, qwen2moe, gemma2, gemma3, "
+       "command-r, cohere2, glm4, glm4moe, bert, bitnet-b1.58, bitnet-25, bitnet"});
   expect_refused(tiny_with("gpt-oss", "general.architecture", "gptoss"), {"'gptoss'", "Ollama", "'gpt-oss'"});
   expect_refused(tiny_with("llama", "general.architecture", std::uint32_t{1}),
                  {"general.architecture", "string"});
@@ -154,7 +157,10 @@ BOOST_AUTO_TEST_CASE(experts_where_the_family_has_none_and_none_where_it_must) {
 BOOST_AUTO_TEST_CASE(features_that_would_change_the_result) {
   expect_refused(tiny_with("llama", "llama.attention.causal", false), {"pooling_type", "generates no text"});
   expect_refused(tiny_with("llama", "llama.final_logit_softcapping", 30.0F), {"final_logit_softcapping"});
-  expect_refused(tiny_with("llama", "llama.expert_shared_count", std::uint32_t{1}), {"shared experts"});
+  expect_refused(tiny_with("llama", "llama.expert_shared_count", std::uint32_t{1}),
+                 {"expert_shared_count' is set; it is not supported"});
+  expect_refused(tiny_with("qwen2", "qwen2.embedding_scale", 2.0F), {"embedding_scale' is set"});
+  load(tiny_with("qwen2", "qwen2.embedding_scale", 1.0F));
 }
 
 BOOST_AUTO_TEST_CASE(all_tensor_problems_in_one_message) {

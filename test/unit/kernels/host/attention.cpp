@@ -18,7 +18,7 @@ using kernels::attention_column;
 
 struct scene {
   std::uint32_t heads = 4, kv_heads = 2, key_width = 32, value_width = 32, window = 0;
-  float scale = 0.18F;
+  float scale = 0.18F, softcap = 0.0F;
   engine::kv_types types{};
   std::vector<float> sinks;
   std::uint32_t tokens = 600;
@@ -94,6 +94,7 @@ struct scene {
                                 .key_width = key_width,
                                 .value_width = value_width,
                                 .window = window,
+                                .softcap = softcap,
                                 .scale = scale,
                                 .types = types},
                                pool);
@@ -113,7 +114,8 @@ struct scene {
         score += double{q[(std::size_t{t} * heads + h) * key_width + i]} *
                  cached_k[(std::size_t{p} * kv_heads + g) * key_width + i];
       }
-      weights.push_back(score * double{scale});
+      const double scaled = score * double{scale};
+      weights.push_back(softcap > 0.0F ? softcap * std::tanh(scaled / softcap) : scaled);
       largest = std::max(largest, weights.back());
     }
     double sum = sinks.empty() ? 0.0 : std::exp(sinks[h] - largest);
@@ -166,6 +168,20 @@ BOOST_AUTO_TEST_CASE(agrees_with_f64_across_chunk_edges) {
     const std::vector<float> out = s.run(16, pool);
     for (const std::uint32_t t : telling_tokens) s.check(out, t);
   });
+}
+
+BOOST_AUTO_TEST_CASE(scores_are_capped_and_masked_positions_stay_masked) {
+  kernels::host::thread_pool pool(2);
+  for (const float softcap : {0.05F, 0.5F, 50.0F}) {
+    scene s;
+    s.softcap = softcap;
+    s.window = 300;
+    s.fill(3);
+    test::on_every_level([&](kernels::host::isa_level) {
+      const std::vector<float> out = s.run(16, pool);
+      for (const std::uint32_t t : telling_tokens) s.check(out, t);
+    });
+  }
 }
 
 BOOST_AUTO_TEST_CASE(window_counts_the_tokens_own_position) {

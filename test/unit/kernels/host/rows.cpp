@@ -148,7 +148,8 @@ BOOST_AUTO_TEST_CASE(routing_takes_the_highest_logits_ties_to_the_lowest_id) {
                                 .columns = 2,
                                 .experts = 6,
                                 .used = 4,
-                                .softmax_all = softmax_all},
+                                .weighting = softmax_all ? kernels::expert_weighting::all_renormalised
+                                                         : kernels::expert_weighting::selected},
                                pool);
       const std::vector<std::uint32_t> want = {1, 2, 4, 5, 0, 1, 2, 3};
       BOOST_TEST(chosen == want, boost::test_tools::per_element());

@@ -1,0 +1,53 @@
+// granite, and granitemoe with experts and, in some models, one more for all tokens. Llama's layers with four
+// multipliers: of the embeddings, of what a half adds to the residual stream, of attention's scores, and a
+// divisor of the logits. Source: IBM Granite 3.0 Language Models.
+#include "engine/model/family.hpp"
+
+namespace orcd::engine {
+namespace {
+
+using w = layer_weights;
+using enum extent;
+
+constexpr std::array output_bias{
+    layer_rule{&w::attn_output_bias, "attn_output.bias", {embedding}, presence::optional, types::f32},
+};
+
+/// The stream is kept divided by the multiplier m of what is added to it: halves are then added as they are,
+/// and embeddings are multiplied by 1/m more. Norms do not see a factor, but for their epsilon.
+void divide_stream(double multiplier, model_spec& spec) {
+  spec.embedding_scale /= multiplier;
+  spec.rms_eps /= multiplier * multiplier;
+}
+
+void read_spec(hparam_reader& from, model_spec& spec) {
+  constexpr double least = 1e-4;
+  constexpr double most = 1e6;
+  set_pairing(spec, rope_pairing::interleaved);
+  spec.embedding_scale = from.number("embedding_scale", least, most, 1.0);
+  spec.logit_scale = 1.0 / from.number("logit_scale", least, most, 1.0);
+  divide_stream(from.number("residual_scale", least, most, 1.0), spec);
+  // The key says whether heads are rotated at all.
+  if (from.flag("rope.scaling.finetuned", true)) return;
+  for (layer_spec& layer : spec.layers) layer.rope.dims = 0;
+}
+
+void read_with_experts(hparam_reader& from, model_spec& spec) {
+  read_spec(from, spec);
+  spec.routing = router_weighting::softmax_selected;
+  read_moe(from, spec);
+}
+
+std::span<const std::span<const layer_rule>> tables() {
+  static const std::array<std::span<const layer_rule>, 6> all{attention_rules(), qkv_bias_optional(),
+                                                              output_bias,       gated_ffn_rules(),
+                                                              expert_rules(),    shared_expert_rules()};
+  return all;
+}
+
+}  // namespace
+
+const family granite_family{"granite", expert_use::never, read_spec, tables};
+const family granitemoe_family{"granitemoe", expert_use::always, read_with_experts, tables};
+
+}  // namespace orcd::engine

@@ -1,0 +1,49 @@
+// qwen3moe: Qwen3's attention with experts, whose weights are renormalised. qwen2moe: Qwen2's attention with
+// biases, experts whose weights are not, and one more expert for every token, behind a gate of its own.
+#include "engine/model/family.hpp"
+
+namespace orcd::engine {
+namespace {
+
+using w = layer_weights;
+using enum extent;
+
+constexpr std::array norm{
+    layer_rule{&w::ffn_norm, "ffn_norm.weight", {embedding}, presence::required, types::f32},
+};
+
+void read_three(hparam_reader&, model_spec& spec) {
+  set_pairing(spec, rope_pairing::half_split);
+  spec.routing = router_weighting::softmax_all_renormalised;
+}
+
+/// Files of the first converters do not have the width of the shared expert, which is then that of the key
+/// for dense layers.
+void read_two(hparam_reader& from, model_spec& spec) {
+  set_pairing(spec, rope_pairing::half_split);
+  spec.routing = router_weighting::softmax_all;
+  spec.shared_gate = true;
+  read_moe(from, spec);
+  if (from.has("expert_shared_feed_forward_length")) return;
+  const std::uint32_t size = from.count("feed_forward_length", 1, hparam_limits::ffn);
+  for (layer_spec& layer : spec.layers) layer.shared_size = size;
+}
+
+std::span<const std::span<const layer_rule>> tables_of_three() {
+  static const std::array<std::span<const layer_rule>, 5> all{attention_rules(), qkv_bias_optional(),
+                                                              head_norm_rules(), norm, expert_rules()};
+  return all;
+}
+
+std::span<const std::span<const layer_rule>> tables_of_two() {
+  static const std::array<std::span<const layer_rule>, 5> all{attention_rules(), qkv_bias_required(), norm,
+                                                              expert_rules(), shared_expert_rules()};
+  return all;
+}
+
+}  // namespace
+
+const family qwen3moe_family{"qwen3moe", expert_use::always, read_three, tables_of_three};
+const family qwen2moe_family{"qwen2moe", expert_use::always, read_two, tables_of_two};
+
+}  // namespace orcd::engine

@@ -1,0 +1,182 @@
+// Layers that are not made of what the decode program has (gpu/plan/model_support.hpp): other norms, before
+// and after the halves, both halves at once, GELU in the gate, experts that all tokens have. Their kernels
+// beside products and attention are those of kernels/layer/stream.hpp.
+#include <cuda_fp16.h>
+
+#include "engine/base/ensure.hpp"
+#include "gpu/cuda/cuda_forward.hpp"
+#include "kernels/layer/stream.hpp"
+
+namespace orcd::gpu {
+
+void cuda_forward::scale(float* values, std::uint64_t count, double by, double cap) const {
+  if (by == 1.0 && cap == 0.0) return;
+  kernels::scale_values_args args;
+  args.x = values;
+  args.count = count;
+  args.scale = static_cast<float>(by);
+  args.cap = static_cast<float>(cap);
+  ORCD_CUDA(kernels::launch_scale_values(args, stream_));
+}
+
+void cuda_forward::scale_embeddings(std::uint32_t columns) const {
+  scale(at<float>(layout_.residual), std::uint64_t{columns} * spec_.embedding, spec_.embedding_scale, 0.0);
+}
+
+/// Makes the input of a half: the residual stream's norm of the model's kind, or the stream itself. With
+/// `residual_rows` of those rows of it.
+void cuda_forward::enter_half(const float* norm, const float* bias, std::uint32_t columns,
+                              const std::int32_t* residual_rows) {
+  kernels::packed_matmul_args input;
+  if (norm != nullptr && spec_.norm == engine::norm_kind::rms)
+    return take_norm(input, norm, columns, residual_rows);
+  kernels::state_to_half_args args;
+  args.x = at<float>(layout_.residual);
+  args.weight = norm;
+  args.bias = bias;
+  args.width = spec_.embedding;
+  args.columns = columns;
+  args.rows = residual_rows;
+  args.eps = static_cast<float>(spec_.rms_eps);
+  args.out = norm_outside(input);
+  args.out_stride = input.x_stride;
+  ORCD_CUDA(kernels::launch_state_to_half(args, stream_));
+}
+
+/// Norms over all heads, and queries that grow with the position.
+void cuda_forward::prepare_queries(std::uint32_t layer, std::uint32_t columns) const {
+  if (!spec_.wide_head_norms && spec_.query_scale == 0.0) return;
+  const engine::layer_spec& spec = spec_.layers[layer];
+  kernels::prepare_qkv_args args;
+  args.qkv = at<float>(layout_.qkv);
+  args.stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  args.columns = columns;
+  args.q_width = spec.heads * spec_.key_length;
+  args.k_width = spec.kv_heads * spec_.key_length;
+  if (spec_.wide_head_norms) {
+    args.q_norm = weights_.layers[layer].q_norm;
+    args.k_norm = weights_.layers[layer].k_norm;
+  }
+  args.eps = static_cast<float>(spec_.rms_eps);
+  args.steps = steps();
+  args.scale = static_cast<float>(spec_.query_scale);
+  args.period = spec_.query_scale_period;
+  ORCD_CUDA(kernels::launch_prepare_qkv(args, stream_));
+}
+
+/// The last product of a half, and what its adapters add: to the residual stream, or beside it and then its
+/// norm to the stream.
+void cuda_forward::leave_half(kernels::packed_matmul_args& args, engine::lora_target target,
+                              std::uint32_t layer, const float* post_norm, std::uint32_t columns) {
+  if (spec_.post_norms) {
+    args.output = kernels::matmul_output::store;
+    args.out = at<float>(layout_.half_out);
+  }
+  multiply(args, nullptr, columns);
+  const lora_output output{target, 0};
+  add_lora({&output, 1}, layer, {args.x, nullptr, args.x_stride}, args.out, spec_.embedding, columns);
+  if (!spec_.post_norms) return;
+  kernels::add_normed_args add;
+  add.x = at<float>(layout_.residual);
+  add.h = args.out;
+  add.weight = post_norm;
+  add.width = spec_.embedding;
+  add.columns = columns;
+  add.eps = static_cast<float>(spec_.rms_eps);
+  ORCD_CUDA(kernels::launch_add_normed(add, stream_));
+}
+
+/// Up, with or without a gate, and an activation that no product makes.
+void cuda_forward::activated_ffn(std::uint32_t layer, std::uint32_t columns) {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  const std::uint32_t ffn = spec_.layers[layer].ffn_size;
+  const bool gated = has_gate(spec_.activation);
+  kernels::packed_matmul_args hidden;
+  hidden.matrices = gated ? 2 : 1;
+  hidden.w[0] = gated ? w.gate : w.up;
+  hidden.bias[0] = gated ? w.gate_bias : w.up_bias;
+  if (gated) {
+    hidden.w[1] = w.up;
+    hidden.bias[1] = w.up_bias;
+  }
+  norm_outside(hidden);
+  hidden.out = at<float>(layout_.hidden);
+  hidden.out_stride = gated ? 2 * ffn : ffn;
+  multiply(hidden, nullptr, columns);
+  if (gated) {
+    add_gate_up_lora(layer, {hidden.x, nullptr, hidden.x_stride}, hidden.out, columns);
+  } else {
+    const lora_output up{engine::lora_target::ffn_up, 0};
+    add_lora({&up, 1}, layer, {hidden.x, nullptr, hidden.x_stride}, hidden.out, ffn, columns);
+  }
+  kernels::gelu_tanh_args args;
+  args.x = hidden.out;
+  args.gated = gated;
+  args.width = ffn;
+  args.columns = columns;
+  args.out = at<__half>(layout_.activated);
+  args.out_stride = kernels::padded_cols(ffn);
+  ORCD_CUDA(kernels::launch_gelu_tanh(args, stream_));
+}
+
+/// The expert that every token has, after the others, whose router has left the norm.
+void cuda_forward::shared_ffn(std::uint32_t layer, std::uint32_t columns) {
+  const std::uint32_t width = spec_.layers[layer].shared_size;
+  if (width == 0) return;
+  const cuda_layer_weights& w = weights_.layers[layer];
+  kernels::packed_matmul_args gate_up;
+  gate_up.w[0] = w.shared_gate;
+  gate_up.w[1] = w.shared_up;
+  activate(gate_up, layer);
+  gate_up.act_stride = kernels::padded_cols(width);
+  norm_outside(gate_up);
+  multiply(gate_up, nullptr, columns);
+  kernels::packed_matmul_args down;
+  down.w[0] = w.shared_down;
+  down.x = gate_up.act;
+  down.x_stride = gate_up.act_stride;
+  add_to_residual(down);
+  if (spec_.shared_gate) {
+    down.output = kernels::matmul_output::store;
+    down.out = at<float>(layout_.half_out);
+  }
+  multiply(down, nullptr, columns);
+  if (!spec_.shared_gate) return;
+  kernels::add_gated_args add;
+  add.x = at<float>(layout_.residual);
+  add.h = down.out;
+  add.gate = w.shared_router;
+  add.normed = gate_up.x;
+  add.normed_stride = gate_up.x_stride;
+  add.width = spec_.embedding;
+  add.columns = columns;
+  ORCD_CUDA(kernels::launch_add_gated(add, stream_));
+}
+
+void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, bool prefill) {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  enter_half(w.attn_norm, w.attn_norm_bias, columns, nullptr);
+  kernels::packed_matmul_args qkv = qkv_of(layer);
+  norm_outside(qkv);
+  multiply(qkv, nullptr, columns);
+  add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
+  tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
+  prepare_queries(layer, columns);
+  attend(layer, columns, prefill);
+  kernels::packed_matmul_args o = o_of(layer);
+  leave_half(o, engine::lora_target::attn_output, layer, w.attn_post_norm, columns);
+  tap("attn_residual", layer, at<float>(layout_.residual), std::uint64_t{columns} * spec_.embedding);
+  if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
+    expert_ffn(layer, columns);
+    return shared_ffn(layer, columns);
+  }
+  if (!spec_.parallel_halves) enter_half(w.ffn_norm, w.ffn_norm_bias, columns, nullptr);
+  if (spec_.activation == engine::ffn_activation::swiglu)
+    gate_up(layer, nullptr, columns);
+  else
+    activated_ffn(layer, columns);
+  kernels::packed_matmul_args down = down_of(layer);
+  leave_half(down, engine::lora_target::ffn_down, layer, w.ffn_post_norm, columns);
+}
+
+}  // namespace orcd::gpu

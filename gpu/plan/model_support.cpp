@@ -1,0 +1,77 @@
+#include "gpu/plan/model_support.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "kernels/attention/attention_args.hpp"
+#include "kernels/product/packed_matrix.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+using engine::ffn_activation;
+using engine::model_spec;
+using engine::router_weighting;
+
+engine::error refused(std::string why, const char* option = "") {
+  return engine::error(engine::errc::model_load_failed, std::move(why), option);
+}
+
+bool has_plain_router(const model_spec& spec) {
+  return (spec.routing == router_weighting::softmax_all_renormalised ||
+          spec.routing == router_weighting::softmax_selected) &&
+         spec.expert_scale == 1.0;
+}
+
+bool has_shared_experts(const model_spec& spec) {
+  return std::any_of(spec.layers.begin(), spec.layers.end(),
+                     [](const engine::layer_spec& layer) { return layer.shared_size > 0; });
+}
+
+/// Of the feed-forward and of shared experts, all of whose activations lie in one buffer: what one width
+/// writes would be multiplied as the padding of another.
+engine::result<void> check_widths(const model_spec& spec) {
+  std::vector<std::uint32_t> widths;
+  for (const engine::layer_spec& layer : spec.layers) {
+    for (const std::uint32_t width : {layer.ffn_size, layer.shared_size}) {
+      if (width > 0 && std::find(widths.begin(), widths.end(), width) == widths.end())
+        widths.push_back(width);
+    }
+  }
+  if (widths.size() < 2) return {};
+  const auto odd = std::find_if(widths.begin(), widths.end(),
+                                [](std::uint32_t width) { return kernels::padded_cols(width) != width; });
+  if (odd == widths.end()) return {};
+  return refused("feed-forwards of several widths, one of " + std::to_string(*odd) +
+                 " values: the CUDA kernels need multiples of 64 where widths differ");
+}
+
+}  // namespace
+
+bool has_plain_layers(const model_spec& spec) noexcept {
+  return spec.norm == engine::norm_kind::rms && !spec.post_norms && !spec.parallel_halves &&
+         !spec.wide_head_norms && spec.attention_softcap == 0.0 && spec.query_scale == 0.0 &&
+         (spec.activation == ffn_activation::swiglu || spec.activation == ffn_activation::swiglu_clamped) &&
+         has_plain_router(spec) && !has_shared_experts(spec);
+}
+
+bool has_plain_head(const model_spec& spec) noexcept {
+  return spec.norm == engine::norm_kind::rms && spec.logit_scale == 1.0 && spec.logit_softcap == 0.0;
+}
+
+engine::result<void> check_cuda_support(const model_spec& spec) {
+  if (spec.key_length != spec.value_length || spec.key_length > kernels::head_width_max) {
+    return refused("heads of " + std::to_string(spec.key_length) + " and " +
+                   std::to_string(spec.value_length) + " values: the CUDA kernels need equal widths up to " +
+                   std::to_string(kernels::head_width_max));
+  }
+  if (spec.activation == ffn_activation::relu_squared && !spec.integer_activations) {
+    return refused("the activation relu2 in architecture " + spec.architecture +
+                       ": the CUDA kernels have it for BitNet models alone, whose squares they keep in f32",
+                   "ffn-activation");
+  }
+  return check_widths(spec);
+}
+
+}  // namespace orcd::gpu

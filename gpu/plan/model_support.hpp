@@ -1,0 +1,20 @@
+// What of a model's spec the CUDA backend's ways of running a layer take. Decisions over the spec alone.
+#pragma once
+
+#include "engine/base/error.hpp"
+#include "engine/model/model_spec.hpp"
+
+namespace orcd::gpu {
+
+/// Whether all layers are made of what the decode program has: RMS norms before both halves, SwiGLU or
+/// experts chosen by softmax, norms of single heads, rotation or none. Other models run many kernels, some
+/// more of them.
+[[nodiscard]] bool has_plain_layers(const engine::model_spec& spec) noexcept;
+
+/// Whether logits are used as the output product leaves them, as the decode program's head does.
+[[nodiscard]] bool has_plain_head(const engine::model_spec& spec) noexcept;
+
+/// model_load_failed, saying what no kernel takes: widths of heads, activations, mixtures of widths.
+[[nodiscard]] engine::result<void> check_cuda_support(const engine::model_spec& spec);
+
+}  // namespace orcd::gpu

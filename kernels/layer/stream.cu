@@ -1,0 +1,173 @@
+// One block a row; element-wise kernels a thread a value.
+#include <algorithm>
+
+#include "kernels/device/device_math.cuh"
+#include "kernels/device/launch.cuh"
+#include "kernels/layer/stream.hpp"
+#include "kernels/product/packed_matrix.hpp"
+
+namespace orcd::kernels {
+namespace {
+
+/// Sum of squares of `n` values less `mean`, by the whole block.
+__device__ float squares_of(const float* x, std::uint32_t n, float mean, float* scratch) {
+  float squares = 0.0F;
+  for (std::uint32_t i = threadIdx.x; i < n; i += row_threads) {
+    const float d = __fsub_rn(x[i], mean);
+    squares = __fmaf_rn(d, d, squares);
+  }
+  return block_sum(squares, scratch);
+}
+
+__global__ void __launch_bounds__(row_threads) state_to_half_kernel(state_to_half_args a) {
+  __shared__ float scratch[8];
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::uint32_t row = a.rows != nullptr ? static_cast<std::uint32_t>(a.rows[blockIdx.x]) : blockIdx.x;
+  const float* x = a.x + static_cast<std::uint64_t>(row) * a.width;
+  __half* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.out_stride;
+  float mean = 0.0F;
+  float scale = 1.0F;
+  if (a.weight != nullptr) {
+    float sum = 0.0F;
+    for (std::uint32_t i = threadIdx.x; i < a.width; i += row_threads) sum = __fadd_rn(sum, x[i]);
+    mean = __fdiv_rn(block_sum(sum, scratch), static_cast<float>(a.width));
+    scale = rms_scale(squares_of(x, a.width, mean, scratch), a.width, a.eps);
+  }
+  const std::uint32_t padded = padded_cols(a.width);
+  for (std::uint32_t i = threadIdx.x; i < padded; i += row_threads) {
+    float v = i < a.width ? x[i] : 0.0F;
+    if (a.weight != nullptr && i < a.width) v = __fmul_rn(__fmul_rn(__fsub_rn(v, mean), scale), a.weight[i]);
+    if (a.bias != nullptr && i < a.width) v = __fadd_rn(v, a.bias[i]);
+    out[i] = to_half(v);
+  }
+}
+
+__global__ void __launch_bounds__(row_threads) add_normed_kernel(add_normed_args a) {
+  __shared__ float scratch[8];
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const float* h = a.h + static_cast<std::uint64_t>(blockIdx.x) * a.width;
+  float* x = a.x + static_cast<std::uint64_t>(blockIdx.x) * a.width;
+  const float scale = rms_scale(squares_of(h, a.width, 0.0F, scratch), a.width, a.eps);
+  for (std::uint32_t i = threadIdx.x; i < a.width; i += row_threads)
+    x[i] = __fadd_rn(x[i], __fmul_rn(__fmul_rn(h[i], scale), a.weight[i]));
+}
+
+__global__ void __launch_bounds__(row_threads) add_gated_kernel(add_gated_args a) {
+  __shared__ float scratch[8];
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const __half* normed = a.normed + static_cast<std::uint64_t>(blockIdx.x) * a.normed_stride;
+  const float* h = a.h + static_cast<std::uint64_t>(blockIdx.x) * a.width;
+  float* x = a.x + static_cast<std::uint64_t>(blockIdx.x) * a.width;
+  float sum = 0.0F;
+  for (std::uint32_t i = threadIdx.x; i < a.width; i += row_threads)
+    sum = __fmaf_rn(__half2float(normed[i]), a.gate[i], sum);
+  const float gate = __fdiv_rn(1.0F, __fadd_rn(1.0F, expf(-block_sum(sum, scratch))));
+  for (std::uint32_t i = threadIdx.x; i < a.width; i += row_threads) x[i] = __fmaf_rn(gate, h[i], x[i]);
+}
+
+/// One block: row[i] = row[i] * by * weight[i] / sqrt(mean(row^2) + eps), without the norm if there is no
+/// weight.
+__device__ void prepare_part(float* row, std::uint32_t width, const float* weight, float eps, float by,
+                             float* scratch) {
+  if (weight == nullptr && by == 1.0F) return;
+  const float scale = weight == nullptr ? 1.0F : rms_scale(squares_of(row, width, 0.0F, scratch), width, eps);
+  for (std::uint32_t i = threadIdx.x; i < width; i += row_threads) {
+    const float normed = weight == nullptr ? row[i] : __fmul_rn(__fmul_rn(row[i], scale), weight[i]);
+    row[i] = __fmul_rn(normed, by);
+  }
+}
+
+__global__ void __launch_bounds__(row_threads) prepare_qkv_kernel(prepare_qkv_args a) {
+  __shared__ float scratch[8];
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  float* row = a.qkv + static_cast<std::uint64_t>(blockIdx.x) * a.stride;
+  const std::int32_t position = a.steps[blockIdx.x].position;
+  float by = 1.0F;
+  if (a.scale != 0.0F && position > 0) {
+    const std::uint32_t periods = static_cast<std::uint32_t>(position) / a.period;
+    by = __fmaf_rn(a.scale, logf(static_cast<float>(1 + periods)), 1.0F);
+  }
+  prepare_part(row, a.q_width, a.q_norm, a.eps, by, scratch);
+  prepare_part(row + a.q_width, a.k_width, a.k_norm, a.eps, 1.0F, scratch);
+}
+
+__device__ float gelu_tanh_of(float x) {
+  const float u = 0.79788456F * (x + 0.044715F * x * x * x);
+  return x / (1.0F + expf(-2.0F * u));
+}
+
+__global__ void __launch_bounds__(row_threads) gelu_tanh_kernel(gelu_tanh_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const float* x = a.x + static_cast<std::uint64_t>(blockIdx.x) * a.width * (a.gated ? 2 : 1);
+  __half* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.out_stride;
+  const std::uint32_t padded = padded_cols(a.width);
+  for (std::uint32_t i = threadIdx.x; i < padded; i += row_threads) {
+    float v = i < a.width ? gelu_tanh_of(x[i]) : 0.0F;
+    if (a.gated && i < a.width) v *= x[a.width + i];
+    out[i] = to_half(v);
+  }
+}
+
+__global__ void __launch_bounds__(row_threads) scale_values_kernel(scale_values_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::uint64_t step = static_cast<std::uint64_t>(gridDim.x) * row_threads;
+  for (std::uint64_t i = static_cast<std::uint64_t>(blockIdx.x) * row_threads + threadIdx.x; i < a.count;
+       i += step) {
+    const float scaled = __fmul_rn(a.scale, a.x[i]);
+    a.x[i] = a.cap > 0.0F ? __fmul_rn(a.cap, tanhf(__fdiv_rn(scaled, a.cap))) : scaled;
+  }
+}
+
+bool fits(const __half* out, std::uint32_t stride, std::uint32_t width, std::uint32_t columns) {
+  return out != nullptr && columns > 0 && width > 0 && stride % 8 == 0 && stride >= padded_cols(width);
+}
+
+}  // namespace
+
+int launch_state_to_half(const state_to_half_args& a, CUstream_st* stream) {
+  if (a.x == nullptr || (a.weight == nullptr && a.bias != nullptr) ||
+      !fits(a.out, a.out_stride, a.width, a.columns))
+    return cudaErrorInvalidValue;
+  return launch_dependent(state_to_half_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
+}
+
+int launch_add_normed(const add_normed_args& a, CUstream_st* stream) {
+  if (a.x == nullptr || a.h == nullptr || a.weight == nullptr || a.width == 0 || a.columns == 0)
+    return cudaErrorInvalidValue;
+  return launch_dependent(add_normed_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
+}
+
+int launch_add_gated(const add_gated_args& a, CUstream_st* stream) {
+  if (a.x == nullptr || a.h == nullptr || a.gate == nullptr || a.normed == nullptr || a.width == 0 ||
+      a.normed_stride < a.width || a.columns == 0)
+    return cudaErrorInvalidValue;
+  return launch_dependent(add_gated_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
+}
+
+int launch_prepare_qkv(const prepare_qkv_args& a, CUstream_st* stream) {
+  if (a.qkv == nullptr || a.steps == nullptr || a.columns == 0 || a.q_width == 0 || a.k_width == 0 ||
+      a.stride < a.q_width + a.k_width || (a.scale != 0.0F && a.period == 0))
+    return cudaErrorInvalidValue;
+  return launch_dependent(prepare_qkv_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
+}
+
+int launch_gelu_tanh(const gelu_tanh_args& a, CUstream_st* stream) {
+  if (a.x == nullptr || !fits(a.out, a.out_stride, a.width, a.columns)) return cudaErrorInvalidValue;
+  return launch_dependent(gelu_tanh_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
+}
+
+int launch_scale_values(const scale_values_args& a, CUstream_st* stream) {
+  constexpr std::uint64_t blocks_max = 1024;
+  if (a.x == nullptr || a.count == 0) return cudaErrorInvalidValue;
+  const std::uint64_t blocks = std::min(blocks_max, (a.count + row_threads - 1) / row_threads);
+  return launch_dependent(scale_values_kernel, dim3(static_cast<std::uint32_t>(blocks)), dim3(row_threads), 0,
+                          stream, a);
+}
+
+}  // namespace orcd::kernels

@@ -1,0 +1,92 @@
+// What families whose layers differ from Llama's do to the residual stream, to queries and to activations, in
+// kernels of their own beside the products: LayerNorm, norms of what is added, gates, multipliers and caps.
+// Determinism class: run-to-run, batch-invariant; one block reduces a row, in a fixed tree. Bound: latency.
+// Error: that of f32 sums, and of f16 where the output is f16.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device/step_token.hpp"
+
+struct CUstream_st;
+struct __half;
+
+namespace orcd::kernels {
+
+/// out[m] = f16 of row rows[m], or m, of x: its LayerNorm, or itself if `weight` is null. Padding up to the
+/// next multiple of 64 is written as zeros.
+struct state_to_half_args {
+  const float* x = nullptr;       ///< [..][width]
+  const float* weight = nullptr;  ///< [width] or null
+  const float* bias = nullptr;    ///< [width] or null
+  std::uint32_t width = 0;
+  std::uint32_t columns = 0;
+  const std::int32_t* rows = nullptr;
+  float eps = 0.0F;
+  __half* out = nullptr;  ///< [columns][out_stride]
+  std::uint32_t out_stride = 0;
+};
+[[nodiscard]] int launch_state_to_half(const state_to_half_args& args, CUstream_st* stream);
+
+/// x[m] += h[m] * weight / sqrt(mean(h[m]^2) + eps).
+struct add_normed_args {
+  float* x = nullptr;             ///< [columns][width]
+  const float* h = nullptr;       ///< [columns][width]
+  const float* weight = nullptr;  ///< [width]
+  std::uint32_t width = 0;
+  std::uint32_t columns = 0;
+  float eps = 0.0F;
+};
+[[nodiscard]] int launch_add_normed(const add_normed_args& args, CUstream_st* stream);
+
+/// x[m] += h[m] * sigmoid(gate . normed[m]).
+struct add_gated_args {
+  float* x = nullptr;              ///< [columns][width]
+  const float* h = nullptr;        ///< [columns][width]
+  const float* gate = nullptr;     ///< [width]
+  const __half* normed = nullptr;  ///< [columns][normed_stride]
+  std::uint32_t normed_stride = 0;
+  std::uint32_t width = 0;
+  std::uint32_t columns = 0;
+};
+[[nodiscard]] int launch_add_gated(const add_gated_args& args, CUstream_st* stream);
+
+/// Between the QKV product and attention, in place: norms over all queries and over all keys of a token,
+/// where there are weights, and queries times 1 + scale * ln(1 + floor(position / period)).
+struct prepare_qkv_args {
+  float* qkv = nullptr;  ///< [columns][stride]
+  std::uint32_t stride = 0;
+  std::uint32_t columns = 0;
+  std::uint32_t q_width = 0;  ///< of all heads
+  std::uint32_t k_width = 0;
+  const float* q_norm = nullptr;  ///< [q_width] or null
+  const float* k_norm = nullptr;  ///< [k_width] or null
+  float eps = 0.0F;
+  const step_token* steps = nullptr;  ///< [columns]
+  float scale = 0.0F;
+  std::uint32_t period = 0;  ///< at least 1 where scale is not 0
+};
+[[nodiscard]] int launch_prepare_qkv(const prepare_qkv_args& args, CUstream_st* stream);
+
+/// out[m][i] = f16(G(x[m][i]) * x[m][width + i]), or f16(G(x[m][i])) without a gate, with the tanh form G of
+/// GELU (kernels/host/gelu.hpp). Padding up to the next multiple of 64 is written as zeros.
+struct gelu_tanh_args {
+  const float* x = nullptr;  ///< [columns][width or 2 * width]
+  bool gated = false;
+  std::uint32_t width = 0;
+  std::uint32_t columns = 0;
+  __half* out = nullptr;  ///< [columns][out_stride]
+  std::uint32_t out_stride = 0;
+};
+[[nodiscard]] int launch_gelu_tanh(const gelu_tanh_args& args, CUstream_st* stream);
+
+/// x = scale * x and then, with a cap c, c * tanh(x / c), in place.
+struct scale_values_args {
+  float* x = nullptr;
+  std::uint64_t count = 0;
+  float scale = 1.0F;
+  float cap = 0.0F;  ///< 0 = none
+};
+[[nodiscard]] int launch_scale_values(const scale_values_args& args, CUstream_st* stream);
+
+}  // namespace orcd::kernels

@@ -1,0 +1,194 @@
+// The kernels of families whose layers differ from Llama's, against f64; a row's bits do not depend on
+// others.
+#include "kernels/layer/stream.hpp"
+
+#include <cuda_fp16.h>
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "kernels/product/packed_matrix.hpp"
+#include "test/gpu/device_array.hpp"
+#include "test/support/random_blocks.hpp"
+
+namespace orcd::test {
+namespace {
+
+std::vector<float> random_values(std::size_t count, std::uint64_t seed, float size = 2.0F) {
+  std::mt19937_64 random(seed);
+  std::vector<float> out(count);
+  for (float& v : out) v = random_unit(random) * size;
+  return out;
+}
+
+double mean_of(std::span<const float> x) {
+  double sum = 0.0;
+  for (const float v : x) sum += v;
+  return sum / static_cast<double>(x.size());
+}
+double mean_square(std::span<const float> x, double mean) {
+  double sum = 0.0;
+  for (const float v : x) sum += (v - mean) * (v - mean);
+  return sum / static_cast<double>(x.size());
+}
+
+constexpr std::uint32_t columns = 3;
+constexpr double half_step = 0x1p-11;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(stream_kernels)
+
+BOOST_AUTO_TEST_CASE(states_become_the_input_of_a_half) {
+  for (const std::uint32_t width : {32U, 100U, 1000U, 5000U}) {
+    const std::uint32_t stride = kernels::padded_cols(width);
+    const auto x = random_values(std::size_t{columns} * width, width);
+    const auto weight = random_values(width, 2);
+    const auto bias = random_values(width, 3);
+    const device_array<float> dx{std::span<const float>(x)}, dw{std::span<const float>(weight)},
+        db{std::span<const float>(bias)};
+    const std::vector<std::int32_t> rows{2, 0};
+    const device_array<std::int32_t> dr{std::span<const std::int32_t>(rows)};
+    for (const int kind : {0, 1, 2}) {  // itself, LayerNorm, LayerNorm with a bias
+      device_array<__half> out(rows.size() * stride);
+      kernels::state_to_half_args a{dx.data(),
+                                    kind > 0 ? dw.data() : nullptr,
+                                    kind > 1 ? db.data() : nullptr,
+                                    width,
+                                    static_cast<std::uint32_t>(rows.size()),
+                                    dr.data(),
+                                    1e-2F,
+                                    out.data(),
+                                    stride};
+      BOOST_REQUIRE_EQUAL(kernels::launch_state_to_half(a, nullptr), 0);
+      const auto got = out.read();
+      for (std::size_t m = 0; m < rows.size(); ++m) {
+        const auto row = std::span(x).subspan(static_cast<std::size_t>(rows[m]) * width, width);
+        const double mean = mean_of(row);
+        const double scale = 1.0 / std::sqrt(mean_square(row, mean) + 1e-2);
+        for (std::uint32_t i = 0; i < stride; ++i) {
+          double want = 0.0;
+          if (i < width) {
+            want = kind == 0 ? row[i] : (row[i] - mean) * scale * weight[i];
+            if (kind == 2) want += bias[i];
+          }
+          BOOST_TEST_REQUIRE(std::fabs(__half2float(got[m * stride + i]) - want) <=
+                             half_step * std::fabs(want) + 1e-5);
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(norms_and_gated_values_are_added_to_the_stream) {
+  for (const std::uint32_t width : {32U, 100U, 3000U}) {
+    const auto x = random_values(std::size_t{columns} * width, 4);
+    const auto h = random_values(std::size_t{columns} * width, 5);
+    const auto weight = random_values(width, 6);
+    std::vector<__half> normed(std::size_t{columns} * width);
+    const auto values = random_values(normed.size(), 7, 0.1F);
+    for (std::size_t i = 0; i < normed.size(); ++i) normed[i] = __float2half_rn(values[i]);
+    const device_array<float> dh{std::span<const float>(h)}, dw{std::span<const float>(weight)};
+    const device_array<__half> dn{std::span<const __half>(normed)};
+    const device_array<float> added{std::span<const float>(x)}, gated{std::span<const float>(x)};
+    BOOST_REQUIRE_EQUAL(
+        kernels::launch_add_normed({added.data(), dh.data(), dw.data(), width, columns, 1e-2F}, nullptr), 0);
+    BOOST_REQUIRE_EQUAL(kernels::launch_add_gated(
+                            {gated.data(), dh.data(), dw.data(), dn.data(), width, width, columns}, nullptr),
+                        0);
+    const auto sums = added.read();
+    const auto others = gated.read();
+    for (std::size_t m = 0; m < columns; ++m) {
+      const auto row = std::span(h).subspan(m * width, width);
+      const double scale = 1.0 / std::sqrt(mean_square(row, 0.0) + 1e-2);
+      double dot = 0.0;
+      for (std::uint32_t i = 0; i < width; ++i)
+        dot += static_cast<double>(__half2float(normed[m * width + i])) * weight[i];
+      const double gate = 1.0 / (1.0 + std::exp(-dot));
+      for (std::uint32_t i = 0; i < width; ++i) {
+        const std::size_t at = m * width + i;
+        BOOST_TEST_REQUIRE(std::fabs(sums[at] - (x[at] + row[i] * scale * weight[i])) < 1e-5);
+        BOOST_TEST_REQUIRE(std::fabs(others[at] - (x[at] + gate * row[i])) < 1e-5);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(queries_and_keys_are_prepared_in_place) {
+  constexpr std::uint32_t q = 96, k = 48, stride = q + 2 * k;
+  const auto before = random_values(std::size_t{columns} * stride, 8);
+  const auto q_norm = random_values(q, 9);
+  const auto k_norm = random_values(k, 10);
+  const std::vector<kernels::step_token> steps{{0, 15, 0}, {0, 16, 0}, {0, 100, 0}};
+  const device_array<float> dq{std::span<const float>(q_norm)}, dk{std::span<const float>(k_norm)};
+  const device_array<kernels::step_token> ds{std::span<const kernels::step_token>(steps)};
+  for (const bool norms : {false, true}) {
+    for (const float scale : {0.0F, 0.5F}) {
+      const device_array<float> x{std::span<const float>(before)};
+      kernels::prepare_qkv_args a{x.data(), stride, columns, q, k};
+      if (norms) {
+        a.q_norm = dq.data();
+        a.k_norm = dk.data();
+      }
+      a.eps = 1e-2F;
+      a.steps = ds.data();
+      a.scale = scale;
+      a.period = 16;
+      BOOST_REQUIRE_EQUAL(kernels::launch_prepare_qkv(a, nullptr), 0);
+      const auto got = x.read();
+      for (std::size_t m = 0; m < columns; ++m) {
+        const auto row = std::span(before).subspan(m * stride, stride);
+        const double by = 1.0 + scale * std::log(1.0 + steps[m].position / 16);
+        const double of_q = 1.0 / std::sqrt(mean_square(row.first(q), 0.0) + 1e-2);
+        const double of_k = 1.0 / std::sqrt(mean_square(row.subspan(q, k), 0.0) + 1e-2);
+        for (std::uint32_t i = 0; i < stride; ++i) {
+          double want = row[i];
+          if (norms && i < q) want *= of_q * q_norm[i];
+          if (norms && i >= q && i < q + k) want *= of_k * k_norm[i - q];
+          if (i < q) want *= by;
+          BOOST_TEST_REQUIRE(std::fabs(got[m * stride + i] - want) < 1e-5);
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(gelu_and_caps) {
+  constexpr std::uint32_t width = 100;
+  const std::uint32_t stride = kernels::padded_cols(width);
+  const auto x = random_values(std::size_t{columns} * 2 * width, 11, 6.0F);
+  const device_array<float> dx{std::span<const float>(x)};
+  const auto gelu = [](double v) {
+    return 0.5 * v * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (v + 0.044715 * v * v * v)));
+  };
+  for (const bool gated : {false, true}) {
+    const device_array<__half> out(std::size_t{columns} * stride);
+    BOOST_REQUIRE_EQUAL(
+        kernels::launch_gelu_tanh({dx.data(), gated, width, columns, out.data(), stride}, nullptr), 0);
+    const auto got = out.read();
+    for (std::size_t m = 0; m < columns; ++m) {
+      for (std::uint32_t i = 0; i < stride; ++i) {
+        const float* row = x.data() + m * width * (gated ? 2 : 1);
+        const double want = i >= width ? 0.0 : gelu(row[i]) * (gated ? row[width + i] : 1.0F);
+        BOOST_TEST_REQUIRE(std::fabs(__half2float(got[m * stride + i]) - want) <=
+                           half_step * std::fabs(want) + 1e-5);
+      }
+    }
+  }
+  for (const float cap : {0.0F, 2.0F}) {
+    const device_array<float> values{std::span<const float>(x)};
+    BOOST_REQUIRE_EQUAL(kernels::launch_scale_values({values.data(), x.size(), 0.7F, cap}, nullptr), 0);
+    const auto got = values.read();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double scaled = double{0.7F} * x[i];
+      BOOST_TEST_REQUIRE(std::fabs(got[i] - (cap > 0.0F ? cap * std::tanh(scaled / cap) : scaled)) < 1e-5);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace orcd::test

@@ -1,0 +1,82 @@
+// Which models the decode program may take, and what no CUDA kernel takes.
+#include "gpu/plan/model_support.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <functional>
+
+using namespace orcd;
+using engine::model_spec;
+
+namespace {
+
+model_spec plain() {
+  model_spec spec;
+  spec.key_length = spec.value_length = 64;
+  spec.layers.resize(2);
+  for (engine::layer_spec& layer : spec.layers) layer.ffn_size = 96;
+  return spec;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(model_support)
+
+BOOST_AUTO_TEST_CASE(each_feature_takes_a_model_out_of_the_decode_program) {
+  BOOST_TEST(gpu::has_plain_layers(plain()));
+  using change = std::function<void(model_spec&)>;
+  const change changes[] = {
+      [](model_spec& s) { s.norm = engine::norm_kind::layer; },
+      [](model_spec& s) { s.post_norms = true; },
+      [](model_spec& s) { s.parallel_halves = true; },
+      [](model_spec& s) { s.wide_head_norms = true; },
+      [](model_spec& s) { s.attention_softcap = 50.0; },
+      [](model_spec& s) { s.query_scale = 0.1; },
+      [](model_spec& s) { s.activation = engine::ffn_activation::geglu_tanh; },
+      [](model_spec& s) { s.activation = engine::ffn_activation::gelu_tanh; },
+      [](model_spec& s) { s.routing = engine::router_weighting::softmax_all; },
+      [](model_spec& s) { s.routing = engine::router_weighting::sigmoid; },
+      [](model_spec& s) { s.expert_scale = 2.5; },
+      [](model_spec& s) { s.layers[1].shared_size = 64; },
+  };
+  for (const change& apply : changes) {
+    model_spec spec = plain();
+    apply(spec);
+    BOOST_TEST(!gpu::has_plain_layers(spec));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_the_program_has_keeps_a_model_in_it) {
+  model_spec spec = plain();
+  spec.embedding_scale = 12.0;
+  spec.logit_scale = 0.1;
+  spec.routing = engine::router_weighting::softmax_selected;
+  spec.layers[1].rope.dims = 0;
+  BOOST_TEST(gpu::has_plain_layers(spec));
+  BOOST_TEST(!gpu::has_plain_head(spec));
+  spec.logit_scale = 1.0;
+  BOOST_TEST(gpu::has_plain_head(spec));
+  spec.logit_softcap = 30.0;
+  BOOST_TEST(!gpu::has_plain_head(spec));
+}
+
+BOOST_AUTO_TEST_CASE(what_no_kernel_takes_is_refused) {
+  BOOST_TEST(gpu::check_cuda_support(plain()).has_value());
+  model_spec wide = plain();
+  wide.key_length = wide.value_length = 258;
+  BOOST_TEST(gpu::check_cuda_support(wide).error().message.find("up to 256") != std::string::npos);
+  wide.key_length = wide.value_length = 256;
+  BOOST_TEST(gpu::check_cuda_support(wide).has_value());
+  model_spec unequal = plain();
+  unequal.value_length = 32;
+  BOOST_TEST(!gpu::check_cuda_support(unequal));
+  model_spec squared = plain();
+  squared.activation = engine::ffn_activation::relu_squared;
+  BOOST_TEST(gpu::check_cuda_support(squared).error().param == "ffn-activation");
+  model_spec mixed = plain();
+  mixed.layers[1].ffn_size = 128;
+  BOOST_TEST(gpu::check_cuda_support(mixed).error().message.find("one of 96 values") != std::string::npos);
+  mixed.layers[0].ffn_size = 64;
+  BOOST_TEST(gpu::check_cuda_support(mixed).has_value());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,155 @@
+// What families beside Llama's need of the host's kernels, against double precision on every x86 level.
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <limits>
+
+#include "kernels/host/gelu.hpp"
+#include "kernels/host/layer_norm.hpp"
+#include "kernels/host/moe.hpp"
+#include "kernels/host/scale.hpp"
+#include "kernels/host/swiglu.hpp"
+#include "kernels/host/thread_pool.hpp"
+#include "test/support/encoder_reference.hpp"
+#include "test/unit/kernels/host/reference.hpp"
+
+namespace {
+
+using namespace orcd;
+using kernels::expert_weighting;
+
+double gelu_tanh_reference(double x) {
+  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+std::vector<float> telling_values() {
+  std::vector<float> x = test::normal_values(1003, 0.0F, 3.0F, 1);
+  for (const float v :
+       {0.0F, -0.0F, 1e-30F, -1e-6F, 0.249F, -0.251F, 5.0F, -5.0F, 40.0F, -40.0F, 1e10F, -1e10F})
+    x.push_back(v);
+  return x;
+}
+
+BOOST_AUTO_TEST_SUITE(family_kernels)
+
+BOOST_AUTO_TEST_CASE(gelu_of_the_tanh_form_alone_and_as_a_gate) {
+  kernels::host::thread_pool pool(1);
+  const std::vector<float> x = telling_values();
+  const auto width = static_cast<std::uint32_t>(x.size());
+  const std::vector<float> up = test::normal_values(width, 0.0F, 2.0F, 2);
+  test::on_every_level([&](kernels::host::isa_level) {
+    std::vector<float> alone(width);
+    std::vector<float> gated(width);
+    kernels::host::gelu({.x = x.data(), .out = alone.data(), .rows = 1, .width = width, .tanh_form = true},
+                        pool);
+    kernels::host::swiglu({.gate = x.data(),
+                           .up = up.data(),
+                           .out = gated.data(),
+                           .in_stride = width,
+                           .rows = 1,
+                           .width = width,
+                           .kind = kernels::gated_activation::gelu},
+                          pool);
+    for (std::uint32_t i = 0; i < width; ++i) {
+      const double want = gelu_tanh_reference(x[i]);
+      const double bound = 5e-7 * std::max(1.0, std::fabs(double{x[i]}));
+      BOOST_TEST_REQUIRE(std::fabs(alone[i] - want) <= bound, x[i]);
+      BOOST_TEST_REQUIRE(std::fabs(gated[i] - want * up[i]) <= bound * (1.0 + std::fabs(double{up[i]})),
+                         x[i]);
+    }
+  });
+}
+
+BOOST_AUTO_TEST_CASE(values_are_scaled_and_capped) {
+  kernels::host::thread_pool pool(2);
+  const std::vector<float> before = telling_values();
+  const auto width = static_cast<std::uint32_t>(before.size() / 2);
+  for (const float cap : {0.0F, 0.5F, 30.0F}) {
+    test::on_every_level([&](kernels::host::isa_level) {
+      std::vector<float> x = before;
+      kernels::host::scale(
+          {.x = x.data(), .stride = width, .rows = 2, .width = width, .scale = 0.3F, .cap = cap}, pool);
+      for (std::size_t i = 0; i < 2 * std::size_t{width}; ++i) {
+        const double scaled = double{0.3F} * before[i];
+        const double want = cap > 0.0F ? cap * std::tanh(scaled / cap) : scaled;
+        // Relative: small values must not lose digits to the cap.
+        BOOST_TEST_REQUIRE(std::fabs(x[i] - want) <= 1e-6 * std::fabs(want), before[i]);
+      }
+    });
+  }
+}
+
+BOOST_AUTO_TEST_CASE(layer_norm_without_a_bias) {
+  kernels::host::thread_pool pool(1);
+  constexpr std::uint32_t width = 96;
+  const auto x = test::normal_values(width, 5.0F, 2.0F, 4);
+  const auto weight = test::normal_values(width, 1.0F, 0.3F, 5);
+  const std::vector<float> none(width, 0.0F);
+  const auto want = test::layer_norm_reference(std::span(x), weight, none, 1e-5);
+  test::on_every_level([&](kernels::host::isa_level) {
+    std::vector<float> out(width);
+    kernels::host::layer_norm(
+        {.x = x.data(), .out = out.data(), .weight = weight.data(), .rows = 1, .width = width, .eps = 1e-5F},
+        pool);
+    for (std::uint32_t i = 0; i < width; ++i) BOOST_TEST(std::fabs(out[i] - want[i]) < 1e-5);
+  });
+}
+
+struct routed {
+  std::vector<std::uint32_t> chosen;
+  std::vector<float> weights;
+};
+routed route(const std::vector<float>& logits, const std::vector<float>& bias, std::uint32_t used,
+             expert_weighting weighting, float scale) {
+  kernels::host::thread_pool pool(1);
+  routed out{std::vector<std::uint32_t>(used), std::vector<float>(used)};
+  kernels::host::moe_route({.logits = logits.data(),
+                            .choice_bias = bias.empty() ? nullptr : bias.data(),
+                            .chosen = out.chosen.data(),
+                            .weights = out.weights.data(),
+                            .columns = 1,
+                            .experts = static_cast<std::uint32_t>(logits.size()),
+                            .used = used,
+                            .weighting = weighting,
+                            .scale = scale},
+                           pool);
+  return out;
+}
+
+double sigmoid(double x) {
+  return 1.0 / (1.0 + std::exp(-x));
+}
+
+BOOST_AUTO_TEST_CASE(sigmoids_choose_with_their_bias_and_weigh_without_it) {
+  const std::vector<float> logits{0.5F, -1.0F, 2.0F, 0.0F};
+  const std::vector<float> bias{0.0F, 0.9F, -0.5F, 0.0F};
+  test::on_every_level([&](kernels::host::isa_level) {
+    // 0.62, 0.27 + 0.9, 0.88 - 0.5, 0.5
+    const routed got = route(logits, bias, 2, expert_weighting::sigmoid_renormalised, 1.5F);
+    BOOST_TEST(got.chosen == (std::vector<std::uint32_t>{1, 0}), boost::test_tools::per_element());
+    const double sum = sigmoid(-1.0) + sigmoid(0.5);
+    BOOST_TEST(std::fabs(got.weights[0] - 1.5 * sigmoid(-1.0) / sum) < 1e-6);
+    BOOST_TEST(std::fabs(got.weights[1] - 1.5 * sigmoid(0.5) / sum) < 1e-6);
+    const routed plain = route(logits, {}, 2, expert_weighting::sigmoid, 1.0F);
+    BOOST_TEST(plain.chosen == (std::vector<std::uint32_t>{2, 0}), boost::test_tools::per_element());
+    BOOST_TEST(std::fabs(plain.weights[0] - sigmoid(2.0)) < 1e-6);
+  });
+}
+
+BOOST_AUTO_TEST_CASE(weights_of_softmax_over_all_are_not_renormalised) {
+  const std::vector<float> logits{1.0F, 3.0F, 2.0F};
+  double total = 0.0;
+  for (const float logit : logits) total += std::exp(double{logit});
+  const routed got = route(logits, {}, 2, expert_weighting::all, 1.0F);
+  BOOST_TEST(std::fabs(got.weights[0] - std::exp(3.0) / total) < 1e-6);
+  BOOST_TEST(std::fabs(got.weights[1] - std::exp(2.0) / total) < 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(sigmoids_that_are_all_zero_give_no_nan) {
+  const routed got = route({-500.0F, -400.0F}, {}, 2, expert_weighting::sigmoid_renormalised, 1.0F);
+  for (const float weight : got.weights) BOOST_TEST(std::isfinite(weight));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace

@@ -1,0 +1,239 @@
+// The families of test/data/families: what their files' keys make of the spec, and wrong values refused.
+// Files are changed where they lie in memory: a key's value in place, a key or a tensor by another name.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "engine/model/rope.hpp"
+#include "test/unit/model/helpers.hpp"
+
+using namespace orcd;
+using namespace orcd::test;
+using engine::router_weighting;
+
+namespace {
+
+bytes image_of(const std::string& name) {
+  std::ifstream in(std::string(ORCD_TEST_DATA) + "/families/" + name + ".gguf", std::ios::binary);
+  BOOST_REQUIRE_MESSAGE(in.good(), name);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  bytes out(text.size());
+  std::memcpy(out.data(), text.data(), text.size());
+  return out;
+}
+
+/// Where a string of the file ends, which has its length before it.
+std::size_t end_of(const bytes& image, std::string_view text) {
+  std::string wanted(8, '\0');
+  const std::uint64_t length = text.size();
+  std::memcpy(wanted.data(), &length, sizeof length);
+  wanted += text;
+  const std::string_view all(reinterpret_cast<const char*>(image.data()), image.size());
+  const std::size_t at = all.find(wanted);
+  BOOST_REQUIRE_MESSAGE(at != std::string_view::npos, text);
+  return at + wanted.size();
+}
+
+/// Replaces the value of a key by one of the same type; the type is four bytes before it.
+template <class T>
+bytes with_value(bytes image, std::string_view key, T value) {
+  std::memcpy(image.data() + end_of(image, key) + 4, &value, sizeof value);
+  return image;
+}
+
+/// Gives a key or a tensor another name, so that it is missing.
+bytes without(bytes image, std::string_view name) {
+  image[end_of(image, name) - 1] = std::byte{'~'};
+  return image;
+}
+
+std::unique_ptr<loaded> load_image(bytes image) {
+  auto file = engine::gguf_file::parse(image, "tiny.gguf");
+  BOOST_REQUIRE_MESSAGE(file.has_value(), file.error().message);
+  auto model = engine::load_model(*file);
+  BOOST_REQUIRE_MESSAGE(model.has_value(), model.error().message);
+  return std::make_unique<loaded>(loaded{std::move(image), std::move(*file), std::move(*model)});
+}
+
+std::unique_ptr<loaded> load_named(const std::string& name) {
+  return load_image(image_of(name));
+}
+
+void expect_image_refused(const bytes& image, std::string_view part) {
+  const auto file = engine::gguf_file::parse(image, "tiny.gguf");
+  BOOST_REQUIRE_MESSAGE(file.has_value(), file.error().message);
+  const auto model = engine::load_model(*file);
+  BOOST_REQUIRE_MESSAGE(!model, "was accepted");
+  BOOST_TEST(model.error().message.find(part) != std::string::npos,
+             "no \"" << part << "\" in \"" << model.error().message << "\"");
+}
+
+constexpr float not_a_number = NAN;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(more_families)
+
+BOOST_AUTO_TEST_CASE(granite_keeps_a_stream_divided_by_its_multiplier) {
+  const auto l = load_named("granite");
+  const engine::model_spec& spec = l->model.spec;
+  BOOST_TEST(std::abs(spec.embedding_scale - 1.5 / 0.7) < 1e-6);
+  BOOST_TEST(std::abs(spec.rms_eps - 1e-2 / 0.49) < 1e-6);
+  BOOST_TEST(spec.logit_scale == 0.4);
+  BOOST_TEST(spec.attention_scale == 0.5);
+  BOOST_TEST(spec.regrouped_heads);
+  const bytes image = image_of("granite");
+  expect_image_refused(with_value(image, "granite.logit_scale", 0.0F), "granite.logit_scale");
+  expect_image_refused(with_value(image, "granite.residual_scale", not_a_number), "granite.residual_scale");
+  expect_image_refused(with_value(image, "granite.embedding_scale", -1.0F), "granite.embedding_scale");
+}
+
+BOOST_AUTO_TEST_CASE(experts_of_all_tokens) {
+  const auto granite = load_named("granitemoe-shared");
+  BOOST_TEST(granite->model.spec.layers[1].shared_size == 128U);
+  BOOST_TEST(!granite->model.spec.shared_gate);
+  BOOST_TEST((granite->model.spec.routing == router_weighting::softmax_selected));
+  const auto plain = load_named("granitemoe");
+  BOOST_TEST(plain->model.spec.layers[1].shared_size == 0U);
+  const auto qwen = load_named("qwen2moe");
+  BOOST_TEST(qwen->model.spec.shared_gate);
+  BOOST_TEST((qwen->model.spec.routing == router_weighting::softmax_all));
+  BOOST_TEST(static_cast<bool>(qwen->model.weights.layers[0].shared_router));
+  const bytes image = image_of("qwen2moe");
+  expect_image_refused(without(image, "blk.0.ffn_gate_inp_shexp.weight"),
+                       "'blk.0.ffn_gate_inp_shexp.weight' is missing");
+  expect_image_refused(with_value(image, "qwen2moe.expert_shared_feed_forward_length", 64U),
+                       "'blk.0.ffn_up_shexp.weight' has shape [32, 128]");
+  expect_image_refused(with_value(image, "qwen2moe.expert_count", 0U), "expert_count' is 0");
+  expect_image_refused(with_value(image, "qwen2moe.expert_used_count", 0U), "expert_used_count' is 0");
+  expect_image_refused(with_value(image, "qwen2moe.expert_count", 513U), "expert_count' is 513");
+}
+
+BOOST_AUTO_TEST_CASE(layers_that_do_not_rotate) {
+  const auto smollm = load_named("smollm3");
+  BOOST_TEST(smollm->model.spec.layers[2].rope.dims == 8U);
+  BOOST_TEST(smollm->model.spec.layers[3].rope.dims == 0U);
+  const auto exaone = load_named("exaone4-windows");
+  BOOST_TEST(exaone->model.spec.layers[0].window == 8U);
+  BOOST_TEST(exaone->model.spec.layers[3].window == 0U);
+  BOOST_TEST(exaone->model.spec.layers[3].rope.dims == 0U);
+  BOOST_TEST(load_named("exaone4")->model.spec.layers[1].rope.dims == 8U);
+  expect_image_refused(with_value(image_of("exaone4-windows"), "exaone4.attention.sliding_window", 0U),
+                       "sliding_window' is 0");
+}
+
+BOOST_AUTO_TEST_CASE(norms_of_what_halves_give) {
+  const auto olmo = load_named("olmo3");
+  const engine::model_spec& spec = olmo->model.spec;
+  BOOST_TEST(spec.post_norms);
+  BOOST_TEST(spec.wide_head_norms);
+  BOOST_TEST(!olmo->model.weights.layers[0].attn_norm);
+  BOOST_TEST(olmo->model.weights.layers[0].attn_k_norm.elements() == 16U);
+  BOOST_TEST((spec.layers[0].rope.scaling == engine::rope_scaling::none));
+  BOOST_TEST((spec.layers[3].rope.scaling == engine::rope_scaling::yarn));
+  expect_image_refused(without(image_of("olmo2"), "blk.1.post_ffw_norm.weight"),
+                       "'blk.1.post_ffw_norm.weight' is missing");
+}
+
+BOOST_AUTO_TEST_CASE(overrides_leave_layers_with_a_rotation_of_their_own_alone) {
+  const bytes image = image_of("gemma3");
+  const auto file = engine::gguf_file::parse(image, "tiny.gguf");
+  engine::rope_overrides rope;
+  rope.freq_base = 5e5;
+  const auto model = engine::load_model(*file, 0, rope);
+  BOOST_REQUIRE(model.has_value());
+  BOOST_TEST(model->spec.layers[0].rope.base == 100.0);
+  BOOST_TEST(model->spec.layers[5].rope.base == 5e5);
+  BOOST_TEST(model->spec.layers[0].rope.factor == 1.0);
+  BOOST_TEST(model->spec.layers[5].rope.factor == 8.0);
+}
+
+BOOST_AUTO_TEST_CASE(gemma) {
+  const auto two = load_named("gemma2");
+  const engine::model_spec& spec = two->model.spec;
+  BOOST_TEST(spec.attention_softcap == 3.0);
+  BOOST_TEST(spec.logit_softcap == 5.0);
+  BOOST_TEST(spec.embedding_scale == std::sqrt(32.0));
+  BOOST_TEST((spec.activation == engine::ffn_activation::geglu_tanh));
+  BOOST_TEST(spec.layers[0].window == 8U);
+  BOOST_TEST(spec.layers[1].window == 0U);
+  const bytes image = image_of("gemma2");
+  expect_image_refused(with_value(image, "gemma2.attn_logit_softcapping", 0.0F), "attn_logit_softcapping");
+  expect_image_refused(with_value(image, "gemma2.final_logit_softcapping", not_a_number),
+                       "final_logit_softcapping");
+  // Without the keys, the caps are those that all models of the family have.
+  const auto usual =
+      load_image(without(without(image, "gemma2.attn_logit_softcapping"), "gemma2.final_logit_softcapping"));
+  BOOST_TEST(usual->model.spec.attention_softcap == 50.0);
+  BOOST_TEST(usual->model.spec.logit_softcap == 30.0);
+  const auto three = load_named("gemma3");
+  BOOST_TEST(three->model.spec.logit_softcap == 0.0);
+  BOOST_TEST(three->model.spec.layers[4].window == 8U);
+  BOOST_TEST(three->model.spec.layers[5].window == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(parallel_halves_and_layer_norms) {
+  const auto command = load_named("command-r");
+  BOOST_TEST(command->model.spec.parallel_halves);
+  BOOST_TEST((command->model.spec.norm == engine::norm_kind::layer));
+  BOOST_TEST(command->model.spec.logit_scale == 0.25);
+  BOOST_TEST(!command->model.spec.regrouped_heads);
+  BOOST_TEST(!command->model.weights.layers[0].ffn_norm);
+  expect_image_refused(with_value(image_of("command-r"), "command-r.logit_scale", 0.0F),
+                       "command-r.logit_scale");
+  const auto star = load_named("starcoder2");
+  BOOST_TEST(static_cast<bool>(star->model.weights.output_norm_bias));
+  BOOST_TEST((star->model.spec.activation == engine::ffn_activation::gelu_tanh));
+  expect_image_refused(without(image_of("starcoder2"), "blk.0.attn_norm.bias"),
+                       "'blk.0.attn_norm.bias' is missing");
+}
+
+BOOST_AUTO_TEST_CASE(queries_that_grow) {
+  const auto l = load_named("mistral3");
+  const engine::model_spec& spec = l->model.spec;
+  BOOST_TEST(spec.query_scale == 0.5);
+  BOOST_TEST(spec.query_scale_period == 16U);
+  BOOST_TEST(spec.layers[0].rope.log_multiplier == 1.0);
+  BOOST_TEST(engine::query_scale_at(spec, 15) == 1.0);
+  BOOST_TEST(engine::query_scale_at(spec, 16) == 1.0 + 0.5 * std::log(2.0));
+  BOOST_TEST(engine::query_scale_at(spec, 63) == 1.0 + 0.5 * std::log(4.0));
+  // The multiplier of 1 takes YaRN's magnitude away.
+  BOOST_TEST(engine::make_rope_table(spec.layers[0].rope, {}).magnitude == 1.0F);
+  expect_image_refused(with_value(image_of("mistral3"), "mistral3.attention.temperature_scale", -1.0F),
+                       "attention.temperature_scale");
+}
+
+BOOST_AUTO_TEST_CASE(glm) {
+  const auto four = load_named("glm4");
+  BOOST_TEST(four->model.spec.post_norms);
+  BOOST_TEST(four->model.spec.layers[0].rope.dims == 8U);
+  BOOST_TEST(four->model.spec.key_length == 16U);
+  const auto moe = load_named("glm4moe");
+  const engine::model_spec& spec = moe->model.spec;
+  BOOST_TEST((spec.layers[0].ffn == engine::ffn_kind::dense));
+  BOOST_TEST((spec.layers[1].ffn == engine::ffn_kind::moe));
+  BOOST_TEST(spec.layers[0].shared_size == 0U);
+  BOOST_TEST(spec.layers[1].shared_size == 64U);
+  BOOST_TEST((spec.routing == router_weighting::sigmoid_renormalised));
+  BOOST_TEST(spec.expert_scale == 1.5);
+  BOOST_TEST(moe->model.weights.layers[1].choice_bias.elements() == 8U);
+  const bytes image = image_of("glm4moe");
+  expect_image_refused(with_value(image, "glm4moe.expert_gating_func", 1U), "is 1 (softmax)");
+  expect_image_refused(with_value(image, "glm4moe.leading_dense_block_count", 4U),
+                       "leading_dense_block_count' is 4");
+  expect_image_refused(with_value(image, "glm4moe.expert_shared_count", 512U), "has shape [32, 64]");
+  expect_image_refused(without(image, "blk.2.ffn_down_shexp.weight"),
+                       "'blk.2.ffn_down_shexp.weight' is missing");
+}
+
+BOOST_AUTO_TEST_CASE(layers_that_predict_further_tokens_are_left) {
+  const bytes image = image_of("glm4moe-norms");
+  BOOST_TEST(load_image(image)->model.spec.layers.size() == 3U);
+  expect_image_refused(with_value(image, "glm4moe.nextn_predict_layers", 0U),
+                       "'blk.3.attn_q.weight' is missing");
+  expect_image_refused(with_value(image, "glm4moe.nextn_predict_layers", 4U), "nextn_predict_layers' is 4");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

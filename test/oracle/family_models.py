@@ -78,6 +78,8 @@ def expert_step(name, shape):
 def step_of(name, shape, names, layout):
     if step := expert_step(name, shape):
         return step
+    if name == "lm_head.weight":  # not in the table of families that tie it to the embedding
+        return Step(["output.weight"], [shape], lambda values: values[0])
     file_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
     assert file_name, f"no name for {name}"
     stem, kind = file_name.rsplit(".", 1)
@@ -102,16 +104,16 @@ def steps_of(arch, config, layout):
             for name, v in model.state_dict().items() if name not in tied}
 
 
-def tiny(name, arch, seed, config, keys, layout=None, cases=None, gains=None):
+def tiny(name, arch, seed, config, keys, layout=None, gains=None, kind="Q8_0"):
     steps = steps_of(arch, config, layout or Layout())
     shapes = {n: s for step in steps.values() for n, s in zip(step.names, step.shapes)}
 
     def to_hf(values, _):
         return {hf: step.back([values[n] for n in step.names]) for hf, step in steps.items()}
 
-    kinds = {n.split(".")[-2]: "Q8_0" for n in shapes}
+    kinds = {n.split(".")[-2]: kind for n in shapes}
     return Tiny(name, arch, config, seed, kinds, keys, shapes, gains or {}, to_hf, BPE,
-                cases or [Case("plain")])
+                [Case("plain")])
 
 
 def sizes(**more):
@@ -351,11 +353,11 @@ def variants():
                                   **tied, **own_keys))
     keys = {"expert_count": 4, "expert_used_count": 4, "expert_feed_forward_length": 64}
     yield tiny("qwen3moe-all", "qwen3moe", 77, qwen, keys)
-    gemma = Gemma2Config(**sizes(head_dim=8, query_pre_attn_scalar=8, sliding_window=16, **tied, **own_keys,
+    gemma = Gemma2Config(**sizes(head_dim=8, query_pre_attn_scalar=8, sliding_window=16, **own_keys,
                                  attn_logit_softcapping=50.0, final_logit_softcapping=30.0))
     yield tiny("gemma2-keys", "gemma2", 78, gemma,
                head(8) | {"attention.sliding_window": 16, "attn_logit_softcapping": 50.0,
-                "final_logit_softcapping": 30.0}, Layout(norm_offset=1))
+                          "final_logit_softcapping": 30.0}, Layout(norm_offset=1), kind="F32")
     # Without scaling of queries, and with YaRN's usual magnitude.
     yarn = {"rope_type": "yarn", "type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 32.0,
             "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 0.0, "llama_4_scaling_beta": 0.0,
@@ -364,10 +366,9 @@ def variants():
     yield tiny("mistral3-plain", "mistral3", 79, mistral,
                {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
                 "rope.scaling.original_context_length": 64}, permuted)
-    command = CohereConfig(**sizes(layer_norm_eps=1e-5, logit_scale=0.5, use_qk_norm=False, **tied,
-                                   **own_keys))
+    command = CohereConfig(**sizes(layer_norm_eps=1e-5, logit_scale=0.5, use_qk_norm=False, **own_keys))
     yield tiny("command-r-keys", "command-r", 80, command,
-               {"attention.layer_norm_epsilon": 1e-5, "logit_scale": 0.5})
+               {"attention.layer_norm_epsilon": 1e-5, "logit_scale": 0.5}, kind="F32")
     glm = Glm4Config(**sizes(head_dim=8, attention_bias=False, **tied, **own_keys,
                              rope_parameters=PLAIN | {"partial_rotary_factor": 0.5}))
     yield tiny("glm4-tied", "glm4", 81, glm, {"rope.dimension_count": 4})

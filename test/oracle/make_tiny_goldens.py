@@ -26,7 +26,8 @@ from layouts import VOCAB
 from quantize import decode, encode
 from transformers import AutoModelForCausalLM
 
-# Its importer of gpt-oss expects tensor names that no published file has, and of others it has none.
+# Its importer of gpt-oss expects tensor names that no published file has, of others it has none, and gemma2
+# is always tied for it.
 IMPORTED = {"llama", "qwen2", "phi3", "starcoder2", "gemma2", "gemma3"}
 POSITIONS = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 39, 63, 64, 79]
 
@@ -114,7 +115,7 @@ def make_model(tiny, values, rope):
 
 def check_import(tiny, values, path):
     """transformers' own GGUF reader must find the same weights in the file, where it knows the family."""
-    if tiny.arch not in IMPORTED:
+    if tiny.arch not in IMPORTED or (tiny.arch == "gemma2" and not tiny.config.tie_word_embeddings):
         return
     ours = make_model(tiny, values, None).state_dict()
     theirs = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32,

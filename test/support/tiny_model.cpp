@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "engine/base/ensure.hpp"
@@ -245,10 +248,19 @@ class builder {
   std::size_t matrices_ = 0;
 };
 
+bytes read_model(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  ORCD_ENSURE(!text.empty());
+  bytes out(text.size());
+  std::memcpy(out.data(), text.data(), text.size());
+  return out;
+}
+
 }  // namespace
 
 gguf_writer make_tiny_writer(const tiny_model_options& options) {
-  ORCD_ENSURE(options.heads > 0 && options.embedding > 0 && options.layers > 0);
+  ORCD_ENSURE(options.file.empty() && options.heads > 0 && options.embedding > 0 && options.layers > 0);
   gguf_writer out = builder(options).build();
   const auto or_before = [](std::uint32_t padded, std::uint32_t before) {
     return padded > 0 ? padded : before;
@@ -261,6 +273,7 @@ gguf_writer make_tiny_writer(const tiny_model_options& options) {
 }
 
 bytes make_tiny_model(const tiny_model_options& options) {
+  if (!options.file.empty()) return read_model("test/data/families/" + options.file + ".gguf");
   return make_tiny_writer(options).build();
 }
 

@@ -45,6 +45,8 @@ struct tiny_model_options {
   /// The key pooling_type (engine/model/pooling.hpp); 4 comes with a classifier and, but for bert, a template
   /// and two classes. bert without it: mean.
   std::optional<std::uint32_t> pooling;
+  /// Instead of all this: the name of a model in test/data/families, from the folder that tests run in.
+  std::string file;
   bool sentencepiece = false;  ///< a SentencePiece vocabulary instead of byte-level BPE
   /// Widths that are padded to with zeros afterwards (test/support/padded_model.hpp); 0 = they are not.
   std::uint32_t padded_embedding = 0;

@@ -88,10 +88,12 @@ BOOST_AUTO_TEST_CASE(padded_widths) {
   text.add("orcd.hidden_original", "64");
   expect_refused(text, {"'orcd.hidden_original' is no number"});
   o.family = "bert";
-  expect_refused(padded(o, o.embedding - 1, o.ffn), {"supported of dense RMS-norm models"});
+  expect_refused(padded(o, o.embedding - 1, o.ffn),
+                 {"supported of dense models with layers of one width and RMS norms"});
   o.family = "llama";
   o.experts = 4;
-  expect_refused(padded(o, o.embedding - 1, o.ffn), {"supported of dense RMS-norm models"});
+  expect_refused(padded(o, o.embedding - 1, o.ffn),
+                 {"supported of dense models with layers of one width and RMS norms"});
 }
 
 BOOST_AUTO_TEST_CASE(vocabulary_only) {

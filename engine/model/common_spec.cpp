@@ -133,6 +133,26 @@ void set_windows(hparam_reader& from, model_spec& spec, std::uint32_t window, st
   }
 }
 
+void set_window_rotation(hparam_reader& from, model_spec& spec, double base, bool unscaled) {
+  if (from.has("rope.freq_base_swa")) base = from.number("rope.freq_base_swa", 1.001, 1e12, 10'000.0);
+  for (layer_spec& layer : spec.layers) {
+    if (layer.window == 0) continue;
+    layer.rope.fixed = base != 0.0 || unscaled;
+    if (base != 0.0) layer.rope.base = base;
+    if (!unscaled) continue;
+    layer.rope.scaling = rope_scaling::none;
+    layer.rope.factor = 1.0;
+  }
+}
+
+void refuse_sections(hparam_reader& from) {
+  constexpr std::string_view key = "rope.dimension_sections";
+  const auto sections = from.file().get_integers(from.full(key));
+  if (sections && std::all_of(sections->begin(), sections->end(), [](std::int64_t v) { return v == 0; }))
+    return;
+  from.problems().add("key '" + from.full(key) + "' is set; rotation by several positions is not supported");
+}
+
 void set_pairing(model_spec& spec, rope_pairing pairing) {
   for (layer_spec& layer : spec.layers) layer.rope.pairing = pairing;
   spec.regrouped_heads = pairing == rope_pairing::interleaved;

@@ -56,6 +56,14 @@ void read_pooling(hparam_reader& from, std::optional<pooling_kind> chosen, model
 /// but the last have a window.
 void set_windows(hparam_reader& from, model_spec& spec, std::uint32_t window, std::uint32_t period);
 
+/// The rotation of layers with a window: a base of their own if the file has one (key rope.freq_base_swa,
+/// else `base`, 0 = that of other layers), and with `unscaled` without the others' scaling. What is then
+/// their own, an operator's overrides leave.
+void set_window_rotation(hparam_reader& from, model_spec& spec, double base, bool unscaled);
+
+/// Refuses models whose heads rotate by several positions (those of images).
+void refuse_sections(hparam_reader& from);
+
 /// Of all layers. Where neighbours are rotated, converters have moved the rows of Q and K: a family for which
 /// they have not clears model_spec::regrouped_heads.
 void set_pairing(model_spec& spec, rope_pairing pairing);

@@ -90,9 +90,10 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
 [[nodiscard]] std::span<const layer_rule> projection_rules() noexcept;  ///< the same without the norm
 [[nodiscard]] std::span<const layer_rule> qkv_bias_optional() noexcept;
 [[nodiscard]] std::span<const layer_rule> qkv_bias_required() noexcept;
-[[nodiscard]] std::span<const layer_rule> head_norm_rules() noexcept;  ///< of Q and K, one head wide
-[[nodiscard]] std::span<const layer_rule> gated_ffn_rules() noexcept;  ///< ffn_norm, dense gate, up, down
-[[nodiscard]] std::span<const layer_rule> gated_matrices() noexcept;   ///< the same without the norm
+[[nodiscard]] std::span<const layer_rule> other_bias_optional() noexcept;  ///< of attn_output, gate, up, down
+[[nodiscard]] std::span<const layer_rule> head_norm_rules() noexcept;      ///< of Q and K, one head wide
+[[nodiscard]] std::span<const layer_rule> gated_ffn_rules() noexcept;      ///< ffn_norm, dense gate, up, down
+[[nodiscard]] std::span<const layer_rule> gated_matrices() noexcept;       ///< the same without the norm
 [[nodiscard]] std::span<const layer_rule> late_ffn_norm() noexcept;    ///< ffn_norm named post_attention_norm
 [[nodiscard]] std::span<const layer_rule> post_norm_rules() noexcept;  ///< of what the halves give
 [[nodiscard]] std::span<const layer_rule> expert_rules() noexcept;     ///< router and stacked experts

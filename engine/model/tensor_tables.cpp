@@ -37,6 +37,13 @@ constexpr std::array gated_ffn{
     layer_rule{&w::ffn_down, "ffn_down.weight", {ffn, embedding}, presence::dense},
 };
 
+constexpr std::array other_biases{
+    layer_rule{&w::attn_output_bias, "attn_output.bias", {embedding}, presence::optional, types::f32},
+    layer_rule{&w::ffn_gate_bias, "ffn_gate.bias", {ffn}, presence::dense_optional, types::f32},
+    layer_rule{&w::ffn_up_bias, "ffn_up.bias", {ffn}, presence::dense_optional, types::f32},
+    layer_rule{&w::ffn_down_bias, "ffn_down.bias", {embedding}, presence::dense_optional, types::f32},
+};
+
 constexpr std::array head_norms{
     layer_rule{&w::attn_q_norm, "attn_q_norm.weight", {key_length}, presence::required, types::f32},
     layer_rule{&w::attn_k_norm, "attn_k_norm.weight", {key_length}, presence::required, types::f32},
@@ -80,6 +87,9 @@ std::span<const layer_rule> qkv_bias_optional() noexcept {
 }
 std::span<const layer_rule> qkv_bias_required() noexcept {
   return bias_required;
+}
+std::span<const layer_rule> other_bias_optional() noexcept {
+  return other_biases;
 }
 std::span<const layer_rule> gated_ffn_rules() noexcept {
   return gated_ffn;

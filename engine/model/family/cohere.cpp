@@ -19,6 +19,7 @@ void read_cohere2(hparam_reader& from, model_spec& spec) {
   constexpr std::uint32_t period = 4;
   read_both(from, spec);
   set_windows(from, spec, from.count("attention.sliding_window", 1, hparam_limits::context, 4096), period);
+  set_window_rotation(from, spec, 0.0, false);
   for (layer_spec& layer : spec.layers) {
     if (layer.window == 0) layer.rope.dims = 0;
   }

@@ -17,12 +17,11 @@ void scale_scores(hparam_reader& from, model_spec& spec, std::size_t layers_of_l
       1.0 / std::sqrt(static_cast<double>(spec.embedding) / static_cast<double>(spec.layers.front().heads));
 }
 
-void read_both(hparam_reader& from, model_spec& spec, std::uint32_t window, std::uint32_t period) {
+void read_both(model_spec& spec) {
   set_pairing(spec, rope_pairing::half_split);
   spec.activation = ffn_activation::geglu_tanh;
   spec.post_norms = true;
   spec.embedding_scale = std::sqrt(static_cast<double>(spec.embedding));
-  set_windows(from, spec, from.count("attention.sliding_window", 1, hparam_limits::context, window), period);
 }
 
 /// A cap of 0 would make everything 0.
@@ -32,7 +31,9 @@ double read_cap(hparam_reader& from, std::string_view key, double fallback) {
 
 void read_gemma2(hparam_reader& from, model_spec& spec) {
   constexpr std::size_t layers_of_27b = 46;
-  read_both(from, spec, 4096, 2);
+  read_both(spec);
+  set_windows(from, spec, from.count("attention.sliding_window", 1, hparam_limits::context, 4096), 2);
+  set_window_rotation(from, spec, 0.0, false);
   scale_scores(from, spec, layers_of_27b);
   spec.attention_softcap = read_cap(from, "attn_logit_softcapping", 50.0);
   spec.logit_softcap = read_cap(from, "final_logit_softcapping", 30.0);
@@ -40,17 +41,12 @@ void read_gemma2(hparam_reader& from, model_spec& spec) {
 
 void read_gemma3(hparam_reader& from, model_spec& spec) {
   constexpr std::size_t layers_of_27b = 62;
-  read_both(from, spec, 1024, 6);
+  read_both(spec);
   scale_scores(from, spec, layers_of_27b);
   spec.logit_softcap = read_cap(from, "final_logit_softcapping", 0.0);
-  const double base = from.number("rope.freq_base_swa", 1.001, 1e12, 10'000.0);
-  for (layer_spec& layer : spec.layers) {
-    if (layer.window == 0) continue;
-    layer.rope.base = base;
-    layer.rope.scaling = rope_scaling::none;
-    layer.rope.factor = 1.0;
-    layer.rope.fixed = true;
-  }
+  if (!from.has("attention.sliding_window")) return;
+  set_windows(from, spec, from.count("attention.sliding_window", 1, hparam_limits::context), 6);
+  set_window_rotation(from, spec, 10'000.0, true);
 }
 
 std::span<const std::span<const layer_rule>> gemma2_tables() {

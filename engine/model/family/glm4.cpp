@@ -22,7 +22,9 @@ constexpr std::array own{
     layer_rule{&w::choice_bias, "exp_probs_b.bias", {experts}, presence::moe_optional, types::f32},
 };
 
-void read_glm4(hparam_reader&, model_spec& spec) {
+void read_glm4(hparam_reader& from, model_spec& spec) {
+  refuse_sections(from);
+  from.count("nextn_predict_layers", 0, hparam_limits::layers, 0);  // load_model() has left them out
   set_pairing(spec, rope_pairing::interleaved);
   spec.regrouped_heads = false;
   spec.post_norms = true;
@@ -32,6 +34,7 @@ void read_glm4moe(hparam_reader& from, model_spec& spec) {
   constexpr std::uint32_t softmax = 1;
   constexpr std::uint32_t sigmoid = 2;
   set_pairing(spec, rope_pairing::half_split);
+  refuse_sections(from);
   read_moe(from, spec);
   from.count("nextn_predict_layers", 0, hparam_limits::layers, 0);  // load_model() has left them out
   const bool renormalised = from.flag("expert_weights_norm", true);
@@ -63,7 +66,7 @@ std::span<const std::span<const layer_rule>> glm4moe_tables() {
 
 }  // namespace
 
-const family glm4_family{"glm4", expert_use::never, read_glm4, glm4_tables};
+const family glm4_family{"glm4", expert_use::never, read_glm4, glm4_tables, false, {}, true};
 const family glm4moe_family{"glm4moe", expert_use::always, read_glm4moe, glm4moe_tables, false, {}, true};
 
 }  // namespace orcd::engine

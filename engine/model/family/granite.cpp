@@ -6,13 +6,6 @@
 namespace orcd::engine {
 namespace {
 
-using w = layer_weights;
-using enum extent;
-
-constexpr std::array output_bias{
-    layer_rule{&w::attn_output_bias, "attn_output.bias", {embedding}, presence::optional, types::f32},
-};
-
 /// The stream is kept divided by the multiplier m of what is added to it: halves are then added as they are,
 /// and embeddings are multiplied by 1/m more. Norms do not see a factor, but for their epsilon.
 void divide_stream(double multiplier, model_spec& spec) {
@@ -39,9 +32,9 @@ void read_with_experts(hparam_reader& from, model_spec& spec) {
 }
 
 std::span<const std::span<const layer_rule>> tables() {
-  static const std::array<std::span<const layer_rule>, 6> all{attention_rules(), qkv_bias_optional(),
-                                                              output_bias,       gated_ffn_rules(),
-                                                              expert_rules(),    shared_expert_rules()};
+  static const std::array<std::span<const layer_rule>, 6> all{attention_rules(),     qkv_bias_optional(),
+                                                              other_bias_optional(), gated_ffn_rules(),
+                                                              expert_rules(),        shared_expert_rules()};
   return all;
 }
 

@@ -9,18 +9,12 @@
 namespace orcd::engine {
 namespace {
 
-using w = layer_weights;
-using enum extent;
-
-constexpr std::array output_bias{
-    layer_rule{&w::attn_output_bias, "attn_output.bias", {embedding}, presence::optional, types::f32},
-};
-
 void read_neighbours(hparam_reader&, model_spec& spec) {
   set_pairing(spec, rope_pairing::interleaved);
 }
 
 void read_ernie(hparam_reader& from, model_spec& spec) {
+  refuse_sections(from);
   read_neighbours(from, spec);
   spec.regrouped_heads = false;
 }
@@ -45,13 +39,13 @@ void read_seed_oss(hparam_reader&, model_spec& spec) {
 
 std::span<const std::span<const layer_rule>> tables() {
   static const std::array<std::span<const layer_rule>, 4> all{attention_rules(), qkv_bias_optional(),
-                                                              output_bias, gated_ffn_rules()};
+                                                              other_bias_optional(), gated_ffn_rules()};
   return all;
 }
 
 std::span<const std::span<const layer_rule>> seed_oss_tables() {
-  static const std::array<std::span<const layer_rule>, 5> all{attention_rules(), qkv_bias_optional(),
-                                                              output_bias, late_ffn_norm(), gated_matrices()};
+  static const std::array<std::span<const layer_rule>, 5> all{
+      attention_rules(), qkv_bias_optional(), other_bias_optional(), late_ffn_norm(), gated_matrices()};
   return all;
 }
 

@@ -6,16 +6,6 @@
 namespace orcd::engine {
 namespace {
 
-using w = layer_weights;
-using enum extent;
-
-constexpr std::array biases{
-    layer_rule{&w::attn_output_bias, "attn_output.bias", {embedding}, presence::optional, types::f32},
-    layer_rule{&w::ffn_gate_bias, "ffn_gate.bias", {ffn}, presence::dense_optional, types::f32},
-    layer_rule{&w::ffn_up_bias, "ffn_up.bias", {ffn}, presence::dense_optional, types::f32},
-    layer_rule{&w::ffn_down_bias, "ffn_down.bias", {embedding}, presence::dense_optional, types::f32},
-};
-
 void read_spec(hparam_reader&, model_spec& spec) {
   set_pairing(spec, rope_pairing::interleaved);
   spec.activation = ffn_activation::swiglu;
@@ -23,8 +13,8 @@ void read_spec(hparam_reader&, model_spec& spec) {
 }
 
 std::span<const std::span<const layer_rule>> tables() {
-  static const std::array<std::span<const layer_rule>, 5> all{attention_rules(), qkv_bias_optional(), biases,
-                                                              gated_ffn_rules(), expert_rules()};
+  static const std::array<std::span<const layer_rule>, 5> all{
+      attention_rules(), qkv_bias_optional(), other_bias_optional(), gated_ffn_rules(), expert_rules()};
   return all;
 }
 

@@ -20,24 +20,26 @@ constexpr std::array wide_norms{
 bool read_both(hparam_reader& from, model_spec& spec) {
   set_pairing(spec, rope_pairing::half_split);
   spec.post_norms = true;
-  if (!from.has("attention.sliding_window")) return false;
-  set_windows(from, spec, from.count("attention.sliding_window", 1, hparam_limits::context), period);
-  return true;
+  return from.has("attention.sliding_window");
+}
+
+void read_windows(hparam_reader& from, model_spec& spec, std::uint32_t usual) {
+  set_windows(from, spec, from.count("attention.sliding_window", 1, hparam_limits::context, usual), period);
 }
 
 void read_olmo2(hparam_reader& from, model_spec& spec) {
   spec.wide_head_norms = true;
   if (!read_both(from, spec)) return;
-  for (layer_spec& layer : spec.layers) {
-    if (layer.window == 0) continue;
-    layer.rope.scaling = rope_scaling::none;
-    layer.rope.fixed = true;
-    layer.rope.factor = 1.0;
-  }
+  read_windows(from, spec, hparam_limits::context);
+  set_window_rotation(from, spec, 0.0, true);
 }
 
+/// Files of the largest model may leave its window out.
 void read_exaone4(hparam_reader& from, model_spec& spec) {
-  if (!read_both(from, spec)) return;
+  constexpr std::size_t layers_of_32b = 64;
+  if (!read_both(from, spec) && spec.layers.size() != layers_of_32b) return;
+  read_windows(from, spec, 4096);
+  set_window_rotation(from, spec, 0.0, false);
   for (layer_spec& layer : spec.layers) {
     if (layer.window == 0) layer.rope.dims = 0;
   }

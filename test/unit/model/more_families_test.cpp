@@ -168,6 +168,13 @@ BOOST_AUTO_TEST_CASE(gemma) {
       load_image(without(without(image, "gemma2.attn_logit_softcapping"), "gemma2.final_logit_softcapping"));
   BOOST_TEST(usual->model.spec.attention_softcap == 50.0);
   BOOST_TEST(usual->model.spec.logit_softcap == 30.0);
+  const auto whole = load_image(without(image_of("gemma3"), "gemma3.attention.sliding_window"));
+  BOOST_TEST(whole->model.spec.layers[0].window == 0U);
+  BOOST_TEST(whole->model.spec.layers[0].rope.base == 10'000.0);
+  BOOST_TEST(whole->model.spec.layers[0].rope.factor == 8.0);
+  const auto usual_base = load_image(without(image_of("gemma3"), "gemma3.rope.freq_base_swa"));
+  BOOST_TEST(usual_base->model.spec.layers[0].rope.base == 10'000.0);
+  BOOST_TEST(usual_base->model.spec.layers[0].rope.factor == 1.0);
   const auto three = load_named("gemma3");
   BOOST_TEST(three->model.spec.logit_softcap == 0.0);
   BOOST_TEST(three->model.spec.layers[4].window == 8U);

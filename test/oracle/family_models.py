@@ -281,10 +281,9 @@ def command_r():
 
 def cohere2():
     kinds = ["sliding_attention"] * 3 + ["full_attention"]
-    c = Cohere2Config(**sizes(num_hidden_layers=4, head_dim=16, layer_norm_eps=1e-2, logit_scale=0.25,
+    c = Cohere2Config(**sizes(num_hidden_layers=4, head_dim=8, layer_norm_eps=1e-2, logit_scale=0.25,
                               sliding_window=8, layer_types=kinds, tie_word_embeddings=True))
-    keys = head(16) | {"attention.layer_norm_epsilon": 1e-2, "logit_scale": 0.25,
-                       "attention.sliding_window": 8}
+    keys = {"attention.layer_norm_epsilon": 1e-2, "logit_scale": 0.25, "attention.sliding_window": 8}
     return tiny("cohere2", "cohere2", 50, c, keys)
 
 

@@ -29,6 +29,7 @@ class cuda_pooling {
   const engine::model& model_;
   host_pooling gathered_;
   std::vector<float> norm_;    ///< the weights of the norm after the last layer, or empty
+  std::vector<float> bias_;    ///< of the same norm, or empty
   std::vector<float> states_;  ///< of a chunk
   kernels::host::thread_pool pool_{1};
 };

@@ -122,7 +122,9 @@ engine::result<void> check_host_support(const engine::model& m) {
   if (!width) return width;
   const auto experts = check_limit("the number of experts", m.spec.experts, kernels::moe_experts_max);
   if (!experts) return experts;
-  if (const auto norm = check_vector(m.weights.output_norm); !norm) return norm;
+  for (const tensor_view* vector : {&m.weights.output_norm, &m.weights.output_norm_bias}) {
+    if (const auto checked = check_vector(*vector); !checked) return checked;
+  }
   for (const layer_weights& layer : m.weights.layers) {
     for (const layer_tensor tensor : vectors) {
       if (const auto checked = check_vector(layer.*tensor); !checked) return checked;

@@ -122,10 +122,11 @@ void apply_rope_overrides(const rope_overrides& overrides, std::uint32_t context
   problem_list repeated;  // every layer would report the same
   bool first = true;
   for (layer_spec& layer : spec.layers) {
-    if (layer.rope.fixed) continue;
-    apply(overrides, first ? problems : repeated, layer.rope);
+    if (!layer.rope.fixed) {
+      apply(overrides, first ? problems : repeated, layer.rope);
+      first = false;
+    }
     settle_factor(layer.rope, context);
-    first = false;
   }
 }
 

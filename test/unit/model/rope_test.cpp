@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "engine/model/rope_config.hpp"
 #include "test/unit/model/helpers.hpp"
 
 using namespace orcd;
@@ -233,6 +234,35 @@ BOOST_AUTO_TEST_CASE(overrides_out_of_range) {
   rope_overrides longrope;
   longrope.scaling = rope_scaling::longrope;
   expect_refused(tiny("llama"), {"'rope_factors_long.weight' is missing"}, longrope);
+}
+
+BOOST_AUTO_TEST_CASE(layers_with_a_rotation_of_their_own_get_a_factor_and_no_override) {
+  engine::model_spec spec;
+  spec.layers.resize(2);
+  for (engine::layer_spec& layer : spec.layers) {
+    layer.rope.dims = 8;
+    layer.rope.factor = 0.0;  // none was given
+  }
+  spec.layers[0].rope.fixed = true;
+  engine::rope_overrides overrides;
+  overrides.freq_base = 5.0;
+  engine::problem_list problems;
+  engine::apply_rope_overrides(overrides, 64, spec, problems);
+  BOOST_TEST(problems.empty());
+  for (const engine::layer_spec& layer : spec.layers) {
+    BOOST_TEST(layer.rope.factor == 1.0);
+    BOOST_TEST(engine::make_rope_table(layer.rope, {}).inv_freq.size() == 4U);
+  }
+  BOOST_TEST(spec.layers[0].rope.base == 10'000.0);
+  BOOST_TEST(spec.layers[1].rope.base == 5.0);
+  overrides.freq_base = -1.0;
+  engine::apply_rope_overrides(overrides, 64, spec, problems);
+  BOOST_TEST(problems.to_error("file").message.find("2 problems") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(layers_without_rotation_have_no_pairs_whatever_the_factors) {
+  engine::rope_spec rope;
+  BOOST_TEST(engine::make_rope_table(rope, {1.0F, 2.0F}).inv_freq.empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -112,9 +112,13 @@ struct score_form {
 #pragma unroll
     for (std::uint32_t i = 0; i < 8; ++i) scores[i / 4][i % 4] = __fmul_rn(scores[i / 4][i % 4], scale);
     if (cap == 0.0F) return;
+    // As 1 - 2 / (e^(2x) + 1), which takes fewer registers than tanhf, to within 1e-6 of the cap.
+    const float twice = __fdividef(2.0F, cap);
 #pragma unroll
-    for (std::uint32_t i = 0; i < 8; ++i)
-      scores[i / 4][i % 4] = __fmul_rn(cap, tanhf(__fdiv_rn(scores[i / 4][i % 4], cap)));
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      const float e = expf(__fmul_rn(scores[i / 4][i % 4], twice));
+      scores[i / 4][i % 4] = __fsub_rn(cap, __fdividef(__fadd_rn(cap, cap), __fadd_rn(e, 1.0F)));
+    }
   }
 };
 

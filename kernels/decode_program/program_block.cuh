@@ -67,7 +67,7 @@ struct program_header {
   step_token steps[program_sequences_max];
   std::uint32_t first_flag;       ///< flag of the words that were written before the first phase
   const float* known_rope_table;  ///< the table (its frequencies) whose cosines and sines are known, or null
-  float2 rope_cos_sin[narrow_head_max / 2];     ///< steps of one sequence
+  float2 rope_cos_sin[narrow_head_max / 2];    ///< steps of one sequence
   product_output outputs[precompute_threads];  ///< of the block's first outputs
   float residual[own_rows_max];                ///< the block's values, one sequence after the other
   float scratch[program_sequences_max * row_threads / 32];

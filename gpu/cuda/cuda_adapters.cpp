@@ -158,11 +158,28 @@ void cuda_adapters::use(engine::slot_id slot, std::span<const engine::active_ada
     args.words[2 + 2 * i] = std::bit_cast<std::int32_t>(adapters[i].strength);
   }
   now.assign(adapters.begin(), adapters.end());
+  if (described_ == slot) described_.reset();
   ORCD_CUDA(kernels::launch_write_words(args, stream_));
+}
+
+/// A phase has at most lora_matrices_max pairs of an adapter.
+bool cuda_adapters::fits_program(engine::slot_id slot) const noexcept {
+  const std::size_t each = layout_.places().size();
+  std::uint32_t values = 0;
+  for (const engine::active_adapter& one : in_use_[static_cast<std::size_t>(slot)]) {
+    const auto held = std::span(held_).subspan(one.index * each, each);
+    const auto most = std::max_element(held.begin(), held.end(),
+                                       [](const auto& a, const auto& b) { return a.rank < b.rank; });
+    if (most != held.end()) values += kernels::lora_matrices_max * static_cast<std::uint32_t>(most->rank);
+  }
+  const std::size_t pairs = kernels::lora_matrices_max * in_use_[static_cast<std::size_t>(slot)].size();
+  return values <= kernels::program_inner_max && pairs <= kernels::program_pairs_max &&
+         kind_of_step() < graph_kinds;
 }
 
 void cuda_adapters::begin_step(std::span<const engine::slot_id> slots) noexcept {
   some_ = false;
+  program_takes_ = false;
   if (room_.count == 0) return;
   one_slot_ = slots.size() == 1;
   std::fill(step_has_.begin(), step_has_.end(), std::uint8_t{0});
@@ -176,6 +193,45 @@ void cuda_adapters::begin_step(std::span<const engine::slot_id> slots) noexcept 
       }
     }
   }
+  program_takes_ = some_ && one_slot_ && fits_program(slots.front());
+  if (program_takes_) step_slot_ = slots.front();
+}
+
+kernels::lora_tables cuda_adapters::tables() const noexcept {
+  return {arena_.at<kernels::lora_held>(places_.held), static_cast<std::uint32_t>(layout_.places().size()),
+          arena_.at<float>(places_.values), layout_.floats()};
+}
+
+kernels::program_adapters cuda_adapters::write_program(std::span<const adapted_product> products,
+                                                       std::uint32_t phases, std::uint64_t* inner) {
+  std::vector<kernels::phase_matrices> of(phases);
+  for (const adapted_product& product : products) {
+    kernels::phase_matrices& phase = of.at(product.phase);
+    phase.in = product.in;
+    for (const lora_output& one : product.outputs) {
+      const std::int32_t at = layout_.find(one.target, product.layer);
+      if (at < 0) continue;
+      const adapter_place& place = layout_.places()[static_cast<std::size_t>(at)];
+      ORCD_ENSURE(phase.count < kernels::lora_matrices_max && place.in == product.in);
+      phase.matrices[phase.count++] = {static_cast<std::uint32_t>(at), place.out, one.y_at, place.a_at,
+                                       place.b_at};
+    }
+  }
+  program_phases_ = phases;
+  ORCD_CUDA(cudaMemcpy(arena_.at<kernels::phase_matrices>(places_.matrices), of.data(),
+                       of.size() * sizeof(of[0]), cudaMemcpyHostToDevice));
+  return {arena_.at<kernels::phase_pairs>(places_.pairs), tables().values, inner};
+}
+
+void cuda_adapters::describe_to_program() {
+  if (described_ == step_slot_) return;
+  const auto slot = static_cast<std::size_t>(step_slot_);
+  ORCD_CUDA(
+      kernels::launch_describe_adapters({arena_.at<kernels::phase_matrices>(places_.matrices),
+                                         program_phases_, arena_.at<kernels::lora_slot>(places_.slots) + slot,
+                                         tables(), arena_.at<kernels::phase_pairs>(places_.pairs)},
+                                        stream_));
+  described_ = step_slot_;
 }
 
 bool cuda_adapters::changes_gate_up(std::uint32_t layer) const noexcept {
@@ -217,10 +273,7 @@ kernels::lora_add_args cuda_adapters::args_of(std::span<const lora_output> outpu
   }
   args.of = {steps, rows, arena_.at<kernels::lora_slot>(places_.slots), columns,
              one_slot_ && rows == nullptr};
-  args.held = arena_.at<kernels::lora_held>(places_.held);
-  args.places = static_cast<std::uint32_t>(layout_.places().size());
-  args.values = arena_.at<float>(places_.values);
-  args.room = layout_.floats();
+  args.tables = tables();
   args.rank_max = room_.rank_max;
   args.halves = x.halves;
   args.floats = x.floats;

@@ -50,9 +50,22 @@ class cuda_adapters {
   [[nodiscard]] bool has_room() const noexcept { return room_.count > 0; }
   /// The next launches are for a graph of this kind; end_graph() ends that.
   void begin_graph(std::uint32_t kind) noexcept;
-  void end_graph() noexcept { some_ = false; }
+  void end_graph() noexcept { some_ = program_takes_ = false; }
+  /// The next step is for the program's own first run, before anybody has an adapter; until end_graph().
+  void begin_program() noexcept { some_ = program_takes_ = true; }
   /// The first kind that launches all that the step's adapters need; none: graph_kinds.
   [[nodiscard]] std::uint32_t kind_of_step() const noexcept;
+
+  /// Describes a decode program of `phases` phases, in which adapters may change these products, on the
+  /// device; `inner`: flagged words for it (kernels::program_adapters). Throws accelerator_failure.
+  [[nodiscard]] kernels::program_adapters write_program(std::span<const adapted_product> products,
+                                                        std::uint32_t phases, std::uint64_t* inner);
+  /// Whether the program can add what the step's adapters have: those of one sequence, beside matrices of
+  /// layers, and not too many ranks.
+  [[nodiscard]] bool program_takes() const noexcept { return program_takes_; }
+  /// Before a launch of the program: tells it what the step's sequence has, if it was told of another or that
+  /// has changed. Throws accelerator_failure.
+  void describe_to_program();
 
   /// y += what the columns' adapters have beside the matrices that read x; nothing is launched for those that
   /// no adapter of the step has. `rows`: kernels::lora_columns.
@@ -75,6 +88,8 @@ class cuda_adapters {
                                                const std::int32_t* rows) const noexcept;
   void copy_piece(std::span<const adapter_part> piece);
   void write_held(std::uint32_t index);
+  [[nodiscard]] kernels::lora_tables tables() const noexcept;
+  [[nodiscard]] bool fits_program(engine::slot_id slot) const noexcept;
   [[nodiscard]] bool step_has(std::int32_t place) const noexcept {
     return place >= 0 && step_has_[static_cast<std::size_t>(place)] != 0;
   }
@@ -102,6 +117,10 @@ class cuda_adapters {
   std::vector<std::uint8_t> step_has_;  ///< [places]: an adapter of any column has a pair there
   bool one_slot_ = false;
   bool some_ = false;
+  bool program_takes_ = false;
+  engine::slot_id step_slot_{};               ///< of a step that the program takes
+  std::optional<engine::slot_id> described_;  ///< whose adapters the program knows
+  std::uint32_t program_phases_ = 0;
 };
 
 }  // namespace orcd::gpu

@@ -10,14 +10,20 @@
 
 namespace orcd::gpu {
 
-void cuda_forward::plan_layers(decode_program_plan& plan) const {
+void cuda_forward::plan_layers(decode_program_plan& plan) {
   const auto flagged = [&](std::uint64_t offset) { return at<std::uint64_t>(offset); };
   auto* const residual = flagged(layout_.flagged.residual);
   auto* const qkv = flagged(layout_.flagged.qkv);
   auto* const attended = flagged(layout_.flagged.attended);
   auto* const activated = flagged(layout_.flagged.activated);
   const auto add = [&](kernels::packed_matmul_args args, const float* norm, const std::uint64_t* in,
-                       std::uint64_t* out) {
+                       std::uint64_t* out, std::uint32_t layer = 0,
+                       std::span<const lora_output> adapted = {}) {
+    if (!adapted.empty())
+      adapted_products_.push_back({static_cast<std::uint32_t>(plan.phases().size()),
+                                   layer,
+                                   args.w[0].cols,
+                                   {adapted.begin(), adapted.end()}});
     if (args.experts == nullptr) args.columns = 1;
     if (norm != nullptr) norm_inside(args, norm);
     plan.add_matmul(args, in, out);
@@ -25,9 +31,11 @@ void cuda_forward::plan_layers(decode_program_plan& plan) const {
   plan.add_begin(o_of(0), residual);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     const cuda_layer_weights& w = weights_.layers[layer];
-    add(qkv_of(layer), w.attn_norm, residual, qkv);
+    const lora_output o_output{engine::lora_target::attn_output, 0};
+    const lora_output down_output{engine::lora_target::ffn_down, 0};
+    add(qkv_of(layer), w.attn_norm, residual, qkv, layer, qkv_outputs(layer));
     plan.add_attention(attention_of(layer, 1), qkv, attended, flagged(layout_.flagged.page_partials));
-    add(o_of(layer), nullptr, attended, residual);
+    add(o_of(layer), nullptr, attended, residual, layer, {&o_output, 1});
     if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
       auto* const logits = flagged(layout_.flagged.router_logits);
       auto* const expert_out = flagged(layout_.flagged.expert_out);
@@ -36,8 +44,9 @@ void cuda_forward::plan_layers(decode_program_plan& plan) const {
       add(expert_down_of(layer, spec_.experts_used), nullptr, activated, expert_out);
       plan.add_combine(combine_of(1), expert_out, residual);
     } else {
-      add(gate_up_of(layer), w.ffn_norm, residual, activated);
-      add(down_of(layer), nullptr, activated, residual);
+      add(gate_up_of(layer), w.ffn_norm, residual, activated, layer,
+          gate_up_outputs(spec_.layers[layer].ffn_size));
+      add(down_of(layer), nullptr, activated, residual, layer, {&down_output, 1});
     }
   }
 }
@@ -85,7 +94,7 @@ void cuda_forward::write_program() {
     program.attention_at = sequences == 1 ? plan.attention_at() : 0;
     program.kept_bytes = plan.kept_bytes(sequences);
     program.count = static_cast<std::uint32_t>(sequences == 1 ? phases.size() : body);
-    program.key = keys(sequences);
+    program.key = sequences == 1 && program_has_head_ ? at<unsigned long long>(layout_.key) : nullptr;
     programs_.push_back(program);
   }
 }

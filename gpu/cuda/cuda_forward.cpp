@@ -7,6 +7,7 @@
 
 #include "engine/base/ensure.hpp"
 #include "engine/model/rope.hpp"
+#include "gpu/cuda/cuda_adapters.hpp"
 #include "gpu/plan/decode_program_plan.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 #include "kernels/attention/paged_attention.hpp"
@@ -107,6 +108,8 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
     return kernels::decode_partial_floats(sequences, w.heads, extents.pages_per_slot(), w.head);
   };
   const bool handed = together > 0 && extents.kv == engine::kv_types{};
+  flagged.inner = plan.reserve(
+      together > 0 && extents.adapters ? 2 * kernels::program_inner_max * sizeof(std::uint64_t) : 0);
   flagged.page_partials = plan.reserve(handed ? partial_floats(1) * sizeof(std::uint64_t) : 0);
   flagged.end = plan.bytes();
   // With one slot and no adapters, steps either use the decode program or they do not, so that words and
@@ -174,6 +177,7 @@ void cuda_forward::ban(std::span<const engine::token_id> tokens) {
   ORCD_CUDA(cudaStreamSynchronize(nullptr));
   bans_ = !tokens.empty();
   for (kernels::decode_program& program : programs_) program.banned = banned();
+  if (adapted_program_) adapted_program_->banned = banned();
 }
 
 void cuda_forward::prefill(std::uint32_t columns, bool sample) {
@@ -184,10 +188,12 @@ void cuda_forward::prefill(std::uint32_t columns, bool sample) {
 
 void cuda_forward::decode(std::uint32_t sequences) {
   ORCD_ENSURE(sequences > 0 && sequences <= extents_.slots);
-  if (sequences <= programs_.size() && !adapts()) {
+  if (is_one_kernel(sequences)) {
+    if (adapts()) adapters_->describe_to_program();
     embed(sequences);
     scale_embeddings(sequences);
-    ORCD_CUDA(kernels::launch_decode_program(programs_[sequences - 1], stream_));
+    ORCD_CUDA(
+        kernels::launch_decode_program(adapts() ? *adapted_program_ : programs_[sequences - 1], stream_));
     if (sequences == 1 && program_has_head_) return;
   } else {
     run(sequences, false);

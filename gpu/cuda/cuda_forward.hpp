@@ -52,6 +52,14 @@ struct lora_output {
   return {{{lora_target::ffn_gate_up, 0}, {lora_target::ffn_gate, 0}, {lora_target::ffn_up, width}}};
 }
 
+/// A product of the decode program, and the matrices that adapters may change in it.
+struct adapted_product {
+  std::uint32_t phase = 0;
+  std::uint32_t layer = 0;
+  std::uint32_t in = 0;  ///< values of its input
+  std::vector<lora_output> outputs;
+};
+
 /// The sizes that memory is planned for.
 struct cuda_extents {
   std::uint32_t slots = 1;
@@ -101,7 +109,7 @@ struct work_layout {
   std::uint64_t program, program_state, program_stamps;
   /// Flagged words that the blocks of the decode program hand to each other.
   struct {
-    std::uint64_t residual, qkv, attended, activated, expert_out, router_logits, page_partials, end;
+    std::uint64_t residual, qkv, attended, activated, expert_out, router_logits, inner, page_partials, end;
   } flagged;
   std::uint64_t bytes = 0;
 };
@@ -113,8 +121,8 @@ class cuda_forward {
   cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
                const vram_arena& work, const vram_arena& cache, cudaStream_t stream, layer_tap tap = {});
 
-  /// Steps add what these say; they outlive the object.
-  void use_adapters(cuda_adapters& adapters) noexcept { adapters_ = &adapters; }
+  /// Steps add what these say; they outlive the object. Throws accelerator_failure.
+  void use_adapters(cuda_adapters& adapters);
   /// Tokens that are never sampled.
   void ban(std::span<const engine::token_id> tokens);
 
@@ -139,6 +147,8 @@ class cuda_forward {
   /// The decode steps that are one kernel: [0] of one sequence, [1] of two, as far as the kernel can do the
   /// model.
   [[nodiscard]] std::span<const kernels::decode_program> programs() const noexcept { return programs_; }
+  /// Whether the next decode step, of so many sequences and what their adapters are, is one kernel.
+  [[nodiscard]] bool is_one_kernel(std::uint32_t sequences) const noexcept;
 
   [[nodiscard]] kernels::step_token* steps() const noexcept { return at<kernels::step_token>(layout_.steps); }
   [[nodiscard]] std::int32_t* sample_rows() const noexcept { return at<std::int32_t>(layout_.sample_rows); }
@@ -170,7 +180,7 @@ class cuda_forward {
   void other_layer(std::uint32_t layer, std::uint32_t columns, bool prefill);
   void run(std::uint32_t columns, bool prefill);
   void write_program();
-  void plan_layers(decode_program_plan& plan) const;
+  void plan_layers(decode_program_plan& plan);
   [[nodiscard]] kernels::packed_matmul_args qkv_of(std::uint32_t layer) const;
   [[nodiscard]] kernels::rope_store_args rope_of(std::uint32_t layer, std::uint32_t columns) const;
   [[nodiscard]] kernels::decode_attention_args attention_of(std::uint32_t layer, std::uint32_t columns) const;
@@ -207,6 +217,7 @@ class cuda_forward {
   [[nodiscard]] bool adapts() const noexcept;
   void add_lora(std::span<const lora_output> outputs, std::uint32_t layer, const lora_input& x, float* y,
                 std::uint32_t y_stride, std::uint32_t columns, const std::int32_t* rows = nullptr);
+  [[nodiscard]] std::array<lora_output, 4> qkv_outputs(std::uint32_t layer) const noexcept;
   void add_qkv_lora(std::uint32_t layer, const lora_input& x, std::uint32_t columns);
   void add_gate_up_lora(std::uint32_t layer, const lora_input& x, float* out, std::uint32_t columns);
   void add_residual_lora(engine::lora_target target, std::uint32_t layer, const lora_input& x,
@@ -239,7 +250,9 @@ class cuda_forward {
   std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
   std::vector<float> magnitudes_;             ///< of each table
   std::vector<kernels::decode_program> programs_;
-  bool program_has_head_ = false;  ///< for one sequence
+  std::vector<adapted_product> adapted_products_;           ///< of programs_[0]
+  std::optional<kernels::decode_program> adapted_program_;  ///< of one sequence, with room for its adapters
+  bool program_has_head_ = false;                           ///< for one sequence
   sequence_form form_;
   cuda_adapters* adapters_ = nullptr;
   bool bans_ = false;

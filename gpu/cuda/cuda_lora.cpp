@@ -3,6 +3,7 @@
 
 #include "gpu/cuda/cuda_adapters.hpp"
 #include "gpu/cuda/cuda_forward.hpp"
+#include "kernels/decode_program/program_codes.hpp"
 
 namespace orcd::gpu {
 
@@ -12,8 +13,23 @@ bool cuda_forward::adapts() const noexcept {
   return adapters_ != nullptr && adapters_->some();
 }
 
+void cuda_forward::use_adapters(cuda_adapters& adapters) {
+  adapters_ = &adapters;
+  if (programs_.empty() || !adapters.has_room() || !kernels::has_adapted_kernel(programs_.front().needs))
+    return;
+  adapted_program_ = programs_.front();
+  adapted_program_->stamps = nullptr;
+  adapted_program_->adapters = adapters.write_program(adapted_products_, programs_.front().count,
+                                                      at<std::uint64_t>(layout_.flagged.inner));
+}
+
+bool cuda_forward::is_one_kernel(std::uint32_t sequences) const noexcept {
+  if (sequences > programs_.size()) return false;
+  return !adapts() || (sequences == 1 && adapted_program_ && adapters_->program_takes());
+}
+
 unsigned long long* cuda_forward::keys(std::uint32_t sequences) const noexcept {
-  const bool has_key = sequences == 1 && program_has_head_ && !adapts();
+  const bool has_key = sequences == 1 && program_has_head_ && is_one_kernel(sequences);
   return has_key ? at<unsigned long long>(layout_.key) : nullptr;
 }
 
@@ -24,15 +40,20 @@ void cuda_forward::add_lora(std::span<const lora_output> outputs, std::uint32_t 
   adapters_->add(outputs, layer, x, y, y_stride, columns, steps(), rows);
 }
 
-void cuda_forward::add_qkv_lora(std::uint32_t layer, const lora_input& x, std::uint32_t columns) {
+std::array<lora_output, 4> cuda_forward::qkv_outputs(std::uint32_t layer) const noexcept {
   const engine::layer_spec& spec = spec_.layers[layer];
   const std::uint32_t q = spec.heads * spec_.key_length;
   const std::uint32_t k = spec.kv_heads * spec_.key_length;
-  const lora_output outputs[] = {{lora_target::attn_qkv, 0},
-                                 {lora_target::attn_q, 0},
-                                 {lora_target::attn_k, q},
-                                 {lora_target::attn_v, q + k}};
-  add_lora(outputs, layer, x, at<float>(layout_.qkv), q + 2 * k, columns);
+  return {{{lora_target::attn_qkv, 0},
+           {lora_target::attn_q, 0},
+           {lora_target::attn_k, q},
+           {lora_target::attn_v, q + k}}};
+}
+
+void cuda_forward::add_qkv_lora(std::uint32_t layer, const lora_input& x, std::uint32_t columns) {
+  const engine::layer_spec& spec = spec_.layers[layer];
+  add_lora(qkv_outputs(layer), layer, x, at<float>(layout_.qkv),
+           (spec.heads + 2 * spec.kv_heads) * spec_.key_length, columns);
 }
 
 void cuda_forward::add_gate_up_lora(std::uint32_t layer, const lora_input& x, float* out,

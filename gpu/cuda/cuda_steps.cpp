@@ -67,6 +67,8 @@ void cuda_steps::capture_graphs() {
     if (forward_.keys(sequences) != nullptr) sampler_.sample(sequences);
     if (sequences > forward_.programs().size()) graphs_.push_back(capture_decode(sequences));
     if (!adapters_.has_room() || sequences > adapter_graph_sequences_max) continue;
+    if (adapters_.begin_program(); forward_.is_one_kernel(sequences)) run_decode(sequences);
+    adapters_.end_graph();
     for (std::uint32_t kind = 0; kind < cuda_adapters::graph_kinds; ++kind) {
       adapters_.begin_graph(kind);
       run_decode(sequences);
@@ -98,6 +100,7 @@ graph_exec cuda_steps::capture_decode(std::uint32_t sequences) {
 
 /// That of a decode step, or null if its kernels are to be launched.
 cudaGraphExec_t cuda_steps::graph_of(std::uint32_t sequences) const noexcept {
+  if (forward_.is_one_kernel(sequences)) return nullptr;
   const std::size_t few = forward_.programs().size();
   if (!adapters_.some())
     return sequences > few && sequences <= few + graphs_.size() ? graphs_[sequences - few - 1].get()

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gpu/plan/arena_plan.hpp"
+#include "gpu/plan/decode_program_plan.hpp"
 #include "kernels/layer/lora_args.hpp"
 
 namespace orcd::gpu {
@@ -26,6 +27,9 @@ adapter_arena::adapter_arena(const engine::model& m, engine::adapter_room room, 
   inner = plan.reserve(columns * inner_values * sizeof(float));
   gate_up = plan.reserve(rounds ? 0 : columns * 2 * ffn * sizeof(float));
   floats = plan.reserve(rounds ? columns * widest * sizeof(float) : 0);
+  const std::uint64_t phases = rounds ? 0 : phases_max(m.spec);
+  matrices = plan.reserve(phases * sizeof(kernels::phase_matrices));
+  pairs = plan.reserve(phases * sizeof(kernels::phase_pairs));
   staging = plan.reserve(adapter_staged_floats * sizeof(float));
   bytes = plan.bytes();
 }

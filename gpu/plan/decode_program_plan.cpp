@@ -2,6 +2,7 @@
 #include "gpu/plan/decode_program_plan.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -34,6 +35,16 @@ block_share share_of(const packed_matmul_args& args, std::uint32_t part, std::ui
   return share;
 }
 
+/// Says in which order the blocks take rows of adapters: those with the fewest chunks first.
+void order_by_chunks(std::vector<block_share>& shares) {
+  std::vector<std::size_t> order(shares.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return shares[a].chunks < shares[b].chunks; });
+  for (std::size_t turn = 0; turn < order.size(); ++turn)
+    shares[order[turn]].adapter_turn = static_cast<std::uint16_t>(turn);
+}
+
 /// Each block's share of a product of so many items (experts): every item gets the same number of blocks.
 std::vector<block_share> shares_of(const packed_matmul_args& args, std::uint32_t items,
                                    std::uint32_t blocks) {
@@ -43,6 +54,7 @@ std::vector<block_share> shares_of(const packed_matmul_args& args, std::uint32_t
     shares[block] = share_of(args, block % parts, parts);
     shares[block].item = block / parts;
   }
+  order_by_chunks(shares);
   return shares;
 }
 

@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "kernels/attention/attention_args.hpp"
+#include "kernels/decode_program/program_adapters.hpp"
 #include "kernels/device/device_room.hpp"
 #include "kernels/device/divider.hpp"
 #include "kernels/layer/experts_args.hpp"
@@ -139,6 +140,8 @@ struct alignas(16) block_share {
   std::uint32_t item = 0;    ///< of a product of experts: which of all sequences' choices, in order
   std::uint32_t chunks = 0;  ///< of all its tiles together
   attention_share attention;
+  /// Among the product's blocks by their chunks, fewest first: A's rows are dealt in that order.
+  std::uint16_t adapter_turn = 0;
 
   [[nodiscard]] bool operator==(const block_share&) const = default;
 };
@@ -267,6 +270,7 @@ struct decode_program {
   const float* logits = nullptr;          ///< device, [vocab]
   const std::uint32_t* banned = nullptr;  ///< device, as sample_args::banned
   unsigned long long* key = nullptr;      ///< device, as sample_args::keys; or null
+  program_adapters adapters;              ///< of a program of one sequence
 };
 
 }  // namespace orcd::kernels

@@ -6,6 +6,19 @@
 #include "kernels/device/launch.cuh"
 
 namespace orcd::kernels {
+namespace {
+
+template <class Code>
+int launch_with(const decode_program& program, CUstream_st* stream) {
+  return program.adapters.phases != nullptr ? program_kernels<adapted<Code>>::launch(program, stream)
+                                            : program_kernels<Code>::launch(program, stream);
+}
+
+bool is_whole(const program_adapters& adapters) {
+  return adapters.phases == nullptr || (adapters.values != nullptr && adapters.inner != nullptr);
+}
+
+}  // namespace
 
 std::uint32_t decode_program_blocks() {
   int device = 0;
@@ -25,10 +38,12 @@ int launch_decode_program(const decode_program& program, CUstream_st* stream) {
       program.words == nullptr || program.steps == nullptr || program.sequences == 0 ||
       program.sequences > program_sequences_max || program.count == 0 || program.blocks == 0 ||
       program.work_bytes % 128 != 0 || program.kept_bytes % 128 != 0 || program.attention_at % 16 != 0 ||
-      stream_bytes(program.work_bytes + program.kept_bytes) == 0)
+      stream_bytes(program.work_bytes + program.kept_bytes) == 0 || !is_whole(program.adapters) ||
+      (program.adapters.phases != nullptr &&
+       (program.sequences > 1 || program.stamps != nullptr || !has_adapted_kernel(program.needs))))
     return cudaErrorInvalidValue;
-  if (program.needs.within(dense_code::has)) return program_kernels<dense_code>::launch(program, stream);
-  if (program.needs.within(fp4_code::has)) return program_kernels<fp4_code>::launch(program, stream);
+  if (program.needs.within(dense_code::has)) return launch_with<dense_code>(program, stream);
+  if (program.needs.within(fp4_code::has)) return launch_with<fp4_code>(program, stream);
   return program_kernels<any_code>::launch(program, stream);
 }
 

@@ -59,6 +59,13 @@ struct alignas(16) product_output {
 static_assert(sizeof(product_output) == 32);
 static_assert(multiprocessor_shared_bytes / sizeof(float) <= 0xFFFF);  // indices of sums
 
+/// What a block knows of its sequence's LoRA adapters (program_lora.cuh).
+struct lora_state {
+  phase_pairs slots[phase_slots];  ///< beside the phases' own
+  float sums[2][4];                ///< of the warps that multiply a row of A
+  float inner[program_inner_max];  ///< A x of the phase
+};
+
 /// The start of a block's shared memory (decode_program.hpp shows the rest).
 struct program_header {
   stream_state stream;
@@ -74,6 +81,7 @@ struct program_header {
   float expert_weights[program_sequences_max * experts_used_max];
   unsigned long long key;  ///< of the highest of the block's logits, as decode_program::key
   bool clears;             ///< this block clears all words
+  lora_state lora;         ///< in kernels with code for adapters
 };
 static_assert(sizeof(program_header) <= program_header_bytes);
 
@@ -147,7 +155,7 @@ __device__ __forceinline__ std::uint32_t sequences_of(const decode_program& prog
 }
 
 /// One thread: starts to copy a phase's description and the block's share of it into their slot, which must
-/// be free.
+/// be free. With `Adapts`, the pairs of its adapters as well.
 ///
 /// The slot is read by the workers, by the loader's lanes and by this thread (`row`, which the slot held
 /// until now). A bulk copy goes through the asynchronous proxy and is not ordered behind a thread's own
@@ -155,6 +163,7 @@ __device__ __forceinline__ std::uint32_t sequences_of(const decode_program& prog
 /// what they read in their copies. For `row` there is the fence; and the share comes first, because its
 /// address needs the value of `row`. Without both, a copy has overwritten `row` before it was read, and the
 /// block took the share of another row.
+template <bool Adapts>
 __device__ __forceinline__ void fetch_phase(const decode_program& program, std::uint32_t index,
                                             share_row row) {
   if (index >= program.count) return;
@@ -162,9 +171,12 @@ __device__ __forceinline__ void fetch_phase(const decode_program& program, std::
   const std::uint32_t barrier = shared_address_of(&header().stream.slot_barriers[index % phase_slots]);
   const block_share* const share = program.shares + row.of(program.sequences) * program.blocks + blockIdx.x;
   fence_shared_for_async();
-  barrier_expect(barrier, sizeof(decode_phase) + sizeof(block_share));
+  barrier_expect(barrier, sizeof(decode_phase) + sizeof(block_share) + (Adapts ? sizeof(phase_pairs) : 0));
   bulk_copy(shared_address_of(&slot.share), share, sizeof(block_share), barrier);
   bulk_copy(shared_address_of(&slot.phase), program.phases + index, sizeof(decode_phase), barrier);
+  if constexpr (Adapts)
+    bulk_copy(shared_address_of(&header().lora.slots[index % phase_slots]), program.adapters.phases + index,
+              sizeof(phase_pairs), barrier);
 }
 
 /// Waits until a phase's description is in its slot.

@@ -11,11 +11,13 @@ namespace orcd::kernels {
 
 /// Every format, with experts: Mixtral, and all that the other two leave.
 struct any_code {
+  static constexpr bool adapts = false;
   static constexpr program_needs has{~0U, true};
 };
 /// Q4_K_M files of llama.cpp, with the formats that they use for rows that are no multiple of 256; and Q4_0,
 /// Q8_0.
 struct dense_code {
+  static constexpr bool adapts = false;
   static constexpr program_needs has{format_bit(packed_format::q4_0) | format_bit(packed_format::q5_0) |
                                          format_bit(packed_format::q8_0) | format_bit(packed_format::q4_k) |
                                          format_bit(packed_format::q5_k) | format_bit(packed_format::q6_k),
@@ -23,9 +25,22 @@ struct dense_code {
 };
 /// gpt-oss: MXFP4 experts, Q8_0 elsewhere.
 struct fp4_code {
+  static constexpr bool adapts = false;
   static constexpr program_needs has{format_bit(packed_format::mxfp4) | format_bit(packed_format::q8_0),
                                      true};
 };
+
+/// The same with LoRA adapters, for one sequence: the others' code stays as small as it is. any_code has
+/// none: it takes minutes to compile, for models that few run.
+template <class Code>
+struct adapted : Code {
+  static constexpr bool adapts = true;
+};
+
+/// Whether a kernel with adapters has what a program needs.
+[[nodiscard]] constexpr bool has_adapted_kernel(const program_needs& needs) {
+  return needs.within(dense_code::has) || needs.within(fp4_code::has);
+}
 
 template <class Code>
 struct program_kernels {

@@ -181,6 +181,7 @@ __device__ __forceinline__ void work(const decode_program& program) {
   for (; w.phase < program.count; ++w.phase) {
     wait_for_phase(w.phase);
     stamp<Stamps>(program, w.phase, 0);
+    if constexpr (Code::adapts) prefetch_adapters(program, w.phase + adapters_ahead);
     const phase_kind kind = slot_of(w.phase).phase.kind;  // most are products, and each test costs time
     if (__builtin_expect(kind == phase_kind::matmul, 1)) {
       multiply<MaxSequences, Stamps, Code>(program, w, [&] { prefetch_attention<W>(w.phase + 1); });
@@ -208,6 +209,7 @@ __device__ __forceinline__ void work(const decode_program& program) {
 
 /// The loader: each lane copies weights into one worker's ring. When no lane can start a copy, the slot of a
 /// phase that workers and lanes have left gets the description of a later phase.
+template <bool Adapts>
 __device__ __forceinline__ void load(const decode_program& program) {
   const std::uint32_t worker = threadIdx.x % 32;
   if (worker >= program_warps) return;
@@ -223,7 +225,7 @@ __device__ __forceinline__ void load(const decode_program& program) {
     if (__any_sync(lanes, moved)) continue;
     const bool is_left = left < read_volatile(header().stream.current) && left < loader.phase();
     if (__all_sync(lanes, is_left)) {
-      if (worker == 0) fetch_phase(program, left + phase_slots, slot_of(left).phase.later);
+      if (worker == 0) fetch_phase<Adapts>(program, left + phase_slots, slot_of(left).phase.later);
       ++left;
     } else {
       __nanosleep(20);
@@ -256,12 +258,13 @@ __global__ void __launch_bounds__(program_threads, 1)
   barrier_init_done();
   __syncthreads();
   if (threadIdx.x == 0) {
-    for (std::uint32_t i = 0; i < phase_slots; ++i) fetch_phase(program, i, program.first_shares[i]);
+    for (std::uint32_t i = 0; i < phase_slots; ++i)
+      fetch_phase<Code::adapts>(program, i, program.first_shares[i]);
   }
   if (threadIdx.x < worker_threads)
     work<W, MaxSequences, Stamps, Code>(program);
   else
-    load(program);
+    load<Code::adapts>(program);
 }
 
 template <std::uint32_t W, std::uint32_t MaxSequences, bool Stamps, class Code>
@@ -289,10 +292,14 @@ template <class Code>
 int program_kernels<Code>::launch(const decode_program& program, CUstream_st* stream) {
   return with_width<kv_type::f16, kv_type::f16>(
       program.padded_head_width, [&]<std::uint32_t W, kv_type K, kv_type V>() {
-        if (program.sequences > 1)
-          return kernels::launch<W, program_sequences_max, true, Code>(program, stream);
-        return program.stamps != nullptr ? kernels::launch<W, 1, true, Code>(program, stream)
-                                         : kernels::launch<W, 1, false, Code>(program, stream);
+        if constexpr (Code::adapts) {
+          return kernels::launch<W, 1, false, Code>(program, stream);
+        } else {
+          if (program.sequences > 1)
+            return kernels::launch<W, program_sequences_max, true, Code>(program, stream);
+          return program.stamps != nullptr ? kernels::launch<W, 1, true, Code>(program, stream)
+                                           : kernels::launch<W, 1, false, Code>(program, stream);
+        }
       });
 }
 

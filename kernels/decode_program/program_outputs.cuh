@@ -95,13 +95,20 @@ __device__ __forceinline__ void precompute_output(const phase_slot& slot, std::u
   fetch_scales(slot.phase.matmul, place, expert, to.scale, to.bias);
 }
 
+/// What is added to an output at place `out_row` of the product's: nothing. program_lora.cuh has the other.
+struct as_it_is {
+  __device__ __forceinline__ float operator()(std::uint32_t /*out_row*/, float value) const { return value; }
+};
+
 /// Folds, finishes and stores output o of the block (counted through all columns). Its partial sums lie
-/// `stride` apart; `old` is the residual stream's value. `lanes` are the lanes of the warp that call this
-/// together: with gate and up, rows 2 n and 2 n + 1 are in neighbouring lanes, which combine their halves
-/// into one word.
+/// `stride` apart; `old` is the residual stream's value; adapt(out_row, value) comes after the bias and what
+/// was there, before an activation. `lanes` are the lanes of the warp that call this together: with gate and
+/// up, rows 2 n and 2 n + 1 are in neighbouring lanes, which combine their halves into one word.
+template <class Adapt>
 __device__ __forceinline__ void store_output(const phase_slot& slot, const product_output& its,
                                              const float* sums, std::uint32_t stride, float old,
-                                             std::uint32_t o, std::uint32_t lanes, std::uint32_t flag) {
+                                             std::uint32_t o, std::uint32_t lanes, std::uint32_t flag,
+                                             Adapt adapt) {
   const result_terms terms{{its.scale[0], its.scale[1]}, {its.bias[0], its.bias[1]}, 0.0F};
   const bool padding = its.to == nullptr;
   if (is_paired(its.output)) {
@@ -110,7 +117,10 @@ __device__ __forceinline__ void store_output(const phase_slot& slot, const produ
       const float* const members[2] = {sums + its.sums[0], sums + its.sums[1]};
       float folded[2];
       fold(members, its.chunks, stride, folded);
-      half = __half_as_ushort(activated(its.output, terms, folded[0], folded[1]));
+      const auto row = 2 * static_cast<std::uint32_t>(its.to - slot.phase.out) + o % 2;
+      const float gate = adapt(row, with_terms(terms, 0, folded[0]));
+      const float up = adapt(slot.phase.matmul.w[0].rows + row, with_terms(terms, 1, folded[1]));
+      half = __half_as_ushort(activated(its.output, gate, up));
     }
     const std::uint32_t next = __shfl_xor_sync(lanes, half, 1);
     if (o % 2 == 0 && !padding) store_flagged(its.to, half | next << 16U, flag);
@@ -120,15 +130,17 @@ __device__ __forceinline__ void store_output(const phase_slot& slot, const produ
   float value = with_terms(terms, 0, fold(sums + its.sums[0], its.chunks, stride));
   const bool adds = its.output == matmul_output::add;
   if (adds) value = __fadd_rn(old, value);
+  const auto out_row = static_cast<std::uint32_t>(its.to - slot.phase.out);
+  value = adapt(out_row, value);
   store_flagged(its.to, __float_as_uint(value), flag);
-  if (adds) keep_residual(slot, static_cast<std::uint32_t>(its.to - slot.phase.out), o, value);
+  if (adds) keep_residual(slot, out_row, o, value);
 }
 
 /// Stores outputs `first`, `first` + worker_threads, ..., counted through all columns.
-template <std::uint32_t MaxSequences>
+template <std::uint32_t MaxSequences, class Adapt>
 __device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint32_t first,
                                               std::uint32_t outputs, std::uint32_t columns, const float* sums,
-                                              std::uint32_t expert, std::uint32_t flag) {
+                                              std::uint32_t expert, std::uint32_t flag, Adapt adapt) {
   const packed_matmul_args& a = slot.phase.matmul;
   const std::uint32_t all = columns * outputs;
 #pragma unroll 1
@@ -152,7 +164,7 @@ __device__ __forceinline__ void store_outputs(const phase_slot& slot, std::uint3
     if (its.to != nullptr) its.to += column * column_words(a);
     const std::uint32_t lanes = o / 32 * 32 + 32 <= all ? 0xFFFFFFFFU : 0xFFFFU;
     const float old = its.output == matmul_output::add ? header().residual[o] : 0.0F;
-    store_output(slot, its, sums + column * tile_rows, columns * tile_rows, old, o, lanes, flag);
+    store_output(slot, its, sums + column * tile_rows, columns * tile_rows, old, o, lanes, flag, adapt);
   }
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "kernels/decode_program/program_experts.cuh"
+#include "kernels/decode_program/program_lora.cuh"
 #include "kernels/product/packed_dispatch.cuh"
 
 namespace orcd::kernels {
@@ -55,11 +56,11 @@ __device__ __forceinline__ void multiply_first_chunk(walk& w, const std::byte* r
 ///
 /// With `ahead`, workers that do not load the input unpack their first chunk before it is there. Those that
 /// do load it need not wait for it; they wait only until the others have left the phase before, whose sums
-/// they may overwrite.
-template <bool Stamps, std::uint32_t Formats>
+/// they may overwrite. Then they call when_there().
+template <bool Stamps, std::uint32_t Formats, class WhenThere>
 __device__ __forceinline__ void multiply_chunks(const decode_program& program, walk& w, std::uint32_t thread,
                                                 const __half* x, std::uint32_t columns, bool ahead,
-                                                float* sums) {
+                                                float* sums, WhenThere when_there) {
   stream_state& stream = header().stream;
   const std::uint32_t worker = thread / 32;
   const std::uint32_t lane = thread % 32;
@@ -70,6 +71,7 @@ __device__ __forceinline__ void multiply_chunks(const decode_program& program, w
     sync_workers();
   } else if (thread < row_threads) {
     wait_at<program_barrier::phase_left>();
+    when_there();
   } else {
     arrive_at<program_barrier::phase_left>();
     if (next < chunks)
@@ -113,6 +115,19 @@ __device__ __forceinline__ void take_norm(const decode_program& program, float e
       [&](std::uint32_t column, std::uint32_t i, float value) { x[column * x_stride + i] = to_half(value); });
 }
 
+/// Stores the outputs whose sums are there; `own` and `old` are those of the thread's first output.
+template <std::uint32_t MaxSequences, class Adapt>
+__device__ __forceinline__ void store_product(const phase_slot& slot, const product_output& own, float old,
+                                              std::uint32_t outputs, std::uint32_t columns, const float* sums,
+                                              std::uint32_t expert, std::uint32_t flag, Adapt adapt) {
+  std::uint32_t first = first_output();
+  if (MaxSequences == 1 && first < precompute_threads) {
+    store_output(slot, own, sums, tile_rows, old, first, 0xFFFFFFFFU, flag, adapt);
+    first += worker_threads;
+  }
+  store_outputs<MaxSequences>(slot, first, outputs, columns, sums, expert, flag, adapt);
+}
+
 /// The product of a phase: input, chunks, outputs.
 template <std::uint32_t MaxSequences, bool Stamps, class Code, class Prefetch>
 __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
@@ -141,7 +156,11 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
   if (MaxSequences == 1 && slot.phase.attention_next && threadIdx.x - row_threads < idle_threads)
     prefetch_attention();
   const bool awaits = !(Code::has.experts && slot.phase.chooses) && !slot.phase.keeps_input;
-  if (outputs > 0) {
+  [[maybe_unused]] lora_work adapters;
+  if constexpr (Code::adapts) {
+    if (thread < row_threads) adapters = begin_rows(program, w);
+  }
+  if (outputs > 0 || (Code::adapts && adapters.row != nullptr)) {
     std::uint32_t row = 0;
     if (of_experts) row = a.x_divisor == 1 ? slot.share.item : slot.share.item / a.x_divisor;
     if (slot.phase.has_norm)
@@ -156,7 +175,13 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
   const std::uint32_t lane = thread % 32;
   const std::uint32_t column = MaxSequences == 1 ? 0 : min(lane / 4, columns - 1);
   multiply_chunks<Stamps, Code::has.formats>(program, w, thread, x + column * x_stride + 16 * (lane % 4),
-                                             columns, MaxSequences == 1 && awaits, sums);
+                                             columns, MaxSequences == 1 && awaits, sums, [&] {
+                                               if constexpr (Code::adapts)
+                                                 multiply_rows_of_a(program, w, adapters, x);
+                                             });
+  if constexpr (Code::adapts) {
+    if (thread / 32 == taking_warp && outputs > 0) take_inner(program, w);
+  }
   copied_floats();
   // Read before the barrier, so that nothing but the sums is waited for after it. Threads that have
   // precomputed no output read another's: to test for it takes longer.
@@ -169,13 +194,13 @@ __device__ __forceinline__ void multiply(const decode_program& program, walk& w,
   stamp<Stamps>(program, w.phase, 2);
   if (logits) {
     store_logits(program, slot, outputs, sums);
+  } else if (Code::adapts && awaits) {
+    store_product<MaxSequences>(slot, own, old, outputs, columns, sums, expert, flag,
+                                [&](std::uint32_t out_row, float value) {
+                                  return with_adapters(program.adapters, pairs_of(w.phase), out_row, value);
+                                });
   } else {
-    std::uint32_t first = first_output();
-    if (MaxSequences == 1 && first < precompute_threads) {
-      store_output(slot, own, sums, tile_rows, old, first, 0xFFFFFFFFU, flag);
-      first += worker_threads;
-    }
-    store_outputs<MaxSequences>(slot, first, outputs, columns, sums, expert, flag);
+    store_product<MaxSequences>(slot, own, old, outputs, columns, sums, expert, flag, as_it_is{});
   }
   enter_phase(w.phase);
   fetch_next_rows(program, slot.phase);

@@ -72,8 +72,8 @@ __device__ __forceinline__ void prefetch_rows(const lora_add_args& a, const lora
   if (threadIdx.x % 2 != 0) return;  // two threads read a sector
   for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
     const std::int32_t adapter = slot.uses[n].adapter;
-    if (r >= static_cast<std::uint32_t>(held_of(a, adapter, matrix.place).rank)) continue;
-    const float* row = room_of(a, adapter) + matrix.a_at + r * lora_stride(a.in);
+    if (r >= static_cast<std::uint32_t>(held_of(a.tables, adapter, matrix.place).rank)) continue;
+    const float* row = room_of(a.tables, adapter) + matrix.a_at + r * lora_stride(a.in);
     for (std::uint32_t c = 4 * threadIdx.x; c < a.in; c += 4 * threads) prefetch_sector(row + c);
   }
 }
@@ -90,9 +90,9 @@ __global__ void __launch_bounds__(threads) lora_in_kernel(lora_add_args a, bool 
   const lora_slot& slot = slot_of(a.of, column);
   for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
     const std::int32_t adapter = slot.uses[n].adapter;
-    const auto rank = static_cast<std::uint32_t>(held_of(a, adapter, matrix.place).rank);
+    const auto rank = static_cast<std::uint32_t>(held_of(a.tables, adapter, matrix.place).rank);
     if (r >= rank) continue;
-    const float* first = room_of(a, adapter) + matrix.a_at + r * lora_stride(a.in);
+    const float* first = room_of(a.tables, adapter) + matrix.a_at + r * lora_stride(a.in);
     multiply_rows<Rows, Columns>(a, first, min(Rows, rank - r), column, columns, aligned,
                                  inner_of(a, column, blockIdx.z, n) + r,
                                  std::uint64_t{lora_matrices_max} * lora_adapters_max * a.rank_max);
@@ -109,8 +109,8 @@ __global__ void __launch_bounds__(threads) lora_token_kernel(lora_add_args a) {
   const bool known = token >= 0 && static_cast<std::uint32_t>(token) < a.in;
   for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
     const std::int32_t adapter = slot.uses[n].adapter;
-    const auto rank = static_cast<std::uint32_t>(held_of(a, adapter, matrix.place).rank);
-    const float* first = room_of(a, adapter) + matrix.a_at;
+    const auto rank = static_cast<std::uint32_t>(held_of(a.tables, adapter, matrix.place).rank);
+    const float* first = room_of(a.tables, adapter) + matrix.a_at;
     float* inner = inner_of(a, blockIdx.x, blockIdx.z, n);
     for (std::uint32_t r = threadIdx.x; r < rank; r += threads)
       inner[r] = known ? first[r * lora_stride(a.in) + static_cast<std::uint32_t>(token)] : 0.0F;
@@ -125,7 +125,7 @@ __device__ __forceinline__ void add_adapter(const lora_add_args& a, std::uint32_
   const float* inner[Columns];
 #pragma unroll
   for (std::uint32_t c = 0; c < Columns; ++c) inner[c] = inner_of(a, column + (c < columns ? c : 0), m, n);
-  add_ranks<Values, Columns>(a, a.matrices[m], row, use, inner, y);
+  add_adapter_rows<Values, Columns>(a.tables, a.matrices[m], row, use, inner, y);
 }
 
 /// grid: (tiles of columns, blocks of the widest matrix, matrices)
@@ -236,14 +236,15 @@ bool is_whole_gated(const lora_add_args& a) {
 
 bool is_whole(const lora_add_args& a) {
   const bool reads = a.halves != nullptr || a.floats != nullptr;
-  if (!is_whole(a.of) || a.held == nullptr || a.values == nullptr || a.inner == nullptr || a.y == nullptr ||
-      a.rank_max == 0 || a.in == 0 || a.room % 4 != 0 || (a.halves != nullptr && a.floats != nullptr) ||
-      (reads && a.x_stride < a.in) || a.count == 0 || a.count > lora_matrices_max || !is_whole_gated(a)) {
+  if (!is_whole(a.of) || a.tables.held == nullptr || a.tables.values == nullptr || a.inner == nullptr ||
+      a.y == nullptr || a.rank_max == 0 || a.in == 0 || a.tables.room % 4 != 0 ||
+      (a.halves != nullptr && a.floats != nullptr) || (reads && a.x_stride < a.in) || a.count == 0 ||
+      a.count > lora_matrices_max || !is_whole_gated(a)) {
     return false;
   }
   for (std::uint32_t m = 0; m < a.count; ++m) {
     const lora_matrix& matrix = a.matrices[m];
-    if (matrix.place >= a.places || matrix.out == 0 || matrix.a_at % 4 != 0 || matrix.b_at % 4 != 0 ||
+    if (matrix.place >= a.tables.places || matrix.out == 0 || matrix.a_at % 4 != 0 || matrix.b_at % 4 != 0 ||
         a.y_stride < std::uint64_t{matrix.y_at} + matrix.out) {
       return false;
     }

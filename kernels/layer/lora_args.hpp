@@ -51,12 +51,17 @@ struct lora_matrix {
   std::uint64_t b_at = 0;  ///< of B, [rank][lora_stride(out)], likewise
 };
 
-struct lora_add_args {
-  lora_columns of;
+/// All adapters that the device has.
+struct lora_tables {
   const lora_held* held = nullptr;  ///< device, [adapters][places]
   std::uint32_t places = 0;
   const float* values = nullptr;  ///< device, [adapters][room]
   std::uint64_t room = 0;         ///< floats, a multiple of 4
+};
+
+struct lora_add_args {
+  lora_columns of;
+  lora_tables tables;
   lora_matrix matrices[lora_matrices_max];
   std::uint32_t count = 0;  ///< of the matrices; their values of y do not overlap
   std::uint32_t in = 0;

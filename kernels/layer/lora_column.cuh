@@ -81,8 +81,8 @@ __device__ __forceinline__ void multiply_column(const lora_add_args& a, const lo
     const std::uint32_t n = item % each / a.rank_max;
     const std::uint32_t r = item % a.rank_max;
     const std::int32_t adapter = slot.uses[n].adapter;
-    if (r >= static_cast<std::uint32_t>(held_of(a, adapter, matrix.place).rank)) continue;
-    const float* row = room_of(a, adapter) + matrix.a_at + r * lora_stride(a.in);
+    if (r >= static_cast<std::uint32_t>(held_of(a.tables, adapter, matrix.place).rank)) continue;
+    const float* row = room_of(a.tables, adapter) + matrix.a_at + r * lora_stride(a.in);
     if (prefetch) {
       // Eight values are a sector.
       for (std::uint32_t c = 8 * thread; c < a.in; c += 8 * threads) prefetch_sector(row + c);
@@ -105,7 +105,7 @@ __device__ __forceinline__ void column_sums(const lora_add_args& a, const lora_s
     if (at < matrix.y_at || at - matrix.y_at >= matrix.out) continue;
     for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
       const float* const of_adapter[1] = {inner + (m * lora_adapters_max + n) * a.rank_max};
-      add_ranks<Values, 1>(a, matrix, at - matrix.y_at, slot.uses[n], of_adapter, y);
+      add_adapter_rows<Values, 1>(a.tables, matrix, at - matrix.y_at, slot.uses[n], of_adapter, y);
     }
   }
 }

@@ -16,12 +16,12 @@ __device__ __forceinline__ const step_token& step_of(const lora_columns& of, std
 __device__ __forceinline__ const lora_slot& slot_of(const lora_columns& of, std::uint32_t column) {
   return of.slots[step_of(of, column).slot];
 }
-__device__ __forceinline__ lora_held held_of(const lora_add_args& a, std::int32_t adapter,
+__device__ __forceinline__ lora_held held_of(const lora_tables& all, std::int32_t adapter,
                                              std::uint32_t place) {
-  return a.held[static_cast<std::uint64_t>(adapter) * a.places + place];
+  return all.held[static_cast<std::uint64_t>(adapter) * all.places + place];
 }
-__device__ __forceinline__ const float* room_of(const lora_add_args& a, std::int32_t adapter) {
-  return a.values + static_cast<std::uint64_t>(adapter) * a.room;
+__device__ __forceinline__ const float* room_of(const lora_tables& all, std::int32_t adapter) {
+  return all.values + static_cast<std::uint64_t>(adapter) * all.room;
 }
 struct four {
   float v[4];
@@ -72,23 +72,19 @@ __device__ __forceinline__ void prefetch_ranks(const lora_add_args& a, const lor
   if (threadIdx.x % sharing != 0 || row >= matrix.out) return;
   for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(slot.count); ++n) {
     const std::int32_t adapter = slot.uses[n].adapter;
-    const auto rank = static_cast<std::uint32_t>(held_of(a, adapter, matrix.place).rank);
-    const float* b = room_of(a, adapter) + matrix.b_at + row;
+    const auto rank = static_cast<std::uint32_t>(held_of(a.tables, adapter, matrix.place).rank);
+    const float* b = room_of(a.tables, adapter) + matrix.b_at + row;
     for (std::uint32_t r = 0; r < rank; ++r) prefetch_sector(b + r * lora_stride(matrix.out));
   }
 }
 
-/// Adds an adapter to Values values of y from `row` of the matrix on, of each column; `inner`: A x of each.
+/// Adds `rank` ranks of B, which lie `stride` apart from `b` on, to Values values of y of each column;
+/// `inner`: A x of each.
 template <std::uint32_t Values, std::uint32_t Columns>
-__device__ __forceinline__ void add_ranks(const lora_add_args& a, const lora_matrix& matrix,
-                                          std::uint32_t row, const lora_use& use,
-                                          const float* const (&inner)[Columns], float (&y)[Columns][Values]) {
-  const lora_held held = held_of(a, use.adapter, matrix.place);
-  const auto rank = static_cast<std::uint32_t>(held.rank);
-  if (rank == 0) return;
-  const std::uint64_t stride = lora_stride(matrix.out);
-  const float* b = room_of(a, use.adapter) + matrix.b_at + row;
-  constexpr std::uint32_t together = Columns == 1 ? 8 : 4;  // loads under way
+__device__ __forceinline__ void add_ranks(const float* b, std::uint64_t stride, std::uint32_t rank,
+                                          float factor, const float* const (&inner)[Columns],
+                                          float (&y)[Columns][Values]) {
+  constexpr std::uint32_t together = Columns * Values == 1 ? 16 : Columns == 1 ? 8 : 4;  // loads under way
   float sum[Columns][Values] = {};
   for (std::uint32_t first = 0; first < rank; first += together) {
     float weight[together][Values];
@@ -107,12 +103,24 @@ __device__ __forceinline__ void add_ranks(const lora_add_args& a, const lora_mat
       }
     }
   }
-  const float factor = __fmul_rn(use.strength, held.scale);
 #pragma unroll
   for (std::uint32_t c = 0; c < Columns; ++c) {
 #pragma unroll
     for (std::uint32_t v = 0; v < Values; ++v) y[c][v] = __fadd_rn(y[c][v], __fmul_rn(factor, sum[c][v]));
   }
+}
+
+/// Adds an adapter to Values values of y from `row` of the matrix on, of each column; `inner`: A x of each.
+template <std::uint32_t Values, std::uint32_t Columns>
+__device__ __forceinline__ void add_adapter_rows(const lora_tables& all, const lora_matrix& matrix,
+                                                 std::uint32_t row, const lora_use& use,
+                                                 const float* const (&inner)[Columns],
+                                                 float (&y)[Columns][Values]) {
+  const lora_held held = held_of(all, use.adapter, matrix.place);
+  if (held.rank == 0) return;
+  add_ranks<Values, Columns>(room_of(all, use.adapter) + matrix.b_at + row, lora_stride(matrix.out),
+                             static_cast<std::uint32_t>(held.rank), __fmul_rn(use.strength, held.scale),
+                             inner, y);
 }
 
 }  // namespace orcd::kernels::lora_parts

@@ -180,12 +180,14 @@ __device__ __forceinline__ float with_terms(const result_terms& terms, std::uint
   return __fadd_rn(__fmul_rn(sum, terms.scale[member]), terms.bias[member]);
 }
 
-/// The activation of a gate's and an up matrix's sums.
+/// The activation of a gate and an up value.
+__device__ __forceinline__ __half activated(matmul_output output, float gate, float up) {
+  return to_half(output == matmul_output::swiglu ? silu(gate) * up : swiglu_clamped(gate, up));
+}
+/// The same of their matrices' sums.
 __device__ __forceinline__ __half activated(matmul_output output, const result_terms& terms, float gate,
                                             float up) {
-  const float g = with_terms(terms, 0, gate);
-  const float u = with_terms(terms, 1, up);
-  return to_half(output == matmul_output::swiglu ? silu(g) * u : swiglu_clamped(g, u));
+  return activated(output, with_terms(terms, 0, gate), with_terms(terms, 1, up));
 }
 
 /// Stores the sums of one chunk, as the lane has them, among the block's partial sums.

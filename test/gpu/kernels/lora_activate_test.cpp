@@ -57,10 +57,10 @@ struct gated_problem {
                               adapted::rank);
     kernels::lora_add_args args;
     args.of = {steps.data(), nullptr, slots.data(), columns, false};
-    args.held = held.data();
-    args.places = 2;
-    args.values = values.data();
-    args.room = adapted::room;
+    args.tables.held = held.data();
+    args.tables.places = 2;
+    args.tables.values = values.data();
+    args.tables.room = adapted::room;
     args.matrices[0] = {0, rows, 0, 0, 4};
     args.matrices[1] = {1, rows, rows, 8, 8 + adapted::rank * cols};
     args.count = 2;

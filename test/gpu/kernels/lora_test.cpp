@@ -104,10 +104,10 @@ struct problem {
     kernels::lora_add_args args;
     args.of = {d_steps.data() + (by_rows ? 0 : first), by_rows ? d_rows.data() : nullptr, d_slots.data(),
                count, one};
-    args.held = d_held.data();
-    args.places = places;
-    args.values = d_values.data();
-    args.room = room;
+    args.tables.held = d_held.data();
+    args.tables.places = places;
+    args.tables.values = d_values.data();
+    args.tables.room = room;
     std::copy(matrices.begin(), matrices.end(), args.matrices);
     args.count = static_cast<std::uint32_t>(matrices.size());
     args.in = size.in;

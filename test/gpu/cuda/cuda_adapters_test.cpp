@@ -118,6 +118,25 @@ BOOST_DATA_TEST_CASE(sequences_of_several_pages_take_turns,
   BOOST_TEST(!same(got[0], got[2]));
 }
 
+/// A row of A has more or fewer values than one round of loads takes, and a block more than one row.
+BOOST_DATA_TEST_CASE(adapters_at_once_are_the_same_in_one_kernel_and_in_many, data::make(all_shape_names),
+                     name) {
+  const bytes image = make_tiny_model(generated_shapes().at(name));
+  adapter_rig one(image, on_gpu(), 1, {6, 85}), many(image, on_gpu({.one_kernel = 0}), 1, {6, 85});
+  for (adapter_rig* each : {&one, &many}) {
+    each->put_four();
+    each->put(4, {.rank = 85, .seed = 5, .size = 0.1F});
+    each->put(2, {.rank = 70, .seed = 6, .size = 0.1F});
+  }
+  const auto prompt = one.prompt(1);
+  const std::vector<engine::active_adapter> all{{0, 1.0F}, {4, 0.5F}, {1, -0.5F}, {3, 1.0F}, {2, 1.0F}};
+  for (std::size_t count = 1; count <= all.size(); ++count) {
+    const std::vector<engine::active_adapter> adapters(all.begin(),
+                                                       all.begin() + static_cast<std::ptrdiff_t>(count));
+    BOOST_TEST(same(one.alone(prompt, adapters), many.alone(prompt, adapters)), name << ", " << count);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(room_is_what_was_planned_and_nothing_is_allocated_later) {
   const bytes image = make_tiny_model(generated_shapes().at("phi3"));
   const auto taken = [&](engine::adapter_room room, std::uint64_t& planned) {

@@ -6,6 +6,7 @@
 
 #include "engine/gguf/gguf_file.hpp"
 #include "gpu/plan/arena_plan.hpp"
+#include "gpu/plan/decode_program_plan.hpp"
 #include "kernels/layer/lora_args.hpp"
 #include "test/support/tiny_model.hpp"
 
@@ -45,7 +46,10 @@ BOOST_FIXTURE_TEST_CASE(a_model_whose_products_activate, given) {
   BOOST_TEST(all.inner - all.slots == vram_aligned(4 * sizeof(kernels::lora_slot)));
   BOOST_TEST(all.gate_up - all.inner == vram_aligned(100ULL * 3 * 8 * 8 * 4));
   BOOST_TEST(all.floats - all.gate_up == vram_aligned(100 * 2 * ffn * 4));
-  BOOST_TEST(all.staging == all.floats);
+  BOOST_TEST(all.matrices == all.floats);
+  const std::uint64_t phases = gpu::phases_max(model.spec);
+  BOOST_TEST(all.pairs - all.matrices == vram_aligned(phases * sizeof(kernels::phase_matrices)));
+  BOOST_TEST(all.staging - all.pairs == vram_aligned(phases * sizeof(kernels::phase_pairs)));
   BOOST_TEST(all.bytes - all.staging == 1U << 19U);
 }
 

@@ -50,6 +50,21 @@ BOOST_DATA_TEST_CASE(every_row_tile_of_a_stack_is_one_block_s, data::make({1U, 7
   BOOST_TEST(most - least <= 1U);
 }
 
+// Blocks without weights come first, then those with the fewest.
+BOOST_DATA_TEST_CASE(rows_of_adapters_go_to_the_blocks_with_the_fewest_chunks, data::make({1U, 78U, 132U}),
+                     blocks) {
+  decode_program_plan plan(blocks);
+  plan.add_begin(output_product(), nullptr);
+  plan.add_matmul(product({matrix(896, 896), matrix(136, 896), matrix(128, 896)}), nullptr, nullptr);
+  std::vector<std::uint32_t> chunks(blocks, UINT32_MAX);
+  for (const block_share& share : shares_of(plan, 1, blocks)) {
+    BOOST_TEST_REQUIRE(share.adapter_turn < blocks);
+    BOOST_TEST(chunks[share.adapter_turn] == UINT32_MAX);
+    chunks[share.adapter_turn] = share.chunks;
+  }
+  BOOST_TEST(std::is_sorted(chunks.begin(), chunks.end()));
+}
+
 // Rows of less and of more chunks than there are workers.
 BOOST_DATA_TEST_CASE(a_worker_s_next_chunk_is_known_by_tiles_and_chunks,
                      data::make({256U, 896U, 2880U, 4864U, 8192U}), cols) {

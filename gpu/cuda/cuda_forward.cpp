@@ -7,7 +7,6 @@
 
 #include "engine/base/ensure.hpp"
 #include "engine/model/rope.hpp"
-#include "gpu/cuda/cuda_adapters.hpp"
 #include "gpu/plan/decode_program_plan.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 #include "kernels/attention/paged_attention.hpp"
@@ -189,11 +188,9 @@ void cuda_forward::prefill(std::uint32_t columns, bool sample) {
 void cuda_forward::decode(std::uint32_t sequences) {
   ORCD_ENSURE(sequences > 0 && sequences <= extents_.slots);
   if (is_one_kernel(sequences)) {
-    if (adapts()) adapters_->describe_to_program();
     embed(sequences);
     scale_embeddings(sequences);
-    ORCD_CUDA(
-        kernels::launch_decode_program(adapts() ? *adapted_program_ : programs_[sequences - 1], stream_));
+    ORCD_CUDA(kernels::launch_decode_program(program_of_step(sequences), stream_));
     if (sequences == 1 && program_has_head_) return;
   } else {
     run(sequences, false);

@@ -181,6 +181,8 @@ class cuda_forward {
   void run(std::uint32_t columns, bool prefill);
   void write_program();
   void plan_layers(decode_program_plan& plan);
+  /// Of a step that is one kernel; tells it of the sequence's adapters.
+  [[nodiscard]] const kernels::decode_program& program_of_step(std::uint32_t sequences);
   [[nodiscard]] kernels::packed_matmul_args qkv_of(std::uint32_t layer) const;
   [[nodiscard]] kernels::rope_store_args rope_of(std::uint32_t layer, std::uint32_t columns) const;
   [[nodiscard]] kernels::decode_attention_args attention_of(std::uint32_t layer, std::uint32_t columns) const;

@@ -28,6 +28,12 @@ bool cuda_forward::is_one_kernel(std::uint32_t sequences) const noexcept {
   return !adapts() || (sequences == 1 && adapted_program_ && adapters_->program_takes());
 }
 
+const kernels::decode_program& cuda_forward::program_of_step(std::uint32_t sequences) {
+  if (!adapts()) return programs_[sequences - 1];
+  adapters_->describe_to_program();
+  return *adapted_program_;
+}
+
 unsigned long long* cuda_forward::keys(std::uint32_t sequences) const noexcept {
   const bool has_key = sequences == 1 && program_has_head_ && is_one_kernel(sequences);
   return has_key ? at<unsigned long long>(layout_.key) : nullptr;

@@ -72,7 +72,8 @@ rope_table make_rope_table(const rope_spec& rope, const std::vector<float>& freq
 
 double query_scale_at(const model_spec& spec, std::uint32_t position) noexcept {
   if (spec.query_scale == 0.0 || spec.query_scale_period == 0) return 1.0;
-  return 1.0 + spec.query_scale * std::log(1.0 + position / spec.query_scale_period);
+  const std::uint32_t periods = position / spec.query_scale_period;
+  return 1.0 + spec.query_scale * std::log(1.0 + periods);
 }
 
 std::vector<float> rope_freq_factors(const model& m, std::uint32_t context) {

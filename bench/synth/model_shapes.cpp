@@ -26,6 +26,7 @@ struct shape {
   std::uint64_t merges;
   std::uint64_t published_tensors, published_bytes;
   ggml_type ternary_type = ggml_type::i2_s;  ///< bitnet's
+  std::uint64_t experts = 32;                ///< gpt-oss's
 };
 
 // The output is the embedding. Words of qwen2's kind stand for those of Llama 3.
@@ -57,6 +58,37 @@ constexpr shape in_tq2_0(shape s) {
   s.file_type = 37;
   s.published_bytes = 1'195'724'800;
   s.ternary_type = ggml_type::tq2_0;
+  return s;
+}
+
+constexpr shape gpt_oss_20b{"gpt-oss-20b",
+                            "gpt-oss",
+                            family::gpt_oss,
+                            2880,
+                            2880,
+                            24,
+                            64,
+                            8,
+                            64,
+                            201088,
+                            131072,
+                            1e-5F,
+                            150'000.0F,
+                            38,
+                            ggml_type::q8_0,
+                            ggml_type::q8_0,
+                            vocabulary_kind::gpt_4o,
+                            446189,
+                            459,
+                            12'096'558'336};
+
+/// The same layers with four times the experts; its size is what the shape gives, not looked up.
+constexpr shape with_128_experts(shape s) {
+  s.name = "gpt-oss-120b";
+  s.layers = 36;
+  s.experts = 128;
+  s.published_tensors = 687;
+  s.published_bytes = 63'374'323'968;
   return s;
 }
 
@@ -101,31 +133,12 @@ constexpr shape shapes[]{
      0,
      195,
      2'392'493'568},
-    {"gpt-oss-20b",
-     "gpt-oss",
-     family::gpt_oss,
-     2880,
-     2880,
-     24,
-     64,
-     8,
-     64,
-     201088,
-     131072,
-     1e-5F,
-     150'000.0F,
-     38,
-     ggml_type::q8_0,
-     ggml_type::q8_0,
-     vocabulary_kind::gpt_4o,
-     446189,
-     459,
-     12'096'558'336},
+    gpt_oss_20b,
+    with_128_experts(gpt_oss_20b),
     bitnet_2b,
     in_tq2_0(bitnet_2b),
 };
 
-constexpr std::uint64_t experts = 32;
 constexpr std::uint32_t experts_used = 4;
 
 /// The layers to which the Q4_K_M mixture gives more bits: the first and last eighth, and every third
@@ -175,7 +188,7 @@ class planner {
     number("attention.key_length", s_.head_width);
     number("attention.value_length", s_.head_width);
     number("attention.sliding_window", 128);
-    number("expert_count", experts);
+    number("expert_count", s_.experts);
     number("expert_used_count", experts_used);
     number("expert_feed_forward_length", s_.ffn);
     key("rope.scaling.type", "yarn");
@@ -234,11 +247,11 @@ class planner {
   }
 
   void add_experts() {
-    matrix(prefix_ + "ffn_gate_inp.weight", {s_.embedding, experts}, ggml_type::f32);
-    vector(prefix_ + "ffn_gate_inp.bias", {experts}, 0.0F);
+    matrix(prefix_ + "ffn_gate_inp.weight", {s_.embedding, s_.experts}, ggml_type::f32);
+    vector(prefix_ + "ffn_gate_inp.bias", {s_.experts}, 0.0F);
     const auto stack = [&](const std::string& name, std::uint64_t cols, std::uint64_t rows) {
-      matrix(prefix_ + name + ".weight", {cols, rows, experts}, ggml_type::mxfp4);
-      vector(prefix_ + name + ".bias", {rows, experts}, 0.0F);
+      matrix(prefix_ + name + ".weight", {cols, rows, s_.experts}, ggml_type::mxfp4);
+      vector(prefix_ + name + ".bias", {rows, s_.experts}, 0.0F);
     };
     stack("ffn_gate_exps", s_.embedding, s_.ffn);
     stack("ffn_up_exps", s_.embedding, s_.ffn);
@@ -287,10 +300,9 @@ engine::result<planned_model> plan_model(const model_choice& choice) {
     if (choice.model == s.name) found = &s;
   }
   if (found == nullptr) {
-    return error(
-        errc::invalid_request,
-        "no model '" + choice.model +
-            "'; there are qwen2.5-0.5b, phi-3-mini, gpt-oss-20b, bitnet-2b-4t and bitnet-2b-4t-tq2_0");
+    return error(errc::invalid_request, "no model '" + choice.model +
+                                            "'; there are qwen2.5-0.5b, phi-3-mini, gpt-oss-20b, "
+                                            "gpt-oss-120b, bitnet-2b-4t and bitnet-2b-4t-tq2_0");
   }
   const std::uint64_t layers = choice.layers.value_or(static_cast<std::uint32_t>(found->layers));
   const std::uint64_t vocab = choice.vocab.value_or(static_cast<std::uint32_t>(found->vocab));

@@ -89,8 +89,11 @@ __device__ __forceinline__ void choose_among(const route_args& a, Logit logit_at
 template <class Logit, class Known>
 __device__ __forceinline__ void choose(const route_args& a, Logit logit_at, std::int32_t* chosen,
                                        float* weights, Known known) {
+  // Four keys a lane are as many experts as large mixtures have; what is looked at grows with the keys.
   if (a.experts <= 32)
     choose_among<1>(a, logit_at, chosen, weights, known);
+  else if (a.experts <= 128)
+    choose_among<4>(a, logit_at, chosen, weights, known);
   else
     choose_among<experts_max / 32>(a, logit_at, chosen, weights, known);
 }

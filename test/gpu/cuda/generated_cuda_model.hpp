@@ -112,6 +112,13 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["gpt-oss-wide"].ffn = 2880;
   all["gpt-oss-wide"].experts = 4;
   all["gpt-oss-wide"].experts_used = 2;
+  // As many experts as gpt-oss-120b has, and its rows of the router.
+  all["gpt-oss-128"] = all["gpt-oss"];
+  all["gpt-oss-128"].ffn = 256;
+  all["gpt-oss-128"].experts = 128;
+  all["gpt-oss-128-wide"] = all["gpt-oss-128"];
+  all["gpt-oss-128-wide"].embedding = 2880;
+  all["gpt-oss-128-wide"].ffn = 64;
   add_widths_of_heads(all);
   all["bitnet"] = base;
   all["bitnet"].family = "bitnet-b1.58";
@@ -124,9 +131,9 @@ inline const std::vector<std::string> wide_shape_names{"phi3-wide", "llama-wide"
 inline const std::vector<std::string> shape_names{"llama", "llama-no-f32", "qwen2",
                                                   "phi3",  "gpt-oss",      "mixtral"};
 
-/// With those that no decode program takes.
-inline const std::vector<std::string> all_shape_names{"llama",   "llama-no-f32", "qwen2", "phi3",
-                                                      "gpt-oss", "mixtral",      "bitnet"};
+/// With many experts, and with one that no decode program takes.
+inline const std::vector<std::string> all_shape_names{"llama",   "llama-no-f32", "qwen2",       "phi3",
+                                                      "gpt-oss", "mixtral",      "gpt-oss-128", "bitnet"};
 
 /// A generated model in a file, and loaded models of it.
 class generated_model {

@@ -319,6 +319,15 @@ BOOST_DATA_TEST_CASE(heads_whose_keys_are_prefetched_have_the_same_bits, data::m
   compare_one_kernel_with_many(name, 600);
 }
 
+BOOST_AUTO_TEST_CASE(many_experts_have_the_same_bits) {
+  BOOST_TEST(
+      planned_forward(generated_model("gpt-oss-128").path(), {1, generated_context, 512, {}}).phases() > 0U);
+  compare_one_kernel_with_many("gpt-oss-128", 600);
+  compare_sequences("gpt-oss-128", 40);
+  compare_one_kernel_with_many("gpt-oss-128-wide", 40);
+  compare_sequences("gpt-oss-128-wide", 6);
+}
+
 BOOST_AUTO_TEST_CASE(experts_of_wide_rows_have_the_same_bits) {
   compare_one_kernel_with_many("gpt-oss-wide", 40);
   compare_sequences("gpt-oss-wide", 6);

@@ -1,9 +1,11 @@
 // Products of experts: grouped by expert in every kernel, or one by one, they give the bits of each expert's
 // matrix alone.
+#include <algorithm>
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -17,10 +19,11 @@ namespace {
 
 /// A stack of experts and its bias, beside each expert as a matrix of its own.
 struct expert_stack {
-  static constexpr std::uint32_t experts = 5, rows = 40, cols = 1120;  // the last chunk is shorter
+  static constexpr std::uint32_t rows = 40, cols = 1120;  // the last chunk is shorter
 
-  explicit expert_stack(const format_pair& format)
-      : stride((kernels::packed_bytes(format.packed, rows, cols) + 255) / 256 * 256),
+  expert_stack(const format_pair& format, std::uint32_t count)
+      : experts(count),
+        stride((kernels::packed_bytes(format.packed, rows, cols) + 255) / 256 * 256),
         scales(static_cast<std::uint32_t>(kernels::packed_row_scales(format.packed, rows))),
         data(stride * experts),
         row_scales(std::max(1U, scales * experts)),
@@ -47,6 +50,7 @@ struct expert_stack {
     return w;
   }
 
+  std::uint32_t experts;
   std::uint64_t stride;
   std::uint32_t scales;
   device_array<std::byte> data;
@@ -60,7 +64,7 @@ void check_few(kernels::sort_experts_args sort, kernels::tiled_matmul_args all,
                const device_array<float>& grouped, const std::vector<float>& expected,
                const format_pair& format) {
   const std::uint32_t many = sort.pairs;
-  for (const std::uint32_t few : {1U, 3U, 8U, 60U, many}) {
+  for (const std::uint32_t few : {1U, 3U, 8U, std::min(60U, many), many}) {
     sort.pairs = all.matmul.columns = few;
     sort.tile_columns = all.tile_columns = few == many ? 1 : kernels::matvec_columns_max;
     BOOST_REQUIRE_EQUAL(kernels::launch_sort_experts(sort, nullptr), 0);
@@ -72,23 +76,17 @@ void check_few(kernels::sort_experts_args sort, kernels::tiled_matmul_args all,
   }
 }
 
-}  // namespace
-
-BOOST_AUTO_TEST_SUITE(expert_matmul)
-
-/// Expert stacks give every pair the bits that its expert alone gives its token, bias and row scales
-/// included, in both kernels and in any order of the pairs.
-BOOST_DATA_TEST_CASE(experts_equal_single_matrices, boost::unit_test::data::make(formats), format) {
-  if (engine::traits_of(format.file).block_elems > 32) return;
-  constexpr std::uint32_t experts = expert_stack::experts;
+/// Every pair has the bits that its expert alone gives its token, bias and row scales included, in both
+/// kernels and in any order of the pairs.
+void compare_with_single_matrices(const format_pair& format, std::uint32_t experts, std::uint32_t tokens,
+                                  const std::function<std::uint32_t(std::uint32_t)>& expert_of) {
   constexpr std::uint32_t rows = expert_stack::rows;
   constexpr std::uint32_t used = 2;
-  constexpr std::uint32_t tokens = 90;
-  constexpr std::uint32_t pairs = tokens * used;
-  const expert_stack stack(format);
+  const std::uint32_t pairs = tokens * used;
+  const expert_stack stack(format, experts);
   const test_input x(expert_stack::cols, tokens, 9);
   std::vector<std::int32_t> chosen(pairs);
-  for (std::uint32_t i = 0; i < pairs; ++i) chosen[i] = static_cast<std::int32_t>((i * 7 + i / 3) % experts);
+  for (std::uint32_t i = 0; i < pairs; ++i) chosen[i] = static_cast<std::int32_t>(expert_of(i));
   const device_array<std::int32_t> device_chosen{std::span<const std::int32_t>(chosen)};
 
   kernels::tiled_matmul_args all{};
@@ -142,6 +140,25 @@ BOOST_DATA_TEST_CASE(experts_equal_single_matrices, boost::unit_test::data::make
     BOOST_TEST((std::memcmp(single.read().data(), got.data() + i * rows, rows * sizeof(float)) == 0),
                format << ": pair " << i << " of expert " << e << " differs");
   }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(expert_matmul)
+
+BOOST_DATA_TEST_CASE(experts_equal_single_matrices, boost::unit_test::data::make(formats), format) {
+  if (engine::traits_of(format.file).block_elems > 32) return;
+  compare_with_single_matrices(format, 5, 90, [](std::uint32_t i) { return (i * 7 + i / 3) % 5; });
+}
+
+/// As many experts as gpt-oss-120b has: most of them without a pair, with one, or one with most of all.
+BOOST_AUTO_TEST_CASE(of_128_experts_each_equals_its_matrix_alone) {
+  const auto mxfp4 = std::find_if(formats.begin(), formats.end(),
+                                  [](const format_pair& f) { return f.packed == packed_format::mxfp4; });
+  compare_with_single_matrices(*mxfp4, 128, 4, [](std::uint32_t i) { return (i * 37 + 5) % 128; });
+  compare_with_single_matrices(*mxfp4, 128, 90, [](std::uint32_t i) { return (i * 37 + i / 3) % 128; });
+  compare_with_single_matrices(*mxfp4, 128, 300,
+                               [](std::uint32_t i) { return i % 8 == 0 ? i * 5 % 128 : 127; });
 }
 
 /// One matrix as every expert of many: so many chunks of a warp that its lanes cannot know all at once, of

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "kernels/layer/embed_norm.hpp"
@@ -158,7 +158,7 @@ void check_choice(const routing& r, const routing::result& got) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(the_highest_logits_are_chosen_and_weighted_by_their_softmax) {
-  for (const std::uint32_t count : {4U, 8U, 32U, 129U, 512U}) {
+  for (const std::uint32_t count : {4U, 8U, 32U, 33U, 64U, 128U, 129U, 512U}) {
     routing r(50, 64, count, count);
     check_choice(r, r.route(0, r.columns));
     // Without a router the biases alone are the logits; few distinct ones, so that ties occur and must go to
@@ -190,25 +190,32 @@ BOOST_AUTO_TEST_CASE(other_weightings_are_those_of_f64) {
 
 BOOST_AUTO_TEST_CASE(the_router_matches_f64_and_its_neighbours_change_no_bit) {
   // A block for each row, and more rows than blocks.
-  for (const auto& [rows, width] : {std::pair{9U, 2880U}, {140U, 2880U}, {9U, 5000U}, {140U, 5000U}}) {
-    const routing r(rows, width, 32, 4);
+  for (const auto& [rows, width, experts] :
+       {std::tuple{9U, 2880U, 32U},
+        {140U, 2880U, 32U},
+        {9U, 5000U, 32U},
+        {140U, 5000U, 32U},
+        // Groups of sixteen blocks a column, of all columns at once and of some after the others.
+        {9U, 2880U, 128U},
+        {140U, 2880U, 128U}}) {
+    const routing r(rows, width, experts, 4);
     const auto together = r.route(0, r.columns);
     check_choice(r, together);
     const auto norms = r.norms();
     BOOST_TEST((std::memcmp(together.normed.data(), norms.data(), norms.size() * sizeof(__half)) == 0));
     for (std::uint32_t m = 0; m < r.columns; ++m) {
       const auto alone = r.route(m, 1);
-      BOOST_TEST(std::equal(alone.logits.begin(), alone.logits.end(), together.logits.begin() + m * 32),
+      BOOST_TEST(std::equal(alone.logits.begin(), alone.logits.end(), together.logits.begin() + m * experts),
                  "column " << m);
       const float* x = r.x.data() + std::size_t{m} * width;
       double squares = 0;
       for (std::uint32_t i = 0; i < width; ++i) squares += double{x[i]} * x[i];
       const double scale = 1 / std::sqrt(squares / width + 1e-5);
-      for (std::uint32_t e = 0; e < 32; ++e) {
+      for (std::uint32_t e = 0; e < experts; ++e) {
         double want = r.bias[e];
         for (std::uint32_t i = 0; i < width; ++i)
           want += double{r.router[std::size_t{e} * width + i]} * x[i] * scale * r.norm[i];
-        BOOST_TEST(std::abs(together.logits[m * 32 + e] - want) < 1e-3);
+        BOOST_TEST(std::abs(together.logits[m * experts + e] - want) < 1e-3);
       }
     }
   }

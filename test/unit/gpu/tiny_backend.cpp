@@ -49,6 +49,14 @@ std::vector<tiny_case> every_tiny_model() {
     o.matrix_type = ggml_type::q8_0;
     o.expert_type = ggml_type::mxfp4;
   });
+  add("gpt-oss of 128 experts", [](tiny_model_options& o) {
+    o.family = "gpt-oss";
+    o.ffn = 32;
+    o.experts = 128;
+    o.experts_used = 4;
+    o.matrix_type = ggml_type::q8_0;
+    o.expert_type = ggml_type::mxfp4;
+  });
   add("bitnet", [](tiny_model_options& o) {
     o.family = "bitnet-b1.58";
     o.embedding = 256;

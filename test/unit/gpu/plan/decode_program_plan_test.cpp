@@ -133,6 +133,34 @@ BOOST_AUTO_TEST_CASE(chosen_experts_share_the_blocks_and_wait_for_the_choice) {
   for (const std::uint32_t of_expert : tiles) BOOST_TEST(of_expert == 180U);
 }
 
+// gpt-oss-120b: a layer of 128 experts, 36 times, for one sequence and for two.
+BOOST_AUTO_TEST_CASE(a_model_of_128_experts_fits) {
+  const float norm[1] = {};
+  float logits[1] = {};
+  decode_program_plan plan(132, kernels::program_sequences_max);
+  plan.add_begin(output_product(2880), nullptr);
+  for (std::uint32_t layer = 0; layer < 36; ++layer) {
+    plan.add_matmul(product({matrix(5120, 2880, packed_format::q8_0)}), nullptr, nullptr);
+    plan.add_attention(attention_of(64, 8, 64), nullptr, nullptr);
+    plan.add_matmul(output_product(2880), nullptr, nullptr);
+    plan.add_route({.width = 2880, .experts = 128, .used = 4, .columns = 1}, nullptr, nullptr);
+    plan.add_matmul(of_experts(gate_up(2880, 2880)), nullptr, nullptr);
+    plan.add_matmul(of_experts(product({matrix(2880, 2880)})), nullptr, nullptr);
+    plan.add_combine({.width = 2880, .used = 4, .columns = 1}, nullptr, nullptr);
+  }
+  packed_matmul_args head = product({matrix(201'088, 2880, packed_format::q8_0)});
+  head.norm_x = head.norm_weight = norm;
+  head.out = logits;
+  BOOST_TEST(plan.add_head(head, nullptr));
+  BOOST_TEST((plan.fits(1) && plan.fits(2)));
+  BOOST_TEST(plan.experts() == 128U);
+  engine::model_spec spec;
+  spec.layers.resize(36);
+  spec.experts = 128;
+  BOOST_TEST(plan.phases().size() == 1 + 36 * 7 + 3U);
+  BOOST_TEST(plan.phases().size() <= gpu::phases_max(spec));
+}
+
 BOOST_AUTO_TEST_CASE(each_sequence_s_experts_have_blocks_of_their_own) {
   constexpr std::uint32_t sequences = kernels::program_sequences_max;
   decode_program_plan plan(132, sequences);

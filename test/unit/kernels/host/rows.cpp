@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "kernels/host/moe.hpp"
 #include "kernels/host/rms_norm.hpp"
@@ -159,6 +160,44 @@ BOOST_AUTO_TEST_CASE(routing_takes_the_highest_logits_ties_to_the_lowest_id) {
       for (int i = 4; i < 8; ++i) BOOST_TEST(relative_error(weights[i], 0.25) < 5e-7);
     }
   });
+}
+
+BOOST_AUTO_TEST_CASE(routing_among_many_experts_is_that_of_a_stable_sort) {
+  kernels::host::thread_pool pool(2);
+  constexpr std::uint32_t columns = 20, used = 4;
+  for (const std::uint32_t experts : {33U, 128U, kernels::moe_experts_max}) {
+    std::mt19937_64 random(experts);
+    std::vector<float> logits = test::random_floats(columns * experts, random);
+    // Few distinct values in every second column, so that ties are the rule.
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      if (i / experts % 2 == 1) logits[i] = std::round(logits[i] * 4.0F);
+    }
+    test::on_every_level([&](kernels::host::isa_level) {
+      std::vector<std::uint32_t> chosen(columns * used, 9999);
+      std::vector<float> weights(columns * used, poison);
+      kernels::host::moe_route({.logits = logits.data(),
+                                .chosen = chosen.data(),
+                                .weights = weights.data(),
+                                .columns = columns,
+                                .experts = experts,
+                                .used = used},
+                               pool);
+      for (std::uint32_t c = 0; c < columns; ++c) {
+        const float* const row = logits.data() + std::size_t{c} * experts;
+        std::vector<std::uint32_t> order(experts);
+        std::iota(order.begin(), order.end(), 0U);
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::uint32_t a, std::uint32_t b) { return row[a] > row[b]; });
+        double sum = 0;
+        for (std::uint32_t i = 0; i < used; ++i) sum += std::exp(double{row[order[i]]} - row[order[0]]);
+        for (std::uint32_t i = 0; i < used; ++i) {
+          BOOST_TEST(chosen[c * used + i] == order[i]);
+          BOOST_TEST(relative_error(weights[c * used + i],
+                                    std::exp(double{row[order[i]]} - row[order[0]]) / sum) < 1e-6);
+        }
+      }
+    });
+  }
 }
 
 BOOST_AUTO_TEST_CASE(nan_logits_still_choose_distinct_experts) {

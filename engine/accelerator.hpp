@@ -63,6 +63,9 @@ struct accelerator_config {
   weight_source weights{};
   cache_source cache{};
   adapter_room adapters{};
+  /// Drafts (sequence_step::samples) that the sequences of a step may bring, all together; the accelerator
+  /// may plan for fewer. 0: none.
+  std::uint32_t draft_tokens = 0;
 };
 
 /// How a loaded accelerator's KV cache is cut. Without pages, begin() and clear() are never called.
@@ -144,6 +147,12 @@ struct sequence_step {
   std::span<const token_id> tokens;
   const sample_request* sample = nullptr;  ///< null while a prompt is still being prefilled
   const pool_request* pool = nullptr;      ///< of a pooled sequence; then there is no sample
+  /// More than one: all but the first of the tokens are drafts, `sample` is an array with a request for what
+  /// follows each token, and there are as many tokens and results. A result has the bits that the same tokens
+  /// would have got one a step. The next step of the sequence brings its tokens with it, and goes on behind
+  /// the last draft, or at an earlier position: what was computed beyond that is written again before
+  /// anything reads it.
+  std::uint32_t samples = 1;
 
   /// Positions that the step fills.
   [[nodiscard]] std::uint32_t count() const noexcept {
@@ -153,6 +162,7 @@ struct sequence_step {
   [[nodiscard]] bool ends_with_result() const noexcept {
     return sample != nullptr || (pool != nullptr && position + count() == pool->tokens);
   }
+  [[nodiscard]] std::uint32_t drafts() const noexcept { return sample != nullptr ? samples - 1 : 0; }
 };
 
 struct sampled_token {
@@ -212,6 +222,12 @@ class accelerator {
   /// Steps that may be launched before the first of them is collected; at least one, the same after
   /// load(). More than one lets the device go on while the host looks at the tokens.
   [[nodiscard]] virtual std::uint32_t launch_depth() const noexcept { return 1; }
+
+  /// Drafts that a step takes, of all its sequences together; the same after load().
+  [[nodiscard]] virtual std::uint32_t draft_tokens() const noexcept { return 0; }
+  /// The time of a decode step with so many tokens, where one of a single token takes 1; does not fall with
+  /// their number. As measured by load(), or a rule. 1 at least.
+  [[nodiscard]] virtual double step_cost(std::uint32_t tokens) const noexcept { return tokens; }
 
   /// How the KV cache is cut, the same after load().
   [[nodiscard]] virtual kv_geometry kv_pages() const noexcept { return {}; }

@@ -97,6 +97,9 @@ struct job_request {
   /// It may end the process: no other job is in a slot while it is. Others go first, but not for ever.
   bool alone = false;
   std::shared_ptr<slot_watch> watch = {};  ///< null: nobody
+  /// Text that the output is expected to repeat, as drafts (engine/schedule/draft_source.hpp). Changes no
+  /// token of the output.
+  std::vector<token_id> prediction = {};
 
   /// Tokens of the prompt, or of all inputs together.
   [[nodiscard]] std::uint32_t tokens_in() const noexcept {
@@ -138,6 +141,8 @@ struct job_stats {
   double first_token_ms = 0;        ///< received to first token
   double decode_ms = 0;             ///< first token to last
   std::uint32_t resumed = 0;        ///< engines that died while they worked at it
+  std::uint32_t drafts = 0;         ///< tokens that were guessed and computed,
+  std::uint32_t drafts_right = 0;   ///< and of them those that became output
 };
 
 struct started_event {

@@ -22,6 +22,8 @@ scheduler::scheduler(accelerator& target, scheduler_config config)
   std::sort(config_.end_of_generation.begin(), config_.end_of_generation.end());
   parts_.reserve(config_.slots);
   sampled_.reserve(config_.slots);
+  offers_.resize(config_.slots);
+  if (!config_.drafts.source) config_.drafts.source = make_lookup_drafts;
 }
 
 scheduler::~scheduler() = default;
@@ -53,6 +55,8 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
     job->finish(job_outcome::of(*refusal), config_.now());
     return;
   }
+  if (config_.drafts.enabled && accelerator_.draft_tokens() > 0 && !job->request.constraint)
+    job->drafter = config_.drafts.source(job->request, job->prompt_tokens);
   job->adapters = std::move(*adapters);
   job->queued_at = config_.now();
   waiting_.push_back(std::move(job));
@@ -169,10 +173,7 @@ bool scheduler::plan() {
   for (const auto& job : slots_) {
     if (job && job->missing() > 1 && !job->can_score()) catch_up(*job);
   }
-  for (const auto& job : slots_) {
-    if (job && (job->can_decode() || job->can_score())) add_part(*job, 1);
-  }
-  plan_prefill();
+  if (plan_decodes()) plan_prefill();
   return !parts_.empty();
 }
 
@@ -216,7 +217,8 @@ void scheduler::add_part(sequence& job, std::uint32_t tokens) {
   job.begun = true;
   job.position += tokens;
   job.lease.written = std::max(job.lease.written, job.position);
-  spare_.push_back({job.slot, job.admission, job.key, tokens, job.position, last || scores, scores});
+  spare_.push_back(
+      {job.slot, job.admission, job.key, tokens, job.position, last || scores ? 1U : 0U, scores});
   if (last) ++job.pending;
 }
 
@@ -262,19 +264,20 @@ void scheduler::accept_results(const launched_step& step, steady_time now) {
   std::size_t next = 0;
   for (const auto& part : step) {
     sequence* job = job_of(part);
-    if (job != nullptr) note_computed(*job, part.end);
-    const sampled_token* chosen = nullptr;
-    if (part.samples) {
-      ORCD_ENSURE(next < sampled_.size() && sampled_[next].slot == slot_id{part.slot});
-      chosen = &sampled_[next++];
-    }
+    if (job != nullptr) note_computed(*job, part.end - part.drafts());
+    ORCD_ENSURE(next + part.samples <= sampled_.size());
+    const auto results = std::span<const sampled_token>(sampled_).subspan(next, part.samples);
+    for (const sampled_token& result : results) ORCD_ENSURE(result.slot == slot_id{part.slot});
+    next += part.samples;
     if (job == nullptr) continue;
     job->tell_progress(part.end, now);
     try {
-      if (part.scores) job->tell_scored(part.end, *chosen);
-      if (part.samples && !part.scores) {
+      if (part.scores) job->tell_scored(part.end, results.front());
+      if (part.samples > 1) {
+        accept_drafts(part, results, now);
+      } else if (part.samples == 1 && !part.scores) {
         --job->pending;
-        accept_result(*job, *chosen, now);
+        accept_result(*job, results.front(), now);
       } else if (job->ends_with_prompt(part.end)) {
         finish(part.slot, job_outcome::of(finish_reason::length), now);
       }
@@ -396,6 +399,7 @@ void scheduler::release(sequence& job) noexcept {
   job.begun = false;
   job.position = job.computed;
   job.pending = 0;
+  job.drafts.clear();
 }
 
 }  // namespace orcd::engine

@@ -40,10 +40,20 @@
 
 #include "engine/accelerator.hpp"
 #include "engine/schedule/adapter_table.hpp"
+#include "engine/schedule/draft_plan.hpp"
 #include "engine/schedule/job.hpp"
 #include "engine/schedule/kv_cache.hpp"
 
 namespace orcd::engine {
+
+/// Whether sequences have drafts (engine/schedule/draft_source.hpp).
+struct speculation {
+  bool enabled = false;
+  /// Drafts that a sequence with a guess has, whatever they cost; 0: as many as pay. At most drafts_max.
+  std::uint32_t always = 0;
+  /// Makes a sequence's source of drafts; empty: lookup_drafts.
+  std::function<std::unique_ptr<draft_source>(job_request& job, std::uint32_t prompt_tokens)> source = {};
+};
 
 struct scheduler_config {
   std::uint32_t slots = 1;
@@ -64,6 +74,17 @@ struct scheduler_config {
   /// client that has seen the event must not find them in use.
   std::function<void()> on_released = {};
   kv_cache_config cache = {};  ///< where the accelerator has pages
+  speculation drafts = {};     ///< where the accelerator takes drafts
+};
+
+/// A job's own text and its prediction, which is taken out of it.
+[[nodiscard]] std::unique_ptr<draft_source> make_lookup_drafts(job_request& job, std::uint32_t prompt_tokens);
+
+/// Drafts of all jobs so far.
+struct draft_counts {
+  std::uint64_t steps = 0;   ///< a sequence's steps that had drafts
+  std::uint64_t tokens = 0;  ///< drafts
+  std::uint64_t right = 0;   ///< of them, those that became output
 };
 
 class pooled_job;
@@ -132,6 +153,7 @@ class scheduler {
   /// Positions that the accelerator holds, or will after the steps in progress, for the running jobs.
   [[nodiscard]] std::uint64_t kv_positions() const noexcept;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< completed
+  [[nodiscard]] const draft_counts& drafts() const noexcept { return draft_counts_; }
   /// All zero before the first job and on an accelerator without pages.
   [[nodiscard]] kv_cache_counts cache_counts() const noexcept {
     return cache_ ? cache_->counts() : kv_cache_counts{};
@@ -145,8 +167,9 @@ class scheduler {
     std::uint64_t key = 0;
     std::uint32_t tokens = 0;
     std::uint32_t end = 0;  ///< position after them
-    bool samples = false;
+    std::uint32_t samples = 0;
     bool scores = false;  ///< what it samples is known: a token of the prompt
+    [[nodiscard]] std::uint32_t drafts() const noexcept { return samples > 1 ? samples - 1 : 0; }
   };
   using launched_step = std::vector<launched_part>;
 
@@ -173,11 +196,15 @@ class scheduler {
   void note_computed(sequence& job, std::uint32_t end);
   void give_back_pages(sequence& job);
   [[nodiscard]] bool plan();
+  void offer_drafts();
+  [[nodiscard]] bool plan_decodes();
   void add_part(sequence& job, std::uint32_t tokens);
+  void add_draft_part(sequence& job, std::uint32_t count);
   void launch_steps();
   [[nodiscard]] std::uint64_t only_key() const noexcept;
   void collect_step();
   void accept_results(const launched_step& step, steady_time now);
+  void accept_drafts(const launched_part& part, std::span<const sampled_token> results, steady_time now);
   void accept_result(sequence& job, const sampled_token& chosen, steady_time now);
   void accept_token(sequence& job, const sampled_token& chosen, steady_time now);
   [[nodiscard]] sequence* job_of(const launched_part& part) noexcept;
@@ -208,6 +235,7 @@ class scheduler {
   std::uint32_t running_ = 0;                       ///< slots in use
   std::uint32_t prefill_turn_ = 0;                  ///< slot from which the next prefill chunk is sought
   std::uint64_t steps_ = 0;
+  draft_counts draft_counts_;
   std::uint64_t admissions_ = 0;
   std::optional<std::uint64_t> short_at_;  ///< admissions_ when device memory ran out; unset: recovered
   std::optional<error> failure_;           ///< the accelerator is lost
@@ -223,6 +251,7 @@ class scheduler {
   // Reused from step to step, so that a step allocates nothing.
   std::vector<sequence_step> parts_;  ///< being launched
   std::vector<sampled_token> sampled_;
+  std::vector<draft_offer> offers_;  ///< by slot
   launched_step spare_;
 
   interrupt_flag interrupt_{false};

@@ -84,17 +84,44 @@ void sequence::start(std::uint32_t in_slot, std::uint64_t admission_number, stea
   sink->offer(started_event{ms_between(request.received_at, now), cached});
 }
 
+/// The request for the token that comes `ahead` tokens after the last known one.
+sample_request sequence::request_of(std::uint32_t ahead) {
+  while (draws_ahead.size() <= ahead) draws_ahead.push_back(draws.next());
+  sample_request out;
+  out.params = &request.sampling;
+  out.draw = draws_ahead[ahead];
+  out.remaining = request.max_tokens - tokens_out() - ahead;
+  out.logprobs = request.logprobs;
+  out.top_logprobs = request.top_logprobs;
+  out.stop_at_end = stops_at_end();
+  return out;
+}
+
 const sample_request* sequence::ask() {
-  while (draws_ahead.size() <= pending) draws_ahead.push_back(draws.next());
-  sample = {};
-  sample.params = &request.sampling;
-  sample.draw = draws_ahead[pending];
-  sample.remaining = request.max_tokens - tokens_out() - pending;
-  sample.logprobs = request.logprobs;
-  sample.top_logprobs = request.top_logprobs;
-  sample.stop_at_end = stops_at_end();
-  sample.allowed = request.constraint ? request.constraint->mask() : token_mask{};
+  sample = request_of(pending);
+  if (request.constraint) sample.allowed = request.constraint->mask();
   return &sample;
+}
+
+const sample_request* sequence::ask_behind_drafts() {
+  ORCD_ENSURE(pending == 0 && !request.constraint);
+  asked_behind.clear();
+  for (std::uint32_t i = 0; i <= drafts.size(); ++i) asked_behind.push_back(request_of(i));
+  return asked_behind.data();
+}
+
+// The last output token is never a draft: nothing is computed after it. Nor is a token that ends the output.
+draft_offer sequence::offer_drafts(std::span<const token_id> ends) {
+  guessed.clear();
+  const std::uint32_t left = request.max_tokens - tokens_out();
+  if (!drafter || request.constraint || pool || left <= pending + 1) return {};
+  guessed_kind = drafter->guess(tokens, std::min(pending + drafts_max, left - 1), guessed);
+  const auto ends_output = [&](token_id token) {
+    return (stops_at_end() && std::binary_search(ends.begin(), ends.end(), token)) || stops_at(token);
+  };
+  guessed.erase(std::find_if(guessed.begin(), guessed.end(), ends_output), guessed.end());
+  const auto count = static_cast<std::uint32_t>(guessed.size());
+  return {count - std::min(count, pending), acceptance.likely(guessed_kind)};
 }
 
 const sample_request* sequence::ask_score() {
@@ -187,6 +214,8 @@ job_stats sequence::stats(steady_time now) const noexcept {
   out.tokens_in = prompt_tokens;
   out.tokens_out = tokens_out();
   out.tokens_cached = cached;
+  out.drafts = drafts_tried;
+  out.drafts_right = drafts_right;
   out.queue_ms = ms_between(request.received_at, started ? slot_at : now);
   if (!started) return out;
   // The prefill is this process's own; the output may have begun in another one.

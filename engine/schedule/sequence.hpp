@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <span>
 #include <variant>
@@ -9,6 +10,7 @@
 
 #include "engine/accelerator.hpp"
 #include "engine/schedule/adapter_table.hpp"
+#include "engine/schedule/draft_plan.hpp"
 #include "engine/schedule/job.hpp"
 #include "engine/schedule/kv_cache.hpp"
 
@@ -42,6 +44,10 @@ struct job_outcome {
 /// positions were launched; the tokens of the last `pending` ones are not collected yet. A sequence whose
 /// step was lost goes back to `computed` and repeats the rest: the accelerator guarantees the same bits.
 ///
+/// A step with drafts feeds the last known token and guesses of those after it, and is pending as one. Its
+/// results are judged from the first on like those of steps of one token, as long as the guesses before them
+/// were right; the sequence goes on behind the last of these. Nothing is launched ahead of it.
+///
 /// Tokens of the prompt whose log probabilities are wanted (job_request::score_from) are computed one at a
 /// step: the token before one is decoded, and the only token that its mask lets be chosen is the one that
 /// follows in the prompt. So they need nothing of the accelerator that generated tokens do not need.
@@ -60,7 +66,7 @@ struct sequence {
   [[nodiscard]] bool can_decode() const noexcept {
     if (pool || request.max_tokens == 0) return false;
     if (pending == 0) return missing() == 1;
-    return !request.constraint && tokens_out() + pending < request.max_tokens;
+    return !request.constraint && drafts.empty() && tokens_out() + pending < request.max_tokens;
   }
   /// A chunk of the prompt can be launched. The last token of a prompt is left to can_decode(), but not that
   /// of a pooled sequence, which never decodes.
@@ -106,12 +112,18 @@ struct sequence {
   /// The request for the next token after the pending ones. A token that is asked for again, because its step
   /// was lost, gets the same draw.
   [[nodiscard]] const sample_request* ask();
+  /// The requests for the next token and for the one behind each draft. No token is pending.
+  [[nodiscard]] const sample_request* ask_behind_drafts();
+  /// Guesses what comes next: writes to `guessed` and tells how much the step may take of it. For a sequence
+  /// that has pending tokens these are left out.
+  [[nodiscard]] draft_offer offer_drafts(std::span<const token_id> ends);
   /// The request for the prompt's token after the next position.
   [[nodiscard]] const sample_request* ask_score();
   /// The error of a job for which nothing could be chosen.
   [[nodiscard]] error no_token() const;
   /// Tells the constraint of the output that the job came with; how the job ends if that output ends it.
   [[nodiscard]] std::optional<job_outcome> replay_produced();
+  [[nodiscard]] sample_request request_of(std::uint32_t ahead);
   void append(const sampled_token& chosen, steady_time now);
   /// Sends how much of the prompt is computed once the step that ended at `end` is, if that is wanted. A step
   /// that was lost and repeated tells nothing new.
@@ -144,6 +156,14 @@ struct sequence {
   draw_source draws;
   std::vector<double> draws_ahead;  ///< of the next tokens, each kept until its token is accepted
   sample_request sample;
+  std::unique_ptr<draft_source> drafter;  ///< null: it has no drafts
+  draft_record acceptance;
+  std::vector<token_id> guessed;  ///< what the drafter said last
+  std::uint32_t guessed_kind = 0;
+  std::vector<token_id> drafts;              ///< of the step in progress; its first `guessed` ones
+  std::vector<token_id> fed;                 ///< that step's tokens
+  std::vector<sample_request> asked_behind;  ///< and its requests
+  std::uint32_t drafts_tried = 0, drafts_right = 0;
   std::vector<std::uint32_t> only_next;  ///< the mask of ask_score()
   std::optional<pool_request> pool;      ///< set: the sequence is pooled
   pooled_values pooled;                  ///< its result

@@ -39,12 +39,13 @@ std::uint32_t chunk_of(const engine::model& m, const engine::accelerator_config&
 engine::memory_plan plan_memory(const engine::model& m, const engine::accelerator_config& config,
                                 std::uint32_t chunk_tokens) {
   const std::uint32_t context = context_of(m, config);
-  const host_extents extents = host_extents::of(
-      m.spec, config.slots, context, chunk_of(m, config, chunk_tokens), config.kv, config.kv_pages);
+  const host_extents extents =
+      host_extents::of(m.spec, config.slots, context, chunk_of(m, config, chunk_tokens), config.kv,
+                       config.kv_pages, config.draft_tokens);
   return {.weights_bytes = weights_bytes(m.weights),
           .kv_bytes = host_kv_cache::bytes(m.spec, config.kv, extents.pages),
           .workspace_bytes = host_workspace::bytes(m.spec, extents),
-          .logits_bytes = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float),
+          .logits_bytes = std::uint64_t{config.slots + extents.draft_tokens} * m.spec.vocab * sizeof(float),
           .adapters_bytes = host_adapters::bytes(m, config.adapters, extents)};
 }
 
@@ -117,6 +118,8 @@ class host_backend final : public engine::accelerator {
   }
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
+  std::uint32_t draft_tokens() const noexcept override { return draft_tokens_; }
+  double step_cost(std::uint32_t tokens) const noexcept override;
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override;
   bool collect(const engine::interrupt_flag& interrupt, std::vector<engine::sampled_token>& sampled) override;
@@ -134,8 +137,7 @@ class host_backend final : public engine::accelerator {
   }
   void release(engine::slot_id slot) noexcept override;
   std::span<const float> logits(engine::slot_id slot) const noexcept override {
-    return {logits_.get() + std::uint64_t{static_cast<std::uint32_t>(slot)} * model_.spec.vocab,
-            model_.spec.vocab};
+    return row_of(static_cast<std::uint32_t>(slot));
   }
   const char* name() const noexcept override { return "host"; }
   bool resident() const noexcept override { return false; }
@@ -147,8 +149,14 @@ class host_backend final : public engine::accelerator {
   void check_weights();
   /// Whether the step computes anything for the sequence.
   bool add_sequence(const engine::sequence_step& sequence);
+  void add_requests(const engine::sequence_step& sequence);
   void add_tokens(std::uint32_t slot, std::uint32_t position, std::span<const engine::token_id> tokens);
-  [[nodiscard]] engine::sampled_token choose(const engine::sequence_step& sequence);
+  /// Of the sequence's i-th token that samples, whose logits are in `row`.
+  [[nodiscard]] engine::sampled_token choose(const engine::sequence_step& sequence, std::uint32_t i,
+                                             std::uint32_t row);
+  [[nodiscard]] std::span<const float> row_of(std::uint32_t row) const noexcept {
+    return {logits_.get() + std::uint64_t{row} * model_.spec.vocab, model_.spec.vocab};
+  }
   /// Gathers the states that the step has computed for pooled sequences, and finishes those that end with it.
   void pool(std::span<const engine::sequence_step> sequences, std::vector<engine::sampled_token>& done);
 
@@ -171,7 +179,9 @@ class host_backend final : public engine::accelerator {
   std::vector<bool> computed_;            ///< likewise, by sequence: it had not ended before
   std::vector<std::vector<engine::sampled_token>> launched_;  ///< oldest first; capacity is kept
   std::uint32_t uncollected_ = 0;                             ///< of launched_
-  bool interrupted_ = false;                                  ///< a launched step stopped early
+  std::uint32_t draft_tokens_ = 0;
+  std::uint32_t draft_rows_ = 0;  ///< of the step at hand
+  bool interrupted_ = false;      ///< a launched step stopped early
   engine::sampling_workspace sampling_;
   std::optional<host_pooling> pooling_;
 };
@@ -230,17 +240,18 @@ engine::result<void> host_backend::map_weights(const engine::shared_weights& fro
 }
 
 void host_backend::allocate(std::uint32_t context) {
-  forward_.emplace(model_,
-                   host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens, config_.kv,
-                                    config_.kv_pages),
-                   options_.threads, options_.tap, config_.cache, config_.adapters);
-  logits_ = std::make_unique<float[]>(std::uint64_t{config_.slots} * model_.spec.vocab);
+  const host_extents extents = host_extents::of(model_.spec, config_.slots, context, options_.chunk_tokens,
+                                                config_.kv, config_.kv_pages, config_.draft_tokens);
+  const std::uint32_t rows = config_.slots + extents.draft_tokens;
+  forward_.emplace(model_, extents, options_.threads, options_.tap, config_.cache, config_.adapters);
+  logits_ = std::make_unique<float[]>(std::uint64_t{rows} * model_.spec.vocab);
+  draft_tokens_ = extents.draft_tokens;
   sequences_.resize(config_.slots);
   for (held_sequence& sequence : sequences_) sequence.tokens.reserve(context);
-  requests_.reserve(config_.slots);
+  requests_.reserve(rows);
   computed_.reserve(config_.slots);
   launched_.resize(options_.launch_depth);
-  for (auto& sampled : launched_) sampled.reserve(config_.slots);
+  for (auto& sampled : launched_) sampled.reserve(rows);
   sampling_.reserve(model_.spec.vocab, context);
   if (model_.spec.pooling) pooling_.emplace(model_, config_.slots);
 }
@@ -291,8 +302,17 @@ bool host_backend::add_sequence(const engine::sequence_step& part) {
     forward_->set_form(slot, {model_.spec.causal ? 0 : part.pool->tokens, part.pool->second_segment});
   }
   add_tokens(slot, part.position, fed_back ? std::span(&*sequence.next, 1) : part.tokens);
-  if (part.sample) requests_.push_back({forward_->columns() - 1, slot});
+  if (part.sample) add_requests(part);
   return true;
+}
+
+/// The logits after the last token go to the slot's row, those before drafts to rows behind the slots'.
+void host_backend::add_requests(const engine::sequence_step& part) {
+  ORCD_ENSURE(part.samples == 1 || part.samples == part.tokens.size());
+  ORCD_ENSURE(draft_rows_ + part.drafts() <= draft_tokens_);
+  for (std::uint32_t i = 0; i < part.drafts(); ++i)
+    requests_.push_back({forward_->columns() - part.samples + i, config_.slots + draft_rows_++});
+  requests_.push_back({forward_->columns() - 1, static_cast<std::uint32_t>(part.slot)});
 }
 
 void host_backend::add_tokens(std::uint32_t slot, std::uint32_t position,
@@ -317,6 +337,7 @@ void host_backend::launch(std::span<const engine::sequence_step> sequences,
   ORCD_ENSURE(forward_.has_value() && uncollected_ < options_.launch_depth);
   requests_.clear();
   computed_.clear();
+  draft_rows_ = 0;
   for (const engine::sequence_step& sequence : sequences) computed_.push_back(add_sequence(sequence));
   auto& sampled = launched_[uncollected_++];
   sampled.clear();
@@ -326,10 +347,23 @@ void host_backend::launch(std::span<const engine::sequence_step> sequences,
   }
   check_weights();
   if (pooling_) return pool(sequences, sampled);
+  std::size_t row = 0;
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     if (sequences[i].sample == nullptr) continue;
-    sampled.push_back(computed_[i] ? choose(sequences[i]) : engine::sampled_token{sequences[i].slot});
+    if (!computed_[i]) {
+      sampled.push_back({sequences[i].slot});
+      continue;
+    }
+    for (std::uint32_t n = 0; n < sequences[i].samples; ++n)
+      sampled.push_back(choose(sequences[i], n, requests_[row++].row));
   }
+}
+
+// A rule instead of a measurement, which would cost every start a second on a large model: decoding the
+// weights is shared by all tokens, multiplying is not.
+double host_backend::step_cost(std::uint32_t tokens) const noexcept {
+  constexpr double each = 0.7;
+  return 1.0 + each * (std::max(tokens, 1U) - 1);
 }
 
 /// A step that began before the damage has read good weights; a step that ended after it may not have, so its
@@ -358,17 +392,19 @@ void host_backend::pool(std::span<const engine::sequence_step> sequences,
   }
 }
 
-engine::sampled_token host_backend::choose(const engine::sequence_step& part) {
+engine::sampled_token host_backend::choose(const engine::sequence_step& part, std::uint32_t i,
+                                           std::uint32_t row) {
   held_sequence& sequence = sequences_[static_cast<std::uint32_t>(part.slot)];
-  const engine::sample_request& wanted = *part.sample;
-  const std::size_t window = wanted.params->penalises()
-                                 ? std::min<std::size_t>(sequence.tokens.size(), wanted.params->repeat_last_n)
-                                 : 0;
+  const engine::sample_request& wanted = part.sample[i];
+  // What the token that is judged has seen: without the drafts behind it.
+  const auto seen = std::span(sequence.tokens).first(sequence.tokens.size() - (part.samples - 1 - i));
+  const std::size_t window =
+      wanted.params->penalises() ? std::min<std::size_t>(seen.size(), wanted.params->repeat_last_n) : 0;
   engine::sampled_token out{part.slot};
-  out.token = engine::sample(logits(part.slot), *wanted.params, std::span(sequence.tokens).last(window),
-                             config_.banned_tokens, wanted.draw, sampling_, wanted.allowed);
+  out.token = engine::sample(row_of(row), *wanted.params, seen.last(window), config_.banned_tokens,
+                             wanted.draw, sampling_, wanted.allowed);
   if (wanted.logprobs && out.token >= 0) {
-    out.logprobs = engine::logprobs_of(logits(part.slot), out.token, wanted.top_logprobs);
+    out.logprobs = engine::logprobs_of(row_of(row), out.token, wanted.top_logprobs);
   }
   const auto& ends = config_.end_of_generation;
   const bool is_end = wanted.stop_at_end && std::find(ends.begin(), ends.end(), out.token) != ends.end();

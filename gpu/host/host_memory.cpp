@@ -8,10 +8,13 @@
 namespace orcd::gpu {
 
 host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t context,
-                              std::uint32_t chunk_tokens, engine::kv_types kv, std::uint32_t kv_pages) {
+                              std::uint32_t chunk_tokens, engine::kv_types kv, std::uint32_t kv_pages,
+                              std::uint32_t draft_tokens) {
   host_extents e;
   e.kv = kv;
   e.slots = slots;
+  // Each slot has room for a chunk.
+  e.draft_tokens = spec.pooling ? 0 : std::min(draft_tokens, slots * (chunk_tokens - 1));
   e.context = context;
   e.pages = kv_pages == 0 ? slots * e.pages_per_slot() : kv_pages;
   // Steps of pooled sequences have chunk_tokens tokens together (engine/accelerator.hpp).
@@ -76,7 +79,7 @@ std::uint64_t host_workspace::place(const engine::model_spec& spec, const host_e
   memory.give(expert_rows, ffn_rows);
   memory.give(positions, columns);
   memory.give(tokens, columns);
-  memory.give(sampled_rows, e.slots);
+  memory.give(sampled_rows, e.slots + e.draft_tokens);
   return memory.used();
 }
 

@@ -19,12 +19,13 @@ namespace orcd::gpu {
 struct host_extents {
   std::uint32_t columns = 0;  ///< tokens of a step, all sequences together
   std::uint32_t slots = 0;
-  std::uint32_t context = 0;   ///< positions per slot
-  std::uint32_t pages = 0;     ///< of the KV cache
-  std::uint32_t qkv = 0;       ///< Q | K | V of one token
-  std::uint32_t attended = 0;  ///< all heads of one token
-  std::uint32_t ffn = 0;       ///< hidden width
-  std::uint32_t ffn_rows = 0;  ///< feed-forward rows of a step: columns, times the experts used
+  std::uint32_t draft_tokens = 0;  ///< of a step, all sequences together
+  std::uint32_t context = 0;       ///< positions per slot
+  std::uint32_t pages = 0;         ///< of the KV cache
+  std::uint32_t qkv = 0;           ///< Q | K | V of one token
+  std::uint32_t attended = 0;      ///< all heads of one token
+  std::uint32_t ffn = 0;           ///< hidden width
+  std::uint32_t ffn_rows = 0;      ///< feed-forward rows of a step: columns, times the experts used
   std::uint32_t rope_pairs = 0;
   std::uint32_t rope_tables = 0;
   std::uint32_t rounded = 0;  ///< activations in int8; 0 for models without
@@ -32,7 +33,7 @@ struct host_extents {
 
   [[nodiscard]] static host_extents of(const engine::model_spec& spec, std::uint32_t slots,
                                        std::uint32_t context, std::uint32_t chunk_tokens, engine::kv_types kv,
-                                       std::uint32_t kv_pages = 0);
+                                       std::uint32_t kv_pages = 0, std::uint32_t draft_tokens = 0);
   [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
     return (context + engine::kv_page_positions - 1) / engine::kv_page_positions;
   }
@@ -65,7 +66,7 @@ class host_workspace {
   std::uint32_t* expert_rows = nullptr;   ///< [ffn_rows] rows an expert writes
   std::uint32_t* positions = nullptr;     ///< [columns]
   std::int32_t* tokens = nullptr;         ///< [columns]
-  std::uint32_t* sampled_rows = nullptr;  ///< [slots] rows of the logits a step writes
+  std::uint32_t* sampled_rows = nullptr;  ///< [slots + draft_tokens] rows of the logits a step writes
 
   std::vector<kernels::attention_column> attention;  ///< [columns], of the layer at hand
   std::vector<std::uint32_t> column_slots;           ///< [columns]

@@ -15,7 +15,7 @@
 namespace orcd::test {
 
 /// Hands everything on, but launches no further ahead than it is told to.
-class depth_limit final : public engine::accelerator {
+class depth_limit : public engine::accelerator {
  public:
   depth_limit(engine::accelerator& device, std::uint32_t depth) : device_(device), depth_(depth) {}
 
@@ -27,6 +27,10 @@ class depth_limit final : public engine::accelerator {
   [[nodiscard]] std::uint32_t chunk_tokens() const noexcept override { return device_.chunk_tokens(); }
   [[nodiscard]] std::uint32_t launch_depth() const noexcept override { return depth_; }
   [[nodiscard]] engine::kv_geometry kv_pages() const noexcept override { return device_.kv_pages(); }
+  [[nodiscard]] std::uint32_t draft_tokens() const noexcept override { return device_.draft_tokens(); }
+  [[nodiscard]] double step_cost(std::uint32_t tokens) const noexcept override {
+    return device_.step_cost(tokens);
+  }
   [[nodiscard]] engine::result<void> put_adapter(std::uint32_t index,
                                                  const engine::lora_adapter& adapter) override {
     return device_.put_adapter(index, adapter);

@@ -49,6 +49,23 @@ inline void add_many_heads(std::map<std::string, tiny_model_options>& all) {
   all["wide-heads-by-three"].kv_heads = 32;
 }
 
+/// Experts of rows as wide as gpt-oss's, and as many of them as gpt-oss-120b has.
+inline void add_many_experts(std::map<std::string, tiny_model_options>& all) {
+  // Rows of gpt-oss-20b's width: many chunks a block, the last of a row with one group.
+  all["gpt-oss-wide"] = all["gpt-oss"];
+  all["gpt-oss-wide"].embedding = 2880;
+  all["gpt-oss-wide"].ffn = 2880;
+  all["gpt-oss-wide"].experts = 4;
+  all["gpt-oss-wide"].experts_used = 2;
+  // As many experts as gpt-oss-120b has, and its rows of the router.
+  all["gpt-oss-128"] = all["gpt-oss"];
+  all["gpt-oss-128"].ffn = 256;
+  all["gpt-oss-128"].experts = 128;
+  all["gpt-oss-128-wide"] = all["gpt-oss-128"];
+  all["gpt-oss-128-wide"].embedding = 2880;
+  all["gpt-oss-128-wide"].ffn = 64;
+}
+
 /// Two layers as wide as a small model's heads, in the types of the three targets and in all of them.
 inline std::map<std::string, tiny_model_options> generated_shapes() {
   tiny_model_options base;
@@ -106,19 +123,7 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["two-tiles"].heads = 16;
   all["padded-heads"] = all["phi3"];
   all["padded-heads"].head_dim = 80;
-  // Rows of gpt-oss-20b's width: many chunks a block, the last of a row with one group.
-  all["gpt-oss-wide"] = all["gpt-oss"];
-  all["gpt-oss-wide"].embedding = 2880;
-  all["gpt-oss-wide"].ffn = 2880;
-  all["gpt-oss-wide"].experts = 4;
-  all["gpt-oss-wide"].experts_used = 2;
-  // As many experts as gpt-oss-120b has, and its rows of the router.
-  all["gpt-oss-128"] = all["gpt-oss"];
-  all["gpt-oss-128"].ffn = 256;
-  all["gpt-oss-128"].experts = 128;
-  all["gpt-oss-128-wide"] = all["gpt-oss-128"];
-  all["gpt-oss-128-wide"].embedding = 2880;
-  all["gpt-oss-128-wide"].ffn = 64;
+  add_many_experts(all);
   add_widths_of_heads(all);
   all["bitnet"] = base;
   all["bitnet"].family = "bitnet-b1.58";

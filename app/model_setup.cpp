@@ -97,9 +97,15 @@ engine::model_source source_of(const options& opts) {
           .activation = opts.ffn_activation};
 }
 
+/// Drafts of a step; more sequences at once than have so many hardly have any that pay.
+constexpr std::uint32_t draft_tokens_planned = 64;
+
 void plan_cache(const options& opts, engine::accelerator_config& plan_for) {
   constexpr std::uint32_t page = engine::kv_page_positions;
   plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
+  // On the host a token costs as much in a step of several, so that drafts never pay there.
+  const bool pays = opts.backend != backend_kind::host || opts.drafts_always > 0;
+  plan_for.draft_tokens = opts.speculate && pays ? draft_tokens_planned : 0;
   plan_for.kv_pages = opts.kv_tokens / page + (opts.kv_tokens % page == 0 ? 0 : 1);
   if (const std::uint32_t spared = spared_pages(opts); spared > 0) {
     const std::uint32_t context = plan_for.context_tokens;

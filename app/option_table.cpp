@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "engine/accelerator.hpp"
 #include "net/discovery/etcd_messages.hpp"
 #include "net/http/cors.hpp"
 #include "net/http/request_gate.hpp"
@@ -246,6 +247,16 @@ requirement assign_ffn_activation(text_view value, options& out) {
   return std::nullopt;
 }
 
+requirement assign_speculate(text_view value, options& out) {
+  const auto number = parse_unsigned(value);
+  const bool counted = number && *number >= 1 && *number <= engine::drafts_max;
+  if (!counted && value != "auto" && value != "off")
+    return "must be auto, off or an integer, 1 to " + std::to_string(engine::drafts_max);
+  out.speculate = value != "off";
+  out.drafts_always = counted ? static_cast<std::uint32_t>(*number) : 0;
+  return std::nullopt;
+}
+
 std::vector<option_row> cache_rows() {
   return {
       integer("kv-tokens", &options::kv_tokens, 16, 268'435'456,
@@ -255,6 +266,11 @@ std::vector<option_row> cache_rows() {
       flag("no-prefix-cache", &options::no_prefix_cache, "Keep nothing between requests"),
       integer("cache-min-tokens", &options::cache_min_tokens, 1, 1'048'576,
               "Shorter prefixes are computed again", "tokens"),
+      {"", "speculate", "auto|off|N",
+       "Whether a step checks guesses of the tokens that come next, which changes no output: as many as pay "
+       "on a "
+       "GPU, never, or N for every request with a guess (1 to 15, default auto)",
+       assign_speculate},
       integer("imc-sessions", &options::imc_sessions, 0, 4'096,
               "Sessions (imc_id) whose last state is kept longer than other prefixes", ""),
       integer("system-prompts", &options::system_prompts, 0, 4'096,

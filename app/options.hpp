@@ -125,6 +125,8 @@ struct options {
   std::uint32_t kv_cache_size_mb = 0;  ///< MiB; 0 = whatever slots * context needs
   std::uint32_t kv_tokens = 0;         ///< positions of the KV cache; 0 = slots * context
   bool no_prefix_cache = false;
+  bool speculate = true;            ///< steps check drafts of the next tokens where that pays
+  std::uint32_t drafts_always = 0;  ///< so many, whatever they cost; 0 = as many as pay
   std::uint32_t cache_min_tokens = 100;
   std::uint32_t imc_sessions = 1;
   std::uint32_t system_prompts = 4;

@@ -218,6 +218,7 @@ void worker::make_server() {
                     .sessions = opts_.imc_sessions,
                     .system_prompts = opts_.system_prompts,
                     .pages_spared = spared_pages(opts_)};
+  schedule.drafts = {opts_.speculate, opts_.drafts_always};
   schedule.on_failure = [this](const error& why) {
     on_fatal(why, fault_exit_code(why.code, accelerator_->device_lost()));
   };

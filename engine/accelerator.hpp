@@ -34,6 +34,9 @@ class accelerator_failure : public std::runtime_error {
   errc code;
 };
 
+/// Drafts of one sequence in a step at most.
+inline constexpr std::uint32_t drafts_max = 15;
+
 /// LoRA adapters that a worker has room for at most.
 inline constexpr std::uint32_t adapters_max = 64;
 /// Adapters that are applied to one sequence at most.
@@ -226,8 +229,10 @@ class accelerator {
   /// Drafts that a step takes, of all its sequences together; the same after load().
   [[nodiscard]] virtual std::uint32_t draft_tokens() const noexcept { return 0; }
   /// The time of a decode step with so many tokens, where one of a single token takes 1; does not fall with
-  /// their number. As measured by load(), or a rule. 1 at least.
-  [[nodiscard]] virtual double step_cost(std::uint32_t tokens) const noexcept { return tokens; }
+  /// their number. 1 at least. Where load() has not measured it, every token costs as much as the first.
+  [[nodiscard]] virtual double step_cost(std::uint32_t tokens) const noexcept {
+    return tokens == 0 ? 1.0 : tokens;
+  }
 
   /// How the KV cache is cut, the same after load().
   [[nodiscard]] virtual kv_geometry kv_pages() const noexcept { return {}; }

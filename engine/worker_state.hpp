@@ -97,6 +97,13 @@ struct cache_state {
   std::atomic<std::uint32_t> sessions{0};
 };
 
+/// Drafts of all jobs so far (engine/schedule/draft_source.hpp), published like the prefix cache's numbers.
+struct draft_state {
+  std::atomic<std::uint64_t> steps{0};     ///< a job's steps that had drafts
+  std::atomic<std::uint64_t> tokens{0};    ///< drafts
+  std::atomic<std::uint64_t> accepted{0};  ///< of them, those that became output
+};
+
 /// Published state. `lifecycle` holds all of its values but busy, which is derived: ready with a job
 /// running.
 class worker_state {
@@ -130,6 +137,7 @@ class worker_state {
   std::atomic<std::int64_t> last_step_ns{0};  ///< steady clock, 0 = no step yet
   std::atomic<bool> step_active{false};       ///< a step is in progress now
   cache_state cache;
+  draft_state drafts;
 
  private:
   void replace(health_cause from, health_cause to) noexcept { cause_.compare_exchange_strong(from, to); }

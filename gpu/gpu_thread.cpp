@@ -158,6 +158,9 @@ struct gpu_thread::impl {
     state.cache.pages_cached = counts.pages_cached;
     state.cache.pages_used = counts.pages - counts.pages_free - counts.pages_cached;
     state.cache.sessions = counts.sessions;
+    state.drafts.steps = loop.drafts().steps;
+    state.drafts.tokens = loop.drafts().tokens;
+    state.drafts.accepted = loop.drafts().right;
   }
 
   void accept(engine::job_request request, const std::shared_ptr<engine::event_sink>& sink) {

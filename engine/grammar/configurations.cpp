@@ -23,6 +23,20 @@ configurations::configurations(const program& grammar) : program_(grammar) {
   clear();
 }
 
+// Scratch holds nothing between two calls.
+configurations::configurations(const configurations& other)
+    : program_(other.program_),
+      frames_(other.frames_),
+      frame_ids_(other.frame_ids_),
+      configs_(other.configs_),
+      config_ids_(other.config_ids_),
+      work_(other.work_),
+      bytes_(other.bytes_),
+      spent_(other.spent_) {
+  next_.reserve(other.next_.size());
+  for (const auto& steps : other.next_) next_.push_back(steps ? std::make_unique<row>(*steps) : nullptr);
+}
+
 void configurations::clear() {
   frames_.assign(1, {});
   frame_ids_.clear();

@@ -52,6 +52,9 @@ class configurations {
   static constexpr std::size_t threads_max = 256;
 
   explicit configurations(const program& grammar);
+  /// Of the same program; numbers mean the same in both.
+  configurations(const configurations& other);
+  configurations& operator=(const configurations&) = delete;
 
   [[nodiscard]] config_id start();
   [[nodiscard]] config_id step(config_id from, unsigned char byte) {

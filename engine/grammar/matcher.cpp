@@ -154,6 +154,10 @@ config_id matcher::after(token_id token) {
   return to;
 }
 
+std::shared_ptr<token_constraint> matcher::copy() const {
+  return configs_.bytes() <= copied_bytes_max ? std::make_shared<matcher>(*this) : nullptr;
+}
+
 bool matcher::accept_text(std::string_view text) {
   move_to(configs_.run(at_, text));
   return at_ != dead;

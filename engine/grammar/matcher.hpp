@@ -25,6 +25,7 @@ class matcher final : public token_constraint {
     return at_ != dead && configs_.accepting(at_) && configs_.threads(at_).empty();
   }
   std::string failure() const override;
+  std::shared_ptr<token_constraint> copy() const override;
   /// Whether the output may end here.
   [[nodiscard]] bool may_end() const noexcept { return at_ != dead && configs_.accepting(at_); }
   /// Follows text instead of tokens, for tests. False when the text has left the grammar.
@@ -40,6 +41,8 @@ class matcher final : public token_constraint {
   static constexpr std::uint64_t work_a_mask = 2'500'000;
   static constexpr std::uint64_t work_ahead = 24'000'000;
   static constexpr std::uint64_t work_a_token = 200'000;
+  /// Configurations of more bytes are not copied: that would take longer than a step saves.
+  static constexpr std::size_t copied_bytes_max = 1U << 20U;
   struct kept_mask {
     config_id config = dead;
     mask_words words;

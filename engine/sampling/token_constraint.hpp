@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -33,6 +34,10 @@ class token_constraint {
   /// Reports the token that was chosen; not an end-of-generation token. False when the mask did not allow it:
   /// then the constraint must not be used any more.
   [[nodiscard]] virtual bool accept(token_id token) = 0;
+
+  /// An independent one that goes on as this one would, with the same masks and the same limits; null where
+  /// it cannot be had or would be large. For looking at the masks behind tokens that are only guessed.
+  [[nodiscard]] virtual std::shared_ptr<token_constraint> copy() const { return nullptr; }
 
   /// Why no bit is set, if a limit was reached; empty if merely no token of the vocabulary fits.
   [[nodiscard]] virtual std::string failure() const { return {}; }

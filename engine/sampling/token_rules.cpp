@@ -49,6 +49,11 @@ class rules_constraint final : public token_constraint {
     return !inner_ || inner_->accept(token);
   }
 
+  std::shared_ptr<token_constraint> copy() const override {
+    auto out = std::make_shared<rules_constraint>(*this);
+    if (inner_) out->inner_ = inner_->copy();
+    return !inner_ || out->inner_ ? out : nullptr;
+  }
   std::string failure() const override { return inner_ ? inner_->failure() : std::string(); }
   bool complete() const override { return inner_ && inner_->complete(); }
   bool decides_end() const override { return inner_ && inner_->decides_end(); }

@@ -11,8 +11,6 @@
 
 namespace orcd::engine {
 
-/// Drafts of one sequence in a step at most.
-inline constexpr std::uint32_t drafts_max = 15;
 /// Guesses are told apart by how much speaks for them, so that each kind gets an acceptance of its own.
 inline constexpr std::uint32_t draft_kinds = 4;
 

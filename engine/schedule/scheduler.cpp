@@ -55,7 +55,7 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
     job->finish(job_outcome::of(*refusal), config_.now());
     return;
   }
-  if (config_.drafts.enabled && accelerator_.draft_tokens() > 0 && !job->request.constraint)
+  if (config_.drafts.enabled && accelerator_.draft_tokens() > 0)
     job->drafter = config_.drafts.source(job->request, job->prompt_tokens);
   job->adapters = std::move(*adapters);
   job->queued_at = config_.now();
@@ -400,6 +400,7 @@ void scheduler::release(sequence& job) noexcept {
   job.position = job.computed;
   job.pending = 0;
   job.drafts.clear();
+  job.constraint_ahead.reset();
 }
 
 }  // namespace orcd::engine

@@ -83,11 +83,17 @@ void scheduler::add_draft_part(sequence& job, std::uint32_t count) {
   const sample_request* ask = nullptr;
   try {
     job.drafts.assign(job.guessed.begin(), job.guessed.begin() + count);
+    ask = job.ask_behind_drafts();
+    count = static_cast<std::uint32_t>(job.drafts.size());
     job.fed.assign(1, job.tokens.back());
     job.fed.insert(job.fed.end(), job.drafts.begin(), job.drafts.end());
-    ask = job.ask_behind_drafts();
   } catch (const std::bad_alloc&) {
     return finish(job.slot, job_outcome::of(out_of_memory()), config_.now());
+  }
+  if (count == 0) {
+    // The copy has been asked for the mask already.
+    if (job.constraint_ahead) job.request.constraint = std::exchange(job.constraint_ahead, nullptr);
+    return add_part(job, 1);
   }
   begin(job);
   parts_.push_back({slot_id{job.slot}, job.position, job.fed, ask, nullptr, count + 1});
@@ -118,9 +124,11 @@ void scheduler::accept_drafts(const launched_part& part, std::span<const sampled
   for (std::uint32_t i = 0; i <= right; ++i) {
     if (i > 0) note_computed(job, begin + i + 1);
     job.position = begin + i + 1;
+    job.follow_drafts(i, right, right == drafts.size());
     accept_result(job, results[i], now);
     if (job_of(part) == nullptr) return;
   }
+  job.constraint_ahead.reset();
 }
 
 }  // namespace orcd::engine

@@ -16,6 +16,8 @@ namespace {
 // is none; longer outputs grow it.
 constexpr std::uint32_t output_reserve_max = 4096;
 
+constexpr std::uint32_t constrained_drafts_max = 7;
+
 }  // namespace
 
 std::uint64_t job_key(std::string_view job_id) noexcept {
@@ -104,18 +106,58 @@ const sample_request* sequence::ask() {
 }
 
 const sample_request* sequence::ask_behind_drafts() {
-  ORCD_ENSURE(pending == 0 && !request.constraint);
+  ORCD_ENSURE(pending == 0);
+  const bool masked = request.constraint != nullptr;
+  if (masked) constrain_drafts();
   asked_behind.clear();
-  for (std::uint32_t i = 0; i <= drafts.size(); ++i) asked_behind.push_back(request_of(i));
+  for (std::uint32_t i = 0; i <= drafts.size(); ++i) {
+    asked_behind.push_back(request_of(i));
+    if (masked) asked_behind.back().allowed = masks_behind[i];
+  }
   return asked_behind.data();
+}
+
+/// Asks for the masks behind the drafts, as if they were output, up to one that may not come or that ends
+/// what the constraint has to say. That is done by a copy, so that the constraint itself is where it was if
+/// the step is lost.
+void sequence::constrain_drafts() {
+  constraint_ahead = request.constraint->copy();
+  if (!constraint_ahead) return drafts.clear();
+  masks_behind.resize(drafts.size() + 1);
+  std::uint32_t right = 0;
+  while (true) {
+    const token_mask mask = constraint_ahead->mask();
+    masks_behind[right].assign(mask.begin(), mask.end());
+    if (right == drafts.size() || !allows(mask, drafts[right])) break;
+    if (!constraint_ahead->accept(drafts[right]) || constraint_ahead->complete() ||
+        constraint_ahead->spent()) {
+      constraint_ahead.reset();  // it is past the last draft that is left
+      break;
+    }
+    ++right;
+  }
+  drafts.resize(right);
+}
+
+// Where all drafts were right, the copy is there already, and the other one is followed up to the last of
+// them only.
+void sequence::follow_drafts(std::uint32_t index, std::uint32_t right, bool all) {
+  if (!request.constraint) return;
+  if (all && constraint_ahead) {
+    if (index == right) request.constraint = std::exchange(constraint_ahead, nullptr);
+    return;
+  }
+  (void)request.constraint->mask();
 }
 
 // The last output token is never a draft: nothing is computed after it. Nor is a token that ends the output.
 draft_offer sequence::offer_drafts(std::span<const token_id> ends) {
   guessed.clear();
   const std::uint32_t left = request.max_tokens - tokens_out();
-  if (!drafter || request.constraint || pool || left <= pending + 1) return {};
-  guessed_kind = drafter->guess(tokens, std::min(pending + drafts_max, left - 1), guessed);
+  if (!drafter || pool || left <= pending + 1) return {};
+  // Each needs a mask, which takes time of the thread that all jobs share.
+  const std::uint32_t most = request.constraint ? constrained_drafts_max : drafts_max;
+  guessed_kind = drafter->guess(tokens, std::min(pending + most, left - 1), guessed);
   const auto ends_output = [&](token_id token) {
     return (stops_at_end() && std::binary_search(ends.begin(), ends.end(), token)) || stops_at(token);
   };

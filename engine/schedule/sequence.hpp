@@ -112,8 +112,13 @@ struct sequence {
   /// The request for the next token after the pending ones. A token that is asked for again, because its step
   /// was lost, gets the same draw.
   [[nodiscard]] const sample_request* ask();
-  /// The requests for the next token and for the one behind each draft. No token is pending.
+  /// The requests for the next token and for the one behind each draft. No token is pending. A constraint may
+  /// leave fewer drafts, or none.
   [[nodiscard]] const sample_request* ask_behind_drafts();
+  void constrain_drafts();
+  /// Before the result at `index` of a step with drafts is taken, of which `right` were right: brings the
+  /// constraint to where it would be before a step for that token alone. `all`: no draft was wrong.
+  void follow_drafts(std::uint32_t index, std::uint32_t right, bool all);
   /// Guesses what comes next: writes to `guessed` and tells how much the step may take of it. For a sequence
   /// that has pending tokens these are left out.
   [[nodiscard]] draft_offer offer_drafts(std::span<const token_id> ends);
@@ -163,6 +168,9 @@ struct sequence {
   std::vector<token_id> drafts;              ///< of the step in progress; its first `guessed` ones
   std::vector<token_id> fed;                 ///< that step's tokens
   std::vector<sample_request> asked_behind;  ///< and its requests
+  std::vector<std::vector<std::uint32_t>> masks_behind;  ///< and their masks
+  /// The request's constraint as it is behind all drafts of the step in progress; request.constraint is not.
+  std::shared_ptr<token_constraint> constraint_ahead;
   std::uint32_t drafts_tried = 0, drafts_right = 0;
   std::vector<std::uint32_t> only_next;  ///< the mask of ask_score()
   std::optional<pool_request> pool;      ///< set: the sequence is pooled

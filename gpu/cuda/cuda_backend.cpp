@@ -17,6 +17,7 @@
 #include "gpu/plan/model_support.hpp"
 #include "gpu/plan/step_results.hpp"
 #include "gpu/plan/ternary_weights.hpp"
+#include "kernels/attention/paged_attention.hpp"
 #include "kernels/layer/experts.hpp"
 
 namespace orcd::gpu {
@@ -24,6 +25,20 @@ namespace {
 
 using engine::errc;
 using engine::error;
+
+/// Drafts that a step may have: what the ring of results has room for, and as many as take 256 MiB for their
+/// logits and what attention leaves of them a page.
+std::uint32_t drafts_of(const engine::model_spec& spec, const cuda_extents& extents, std::uint32_t wanted) {
+  constexpr std::uint64_t bytes_max = 256ULL << 20U;
+  std::uint32_t heads = 0;
+  for (const auto& layer : spec.layers) heads = std::max(heads, layer.heads);
+  const std::uint64_t each = spec.vocab * sizeof(float) +
+                             kernels::decode_partial_floats(1, heads, extents.pages_per_slot(),
+                                                            kernels::padded_head_width(spec.key_length)) *
+                                 sizeof(float);
+  const auto room = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, bytes_max / each));
+  return drafts_that_fit(extents.slots, std::min(room, extents.slots * engine::drafts_max));
+}
 
 class cuda_backend final : public engine::accelerator {
  public:
@@ -49,6 +64,8 @@ class cuda_backend final : public engine::accelerator {
   }
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   std::uint32_t launch_depth() const noexcept override { return steps_ ? steps_->depth() : 1; }
+  std::uint32_t draft_tokens() const noexcept override { return steps_ ? steps_->draft_tokens() : 0; }
+  double step_cost(std::uint32_t tokens) const noexcept override { return steps_->step_cost(tokens); }
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override {
     ORCD_ENSURE(steps_.has_value());
@@ -84,11 +101,12 @@ class cuda_backend final : public engine::accelerator {
   bool device_lost() const noexcept override { return is_device_lost(cudaPeekAtLastError()); }
 
  private:
-  cuda_extents extents_of(const engine::accelerator_config& config) const {
+  cuda_extents extents_of(const engine::model_spec& spec, const engine::accelerator_config& config) const {
     cuda_extents out{config.slots, config.context_tokens, options_.chunk_tokens,
                      config.kv,    config.kv_pages,       options_.one_kernel};
     out.scratch_page = config.cache.share || config.cache.imported;
     out.adapters = config.adapters.count > 0;
+    if (!spec.pooling) out.draft_tokens = drafts_of(spec, out, config.draft_tokens);
     return out;
   }
   engine::result<engine::memory_plan> plan(const engine::model& m,
@@ -123,7 +141,7 @@ class cuda_backend final : public engine::accelerator {
 };
 
 sampler_layout layout_of(const engine::model_spec& spec, const cuda_extents& extents) {
-  return {spec.vocab, extents.slots, extents.context, work_layout(spec, extents).bytes};
+  return {spec.vocab, extents.slots, extents.sampling(), extents.context, work_layout(spec, extents).bytes};
 }
 
 std::string refused_router(const engine::model_spec& spec) {
@@ -147,19 +165,19 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
     return error(errc::model_load_failed, refused_router(m.spec));
   }
   if (const auto room = check_adapter_room(m, config.adapters); !room) return room.error();
-  const cuda_extents extents = extents_of(config);
+  const cuda_extents extents = extents_of(m.spec, config);
   if (extents.pages() < extents.pages_per_slot()) {
     return error(errc::model_load_failed,
                  "the KV cache has " +
                      std::to_string(std::uint64_t{extents.pages()} * engine::kv_page_positions) +
                      " positions, a slot's context is " + std::to_string(extents.context));
   }
-  const std::uint64_t logits = std::uint64_t{config.slots} * m.spec.vocab * sizeof(float);
+  const std::uint64_t logits = std::uint64_t{extents.sampling()} * m.spec.vocab * sizeof(float);
   auto plan = plan_device_memory(
       m, {config.slots, config.context_tokens, layout_of(m.spec, extents).end - logits, options_.kv_bytes_max,
           config.kv, extents.memory_pages(), cuda_adapters::bytes(m, config.adapters, extents)});
   if (plan) plan->logits_bytes = logits;
-  if (plan && options_.pinned) plan->pinned_bytes = result_ring_bytes(config.slots);
+  if (plan && options_.pinned) plan->pinned_bytes = result_ring_bytes(extents.sampling());
   return plan;
 }
 
@@ -196,7 +214,7 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
     const auto ternary = prepare_ternary_weights(model_, 0, imported, [&] { progress(0); });
     if (!ternary) return ternary.error();
     if (const auto scales = require_code_scales(m); !scales) return scales.error();
-    extents_ = extents_of(config);
+    extents_ = extents_of(m.spec, config);
     plan_ = *planned;
     allocate(m, config, progress);
   } catch (const engine::accelerator_failure& failure) {

@@ -86,7 +86,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   order = plan.reserve(pairs * sizeof(std::int32_t));
   tiles = plan.reserve(pairs * sizeof(kernels::expert_tile));  // as many as tiles of one column
   tile_count = plan.reserve(sizeof(std::int32_t));
-  logits = plan.reserve(std::uint64_t{extents.slots} * spec.vocab * sizeof(float));
+  logits = plan.reserve(std::uint64_t{extents.sampling()} * spec.vocab * sizeof(float));
   banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
   key = plan.reserve(sizeof(unsigned long long));
   const std::uint32_t together = program_sequences(spec, extents);
@@ -111,11 +111,11 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
       together > 0 && extents.adapters ? 2 * kernels::program_inner_max * sizeof(std::uint64_t) : 0);
   flagged.page_partials = plan.reserve(handed ? partial_floats(1) * sizeof(std::uint64_t) : 0);
   flagged.end = plan.bytes();
-  // With one slot and no adapters, steps either use the decode program or they do not, so that words and
-  // floats are never in use together.
-  partials = handed && extents.slots == 1 && !extents.adapters
+  // With one slot, and neither adapters nor drafts, steps either use the decode program or they do not, so
+  // that words and floats are never in use together.
+  partials = handed && extents.sampling() == 1 && !extents.adapters
                  ? flagged.page_partials
-                 : plan.reserve(partial_floats(extents.slots) * sizeof(float));
+                 : plan.reserve(partial_floats(extents.sampling()) * sizeof(float));
   program_stamps = plan.reserve(extents.phase_stamps ? phases * kernels::program_blocks_max *
                                                            kernels::phase_stamps * sizeof(std::uint64_t)
                                                      : 0);
@@ -181,7 +181,7 @@ void cuda_forward::ban(std::span<const engine::token_id> tokens) {
 
 void cuda_forward::prefill(std::uint32_t columns, bool sample) {
   ORCD_ENSURE(columns > 0 && columns <= extents_.columns());
-  run(columns, true);
+  run(columns, step_kind::chunk);
   if (sample) head(1, sample_rows());
 }
 
@@ -193,9 +193,15 @@ void cuda_forward::decode(std::uint32_t sequences) {
     ORCD_CUDA(kernels::launch_decode_program(program_of_step(sequences), stream_));
     if (sequences == 1 && program_has_head_) return;
   } else {
-    run(sequences, false);
+    run(sequences, step_kind::one_each);
   }
   head(sequences, nullptr);
+}
+
+void cuda_forward::decode_in_a_row(std::uint32_t columns) {
+  ORCD_ENSURE(columns > 0 && columns <= extents_.sampling());
+  run(columns, step_kind::some_each);
+  head(columns, nullptr);
 }
 
 /// Writes the embeddings of the step's tokens to the residual stream.
@@ -208,7 +214,7 @@ void cuda_forward::embed(std::uint32_t columns) {
   ORCD_CUDA(kernels::launch_packed_embed(args, stream_));
 }
 
-void cuda_forward::run(std::uint32_t columns, bool prefill) {
+void cuda_forward::run(std::uint32_t columns, step_kind kind) {
   if (spec_.norms == engine::norm_placement::after) return run_post_norm(columns);
   const auto* residual = at<float>(layout_.residual);
   embed(columns);
@@ -217,20 +223,20 @@ void cuda_forward::run(std::uint32_t columns, bool prefill) {
   tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     if (spec_.integer_activations) {
-      ternary_layer(layer, columns, prefill);
+      ternary_layer(layer, columns, kind);
     } else if (has_plain_layers(spec_)) {
-      half_layer(layer, columns, prefill);
+      half_layer(layer, columns, kind);
     } else {
-      other_layer(layer, columns, prefill);
+      other_layer(layer, columns, kind);
     }
     tap("layer_out", layer, residual, std::uint64_t{columns} * spec_.embedding);
   }
 }
 
 /// A layer whose products take activations in f16.
-void cuda_forward::half_layer(std::uint32_t layer, std::uint32_t columns, bool prefill) {
+void cuda_forward::half_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind) {
   kernels::packed_matmul_args qkv = qkv_of(layer);
-  attention(layer, columns, prefill, qkv, weights_.layers[layer].attn_norm);
+  attention(layer, columns, kind, qkv, weights_.layers[layer].attn_norm);
   if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
     expert_ffn(layer, columns);
   } else {
@@ -289,12 +295,12 @@ void cuda_forward::multiply_in_parts(const kernels::tiled_matmul_args& product) 
 }
 
 /// `norm` is that of `qkv`, as for multiply().
-void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool prefill,
+void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, step_kind kind,
                              kernels::packed_matmul_args& qkv, const float* norm) {
   multiply(qkv, norm, columns);
   add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
-  attend(layer, columns, prefill);
+  attend(layer, columns, kind);
   kernels::packed_matmul_args o = o_of(layer);
   multiply(o, nullptr, columns);
   add_residual_lora(engine::lora_target::attn_output, layer, {o.x, nullptr, o.x_stride}, columns);
@@ -302,11 +308,12 @@ void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, bool pr
 }
 
 /// From the products for queries, keys and values to what the heads give.
-void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, bool prefill) {
-  const kernels::decode_attention_args decode = attention_of(layer, columns);
+void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, step_kind kind) {
+  kernels::decode_attention_args decode = attention_of(layer, columns);
   const kernels::attention_args_paged& attend = decode.attend;
-  if (prefill) {
-    ORCD_CUDA(kernels::launch_rope_store(decode.rope, stream_));
+  decode.stored = kind == step_kind::some_each;
+  if (kind != step_kind::one_each) ORCD_CUDA(kernels::launch_rope_store(decode.rope, stream_));
+  if (kind == step_kind::chunk) {
     ORCD_CUDA(kernels::launch_attention_prefill(attend, stream_));
   } else {
     ORCD_CUDA(kernels::launch_attention_decode(decode, stream_));

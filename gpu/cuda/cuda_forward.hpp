@@ -76,6 +76,7 @@ struct cuda_extents {
   bool scratch_page = false;
   /// Sequences may have adapters, whose steps are many kernels even where others are one.
   bool adapters = false;
+  std::uint32_t draft_tokens = 0;  ///< of a step, all sequences together
 
   [[nodiscard]] std::uint32_t pages() const noexcept {
     return kv_pages == 0 ? slots * pages_per_slot() : kv_pages;
@@ -85,7 +86,11 @@ struct cuda_extents {
   [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
     return (context + engine::kv_page_positions - 1) / engine::kv_page_positions;
   }
-  [[nodiscard]] std::uint32_t columns() const noexcept { return chunk_tokens > slots ? chunk_tokens : slots; }
+  /// Most tokens of a step that sample.
+  [[nodiscard]] std::uint32_t sampling() const noexcept { return slots + draft_tokens; }
+  [[nodiscard]] std::uint32_t columns() const noexcept {
+    return chunk_tokens > sampling() ? chunk_tokens : sampling();
+  }
 };
 
 /// Most sequences of a step in one kernel.
@@ -136,6 +141,8 @@ class cuda_forward {
   void copy_states(std::uint32_t first, std::span<float> to) const;
   /// Enqueues one token of each of `sequences` sequences; row i of the logits is that of sequence i.
   void decode(std::uint32_t sequences);
+  /// The same for `columns` tokens, of which consecutive ones may be of one sequence, at positions in a row.
+  void decode_in_a_row(std::uint32_t columns);
   /// Enqueue what accelerator::begin() and clear() do: writing a slot's page table from position 0 on,
   /// copying and clearing pages.
   void set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages);
@@ -162,6 +169,10 @@ class cuda_forward {
   [[nodiscard]] unsigned long long* keys(std::uint32_t sequences) const noexcept;
 
  private:
+  /// What a step's columns are: consecutive tokens of one sequence; one token of each sequence; or some
+  /// tokens in a row of each. Only attention makes a difference.
+  enum class step_kind { chunk, one_each, some_each };
+
   template <class T>
   [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
     return work_.at<T>(offset);
@@ -177,8 +188,8 @@ class cuda_forward {
                   const float* post_norm, std::uint32_t columns);
   void activated_ffn(std::uint32_t layer, std::uint32_t columns);
   void shared_ffn(std::uint32_t layer, std::uint32_t columns);
-  void other_layer(std::uint32_t layer, std::uint32_t columns, bool prefill);
-  void run(std::uint32_t columns, bool prefill);
+  void other_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind);
+  void run(std::uint32_t columns, step_kind kind);
   void write_program();
   void plan_layers(decode_program_plan& plan);
   /// Of a step that is one kernel; tells it of the sequence's adapters.
@@ -199,21 +210,21 @@ class cuda_forward {
   [[nodiscard]] kernels::packed_matmul_args head_of() const;
   void norm_inside(kernels::packed_matmul_args& args, const float* norm) const;
   __half* norm_outside(kernels::packed_matmul_args& args) const;
-  void attention(std::uint32_t layer, std::uint32_t columns, bool prefill, kernels::packed_matmul_args& qkv,
+  void attention(std::uint32_t layer, std::uint32_t columns, step_kind kind, kernels::packed_matmul_args& qkv,
                  const float* norm);
   void add_positions(std::uint32_t columns);
   void post_norm(const float* weight, const float* bias, std::uint32_t columns);
   void ungated_ffn(std::uint32_t layer, std::uint32_t columns);
   void run_post_norm(std::uint32_t columns);
-  void attend(std::uint32_t layer, std::uint32_t columns, bool prefill);
+  void attend(std::uint32_t layer, std::uint32_t columns, step_kind kind);
   [[nodiscard]] kernels::device_int8_rows integers(std::uint32_t width) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_residual(const float* weight, std::uint32_t columns) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_attended(std::uint32_t layer, std::uint32_t columns) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_activated(std::uint32_t layer,
                                                              std::uint32_t columns) const;
   void multiply_integers(const kernels::norm_to_int8_args& input, kernels::ternary_matmul_args product);
-  void half_layer(std::uint32_t layer, std::uint32_t columns, bool prefill);
-  void ternary_layer(std::uint32_t layer, std::uint32_t columns, bool prefill);
+  void half_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind);
+  void ternary_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind);
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
   void expert_ffn(std::uint32_t layer, std::uint32_t columns);
   [[nodiscard]] bool adapts() const noexcept;

@@ -153,7 +153,7 @@ void cuda_forward::shared_ffn(std::uint32_t layer, std::uint32_t columns) {
   ORCD_CUDA(kernels::launch_add_gated(add, stream_));
 }
 
-void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, bool prefill) {
+void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind) {
   const cuda_layer_weights& w = weights_.layers[layer];
   enter_half(w.attn_norm, w.attn_norm_bias, columns, nullptr);
   kernels::packed_matmul_args qkv = qkv_of(layer);
@@ -162,7 +162,7 @@ void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, bool 
   add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
   prepare_queries(layer, columns);
-  attend(layer, columns, prefill);
+  attend(layer, columns, kind);
   kernels::packed_matmul_args o = o_of(layer);
   leave_half(o, engine::lora_target::attn_output, layer, w.attn_post_norm, columns);
   tap("attn_residual", layer, at<float>(layout_.residual), std::uint64_t{columns} * spec_.embedding);

@@ -46,6 +46,12 @@ using graph_exec = cuda_handle<cudaGraphExec_t, cudaGraphExecDestroy>;
   ORCD_CUDA(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming));
   return event(handle);
 }
+/// One that also knows when.
+[[nodiscard]] inline event make_timing_event() {
+  cudaEvent_t handle = nullptr;
+  ORCD_CUDA(cudaEventCreate(&handle));
+  return event(handle);
+}
 
 /// Pinned host memory: the staging ring while loading, and the small control block after.
 class pinned_buffer {

@@ -5,10 +5,10 @@
 
 namespace orcd::gpu {
 
-cuda_result_ring::cuda_result_ring(std::uint32_t slots, std::uint32_t depth, bool pinned,
+cuda_result_ring::cuda_result_ring(std::uint32_t rows, std::uint32_t depth, bool pinned,
                                    kernels::sample_result* device)
-    : slots_(slots), pinned_(pinned), entries_(depth) {
-  const std::size_t count = std::size_t{slots} * depth;
+    : rows_(rows), pinned_(pinned), entries_(depth) {
+  const std::size_t count = std::size_t{rows} * depth;
   if (pinned) {
     host_ = pinned_buffer(count * sizeof(kernels::sample_result));
     std::memset(host_.data(), 0, host_.size());
@@ -37,7 +37,7 @@ bool cuda_result_ring::ready(std::uint32_t index) const {
     ORCD_CUDA(status);
     return true;
   }
-  kernels::sample_result* first = target_ + std::size_t{index} * slots_;
+  kernels::sample_result* first = target_ + std::size_t{index} * rows_;
   for (std::uint32_t i = 0; i < e.results; ++i) {
     if (std::atomic_ref(first[i].ticket).load(std::memory_order_acquire) != e.ticket) return false;
   }
@@ -45,7 +45,7 @@ bool cuda_result_ring::ready(std::uint32_t index) const {
 }
 
 std::span<const kernels::sample_result> cuda_result_ring::results(std::uint32_t index) {
-  const std::size_t offset = std::size_t{index} * slots_;
+  const std::size_t offset = std::size_t{index} * rows_;
   const std::uint32_t count = entries_[index].results;
   if (pinned_) return {target_ + offset, count};
   if (count > 0) {

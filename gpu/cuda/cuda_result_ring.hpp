@@ -15,10 +15,10 @@ namespace orcd::gpu {
 class cuda_result_ring {
  public:
   cuda_result_ring() = default;
-  /// `device` holds `depth * slots` results; used without pinned memory only.
-  cuda_result_ring(std::uint32_t slots, std::uint32_t depth, bool pinned, kernels::sample_result* device);
+  /// `device` holds `depth * rows` results; used without pinned memory only.
+  cuda_result_ring(std::uint32_t rows, std::uint32_t depth, bool pinned, kernels::sample_result* device);
 
-  /// Where kernels write; entry `index` begins at index * slots.
+  /// Where kernels write; entry `index` begins at index * rows.
   [[nodiscard]] kernels::sample_result* target() const noexcept { return target_; }
   /// Call once all of a step is enqueued in `stream`. The `results` of its entry will carry `ticket`.
   void launched(std::uint32_t index, std::uint32_t results, std::uint32_t ticket, cudaStream_t stream);
@@ -35,7 +35,7 @@ class cuda_result_ring {
   };
   [[nodiscard]] bool by_event(const entry& e) const noexcept { return !pinned_ || e.results == 0; }
 
-  std::uint32_t slots_ = 0;
+  std::uint32_t rows_ = 0;  ///< of an entry
   bool pinned_ = true;
   pinned_buffer host_;
   kernels::sample_result* target_ = nullptr;

@@ -11,18 +11,18 @@
 
 namespace orcd::gpu {
 
-sampler_layout::sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::uint32_t context,
-                               std::uint64_t from) {
+sampler_layout::sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::uint32_t rows,
+                               std::uint32_t context, std::uint64_t from) {
   arena_plan plan;
   plan.reserve(from);
-  asked = plan.reserve(slots * sizeof(kernels::sample_column));
+  asked = plan.reserve(rows * sizeof(kernels::sample_column));
   slot_states = plan.reserve(slots * sizeof(kernels::slot_state));
   history = plan.reserve(std::uint64_t{slots} * context * sizeof(std::int32_t));
   ticket = plan.reserve(sizeof(std::uint32_t));
   ends = plan.reserve((vocab + 31) / 32 * sizeof(std::uint32_t));
-  allowed = plan.reserve(std::uint64_t{slots} * ((vocab + 31) / 32) * sizeof(std::uint32_t));
+  allowed = plan.reserve(std::uint64_t{rows} * ((vocab + 31) / 32) * sizeof(std::uint32_t));
   biases = plan.reserve(std::uint64_t{slots} * kernels::sample_biases_max * sizeof(kernels::sample_bias));
-  results = plan.reserve(result_ring_bytes(slots));
+  results = plan.reserve(result_ring_bytes(rows));
   end = plan.bytes();
 }
 
@@ -84,9 +84,9 @@ void cuda_sampler::set_history(engine::slot_id slot, std::span<const engine::tok
         [&](std::size_t i) { return tokens[first + i]; });
 }
 
-void cuda_sampler::write_mask(engine::slot_id slot, engine::token_mask mask) {
+void cuda_sampler::write_mask(std::uint32_t row, engine::token_mask mask) {
   const std::size_t words = (args_.vocab + 31) / 32;
-  write(reinterpret_cast<std::int32_t*>(allowed_ + static_cast<std::size_t>(slot) * words), words,
+  write(reinterpret_cast<std::int32_t*>(allowed_ + row * words), words,
         [&](std::size_t i) { return i < mask.size() ? static_cast<std::int32_t>(mask[i]) : 0; });
 }
 

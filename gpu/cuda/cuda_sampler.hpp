@@ -16,13 +16,15 @@ namespace orcd::gpu {
 
 /// Offsets of the sampler's buffers in an arena, after those of the forward pass.
 struct sampler_layout {
-  sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::uint32_t context, std::uint64_t from);
+  /// `rows`: tokens of a step that sample at most, the slots' and drafts.
+  sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::uint32_t rows, std::uint32_t context,
+                 std::uint64_t from);
 
   std::uint64_t asked, slot_states, history, ticket, ends, allowed, biases, results;
   std::uint64_t end = 0;  ///< of the last buffer
 };
 
-/// One decoding sequence of a step.
+/// One token of a decode step: all that a sequence has in it, or one of several in a row.
 struct decoding_sequence {
   engine::slot_id slot{};
   engine::token_id token = -1;  ///< -1: fed back on the device
@@ -51,8 +53,8 @@ class cuda_sampler {
 
   /// Enqueues the tokens that a slot's sequence already has, as far back as a look-back window can see.
   void set_history(engine::slot_id slot, std::span<const engine::token_id> tokens);
-  /// Enqueues the mask of tokens that may be chosen in a slot; a mask that is too short allows no more.
-  void write_mask(engine::slot_id slot, engine::token_mask mask);
+  /// Enqueues a row of the masks of tokens that may be chosen; a mask that is too short allows no more.
+  void write_mask(std::uint32_t row, engine::token_mask mask);
   /// Enqueues the biases of a slot's logits, unless they are there already.
   void write_biases(engine::slot_id slot, std::span<const engine::token_bias> biases);
   /// Enqueues the tokens of a decode step.
@@ -73,7 +75,7 @@ class cuda_sampler {
   kernels::step_target to_;
   kernels::sample_args args_;
   std::uint32_t* ends_;
-  std::uint32_t* allowed_;                                  ///< [slots][words]
+  std::uint32_t* allowed_;                                  ///< [rows][words]
   kernels::sample_bias* biases_;                            ///< [slots][sample_biases_max]
   std::vector<std::vector<engine::token_bias>> biases_of_;  ///< what was written last, by slot
   kernels::sample_result* device_results_;

@@ -31,33 +31,52 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
       vocab_(vocab),
       options_(options),
       stream_(stream),
-      depth_(launch_depth_for(extents.slots)),
+      depth_(launch_depth_for(extents.sampling())),
       sampler_(layout, work, {forward.steps(), forward.sample_rows(), forward.logits(), forward.banned()},
                vocab, extents.slots, extents.context, stream),
-      ring_(extents.slots, depth_, options.pinned, sampler_.device_results()),
+      ring_(extents.sampling(), depth_, options.pinned, sampler_.device_results()),
       sampled_slots_(depth_),
       filled_(extents.slots, 0),
       tables_(extents.slots, table_of::own),
+      rows_(depth_, 0),
+      row_waits_(extents.sampling() + 1),
       pooled_(depth_) {
-  ORCD_ENSURE(work.bytes() >= layout.end && extents.slots <= kernels::sample_columns_max);
+  ORCD_ENSURE(work.bytes() >= layout.end && extents.sampling() <= kernels::sample_columns_max);
   sampler_.set_ends(end_of_generation);
   sampler_.set_results(ring_.target());
-  for (auto& slots : sampled_slots_) slots.reserve(extents.slots);
-  decodes_.reserve(extents.slots);
-  decode_slots_.reserve(extents.slots);
+  for (auto& slots : sampled_slots_) slots.reserve(extents.sampling());
+  decodes_.reserve(extents.sampling());
+  decode_slots_.reserve(extents.sampling());
   if (options_.keep_logits) host_logits_.assign(extents.slots, std::vector<float>(vocab));
-  if (options_.graphs) capture_graphs();
+  prepare();
 }
 
-/// Captures a graph for each number of sequences whose step is many kernels, and for steps with adapters.
-/// Every kernel runs once before its capture, so that nothing is loaded or configured while a stream is
-/// captured.
-void cuda_steps::capture_graphs() {
+/// Runs every kernel of a decode step once, so that nothing is loaded or configured when it counts, keeps
+/// graphs of what graphs are for, and measures what more tokens in a step cost. None of it leaves anything in
+/// the cache.
+void cuda_steps::prepare() {
+  if (!options_.graphs && extents_.draft_tokens == 0) return;
   const std::uint32_t most = std::min(extents_.slots, graph_sequences_max);
   const auto scratch = static_cast<engine::kv_page>(extents_.pages());
   if (extents_.scratch_page) {
     for (std::uint32_t slot = 0; slot < most; ++slot) forward_.set_pages(slot, {&scratch, 1});
   }
+  if (options_.graphs) capture_graphs(most);
+  if (extents_.draft_tokens > 0) {
+    if (options_.graphs) capture_row_graphs();
+    measure_costs();
+  }
+  for (std::uint32_t slot = 0; slot < most; ++slot) {
+    if (!extents_.scratch_page) forward_.clear(forward_.own_pages(slot, 1));
+    forward_.set_pages(slot, forward_.own_pages(slot, extents_.context));
+  }
+  decodes_.clear();
+  ORCD_CUDA(cudaStreamSynchronize(stream_));
+}
+
+/// A graph for each number of sequences whose step is many kernels, and for steps with adapters.
+void cuda_steps::capture_graphs(std::uint32_t most) {
+  decodes_.clear();
   for (std::uint32_t sequences = 1; sequences <= most; ++sequences) {
     const std::uint32_t i = sequences - 1;
     decodes_.push_back({engine::slot_id{i}, 0, 0, {.result = i}});
@@ -65,30 +84,62 @@ void cuda_steps::capture_graphs() {
     run_decode(sequences);
     // The sampler's kernel, too, must have run before a capture.
     if (forward_.keys(sequences) != nullptr) sampler_.sample(sequences);
-    if (sequences > forward_.programs().size()) graphs_.push_back(capture_decode(sequences));
+    if (sequences > forward_.programs().size()) graphs_.push_back(capture([&] { run_decode(sequences); }));
     if (!adapters_.has_room() || sequences > adapter_graph_sequences_max) continue;
     if (adapters_.begin_program(); forward_.is_one_kernel(sequences)) run_decode(sequences);
     adapters_.end_graph();
     for (std::uint32_t kind = 0; kind < cuda_adapters::graph_kinds; ++kind) {
       adapters_.begin_graph(kind);
       run_decode(sequences);
-      adapter_graphs_[kind].push_back(capture_decode(sequences));
+      adapter_graphs_[kind].push_back(capture([&] { run_decode(sequences); }));
       adapters_.end_graph();
     }
   }
-  for (std::uint32_t slot = 0; slot < most; ++slot) {
-    if (!extents_.scratch_page) forward_.clear(forward_.own_pages(slot, 1));
-    forward_.set_pages(slot, forward_.own_pages(slot, extents_.context));
-  }
-  ORCD_CUDA(cudaStreamSynchronize(stream_));
 }
 
-/// Its kernels have been launched before.
-graph_exec cuda_steps::capture_decode(std::uint32_t sequences) {
+/// Tokens in a row of the first slot, as many as a page has at most.
+void cuda_steps::begin_row(std::uint32_t columns) {
+  decodes_.clear();
+  for (std::uint32_t i = 0; i < columns; ++i) decodes_.push_back({engine::slot_id{0}, 0, i, {.result = i}});
+  sampler_.begin_decode(decodes_, 0);
+}
+
+void cuda_steps::capture_row_graphs() {
+  const std::uint32_t most = std::min({extents_.sampling(), graph_sequences_max, extents_.context});
+  for (std::uint32_t columns = 2; columns <= most; ++columns) {
+    begin_row(columns);
+    run_in_a_row(columns);
+    row_graphs_.push_back(capture([&] { run_in_a_row(columns); }));
+  }
+}
+
+/// The shortest of three times, after one that warms up, for one token and every power of two.
+void cuda_steps::measure_costs() {
+  const event begin = make_timing_event();
+  const event end = make_timing_event();
+  for (std::uint32_t columns = 1; columns <= std::min(extents_.sampling(), extents_.context); columns *= 2) {
+    begin_row(columns);
+    float least = 0.0F;
+    for (int run = 0; run < 4; ++run) {
+      ORCD_CUDA(cudaEventRecord(begin.get(), stream_));
+      run_decodes(columns, columns > 1);
+      ORCD_CUDA(cudaEventRecord(end.get(), stream_));
+      ORCD_CUDA(cudaEventSynchronize(end.get()));
+      float ms = 0.0F;
+      ORCD_CUDA(cudaEventElapsedTime(&ms, begin.get(), end.get()));
+      if (run == 1 || (run > 1 && ms < least)) least = ms;
+    }
+    costs_.add(columns, static_cast<double>(least));
+  }
+}
+
+/// The kernels that `enqueue` launches have run before.
+template <class Enqueue>
+graph_exec cuda_steps::capture(Enqueue enqueue) {
   ORCD_CUDA(cudaStreamSynchronize(stream_));
   cudaGraph_t captured = nullptr;
   ORCD_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  run_decode(sequences);
+  enqueue();
   ORCD_CUDA(cudaStreamEndCapture(stream_, &captured));
   const graph owner(captured);
   cudaGraphExec_t executable = nullptr;
@@ -99,7 +150,11 @@ graph_exec cuda_steps::capture_decode(std::uint32_t sequences) {
 }
 
 /// That of a decode step, or null if its kernels are to be launched.
-cudaGraphExec_t cuda_steps::graph_of(std::uint32_t sequences) const noexcept {
+cudaGraphExec_t cuda_steps::graph_of(std::uint32_t sequences, bool in_a_row) const noexcept {
+  if (in_a_row) {
+    if (adapters_.some() || sequences > row_graphs_.size() + 1) return nullptr;
+    return row_graphs_[sequences - 2].get();
+  }
   if (forward_.is_one_kernel(sequences)) return nullptr;
   const std::size_t few = forward_.programs().size();
   if (!adapters_.some())
@@ -116,6 +171,22 @@ void cuda_steps::run_decode(std::uint32_t sequences) {
     sampler_.sample(decodes_, keys);
   else
     sampler_.sample(sequences);
+}
+
+void cuda_steps::run_in_a_row(std::uint32_t columns) {
+  forward_.decode_in_a_row(columns);
+  sampler_.sample(columns);
+}
+
+/// The forward pass and the choice of all tokens that were begun.
+void cuda_steps::run_decodes(std::uint32_t columns, bool in_a_row) {
+  if (auto* const captured = graph_of(columns, in_a_row); captured != nullptr) {
+    ORCD_CUDA(cudaGraphLaunch(captured, stream_));
+  } else if (in_a_row) {
+    run_in_a_row(columns);
+  } else {
+    run_decode(columns);
+  }
 }
 
 void cuda_steps::launch(std::span<const engine::sequence_step> sequences,
@@ -135,9 +206,12 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
   auto& slots = sampled_slots_[entry];
   slots.clear();
   pooled_[entry].clear();
+  rows_[entry] = 0;
   decodes_.clear();
   ++launches_;
   ++uncollected_;
+  in_a_row_ = false;
+  draft_masks_ = 0;
   for (const auto& sequence : sequences) {
     ORCD_ENSURE(sequence.tokens.size() <= extents_.chunk_tokens &&
                 (!sequence.tokens.empty() || sequence.sample) &&
@@ -147,35 +221,55 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
       interrupted_ = true;
       return;
     }
-    const auto result = static_cast<std::uint32_t>(entry * extents_.slots + slots.size());
-    if (sequence.sample != nullptr) slots.push_back(sequence.slot);
     use_own_pages(sequence.slot);
-    if (sequence.sample != nullptr && !sequence.sample->allowed.empty()) {
-      ORCD_ENSURE(!sequence.tokens.empty());
-      sampler_.write_mask(sequence.slot, sequence.sample->allowed);
-    }
-    if (sequence.sample != nullptr && !sequence.sample->params->biases.empty()) {
-      sampler_.write_biases(sequence.slot, sequence.sample->params->biases);
-    }
     auto& filled = filled_[static_cast<std::size_t>(sequence.slot)];
     filled = std::max(filled, sequence.position + sequence.count());
     if (sequence.pool != nullptr) {
       enqueue_pooled(sequence, entry);
-    } else if (sequence.count() == 1 && sequence.sample != nullptr) {
-      decodes_.push_back({sequence.slot, sequence.tokens.empty() ? -1 : sequence.tokens.front(),
-                          sequence.position, device_request(*sequence.sample, result)});
+    } else if (sequence.sample != nullptr && sequence.count() == sequence.samples) {
+      add_decodes(sequence, entry);
     } else {
-      enqueue_chunk(sequence, result);
+      enqueue_chunk(sequence, entry);
     }
   }
   if (!decodes_.empty()) enqueue_decodes();
+  rows_[entry] = in_a_row_ ? static_cast<std::uint32_t>(decodes_.size()) : 0;
   ring_.launched(entry, static_cast<std::uint32_t>(slots.size()), ticket_of(launches_), stream_);
 }
 
-void cuda_steps::enqueue_chunk(const engine::sequence_step& sequence, std::uint32_t result) {
+/// What the device is asked behind the sequence's i-th token that samples. Masks of drafts have rows behind
+/// those of the slots.
+kernels::sample_request cuda_steps::request_of(const engine::sequence_step& sequence, std::uint32_t i,
+                                               std::uint32_t entry) {
+  auto& slots = sampled_slots_[entry];
+  const engine::sample_request& asked = sequence.sample[i];
+  const auto result = static_cast<std::uint32_t>(entry * extents_.sampling() + slots.size());
+  ORCD_ENSURE(slots.size() < extents_.sampling());
+  slots.push_back(sequence.slot);
+  if (i == 0 && !asked.params->biases.empty()) sampler_.write_biases(sequence.slot, asked.params->biases);
+  if (asked.allowed.empty()) return device_request(asked, result);
+  ORCD_ENSURE(!sequence.tokens.empty());
+  const std::uint32_t row =
+      i == 0 ? static_cast<std::uint32_t>(sequence.slot) : extents_.slots + draft_masks_++;
+  sampler_.write_mask(row, asked.allowed);
+  return device_request(asked, result, row);
+}
+
+/// Adds a sequence's only token, or all that it has in a row, to the decode pass of the step.
+void cuda_steps::add_decodes(const engine::sequence_step& sequence, std::uint32_t entry) {
+  ORCD_ENSURE(decodes_.size() + sequence.samples <= extents_.sampling());
+  in_a_row_ = in_a_row_ || sequence.samples > 1;
+  for (std::uint32_t i = 0; i < sequence.samples; ++i) {
+    decodes_.push_back({sequence.slot, sequence.tokens.empty() ? -1 : sequence.tokens[i],
+                        sequence.position + i, request_of(sequence, i, entry)});
+  }
+}
+
+void cuda_steps::enqueue_chunk(const engine::sequence_step& sequence, std::uint32_t entry) {
+  ORCD_ENSURE(sequence.samples == 1);
   const bool samples = sequence.sample != nullptr;
   const kernels::sample_request request =
-      samples ? device_request(*sequence.sample, result) : kernels::sample_request{};
+      samples ? request_of(sequence, 0, entry) : kernels::sample_request{};
   sampler_.begin_chunk(sequence, samples ? &request : nullptr, ticket_of(launches_));
   adapters_.begin_step({&sequence.slot, 1});
   forward_.prefill(sequence.count(), samples);
@@ -200,11 +294,7 @@ void cuda_steps::enqueue_decodes() {
   decode_slots_.clear();
   for (const decoding_sequence& one : decodes_) decode_slots_.push_back(one.slot);
   adapters_.begin_step(decode_slots_);
-  if (auto* const captured = graph_of(sequences); captured != nullptr) {
-    ORCD_CUDA(cudaGraphLaunch(captured, stream_));
-  } else {
-    run_decode(sequences);
-  }
+  run_decodes(sequences, in_a_row_);
   for (std::uint32_t row = 0; row < sequences; ++row) keep_logits(row, decodes_[row].slot);
 }
 
@@ -238,7 +328,8 @@ bool cuda_steps::collect(const engine::interrupt_flag& interrupt,
   return true;
 }
 
-/// False when interrupted. A kernel that has failed writes no results, so the stream's status is checked now
+/// False when interrupted. A step with drafts is waited for as long as the last one of so many tokens took.
+/// A kernel that has failed writes no results, so the stream's status is checked now
 /// and then.
 bool cuda_steps::wait(std::uint32_t entry, const engine::interrupt_flag& interrupt) {
   const auto healthy = [&] {
@@ -249,9 +340,14 @@ bool cuda_steps::wait(std::uint32_t entry, const engine::interrupt_flag& interru
       throw engine::accelerator_failure(engine::errc::cuda_error, "a step ended without its results");
     }
   };
-  const step_pace pace;
+  step_pace pace;
+  const std::uint32_t row = rows_[entry];
+  if (row > 0) pace.expected = row_waits_[row];
+  const auto begin = std::chrono::steady_clock::now();
   switch (wait_for_step([&] { return ring_.ready(entry); }, healthy, interrupt, pace)) {
-    case step_end::done: return true;
+    case step_end::done:
+      if (row > 0) row_waits_[row] = std::chrono::steady_clock::now() - begin;
+      return true;
     case step_end::interrupted: return false;
     case step_end::overdue: break;
   }

@@ -7,6 +7,7 @@
 // Up to depth() launches may be uncollected. GPU thread only.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -19,6 +20,7 @@
 #include "gpu/cuda/cuda_resources.hpp"
 #include "gpu/cuda/cuda_result_ring.hpp"
 #include "gpu/cuda/cuda_sampler.hpp"
+#include "gpu/plan/step_costs.hpp"
 
 namespace orcd::gpu {
 
@@ -42,6 +44,8 @@ class cuda_steps {
   }
 
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
+  [[nodiscard]] std::uint32_t draft_tokens() const noexcept { return extents_.draft_tokens; }
+  [[nodiscard]] double step_cost(std::uint32_t tokens) const noexcept { return costs_.of(tokens); }
   // As engine::accelerator defines them.
   [[nodiscard]] engine::kv_geometry kv_pages() const noexcept {
     return {engine::kv_page_positions, extents_.pages()};
@@ -60,15 +64,25 @@ class cuda_steps {
   /// has ended.
   enum class table_of { begun, own, ended };
 
-  void capture_graphs();
-  [[nodiscard]] graph_exec capture_decode(std::uint32_t sequences);
-  [[nodiscard]] cudaGraphExec_t graph_of(std::uint32_t sequences) const noexcept;
+  void prepare();
+  void capture_graphs(std::uint32_t most);
+  void begin_row(std::uint32_t columns);
+  void capture_row_graphs();
+  void measure_costs();
+  template <class Enqueue>
+  [[nodiscard]] graph_exec capture(Enqueue enqueue);
+  [[nodiscard]] cudaGraphExec_t graph_of(std::uint32_t sequences, bool in_a_row) const noexcept;
   void use_own_pages(engine::slot_id slot);
   void enqueue(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
-  void enqueue_chunk(const engine::sequence_step& sequence, std::uint32_t result);
+  void enqueue_chunk(const engine::sequence_step& sequence, std::uint32_t entry);
   void enqueue_pooled(const engine::sequence_step& sequence, std::uint32_t entry);
   void enqueue_decodes();
+  [[nodiscard]] kernels::sample_request request_of(const engine::sequence_step& sequence, std::uint32_t i,
+                                                   std::uint32_t entry);
+  void add_decodes(const engine::sequence_step& sequence, std::uint32_t entry);
+  void run_decodes(std::uint32_t columns, bool in_a_row);
   void run_decode(std::uint32_t sequences);
+  void run_in_a_row(std::uint32_t columns);
   void keep_logits(std::uint32_t row, engine::slot_id slot);
   [[nodiscard]] bool wait(std::uint32_t entry, const engine::interrupt_flag& interrupt);
   void drop() noexcept;
@@ -82,14 +96,20 @@ class cuda_steps {
   std::uint32_t depth_;
   cuda_sampler sampler_;
   cuda_result_ring ring_;
-  std::vector<graph_exec> graphs_;  ///< from the smallest number of sequences on that is not one kernel
+  std::vector<graph_exec> graphs_;      ///< from the smallest number of sequences on that is not one kernel
+  std::vector<graph_exec> row_graphs_;  ///< of steps with drafts, from two tokens on
   std::vector<graph_exec> adapter_graphs_[cuda_adapters::graph_kinds];  ///< from one sequence on
   std::vector<std::vector<engine::slot_id>> sampled_slots_;             ///< by entry of the ring
   std::vector<decoding_sequence> decodes_;                              ///< of the step being launched
   std::vector<engine::slot_id> decode_slots_;                           ///< of them
-  std::vector<std::uint32_t> filled_;                                   ///< positions written, by slot
-  std::vector<table_of> tables_;                                        ///< by slot
-  std::vector<std::vector<float>> host_logits_;                         ///< by slot
+  bool in_a_row_ = false;                                               ///< some of them are of one sequence
+  std::uint32_t draft_masks_ = 0;                                       ///< in the step
+  step_costs costs_;
+  std::vector<std::uint32_t> filled_;            ///< positions written, by slot
+  std::vector<table_of> tables_;                 ///< by slot
+  std::vector<std::vector<float>> host_logits_;  ///< by slot
+  std::vector<std::uint32_t> rows_;  ///< by entry of the ring: tokens of a decode pass with drafts; else 0
+  std::vector<std::chrono::nanoseconds> row_waits_;  ///< by number of such tokens: the last wait for them
   std::optional<cuda_pooling> pooling_;
   bool causal_ = true;
   std::vector<std::vector<engine::sampled_token>> pooled_;  ///< pooled results, by entry of the ring

@@ -119,7 +119,6 @@ class host_backend final : public engine::accelerator {
   std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
   std::uint32_t draft_tokens() const noexcept override { return draft_tokens_; }
-  double step_cost(std::uint32_t tokens) const noexcept override;
   void launch(std::span<const engine::sequence_step> sequences,
               const engine::interrupt_flag& interrupt) override;
   bool collect(const engine::interrupt_flag& interrupt, std::vector<engine::sampled_token>& sampled) override;
@@ -357,13 +356,6 @@ void host_backend::launch(std::span<const engine::sequence_step> sequences,
     for (std::uint32_t n = 0; n < sequences[i].samples; ++n)
       sampled.push_back(choose(sequences[i], n, requests_[row++].row));
   }
-}
-
-// A rule instead of a measurement, which would cost every start a second on a large model: decoding the
-// weights is shared by all tokens, multiplying is not.
-double host_backend::step_cost(std::uint32_t tokens) const noexcept {
-  constexpr double each = 0.7;
-  return 1.0 + each * (std::max(tokens, 1U) - 1);
 }
 
 /// A step that began before the damage has read good weights; a step that ended after it may not have, so its

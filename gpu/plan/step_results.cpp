@@ -15,16 +15,24 @@ static_assert(kernels::sample_biases_max == engine::logit_biases_max);
 
 }  // namespace
 
-std::uint32_t launch_depth_for(std::uint32_t slots) noexcept {
-  const std::uint64_t step = std::uint64_t{slots} * sizeof(kernels::sample_result);
+std::uint32_t launch_depth_for(std::uint32_t results) noexcept {
+  const std::uint64_t step = std::uint64_t{results} * sizeof(kernels::sample_result);
   return step * depth_wanted <= result_ring_bytes_max ? depth_wanted : 1;
 }
 
-std::uint64_t result_ring_bytes(std::uint32_t slots) noexcept {
-  return std::uint64_t{slots} * launch_depth_for(slots) * sizeof(kernels::sample_result);
+std::uint64_t result_ring_bytes(std::uint32_t results) noexcept {
+  return std::uint64_t{results} * launch_depth_for(results) * sizeof(kernels::sample_result);
 }
 
-kernels::sample_request device_request(const engine::sample_request& asked, std::uint32_t result) {
+std::uint32_t drafts_that_fit(std::uint32_t slots, std::uint32_t wanted) noexcept {
+  std::uint32_t drafts =
+      std::min(wanted, kernels::sample_columns_max - std::min(slots, kernels::sample_columns_max));
+  while (drafts > 0 && launch_depth_for(slots + drafts) < launch_depth_for(slots)) --drafts;
+  return drafts;
+}
+
+kernels::sample_request device_request(const engine::sample_request& asked, std::uint32_t result,
+                                       std::uint32_t mask) {
   const engine::sampling_params& p = *asked.params;
   ORCD_ENSURE(p.repeat_last_n <= kernels::sample_window_max && asked.draw >= 0.0 && asked.draw < 1.0);
   ORCD_ENSURE(asked.top_logprobs <= kernels::top_logprobs_max &&
@@ -44,7 +52,7 @@ kernels::sample_request device_request(const engine::sample_request& asked, std:
           .remaining = asked.remaining,
           .stop_at_end = asked.stop_at_end ? 1U : 0U,
           .result = result,
-          .masked = asked.allowed.empty() ? 0U : 1U,
+          .masked = asked.allowed.empty() ? 0U : 1 + mask,
           .biases = static_cast<std::uint32_t>(p.biases.size())};
 }
 

@@ -11,15 +11,19 @@ namespace orcd::gpu {
 
 inline constexpr std::uint64_t result_ring_bytes_max = 64 * 1024;
 
-/// Most steps under way: two if the results of two fit the ring, else one.
-[[nodiscard]] std::uint32_t launch_depth_for(std::uint32_t slots) noexcept;
-/// One result for each slot and each step under way.
-[[nodiscard]] std::uint64_t result_ring_bytes(std::uint32_t slots) noexcept;
+/// Most steps under way, of so many results at most: two if the results of two fit the ring, else one.
+[[nodiscard]] std::uint32_t launch_depth_for(std::uint32_t results) noexcept;
+/// So many results for each step under way.
+[[nodiscard]] std::uint64_t result_ring_bytes(std::uint32_t results) noexcept;
 
-/// `result` is the index in the ring. The request was validated: windows up to sample_window_max, draw in
-/// [0, 1).
+/// Drafts of a step, of up to `wanted`, whose results the ring has room for beside those of the slots, with
+/// as many steps under way as without.
+[[nodiscard]] std::uint32_t drafts_that_fit(std::uint32_t slots, std::uint32_t wanted) noexcept;
+
+/// `result` is the index in the ring, `mask` the row of its mask, if it has one. The request was validated:
+/// windows up to sample_window_max, draw in [0, 1).
 [[nodiscard]] kernels::sample_request device_request(const engine::sample_request& asked,
-                                                     std::uint32_t result);
+                                                     std::uint32_t result, std::uint32_t mask = 0);
 [[nodiscard]] engine::sampled_token sampled_from(engine::slot_id slot, const kernels::sample_result& result);
 
 }  // namespace orcd::gpu

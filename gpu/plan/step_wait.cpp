@@ -15,8 +15,11 @@ step_end wait_for_step(const std::function<bool()>& done, const std::function<vo
     const std::chrono::nanoseconds waited = now() - begin;
     if (waited >= pace.limit) return step_end::overdue;
     if (waited < pace.polling) continue;
-    // A nap may lengthen the wait so far by a tenth.
-    const auto nap = std::clamp(waited / 10, pace.nap_least, pace.nap_most);
+    const std::chrono::nanoseconds until = pace.expected - pace.margin - waited;
+    if (pace.expected.count() > 0 && until.count() <= 0 && waited < pace.expected + pace.margin) continue;
+    // A nap may lengthen the wait so far by a tenth, and does not reach into the time to poll.
+    auto nap = std::clamp(waited / 10, pace.nap_least, pace.nap_most);
+    if (pace.expected.count() > 0 && until.count() > 0) nap = std::min(until, pace.nap_most);
     if (clock.sleep) {
       clock.sleep(nap);
     } else {

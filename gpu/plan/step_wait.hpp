@@ -1,5 +1,7 @@
 // Waits for a step without burning a core: polls for a moment, then naps that grow with the wait. The next
-// step is usually launched already, so a nap delays a token but never idles the device. GPU thread.
+// step is usually launched already, so a nap delays a token but never idles the device. Where the device
+// waits for the host, as after a step with drafts, the wait is told how long such a step takes: it naps until
+// shortly before and polls then. GPU thread.
 #pragma once
 
 #include <chrono>
@@ -19,6 +21,9 @@ struct step_pace {
   std::chrono::nanoseconds nap_least = std::chrono::microseconds(10);
   std::chrono::nanoseconds nap_most = std::chrono::microseconds(200);
   std::chrono::nanoseconds limit = std::chrono::seconds(120);  ///< longer than any step takes
+  std::chrono::nanoseconds expected{0};                        ///< of this wait; 0: unknown
+  /// Before and after that time it polls.
+  std::chrono::nanoseconds margin = std::chrono::microseconds(80);
 };
 
 enum class step_end { done, interrupted, overdue };

@@ -32,7 +32,7 @@ struct sample_request {
   std::uint32_t remaining = 1;    ///< tokens the sequence may still get, this one included
   std::uint32_t stop_at_end = 1;  ///< end-of-generation tokens end the sequence
   std::uint32_t result = 0;       ///< index into sample_args::results
-  std::uint32_t masked = 0;       ///< 1: only what sample_args::allowed has for the slot may be chosen
+  std::uint32_t masked = 0;       ///< n > 0: only what row n - 1 of sample_args::allowed has may be chosen
   std::uint32_t biases = 0;       ///< entries of the slot in sample_args::biases that are added
 };
 
@@ -88,7 +88,7 @@ struct sample_args {
   unsigned long long* keys = nullptr;
   bool all_plain = false;                 ///< every request is_plain(), and there are keys
   const std::uint32_t* banned = nullptr;  ///< bit per id, [(vocab + 31) / 32]; or null
-  /// [slots][(vocab + 31) / 32] bit per id that may be chosen; or null
+  /// [rows][(vocab + 31) / 32] bit per id that may be chosen; or null
   const std::uint32_t* allowed = nullptr;
   const sample_bias* biases = nullptr;    ///< [slots][sample_biases_max], a slot's tokens distinct; or null
   const std::uint32_t* ends = nullptr;    ///< like `banned`, tokens that end a sequence; or null

@@ -60,7 +60,7 @@ class column_scores {
     const std::uint32_t first = slice_.first / 32;
     const std::uint32_t words = (args_.vocab + 31) / 32;
     const std::uint32_t* allowed =
-        is_masked() ? args_.allowed + static_cast<std::uint64_t>(own_.asked.slot) * words : nullptr;
+        is_masked() ? args_.allowed + static_cast<std::uint64_t>(request().masked - 1) * words : nullptr;
     for (std::uint32_t w = threadIdx.x; w * 32 < slice_.count; w += sample_threads) {
       std::uint32_t bits = args_.banned == nullptr ? 0 : args_.banned[first + w];
       if (allowed != nullptr) bits |= ~allowed[first + w];

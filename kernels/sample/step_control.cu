@@ -21,18 +21,20 @@ __global__ void __launch_bounds__(decode_sequences_max) begin_decode_kernel(cons
   slot_state& slot = a.to.slots[sequence.slot];
   const bool fed_back = sequence.token < 0;
   const bool active = !fed_back || slot.ended == 0;
+  // Several columns may write one slot's state, which nobody reads before the host has written it again.
+  const std::int32_t position = !fed_back ? sequence.position : slot.position + (active ? 1 : 0);
+  const std::int32_t token = !fed_back ? sequence.token : active ? slot.next : slot.token;
   if (active) {
-    slot.position = fed_back ? slot.position + 1 : sequence.position;
-    slot.token = fed_back ? slot.next : sequence.token;
+    slot.position = position;
+    slot.token = token;
     slot.ended = 0;
-    a.to.history[static_cast<std::uint64_t>(sequence.slot) * a.to.history_stride + slot.position] =
-        slot.token;
+    a.to.history[static_cast<std::uint64_t>(sequence.slot) * a.to.history_stride + position] = token;
   }
-  a.to.steps[a.first + threadIdx.x] = {slot.token, slot.position, sequence.slot};
+  a.to.steps[a.first + threadIdx.x] = {token, position, sequence.slot};
   sample_column& asked = a.to.asked[a.first + threadIdx.x];
   asked.request = sequence.sample;
   asked.slot = sequence.slot;
-  asked.position = slot.position;
+  asked.position = position;
   asked.active = active ? 1 : 0;
 }
 

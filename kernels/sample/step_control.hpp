@@ -26,7 +26,8 @@ struct step_target {
   std::uint32_t* ticket = nullptr;     ///< of the step
 };
 
-/// One sequence of a decode step.
+/// One token of a decode step: a sequence's only one, or one of several in a row, none of which is fed back.
+/// After these, the slot's next token comes from the host.
 struct decode_sequence {
   std::int32_t slot = 0;
   std::int32_t token = -1;    ///< -1: the token that the device chose last in this slot, at the next position

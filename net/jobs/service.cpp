@@ -109,6 +109,8 @@ metrics_snapshot service::snapshot() const {
   shot.uptime_seconds = std::chrono::duration<double>(steady_clock::now() - created_at_).count();
   shot.step_age_seconds = std::chrono::duration<double>(now.step_age).count();
   shot.steps = context.state.steps.load();
+  const auto& drafts = context.state.drafts;
+  shot.drafts = {drafts.steps.load(), drafts.tokens.load(), drafts.accepted.load()};
   shot.waiting = now.waiting;
   shot.running = now.running;
   shot.connections = connections.size();

@@ -86,9 +86,13 @@ std::string completion_answer::chunk_tail(std::uint32_t index, std::uint32_t tok
 std::string completion_answer::usage() const {
   std::uint64_t generated = 0;
   std::uint64_t reasoning = 0;
+  std::uint64_t drafts = 0;
+  std::uint64_t drafts_right = 0;
   for (const auto& one : choices_) {
     generated += one.message.end.stats.tokens_out;
     reasoning += one.message.end.reasoning_tokens;
+    drafts += one.message.end.stats.drafts;
+    drafts_right += one.message.end.stats.drafts_right;
   }
   // A prompt counts once, however many choices it has.
   std::uint64_t prompt = 0;
@@ -107,6 +111,10 @@ std::string completion_answer::usage() const {
   cached.close();
   json_object details = json.object("completion_tokens_details");
   details.integer("reasoning_tokens", reasoning);
+  if (identity_.predicted) {
+    details.integer("accepted_prediction_tokens", drafts_right)
+        .integer("rejected_prediction_tokens", drafts - drafts_right);
+  }
   details.close();
   json.close();
   return out;

@@ -30,6 +30,7 @@ struct completion_identity {
   std::vector<std::uint32_t> prompt_tokens{0};  ///< of each prompt
   bool logprobs = false;
   std::uint32_t choices = 1;  ///< of each prompt
+  bool predicted = false;     ///< the usage tells what became of drafts
   answer_shape shows{};
   std::function<engine::steady_time()> now{};  ///< for the timings of a stream; set where it shows them
 };

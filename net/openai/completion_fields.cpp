@@ -107,6 +107,31 @@ result<void> completion_fields::take_one_prompt(value_ref value) {
   return {};
 }
 
+/// Text that the output is expected to repeat: {"type": "content", "content": TEXT}, or a list of texts.
+result<void> completion_fields::take_prediction(value_ref value) {
+  const auto* object = value.if_object();
+  const auto* type = object == nullptr ? nullptr : object->if_contains("type");
+  const auto* content = object == nullptr ? nullptr : object->if_contains("content");
+  if (type == nullptr || content == nullptr || *type != json::value("content"))
+    return refuse("must be an object with 'type': \"content\" and 'content'");
+  std::string text;
+  if (const auto* whole = content->if_string()) {
+    text = *whole;
+  } else if (const auto* parts = content->if_array()) {
+    for (const auto& part : *parts) {
+      const auto* of_part = part.is_object() ? part.get_object().if_contains("text") : nullptr;
+      if (of_part == nullptr || !of_part->is_string())
+        return refuse("has a part of 'content' without 'text'");
+      text += of_part->get_string();
+    }
+  } else {
+    return refuse("must have a string or a list of texts as 'content'");
+  }
+  if (auto fits = check_length(field_, text, limits_.lengths.prompt_chars_max); !fits) return fits;
+  request_.prediction = std::move(text);
+  return {};
+}
+
 /// What follows the gap that the output is to fill.
 result<void> completion_fields::take_suffix(value_ref value) {
   if (!value.is_string()) return wrong_kind("a string", value);

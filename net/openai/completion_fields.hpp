@@ -64,6 +64,7 @@ class completion_fields {
   engine::result<void> take_logprob_count(value_ref value);
   engine::result<void> take_stream_options(value_ref value);
   engine::result<void> take_flag(value_ref value);
+  engine::result<void> take_prediction(value_ref value);
   // What other servers' clients ask for besides: dialect_fields.cpp.
   engine::result<void> take_token_list(value_ref value);
   engine::result<void> take_min_tokens(value_ref value);

@@ -96,7 +96,8 @@ struct completion_request {
   engine::sampling_params sampling;
   std::optional<std::uint64_t> seed;
   std::vector<std::string> stop;
-  std::uint32_t choices = 1;  ///< of each prompt
+  std::optional<std::string> prediction;  ///< what the output is expected to repeat; changes nothing of it
+  std::uint32_t choices = 1;              ///< of each prompt
   bool stream = false;
   bool include_usage = false;    ///< a last chunk with the usage; streams only
   bool usage_in_chunks = false;  ///< and in each chunk the usage of its choice so far

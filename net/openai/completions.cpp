@@ -22,6 +22,7 @@ completion_identity identity_of(const service& s, const prepared_completion& pre
   out.include_usage = prepared.asked.include_usage;
   out.null_usage = s.config.null_usage;
   out.usage_in_chunks = prepared.asked.usage_in_chunks;
+  out.predicted = prepared.asked.prediction.has_value();
   out.prompt_tokens.clear();
   for (std::size_t i = 0; i < prepared.jobs.size(); i += prepared.asked.choices) {
     out.prompt_tokens.push_back(prepared.jobs[i].tokens_in());

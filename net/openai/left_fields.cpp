@@ -15,7 +15,7 @@ using namespace std::string_view_literals;
 constexpr std::array of_requests = {
     // clang-format off
     "user"sv, "metadata"sv, "store"sv,
-    "service_tier"sv, "verbosity"sv, "prediction"sv,
+    "service_tier"sv, "verbosity"sv,
     "prompt_cache_key"sv, "prompt_cache_retention"sv,
     "prompt_cache_options"sv, "safety_identifier"sv,
     "provider"sv, "route"sv, "models"sv,

@@ -39,6 +39,7 @@ std::span<const completion_fields::rule> completion_fields::openai_rules() noexc
       rule{"imc_id", true, true, &f::take_cache_name},
       rule{"lora", true, true, &f::take_lora},
       rule{"response_format", true, true, &f::take_response_format},
+      rule{"prediction", true, true, &f::take_prediction},
       // Chat.
       rule{"messages", true, false, &f::take_messages},
       rule{"max_completion_tokens", true, false, &f::take_max_tokens},

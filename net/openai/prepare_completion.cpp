@@ -279,11 +279,18 @@ void drop_inputs(completion_request& asked) {
   asked.documents = json::array();
   asked.constraints = output_constraints();
   asked.prompts.clear();
+  if (asked.prediction) asked.prediction->clear();
 }
 
 /// What all jobs of the request have in common.
-engine::job_request job_of(completion_request& asked) {
+engine::job_request job_of(completion_request& asked, const engine::tokenizer& vocabulary) {
   engine::job_request job;
+  if (asked.prediction) {
+    engine::encode_options as_text;
+    as_text.add_special = false;
+    as_text.parse_special = false;
+    job.prediction = vocabulary.encode(*asked.prediction, as_text);
+  }
   job.sampling = asked.sampling;
   job.logprobs = asked.logprobs;
   job.top_logprobs = asked.top_logprobs;
@@ -385,7 +392,7 @@ result<std::optional<prepared_completion>> prepare(const http_request& request, 
   if (asked->constraints.kind == constraint_kind::open && frame.format.calls == engine::call_format::none) {
     asked->constraints.kind = constraint_kind::none;
   }
-  engine::job_request job = job_of(*asked);
+  engine::job_request job = job_of(*asked, context.tokenizer);
   job.deadline = limit->at;
   job.received_at = request.received_at;
   if (job.cache.session.empty()) job.cache.session = *session;

@@ -91,6 +91,15 @@ void render_cache(metrics_text& out, const cache_facts& cache) {
   number("worker_kv_blocks_used", "gauge", "Pages of the KV cache that running jobs hold.", cache.pages_used);
 }
 
+void render_drafts(metrics_text& out, const draft_facts& drafts) {
+  out.family("worker_draft_steps_total", "counter", "Steps of a job that checked drafts.")
+      .sample(static_cast<double>(drafts.steps));
+  out.family("worker_draft_tokens_total", "counter", "Drafts that were checked.")
+      .sample(static_cast<double>(drafts.tokens));
+  out.family("worker_draft_tokens_accepted_total", "counter", "Drafts that became output.")
+      .sample(static_cast<double>(drafts.accepted));
+}
+
 void render_stored(metrics_text& out, const stored_facts& stored) {
   out.family("worker_stored_responses", "gauge", "Responses that are kept in memory.")
       .sample(static_cast<double>(stored.responses));
@@ -127,8 +136,8 @@ void render_adapters(metrics_text& out, const metrics_snapshot& now) {
   }
 }
 
-/// The metrics that the endpoint picker of the Gateway API Inference Extension reads from vLLM, by the same
-/// names.
+/// The metrics that the endpoint picker of the Gateway API Inference Extension reads from vLLM, and those of
+/// drafts, by the same names.
 void render_vllm(metrics_text& out, const metrics_snapshot& now) {
   out.family("vllm:num_requests_waiting", "gauge", "worker_requests_waiting.").sample(now.waiting);
   out.family("vllm:num_requests_running", "gauge", "worker_requests_running.").sample(now.running);
@@ -137,6 +146,12 @@ void render_vllm(metrics_text& out, const metrics_snapshot& now) {
   out.family("vllm:cache_config_info", "gauge", "worker_kv_block_tokens and worker_kv_blocks; always 1.")
       .sample(1, {{"block_size", std::to_string(now.kv_block_tokens)},
                   {"num_gpu_blocks", std::to_string(now.kv_blocks)}});
+  out.family("vllm:spec_decode_num_drafts_total", "counter", "worker_draft_steps_total.")
+      .sample(static_cast<double>(now.drafts.steps));
+  out.family("vllm:spec_decode_num_draft_tokens_total", "counter", "worker_draft_tokens_total.")
+      .sample(static_cast<double>(now.drafts.tokens));
+  out.family("vllm:spec_decode_num_accepted_tokens_total", "counter", "worker_draft_tokens_accepted_total.")
+      .sample(static_cast<double>(now.drafts.accepted));
   if (now.adapters_max == 0) return;
   std::string used;
   for (const auto& one : loaded_in(now)) {
@@ -233,6 +248,7 @@ std::string render_metrics(const server_metrics& metrics, const metrics_snapshot
   render_worker(out, now);
   render_start(out, now);
   render_cache(out, now.cache);
+  render_drafts(out, now.drafts);
   render_stored(out, now.stored);
   render_adapters(out, now);
   if (extras.vllm) render_vllm(out, now);

@@ -56,6 +56,11 @@ struct stored_facts {
   std::uint64_t evicted = 0;  ///< given up for newer ones
 };
 
+/// Drafts of all jobs so far.
+struct draft_facts {
+  std::uint64_t steps = 0, tokens = 0, accepted = 0;
+};
+
 /// State that is read at the time of the scrape.
 struct metrics_snapshot {
   std::string_view model, quant_kind, digest, backend, version;
@@ -67,6 +72,7 @@ struct metrics_snapshot {
   std::uint32_t kv_block_tokens = 0;
   std::uint64_t kv_blocks = 0;
   cache_facts cache{};
+  draft_facts drafts{};
   std::uint64_t vram_bytes = 0;
   std::uint64_t pinned_bytes = 0;
   std::uint64_t post_ready_allocations = 0;

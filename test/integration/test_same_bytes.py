@@ -175,3 +175,40 @@ def test_a_stream_says_the_same(eight, alone, name):
         told = [token for c in choices if c['logprobs'] for token in c['logprobs']['content']]
         assert told == expected['logprobs']['content']
     assert choices[-1]['finish_reason'] == expected['finish_reason']
+
+
+def text_of(choices: str) -> str:
+    choice = json.loads(choices)[0]
+    return choice['text'] if 'text' in choice else choice['message']['content'] or ''
+
+
+def test_drafts_change_nothing(start, alone):
+    """Whether the prediction is right, becomes wrong or is of something else, with few drafts and many."""
+    told = {'accepted': 0, 'rejected': 0}
+    for drafts in ('1', '4', '15'):
+        with start('--slots', '3', '--speculate', drafts) as worker:
+            for name, expected in alone.items():
+                text = text_of(expected)
+                for prediction in (text, text[:len(text) // 2] + 'q' + text, 'nothing of that'):
+                    path, body = REQUESTS[name]
+                    response = worker.call('POST', path, {
+                        **ASK, **body, 'prediction': {'type': 'content', 'content': prediction}})
+                    assert response.status == 200, response.body
+                    whole = response.json()
+                    assert json.dumps(whole['choices']) == expected, (name, drafts, prediction)
+                    details = whole['usage']['completion_tokens_details']
+                    for key in told:
+                        told[key] += details[key + '_prediction_tokens']
+            metrics = worker.get('/metrics').body.decode()
+            assert 'worker_draft_tokens_total 0\n' not in metrics
+    assert told['accepted'] > 0 and told['rejected'] > 0, told
+
+
+def test_off_checks_no_drafts(start, alone):
+    with start('--speculate', 'off') as worker:
+        path, body = REQUESTS['greedy']
+        body = {**ASK, **body, 'prediction': {'type': 'content', 'content': text_of(alone['greedy'])}}
+        whole = worker.call('POST', path, body).json()
+        assert json.dumps(whole['choices']) == alone['greedy']
+        assert whole['usage']['completion_tokens_details']['accepted_prediction_tokens'] == 0
+        assert 'worker_draft_tokens_total 0\n' in worker.get('/metrics').body.decode()

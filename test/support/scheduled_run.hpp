@@ -69,6 +69,8 @@ struct scheduled_limits {
   std::uint32_t vocab = 0;
   std::uint32_t context = 0;
   std::vector<engine::token_id> end_of_generation;
+  /// For jobs that have one.
+  std::function<std::shared_ptr<engine::token_constraint>(std::uint32_t number)> constraint = {};
 };
 
 /// Greedy, drawn, filtered and penalised jobs of many lengths; what depends on the number alone.

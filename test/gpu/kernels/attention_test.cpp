@@ -239,6 +239,27 @@ std::vector<__half> decoded(sequence& s) {
   return decoded_by(s, 1);
 }
 
+/// Some consecutive tokens a launch, from an empty cache, right behind the kernel that stores their keys and
+/// values.
+std::vector<__half> decoded_in_rows(sequence& s, std::uint32_t columns) {
+  s.keys->fill(0);
+  s.cache_v->fill(0);
+  device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
+  device_array<float> partial(kernels::decode_partial_floats(columns, s.geo.heads, s.pages, s.padded));
+  device_array<std::uint32_t> arrivals(std::size_t{columns} * s.geo.heads);
+  arrivals.fill(0);
+  for (std::uint32_t position = 0; position < s.count; position += columns) {
+    const std::uint32_t some = std::min(columns, s.count - position);
+    const kernels::decode_attention_args a{s.store_arguments(position, some),
+                                           s.arguments(position, some, out.data()), partial.data(),
+                                           arrivals.data(), true};
+    BOOST_REQUIRE_EQUAL(kernels::launch_rope_store(a.rope, nullptr), 0);
+    BOOST_REQUIRE_EQUAL(kernels::launch_attention_decode(a, nullptr), 0);
+  }
+  for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
+  return out.read();
+}
+
 bool same_bits(const std::vector<__half>& a, const std::vector<__half>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(__half)) == 0;
 }
@@ -269,6 +290,10 @@ BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::da
       BOOST_TEST(same_bits(decoded(s), whole), g << " " << name_of(s.types) << ": decode differs");
       // The cache is full now: each token stores what is there already. With so many tokens there are more
       // blocks than prefetch keys.
+      for (const std::uint32_t columns : {1U, 2U, 7U, 16U}) {
+        BOOST_TEST(same_bits(decoded_in_rows(s, columns), whole),
+                   g << " " << name_of(s.types) << ": rows of " << columns << " differ");
+      }
       BOOST_TEST(same_bits(decoded_by(s, 300), whole), g << " " << name_of(s.types) << ": many differ");
     }
   }
@@ -281,6 +306,7 @@ BOOST_AUTO_TEST_CASE(decode_equals_prefill_over_many_pages) {
   const auto [error, bound] = error_at(s, whole, 8'499);
   BOOST_TEST(error < bound, error << " of " << bound);
   BOOST_TEST(same_bits(decoded(s), whole));
+  BOOST_TEST(same_bits(decoded_in_rows(s, 8), whole));
 }
 
 // Keys and values beyond 65504, which bf16 holds: nothing on the way to the result may be f16.

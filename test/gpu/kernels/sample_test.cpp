@@ -123,7 +123,7 @@ class sample_bench {
       asked_.push_back(
           {request_of(params_[c], draws_[c], logprobs), static_cast<std::int32_t>(c), position, 1});
       asked_[c].request.result = columns_ - 1 - c;
-      asked_[c].request.masked = random_.one_in(3) ? 1 : 0;
+      asked_[c].request.masked = random_.one_in(3) ? 1 + static_cast<std::uint32_t>(asked_[c].slot) : 0;
     }
     biases_.assign(std::size_t{columns_} * kernels::sample_biases_max, {0, 1e30F});
     for (std::uint32_t c = 0; c < columns_; ++c) {

@@ -87,6 +87,7 @@ BOOST_AUTO_TEST_CASE(defaults_are_the_documented_ones) {
   BOOST_TEST(o.drain_timeout_sec == 25U);
   BOOST_TEST(o.max_connections == 1024U);
   BOOST_TEST(o.max_body_bytes == 0U);
+  BOOST_TEST((o.speculate && o.drafts_always == 0U));
   BOOST_TEST((o.format == app::log_format::json));
   BOOST_TEST((o.log_level == engine::severity::info));
   BOOST_TEST(!o.rope.scaling.has_value());
@@ -376,6 +377,7 @@ BOOST_AUTO_TEST_CASE(words_are_taken_exactly) {
       (accepted({"--ffn-activation", "relu2"}).ffn_activation == engine::ffn_activation::relu_squared));
   BOOST_TEST((accepted({"--ffn-activation", "silu"}).ffn_activation == engine::ffn_activation::swiglu));
   const std::map<std::string, std::string> words{{"ffn-activation", "silu or relu2"},
+                                                 {"speculate", "auto, off or an integer, 1 to 15"},
                                                  {"kv-type-k", "f16|bf16|q8_0"},
                                                  {"kv-type-v", "f16|bf16|q8_0"},
                                                  {"backend", "cuda|host"},
@@ -385,7 +387,7 @@ BOOST_AUTO_TEST_CASE(words_are_taken_exactly) {
                                                  {"rope-scaling", "linear|yarn"},
                                                  {"yarn-round-dims", "true or false"}};
   for (const auto& [name, listed] : words) {
-    for (const std::string wrong : {"Host", "hostx", "1", " "}) {
+    for (const std::string wrong : {"Host", "hostx", "99", " "}) {
       const auto why = refused({"--" + name, wrong});
       BOOST_TEST(why.param == name);
       BOOST_TEST(contains(why.message, listed), why.message);

@@ -1,14 +1,16 @@
 // With drafts and without, every kind of job gets the same tokens, log probabilities and end, bit for bit:
 // whoever guesses, however many drafts there are, whatever the slots, the depth and the neighbours do.
-#include <boost/test/data/monomorphic.hpp>
-#include <boost/test/data/test_case.hpp>
+#include <boost/json.hpp>
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <vector>
 
+#include "engine/grammar/grammar.hpp"
+#include "engine/grammar/matcher.hpp"
 #include "gpu/host/host_backend.hpp"
 #include "test/support/drafted_run.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
+#include "test/unit/grammar/piece_tokenizer.hpp"
 
 namespace orcd::test {
 namespace {
@@ -21,7 +23,8 @@ class drafting_bench {
   explicit drafting_bench(const tiny_case& model) : source_(with_context(model)) {
     limits.vocab = source_.model().spec.vocab;
     limits.context = context;
-    limits.end_of_generation = {5};
+    limits.end_of_generation = {vocabulary_.end()};
+    limits.constraint = [this](std::uint32_t kind) { return constraint_of(kind); };
     // A token that the job of kind 5 comes to after some others.
     const auto device = make(1, 1);
     limits.slots = 1;
@@ -50,7 +53,18 @@ class drafting_bench {
     options.context = context;
     return options;
   }
+  [[nodiscard]] std::shared_ptr<engine::token_constraint> constraint_of(std::uint32_t kind) const {
+    const char* const schema = kind == 8 ? R"({"type": "string", "pattern": "^(ab|cd){2,9}[0-9]{3}$"})"
+                                         : R"({"type": "array", "items": {"enum": ["abc", "abd", 12]},
+                                               "minItems": 3, "maxItems": 5})";
+    return engine::grammar::make_matcher(
+        engine::grammar::compile_json_schema(boost::json::parse(schema)).value(), table_);
+  }
+
   tiny_backend source_;
+  piece_tokenizer vocabulary_;
+  std::shared_ptr<const engine::grammar::token_table> table_ =
+      engine::grammar::make_token_table(vocabulary_, source_.model().spec.vocab);
 };
 
 /// Hands everything on, but gives the second result of a step with drafts the first one's draw.
@@ -89,6 +103,9 @@ BOOST_AUTO_TEST_CASE(any_number_of_drafts_right_or_wrong_changes_nothing) {
                    slots << " slots, depth " << depth << ", " << always << " drafts, wrong " << wrong);
         BOOST_TEST(seen.drafts.tokens > 0U);
         if (wrong == 1.0) BOOST_TEST(seen.drafts.right == 0U);
+        if (wrong == 0.0) {  // jobs with a grammar have drafts, too
+          for (const std::uint32_t kind : {8U, 9U}) BOOST_TEST(seen.jobs[kind]->stats().drafts_right > 2U);
+        }
         if (wrong == 0.3) BOOST_TEST((seen.drafts.right > 20U && seen.drafts.right < seen.drafts.tokens));
         if (wrong == 0.0 && slots == 1 && always == 15) BOOST_TEST(seen.drafts.steps < 40U);
       }

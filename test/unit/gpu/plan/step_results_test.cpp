@@ -18,6 +18,26 @@ BOOST_AUTO_TEST_CASE(the_ring_holds_two_steps_within_its_limit_or_one) {
   BOOST_TEST(gpu::result_ring_bytes(1) == 2 * sizeof(kernels::sample_result));
 }
 
+// A step with drafts has more results, but no fewer steps are under way.
+BOOST_AUTO_TEST_CASE(drafts_take_what_the_slots_leave_of_the_ring) {
+  BOOST_TEST(gpu::drafts_that_fit(1, 15) == 15U);
+  BOOST_TEST(gpu::drafts_that_fit(64, 64) == 64U);
+  BOOST_TEST(gpu::drafts_that_fit(160, 64) == 10U);
+  BOOST_TEST(gpu::drafts_that_fit(170, 64) == 0U);
+  BOOST_TEST(gpu::drafts_that_fit(200, 64) == 56U);
+  BOOST_TEST(gpu::drafts_that_fit(kernels::sample_columns_max, 64) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_mask_is_named_by_its_row) {
+  const engine::sampling_params params{};
+  const std::uint32_t words[1] = {1};
+  engine::sample_request asked{.params = &params};
+  BOOST_TEST(gpu::device_request(asked, 0, 7).masked == 0U);
+  asked.allowed = words;
+  BOOST_TEST(gpu::device_request(asked, 0, 0).masked == 1U);
+  BOOST_TEST(gpu::device_request(asked, 0, 7).masked == 8U);
+}
+
 BOOST_AUTO_TEST_CASE(a_request_keeps_every_field) {
   const engine::sampling_params params{.temperature = 0.5F,
                                        .top_k = 7,

@@ -1,6 +1,7 @@
 // The wait for a step, on a clock that moves only when somebody sleeps or looks at it.
 #include "gpu/plan/step_wait.hpp"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <stdexcept>
 #include <vector>
@@ -56,6 +57,21 @@ BOOST_AUTO_TEST_CASE(a_short_wait_is_polled_and_a_long_one_slept) {
   BOOST_TEST((b.wait(1s) == step_end::done));
   BOOST_TEST((b.naps.back() == 200us));
   BOOST_TEST(static_cast<std::size_t>(b.health_checks) >= b.naps.size());
+}
+
+// Where the device waits for the host: naps until shortly before the step will end, and polls then.
+BOOST_AUTO_TEST_CASE(a_wait_that_knows_when_it_ends_does_not_sleep_past_it) {
+  for (const auto done_after : {400us, 430us, 480us, 550us}) {
+    wait_bench b;
+    BOOST_TEST((b.wait(done_after, {.expected = 500us, .margin = 80us}) == step_end::done));
+    BOOST_TEST(!b.naps.empty());
+    BOOST_TEST(b.naps.size() < 10U);
+    BOOST_TEST((b.time.time_since_epoch() <= std::max<std::chrono::nanoseconds>(done_after, 420us) + 10us));
+  }
+  // What takes much longer than it should is slept through again.
+  wait_bench late;
+  BOOST_TEST((late.wait(50ms, {.expected = 500us, .margin = 80us}) == step_end::done));
+  BOOST_TEST((late.naps.back() == 200us));
 }
 
 BOOST_AUTO_TEST_CASE(an_interrupt_ends_the_wait) {

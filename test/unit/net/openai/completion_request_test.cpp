@@ -48,6 +48,23 @@ BOOST_AUTO_TEST_CASE(only_what_is_required) {
   BOOST_TEST(r.messages.size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_prediction_is_a_text_or_a_list_of_texts) {
+  BOOST_TEST(!chat("").prediction.has_value());
+  BOOST_TEST(!chat(R"(,"prediction":null)").prediction.has_value());
+  BOOST_TEST(chat(R"(,"prediction":{"type":"content","content":"a\nb"})").prediction.value() == "a\nb");
+  BOOST_TEST(chat(R"(,"prediction":{"type":"content","content":""})").prediction.value() == "");
+  BOOST_TEST(chat(R"(,"prediction":{"type":"content","content":[{"type":"text","text":"a"},{"text":"b"}]})")
+                 .prediction.value() == "ab");
+  const auto text = parse(completion_kind::text, R"(,"prediction":{"type":"content","content":"x"})");
+  BOOST_TEST(test::accepted(text, "text").prediction.value() == "x");
+  for (const char* wrong :
+       {"true", "\"x\"", "{}", R"({"type":"content"})", R"({"type":"x","content":"a"})", R"({"content":"a"})",
+        R"({"type":"content","content":7})", R"({"type":"content","content":["a"]})",
+        R"({"type":"content","content":[{"type":"text"}]})"}) {
+    BOOST_TEST(refused(",\"prediction\":" + std::string(wrong)) == "prediction", wrong);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(every_field_that_is_honoured) {
   const auto r = chat(R"(,"model":"served","max_completion_tokens":7,"temperature":0.5,"top_p":0.25,
     "min_p":0.125,"top_k":9,"repetition_penalty":1.5,"presence_penalty":-2,

@@ -36,9 +36,9 @@ struct parser : test::request_fixture {
 BOOST_FIXTURE_TEST_SUITE(fields_of_other_servers, parser)
 
 BOOST_AUTO_TEST_CASE(left_fields_are_taken_whatever_they_hold_and_refused_if_strict) {
-  for (const char* name : {"user", "metadata", "store", "service_tier", "verbosity", "prediction",
-                           "prompt_cache_key", "safety_identifier", "keep_alive", "id_slot", "n_keep",
-                           "priority", "request_id", "provider", "litellm_metadata"}) {
+  for (const char* name :
+       {"user", "metadata", "store", "service_tier", "verbosity", "prompt_cache_key", "safety_identifier",
+        "keep_alive", "id_slot", "n_keep", "priority", "request_id", "provider", "litellm_metadata"}) {
     for (const char* value : {"true", "\"x\"", "{\"a\":[1]}", "7", "null"}) {
       const std::string field = std::string(",\"") + name + "\":" + value;
       strict = false;

@@ -66,6 +66,7 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
                .pages_cached = 4,
                .pages_used = 2,
                .sessions = 1};
+  now.drafts = {.steps = 11, .tokens = 40, .accepted = 29};
   const auto text = render_metrics(m, now, {.milliseconds = true, .vllm = false});
   BOOST_TEST(has_line(text, "worker_requests_total{outcome=\"completed\"} 1"));
   BOOST_TEST(has_line(text, "worker_tokens_in_total 5"));
@@ -95,6 +96,9 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
   BOOST_TEST(has_line(text, "worker_prefix_cache_evictions_total 3"));
   BOOST_TEST(has_line(text, "worker_prefix_cache_blocks 4"));
   BOOST_TEST(has_line(text, "worker_prefix_cache_sessions 1"));
+  BOOST_TEST(has_line(text, "worker_draft_steps_total 11"));
+  BOOST_TEST(has_line(text, "worker_draft_tokens_total 40"));
+  BOOST_TEST(has_line(text, "worker_draft_tokens_accepted_total 29"));
   BOOST_TEST(render_metrics(m, now).find("duration_ms") == std::string::npos);
 
   std::set<std::string> families;

@@ -1,0 +1,69 @@
+// A copy of a matcher goes on as the matcher does, and neither disturbs the other.
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <boost/test/unit_test.hpp>
+#include <random>
+#include <vector>
+
+#include "engine/grammar/grammar.hpp"
+#include "engine/grammar/matcher.hpp"
+#include "engine/sampling/token_rules.hpp"
+#include "test/unit/grammar/piece_tokenizer.hpp"
+
+namespace orcd::test {
+namespace {
+
+using words = std::vector<std::uint32_t>;
+
+words mask_of(engine::token_constraint& constraint) {
+  const engine::token_mask mask = constraint.mask();
+  return {mask.begin(), mask.end()};
+}
+
+/// A token that may come; -1 where none may, or only the end.
+engine::token_id some_token(const words& mask, engine::token_id end, std::mt19937& random) {
+  std::vector<engine::token_id> all;
+  for (engine::token_id id = 0; id < static_cast<engine::token_id>(32 * mask.size()); ++id) {
+    if (id != end && engine::allows(mask, id)) all.push_back(id);
+  }
+  return all.empty() ? -1 : all[random() % all.size()];
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(matcher_copies)
+
+BOOST_AUTO_TEST_CASE(a_copy_goes_on_alike_and_by_itself) {
+  const piece_tokenizer vocabulary({"ab", "abc", "\"", "{\"", "true"});
+  const auto table = engine::grammar::make_token_table(vocabulary, vocabulary.vocab_size());
+  const auto schema = engine::grammar::compile_json_schema(
+      boost::json::parse(R"({"type": "object", "properties": {"a": {"type": "string", "maxLength": 9},
+                             "b": {"type": "array", "items": {"enum": ["abc", true, 17]}}},
+                             "required": ["a", "b"]})"));
+  std::mt19937 random(3);
+  for (int run = 0; run < 10; ++run) {
+    const std::shared_ptr<engine::token_constraint> plain = engine::make_token_rules(
+        {.min_tokens = 3, .ends = {vocabulary.end()}, .allowed = {}, .banned = {}}, vocabulary.vocab_size(),
+        engine::grammar::make_matcher(schema.value(), table));
+    for (int step = 0; step < 60; ++step) {
+      // Goes its own way first, which the other must not notice.
+      const auto stray = plain->copy();
+      BOOST_REQUIRE(stray != nullptr);
+      for (int i = 0; i < 3; ++i) {
+        const auto token = some_token(mask_of(*stray), vocabulary.end(), random);
+        if (token < 0 || !stray->accept(token)) break;
+      }
+      const auto copy = plain->copy();
+      const words mask = mask_of(*plain);
+      BOOST_REQUIRE((mask_of(*copy) == mask));
+      const auto token = some_token(mask, vocabulary.end(), random);
+      if (token < 0) break;
+      BOOST_REQUIRE((plain->accept(token) && copy->accept(token)));
+      BOOST_REQUIRE((copy->complete() == plain->complete() && mask_of(*copy) == mask_of(*plain)));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace orcd::test

@@ -75,6 +75,7 @@ fake_accelerator::fake_accelerator(fake_options options)
       adapters_(options_.adapters) {
   ORCD_ENSURE(options_.slots > 0 && options_.chunk_tokens > 0);
   kv_.assign(options_.pages.pages, std::vector<std::uint64_t>(options_.pages.page_positions, 0));
+  loose_.assign(options_.pages.pages, std::vector<bool>(options_.pages.page_positions, false));
   if (!options_.next) {
     options_.next = [](std::span<const token_id> sequence) { return hashed_token(sequence); };
   }
@@ -104,6 +105,7 @@ void fake_accelerator::begin(const engine::sequence_start& start) {
   if (!state.held) ++held_;
   state.held = true;
   state.tokens.assign(start.held.begin(), start.held.end());
+  state.certain = state.tokens.size();
   state.pages.assign(start.pages.begin(), start.pages.end());
   fake_adapters applied;
   for (const engine::active_adapter& one : start.adapters) {
@@ -200,6 +202,7 @@ void fake_accelerator::clear(std::span<const engine::kv_page> pages) noexcept {
       ORCD_ENSURE(std::find(state.pages.begin(), state.pages.end(), id) == state.pages.end());
     }
     for (std::uint32_t i = 0; i < options_.pages.page_positions; ++i) write(id, i, 0, steps_ + 1);
+    loose_[static_cast<std::size_t>(id)].assign(options_.pages.page_positions, false);
   }
 }
 
@@ -212,7 +215,8 @@ std::vector<engine::kv_page> fake_accelerator::written_pages() const {
   return out;
 }
 
-/// A position of a page is written once, or again with the same: by the sequence that had to go back.
+/// A position of a page is written once, or again with the same: by the sequence that had to go back. What a
+/// wrong draft has written may be replaced.
 void fake_accelerator::store(slot_state& state, slot_id slot, std::size_t from, std::uint64_t step) {
   const std::uint32_t size = options_.pages.page_positions;
   if (size == 0) return;
@@ -223,7 +227,11 @@ void fake_accelerator::store(slot_state& state, slot_id slot, std::size_t from, 
     hash = with_token(hash, state.tokens[i]);
     if (i < from) continue;
     const std::uint64_t kept = page(state.pages[i / size])[i % size];
-    require(kept == 0 || kept == hash, "a page holds something else", slot, i, from);
+    std::vector<bool>::reference loose = loose_[static_cast<std::size_t>(state.pages[i / size])][i % size];
+    // A wrong draft may come where a lost step had the right one; whoever goes on from there would notice.
+    const bool wrong = i >= state.certain;
+    require(kept == 0 || kept == hash || loose || wrong, "a page holds something else", slot, i, from);
+    loose = wrong;
     write(state.pages[i / size], i % size, hash, step);
   }
 }
@@ -307,6 +315,10 @@ void fake_accelerator::check(std::span<const sequence_step> sequences) const {
     seen[index] = true;
     check_part(part);
   }
+  std::size_t drafts = 0;
+  for (const auto& part : sequences) drafts += part.drafts();
+  require(drafts <= options_.draft_tokens, "too many drafts in a step", slot_id{}, drafts,
+          options_.draft_tokens);
   std::size_t pooled = 0;
   for (const auto& part : sequences) pooled += part.pool != nullptr ? part.tokens.size() : 0;
   require(pooled <= options_.chunk_tokens, "too many pooled tokens in a step", slot_id{}, pooled,
@@ -317,8 +329,8 @@ void fake_accelerator::check_part(const sequence_step& part) const {
   const slot_state& state = slots_[static_cast<std::uint32_t>(part.slot)];
   require(!state.spoiled, "step after an unfinished step without release", part.slot, part.position, 0);
   const bool in_vain = part.tokens.empty() && state.ended;
-  require(in_vain || part.position == state.tokens.size(), "position is not the next one", part.slot,
-          part.position, state.tokens.size());
+  require(in_vain || part.position == state.certain, "position is not the next one", part.slot, part.position,
+          state.certain);
   require(!part.tokens.empty() || state.last.has_value(), "no token to feed back", part.slot, 0, 1);
   require(!part.tokens.empty() || part.sample != nullptr, "fed back without a request", part.slot, 0, 1);
   if (part.pool != nullptr) {
@@ -337,6 +349,8 @@ void fake_accelerator::check_part(const sequence_step& part) const {
   if (part.sample == nullptr) return;
   require(part.sample->allowed.empty() || !part.tokens.empty(), "a mask for a token fed back", part.slot, 0,
           1);
+  require(part.samples == 1 || part.samples == part.tokens.size(), "drafts without requests", part.slot,
+          part.samples, part.tokens.size());
   require(part.sample->params != nullptr, "sample request without parameters", part.slot, 0, 1);
   require(part.sample->draw >= 0.0 && part.sample->draw < 1.0, "draw outside [0, 1)", part.slot, 0, 0);
   require(part.sample->remaining > 0, "a token beyond the limit", part.slot, 0, 1);
@@ -378,17 +392,39 @@ void fake_accelerator::compute(const sequence_step& part, launched& step) {
     step.sampled.push_back({part.slot, -1});
     return;
   }
-  const std::size_t before = state.tokens.size();
+  const std::size_t before = state.certain;
+  state.tokens.resize(before);
   if (seen.fed_back) state.tokens.push_back(*state.last);
   state.tokens.insert(state.tokens.end(), part.tokens.begin(), part.tokens.end());
-  store(state, part.slot, before, step.number);
   state.ended = false;
+  if (part.drafts() > 0) return compute_drafts(state, part, step);
+  state.certain = state.tokens.size();
+  store(state, part.slot, before, step.number);
   if (part.pool != nullptr && part.ends_with_result()) {
     step.sampled.push_back({.slot = part.slot, .pooled = pooled_of(state.tokens)});
   }
   if (!seen.sampled) return;
   const token_id token = sample(state, *part.sample);
   step.sampled.push_back({part.slot, token, logprobs_of(token, *part.sample)});
+}
+
+/// Each token samples with what was before it; the drafts behind the first wrong one were computed for
+/// nothing.
+void fake_accelerator::compute_drafts(slot_state& state, const sequence_step& part, launched& step) {
+  const std::vector<token_id> all = state.tokens;
+  const std::size_t first = all.size() - part.samples;
+  state.certain = all.size();
+  for (std::uint32_t i = 0; i < part.samples; ++i) {
+    state.tokens.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first + i + 1));
+    const token_id token = sample(state, part.sample[i]);
+    step.sampled.push_back({part.slot, token, logprobs_of(token, part.sample[i])});
+    const bool wrong = i + 1 < part.samples && all[first + i + 1] != token;
+    if (wrong) state.certain = std::min(state.certain, first + i + 1);
+  }
+  state.tokens = all;
+  state.last.reset();
+  state.ended = false;
+  store(state, part.slot, first, step.number);
 }
 
 engine::token_logprobs fake_accelerator::logprobs_of(token_id token, const engine::sample_request& request) {

@@ -57,6 +57,7 @@ struct fake_options {
   std::uint32_t chunk_tokens = 8;
   std::uint32_t vocab = 128;
   std::uint32_t launch_depth = 1;
+  std::uint32_t draft_tokens = 0;                   ///< of a step; a further token costs a tenth of the first
   engine::kv_geometry pages{};                      ///< none: slots have memory of their own
   std::uint32_t adapters = 0;                       ///< room for so many
   std::uint32_t adapter_parts = 1;                  ///< in which one is put
@@ -93,6 +94,8 @@ class fake_accelerator final : public engine::accelerator {
       const std::function<void(unsigned percent)>& progress) override;
   [[nodiscard]] std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
   [[nodiscard]] std::uint32_t launch_depth() const noexcept override { return options_.launch_depth; }
+  [[nodiscard]] std::uint32_t draft_tokens() const noexcept override { return options_.draft_tokens; }
+  [[nodiscard]] double step_cost(std::uint32_t tokens) const noexcept override { return 0.9 + 0.1 * tokens; }
   [[nodiscard]] engine::kv_geometry kv_pages() const noexcept override { return options_.pages; }
   void begin(const engine::sequence_start& start) override;
   [[nodiscard]] engine::result<void> put_adapter(std::uint32_t index,
@@ -141,6 +144,7 @@ class fake_accelerator final : public engine::accelerator {
     bool spoiled = false;                  ///< was in a step that did not complete: only release is allowed
     bool ended = false;                    ///< its last token ended it
     std::optional<engine::token_id> last;  ///< sampled and not yet fed back
+    std::size_t certain = 0;               ///< of its tokens; those behind are drafts that were wrong
     std::vector<engine::token_id> tokens;
     std::vector<engine::kv_page> pages;
     std::vector<std::uint32_t> adapters;  ///< indices
@@ -165,6 +169,7 @@ class fake_accelerator final : public engine::accelerator {
   void fail(std::uint64_t number, bool at_collect);
   void drop_launched();
   void compute(const engine::sequence_step& part, launched& step);
+  void compute_drafts(slot_state& state, const engine::sequence_step& part, launched& step);
   void store(slot_state& state, engine::slot_id slot, std::size_t from, std::uint64_t step);
   void write(engine::kv_page id, std::size_t position, std::uint64_t value, std::uint64_t done_with);
   void check_start(const engine::sequence_start& start) const;
@@ -184,6 +189,7 @@ class fake_accelerator final : public engine::accelerator {
   fake_options options_;
   std::vector<slot_state> slots_;
   std::vector<std::vector<std::uint64_t>> kv_;  ///< [pages][page_positions], 0 = clear
+  std::vector<std::vector<bool>> loose_;        ///< likewise: of a wrong draft, may be written again
   std::vector<float> logits_;
   std::vector<std::string> adapters_;  ///< digests
   std::uint64_t puts_ = 0;

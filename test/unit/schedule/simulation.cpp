@@ -48,6 +48,7 @@ simulation::simulation(std::uint64_t seed, coverage& seen)
                   .tokens_min = static_cast<std::uint32_t>(below(12)),
                   .sessions = static_cast<std::uint32_t>(below(3)),
                   .system_prompts = static_cast<std::uint32_t>(below(2))};
+  config.drafts = drafts();
   config.on_failure = [this](const error&) { device_lost_ = true; };
   config.on_degraded = [this](const error&) { ++coverage_["degraded"]; };
   scheduler_ = std::make_unique<scheduler>(device_, config);
@@ -69,6 +70,7 @@ fake_options simulation::options() {
   out.pages = pages();
   out.launch_depth = static_cast<std::uint32_t>(1 + below(3));
   if (one_in(2)) out.end_of_generation = {end_token};
+  if (one_in(2)) out.draft_tokens = static_cast<std::uint32_t>(1 + below(12));
   out.during_step = [this] {
     time_ += milliseconds(1 + below(10));
     if (one_in(4)) client_acts();
@@ -82,6 +84,36 @@ fake_options simulation::options() {
     out.faults.push_back({20 + below(150), errc::cuda_error, one_in(2)});
     injected_.insert(errc::cuda_error);
   }
+  return out;
+}
+
+namespace {
+
+/// Knows what follows, and is wrong or silent now and then.
+class random_drafts final : public draft_source {
+ public:
+  random_drafts(const fake_accelerator& device, std::uint64_t seed) : device_(device), random_(seed) {}
+  std::uint32_t guess(std::span<const token_id> tokens, std::uint32_t most,
+                      std::vector<token_id>& guess) override {
+    guess = device_.expected({tokens.begin(), tokens.end()}, random_() % 4 == 0 ? 0 : most);
+    for (token_id& token : guess) {
+      if (random_() % 6 == 0) token = static_cast<token_id>(random_() % 128);
+    }
+    return static_cast<std::uint32_t>(random_() % draft_kinds);
+  }
+
+ private:
+  const fake_accelerator& device_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace
+
+speculation simulation::drafts() {
+  speculation out{true, one_in(2) ? static_cast<std::uint32_t>(1 + below(6)) : 0, {}};
+  out.source = [this](job_request& job, std::uint32_t) {
+    return std::make_unique<random_drafts>(device_, job.seed);
+  };
   return out;
 }
 
@@ -308,6 +340,8 @@ void simulation::settle() {
   require(pages.pages_free + pages.pages_cached == pages.pages, "pages that nobody has");
   coverage_["cache hits"] += pages.hits;
   coverage_["evictions"] += pages.evictions;
+  coverage_["drafts right"] += scheduler_->drafts().right;
+  coverage_["drafts wrong"] += scheduler_->drafts().tokens - scheduler_->drafts().right;
   if (device_lost_) ++coverage_["device lost"];
   if (scheduler_->steps() < device_.steps()) ++coverage_["steps computed again"];
 }

@@ -75,6 +75,7 @@ class simulation {
   bool device_lost_ = false, idle_told_ = false;
 
   [[nodiscard]] fake_options options();
+  [[nodiscard]] engine::speculation drafts();
   [[nodiscard]] engine::kv_geometry pages();
 };
 

@@ -49,6 +49,8 @@ BOOST_AUTO_TEST_CASE(every_job_ends_once_whatever_happens) {
                            "device lost",
                            "steps computed again",
                            "cache hits",
+                           "drafts right",
+                           "drafts wrong",
                            "evictions"}) {
     BOOST_TEST(seen[what] > 20U, what << " happened only " << seen[what] << " times");
   }

@@ -105,7 +105,8 @@ class benchmark {
   }
 
   int run() {
-    for (std::uint32_t n = 2; n <= s_.streams + device_->draft_tokens(); n *= 2) {
+    for (const std::uint32_t n : {2U, 4U, 8U, 9U, 16U, 17U, 32U, 33U, 64U}) {
+      if (n > s_.streams + device_->draft_tokens()) break;
       figures_.add(s_.name + "/step_cost/" + std::to_string(n), device_->step_cost(n));
       std::printf("a step of %3u tokens costs %.3f of one of a single token\n", n, device_->step_cost(n));
     }

@@ -6,11 +6,14 @@ namespace orcd::engine {
 namespace {
 
 // Before anything is known of a sequence, as if so many drafts had been tried and so many been right.
-constexpr double tried_before = 4.0;
+constexpr double tried_before = 2.0;
 constexpr std::array<double, draft_kinds> right_before{0.45, 0.6, 0.75, 0.85};
 // What a new observation leaves of the older ones, and what a guess that was passed over leaves of them.
-constexpr double kept_by_note = 0.9;
+constexpr double kept_by_note = 0.95;
 constexpr double kept_by_pass = 0.997;
+// A step with drafts must be so much better than one without: it cannot be launched ahead, and what is not
+// known well is easily overrated.
+constexpr double least_gain = 1.04;
 
 }  // namespace
 
@@ -47,7 +50,7 @@ void choose_drafts(std::span<draft_offer> offers, std::uint32_t tokens, std::uin
                             [&](const auto& a, const auto& b) { return next_gain(a) < next_gain(b); });
   };
   double gained = tokens;
-  double best = gained / cost(tokens);
+  double best = least_gain * gained / cost(tokens);
   std::uint32_t best_count = 0;
   std::uint32_t count = 0;
   while (count < room) {

@@ -4,7 +4,7 @@
 # Options:
 #   --worker FILE    also measure process start to READY of this worker-orcd
 #   --commit ID      written into the figures
-#   --models "A B"   some of qwen2.5-0.5b phi-3-mini gpt-oss-20b (default: all)
+#   --models "A B"   some of qwen2.5-0.5b phi-3-mini gpt-oss-20b (default: all), or gpt-oss-120b (64 GB)
 #   --layers N       models of N layers, to try the script; figures of such a run mean nothing
 #   --backend NAME   cuda (default) or host, to try the script
 #   --quick          one short run of everything

@@ -1,6 +1,7 @@
 #include "engine/grammar/matcher.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <utility>
 
@@ -156,6 +157,40 @@ config_id matcher::after(token_id token) {
 
 std::shared_ptr<token_constraint> matcher::copy() const {
   return configs_.bytes() <= copied_bytes_max ? std::make_shared<matcher>(*this) : nullptr;
+}
+
+/// The longest token that may come if every other one is a beginning of it; -1 where there is a choice.
+token_id matcher::forced_token() {
+  constexpr int most = 64;  // beginnings of one text
+  if (may_end()) return -1;
+  const token_mask all = mask();
+  int count = 0;
+  for (const std::uint32_t word : all) count += std::popcount(word);
+  if (count == 0 || count > most) return -1;
+  std::vector<std::string> texts;
+  token_id longest = -1;
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::uint32_t word = all[i]; word != 0; word &= word - 1) {
+      const auto token = static_cast<token_id>(32 * i + static_cast<std::size_t>(std::countr_zero(word)));
+      if (!tokens_->has_text(token)) return -1;
+      texts.push_back(tokens_->spelling(token, false));
+      if (longest >= 0 && texts.back().size() <= text.size()) continue;
+      longest = token;
+      text = texts.back();
+    }
+  }
+  const bool forced =
+      std::all_of(texts.begin(), texts.end(), [&](const std::string& one) { return text.starts_with(one); });
+  return forced ? longest : -1;
+}
+
+void matcher::force(std::uint32_t most, std::vector<token_id>& out) {
+  for (std::uint32_t i = 0; i < most && at_ != dead; ++i) {
+    const token_id token = forced_token();
+    if (token < 0 || !accept(token)) return;
+    out.push_back(token);
+  }
 }
 
 bool matcher::accept_text(std::string_view text) {

@@ -26,6 +26,7 @@ class matcher final : public token_constraint {
   }
   std::string failure() const override;
   std::shared_ptr<token_constraint> copy() const override;
+  void force(std::uint32_t most, std::vector<token_id>& out) override;
   /// Whether the output may end here.
   [[nodiscard]] bool may_end() const noexcept { return at_ != dead && configs_.accepting(at_); }
   /// Follows text instead of tokens, for tests. False when the text has left the grammar.
@@ -49,6 +50,7 @@ class matcher final : public token_constraint {
   };
 
   void find_mask(mask_words& out);
+  [[nodiscard]] token_id forced_token();
   void add_wide(const thread& at, mask_words& out);
   void walk(std::uint32_t below, config_id from, mask_words& out);
   [[nodiscard]] config_id after(token_id token);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/base/ids.hpp"
 
@@ -38,6 +39,10 @@ class token_constraint {
   /// An independent one that goes on as this one would, with the same masks and the same limits; null where
   /// it cannot be had or would be large. For looking at the masks behind tokens that are only guessed.
   [[nodiscard]] virtual std::shared_ptr<token_constraint> copy() const { return nullptr; }
+
+  /// Appends tokens, at most `most`, of the one text with which the output must go on, if it has no choice:
+  /// long ones, as a model usually writes it. Moves on over them, so that it is a copy's to be asked.
+  virtual void force(std::uint32_t /*most*/, std::vector<token_id>& /*out*/) {}
 
   /// Why no bit is set, if a limit was reached; empty if merely no token of the vocabulary fits.
   [[nodiscard]] virtual std::string failure() const { return {}; }

@@ -54,6 +54,9 @@ class rules_constraint final : public token_constraint {
     if (inner_) out->inner_ = inner_->copy();
     return !inner_ || out->inner_ ? out : nullptr;
   }
+  void force(std::uint32_t most, std::vector<token_id>& out) override {
+    if (inner_) inner_->force(most, out);
+  }
   std::string failure() const override { return inner_ ? inner_->failure() : std::string(); }
   bool complete() const override { return inner_ && inner_->complete(); }
   bool decides_end() const override { return inner_ && inner_->decides_end(); }

@@ -7,7 +7,7 @@ namespace {
 
 // Before anything is known of a sequence, as if so many drafts had been tried and so many been right.
 constexpr double tried_before = 2.0;
-constexpr std::array<double, draft_kinds> right_before{0.45, 0.6, 0.75, 0.85};
+constexpr std::array<double, draft_kinds> right_before{0.45, 0.6, 0.75, 0.85, 0.8};
 // What a new observation leaves of the older ones, and what a guess that was passed over leaves of them.
 constexpr double kept_by_note = 0.95;
 constexpr double kept_by_pass = 0.997;

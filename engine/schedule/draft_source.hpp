@@ -12,7 +12,9 @@
 namespace orcd::engine {
 
 /// Guesses are told apart by how much speaks for them, so that each kind gets an acceptance of its own.
-inline constexpr std::uint32_t draft_kinds = 4;
+inline constexpr std::uint32_t draft_kinds = 5;
+/// What a constraint leaves no choice about, but for how it is cut into tokens.
+inline constexpr std::uint32_t forced_kind = 4;
 
 class draft_source {
  public:
@@ -20,7 +22,7 @@ class draft_source {
 
   /// Guesses up to `most` tokens that follow `tokens`, a sequence's prompt and output so far, of which
   /// everything that was there at the last call is still there. Writes them to `guess`, nothing if there is
-  /// no guess. Returns the kind, below draft_kinds; a higher kind has more that speaks for it. Takes
+  /// no guess. Returns the kind, below draft_kinds. Takes
   /// microseconds, however long the sequence is. Throws std::bad_alloc.
   virtual std::uint32_t guess(std::span<const token_id> tokens, std::uint32_t most,
                               std::vector<token_id>& guess) = 0;

@@ -84,7 +84,7 @@ std::uint32_t lookup_drafts::guess(std::span<const token_id> tokens, std::uint32
     const auto count = std::min(most, predicted() - known);
     const auto first = prediction_.begin() + known;
     guess.assign(first, first + count);
-    return draft_kinds - 1;
+    return kind_of(match_max);
   }
   if (tokens.size() < match_min) return 0;
   std::uint32_t longest = match_min - 1;

@@ -1,6 +1,7 @@
 #include "engine/schedule/sequence.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -150,6 +151,17 @@ void sequence::follow_drafts(std::uint32_t index, std::uint32_t right, bool all)
   (void)request.constraint->mask();
 }
 
+/// Guesses what the constraint forces. The mask is the next step's own, so that asking for it changes
+/// nothing.
+void sequence::force_drafts(std::uint32_t most) {
+  constexpr int beginnings_max = 64;
+  int allowed = 0;
+  for (const std::uint32_t word : request.constraint->mask()) allowed += std::popcount(word);
+  if (allowed == 0 || allowed > beginnings_max) return;
+  if (const auto copy = request.constraint->copy()) copy->force(most, guessed);
+  guessed_kind = forced_kind;
+}
+
 // The last output token is never a draft: nothing is computed after it. Nor is a token that ends the output.
 draft_offer sequence::offer_drafts(std::span<const token_id> ends) {
   guessed.clear();
@@ -158,6 +170,7 @@ draft_offer sequence::offer_drafts(std::span<const token_id> ends) {
   // Each needs a mask, which takes time of the thread that all jobs share.
   const std::uint32_t most = request.constraint ? constrained_drafts_max : drafts_max;
   guessed_kind = drafter->guess(tokens, std::min(pending + most, left - 1), guessed);
+  if (guessed.empty() && request.constraint) force_drafts(std::min(most, left - 1));
   const auto ends_output = [&](token_id token) {
     return (stops_at_end() && std::binary_search(ends.begin(), ends.end(), token)) || stops_at(token);
   };

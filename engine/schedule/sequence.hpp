@@ -116,6 +116,7 @@ struct sequence {
   /// leave fewer drafts, or none.
   [[nodiscard]] const sample_request* ask_behind_drafts();
   void constrain_drafts();
+  void force_drafts(std::uint32_t most);
   /// Before the result at `index` of a step with drafts is taken, of which `right` were right: brings the
   /// constraint to where it would be before a step for that token alone. `all`: no draft was wrong.
   void follow_drafts(std::uint32_t index, std::uint32_t right, bool all);

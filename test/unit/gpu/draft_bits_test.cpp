@@ -122,6 +122,8 @@ BOOST_AUTO_TEST_CASE(what_is_looked_up_is_often_right_and_changes_nothing) {
     const auto seen = run_drafted(*device, bench.limits, {true, always}, bench.stop);
     BOOST_TEST(difference(seen, plain) == "", always << " drafts");
     BOOST_TEST(seen.drafts.tokens > 0U);
+    // An array of "abc", "abd" and 12 has texts without a choice.
+    BOOST_TEST(seen.jobs[9]->stats().drafts_right > 0U);
   }
 }
 

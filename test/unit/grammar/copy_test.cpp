@@ -64,6 +64,26 @@ BOOST_AUTO_TEST_CASE(a_copy_goes_on_alike_and_by_itself) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_text_without_a_choice_is_forced_in_long_tokens) {
+  const piece_tokenizer vocabulary({"ab", "abc", "bc", "abcde", "{\"", "\":"});
+  const auto table = engine::grammar::make_token_table(vocabulary, vocabulary.vocab_size());
+  const auto forced_of = [&](const char* pattern, std::uint32_t most) {
+    const auto program = engine::grammar::compile_regex(pattern);
+    const auto matcher = engine::grammar::make_matcher(program.value(), table);
+    std::vector<engine::token_id> out;
+    matcher->force(most, out);
+    std::string text;
+    for (const engine::token_id token : out) text += vocabulary.text(token) + "|";
+    return text;
+  };
+  BOOST_TEST(forced_of("abcdexyz", 9) == "abcde|x|y|z|");
+  BOOST_TEST(forced_of("abcdexyz", 2) == "abcde|x|");
+  BOOST_TEST(forced_of("abc(x|y)z", 9) == "abc|");
+  BOOST_TEST(forced_of("(a|b)c", 9) == "");
+  BOOST_TEST(forced_of("ab(c)?", 9) == "abc|");  // a guess: it may end behind "ab", too
+  BOOST_TEST(forced_of("[0-9]+", 9) == "");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace orcd::test

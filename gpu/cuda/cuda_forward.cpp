@@ -107,8 +107,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
     return kernels::decode_partial_floats(sequences, w.heads, extents.pages_per_slot(), w.head);
   };
   const bool handed = together > 0 && extents.kv == engine::kv_types{};
-  flagged.inner = plan.reserve(
-      together > 0 && extents.adapters ? 2 * kernels::program_inner_max * sizeof(std::uint64_t) : 0);
+  flagged.inner = words(extents.adapters ? 2 * kernels::program_inner_max : 0);
   flagged.page_partials = plan.reserve(handed ? partial_floats(1) * sizeof(std::uint64_t) : 0);
   flagged.end = plan.bytes();
   // With one slot, and neither adapters nor drafts, steps either use the decode program or they do not, so

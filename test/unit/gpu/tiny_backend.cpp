@@ -8,6 +8,16 @@ namespace orcd::test {
 
 using engine::ggml_type;
 
+namespace {
+
+/// One of each family, and of each way that its layers may be made.
+constexpr const char* family_files[] = {"olmo3",     "exaone4-windows", "granite",  "granitemoe-shared",
+                                        "smollm3",   "seed_oss",        "mistral3", "starcoder2",
+                                        "qwen3moe",  "qwen2moe",        "gemma2",   "gemma3",
+                                        "command-r", "cohere2",         "glm4",     "glm4moe"};
+
+}  // namespace
+
 std::vector<tiny_case> every_tiny_model() {
   std::vector<tiny_case> cases;
   const auto add = [&](std::string name, auto change) {
@@ -71,12 +81,7 @@ std::vector<tiny_case> every_tiny_model() {
     o.matrix_type = ggml_type::tq1_0;
     o.weight_scales = true;
   });
-  // One of each family, and of each way that its layers may be made.
-  for (const char* file : {"olmo3", "exaone4-windows", "granite", "granitemoe-shared", "smollm3", "seed_oss",
-                           "mistral3", "starcoder2", "qwen3moe", "qwen2moe", "gemma2", "gemma3", "command-r",
-                           "cohere2", "glm4", "glm4moe"}) {
-    add(file, [&](tiny_model_options& o) { o.file = file; });
-  }
+  for (const char* file : family_files) add(file, [&](tiny_model_options& o) { o.file = file; });
   return cases;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/gguf/location.hpp"
 #include "engine/text/utf8_buffer.hpp"
 #include "gpu/host/host_backend.hpp"
+#include "gpu/plan/draft_room.hpp"
 #include "net/failover/weights_frames.hpp"
 #include "net/json/text.hpp"
 #ifdef ORCD_HAS_CUDA
@@ -97,15 +98,12 @@ engine::model_source source_of(const options& opts) {
           .activation = opts.ffn_activation};
 }
 
-/// Drafts of a step; more sequences at once than have so many hardly have any that pay.
-constexpr std::uint32_t draft_tokens_planned = 64;
-
 void plan_cache(const options& opts, engine::accelerator_config& plan_for) {
   constexpr std::uint32_t page = engine::kv_page_positions;
   plan_for.kv = {opts.kv_type_k, opts.kv_type_v};
   // On the host a token costs as much in a step of several, so that drafts never pay there.
   const bool pays = opts.backend != backend_kind::host || opts.drafts_always > 0;
-  plan_for.draft_tokens = opts.speculate && pays ? draft_tokens_planned : 0;
+  plan_for.draft_tokens = opts.speculate && pays ? gpu::draft_tokens_wanted : 0;
   plan_for.kv_pages = opts.kv_tokens / page + (opts.kv_tokens % page == 0 ? 0 : 1);
   if (const std::uint32_t spared = spared_pages(opts); spared > 0) {
     const std::uint32_t context = plan_for.context_tokens;

@@ -5,6 +5,7 @@
 #include "engine/model/kv_type.hpp"
 #include "gpu/plan/adapter_arena.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
+#include "gpu/plan/draft_room.hpp"
 
 namespace orcd::app {
 namespace {
@@ -19,11 +20,18 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
   return __builtin_mul_overflow(a, b, &out) ? ~std::uint64_t{0} : out;
 }
 
-std::uint64_t required_of(const gpu_plan& plan, std::uint64_t kv_bytes) noexcept {
-  const std::uint64_t engine =
-      sum(sum(kv_bytes, plan.logits_bytes), sum(plan.adapters_bytes, plan.beside_bytes));
+std::uint64_t required_of(const gpu_plan& plan, std::uint64_t kv_bytes, std::uint64_t drafts_bytes) noexcept {
+  const std::uint64_t logits = sum(plan.logits_bytes, drafts_bytes);
+  const std::uint64_t engine = sum(sum(kv_bytes, logits), sum(plan.adapters_bytes, plan.beside_bytes));
   const std::uint64_t all = sum(product(plan.engines, engine), product(plan.copies, plan.weights_bytes));
   return sum(all, plan.reserve_bytes);
+}
+
+std::uint64_t drafts_of(const engine::model_spec& spec, const gpu_plan_request& request,
+                        std::uint32_t context) noexcept {
+  const std::uint32_t page = engine::kv_page_positions;
+  const std::uint32_t pages = context / page + (context % page == 0 ? 0 : 1);
+  return gpu::plan_drafts(spec, request.slots, pages, gpu::draft_tokens_wanted).bytes;
 }
 
 /// The KV cache is made of whole pages, so that contexts of whole pages are all there are to choose from.
@@ -33,8 +41,9 @@ std::uint32_t context_max(const gpu_plan& plan, const engine::model_spec& spec,
   std::uint32_t fit = 0;
   while (fit < pages) {
     const std::uint32_t half = fit + (pages - fit + 1) / 2;
-    const auto kv = gpu::planned_kv_bytes(spec, request.slots, half * engine::kv_page_positions, request.kv);
-    if (required_of(plan, kv) <= *plan.vram_bytes) {
+    const std::uint32_t context = half * engine::kv_page_positions;
+    const auto kv = gpu::planned_kv_bytes(spec, request.slots, context, request.kv);
+    if (required_of(plan, kv, drafts_of(spec, request, context)) <= *plan.vram_bytes) {
       fit = half;
     } else {
       pages = half - 1;
@@ -62,9 +71,10 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   out.kv_bytes = planned->kv_bytes;
   out.logits_bytes = planned->logits_bytes;
   out.adapters_bytes = planned->adapters_bytes;
+  out.drafts_bytes = drafts_of(m.spec, request, request.context);
   out.beside_bytes = engine_beside_bytes;
   out.reserve_bytes = gpu::driver_reserve_bytes;
-  out.required_bytes = required_of(out, out.kv_bytes);
+  out.required_bytes = required_of(out, out.kv_bytes, out.drafts_bytes);
   out.vram_bytes = request.vram_bytes;
   if (out.vram_bytes) out.context_max = context_max(out, m.spec, request);
   return out;

@@ -33,6 +33,7 @@ struct gpu_plan {
   std::uint64_t kv_bytes = 0;       ///< of one engine, as the rest
   std::uint64_t logits_bytes = 0;
   std::uint64_t adapters_bytes = 0;
+  std::uint64_t drafts_bytes = 0;  ///< unless the worker runs with --speculate off
   std::uint64_t beside_bytes = 0;
   std::uint64_t reserve_bytes = 0;   ///< that a worker leaves free when it loads
   std::uint64_t required_bytes = 0;  ///< of all engines

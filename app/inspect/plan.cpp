@@ -44,6 +44,8 @@ std::string as_text(const gpu_plan& plan) {
   out += row_of("weights", plan.weights_bytes, copies);
   out += row_of("kv", plan.kv_bytes, plan.engines > 1 ? "of each engine" : "");
   out += row_of("logits", plan.logits_bytes, plan.engines > 1 ? "of each engine" : "");
+  if (plan.drafts_bytes > 0)
+    out += row_of("drafts", plan.drafts_bytes, "unless it runs with --speculate off" + each);
   if (plan.adapters_bytes > 0)
     out += row_of("adapters", plan.adapters_bytes, each.substr(each.empty() ? 0 : 2));
   out += row_of("context", plan.beside_bytes, "CUDA context, kernels and workspace" + each + ": about");
@@ -62,6 +64,7 @@ json::object as_object(const gpu_plan& plan) {
                    {"weights_bytes", plan.weights_bytes},
                    {"kv_bytes", plan.kv_bytes},
                    {"logits_bytes", plan.logits_bytes},
+                   {"drafts_bytes", plan.drafts_bytes},
                    {"context_bytes", plan.beside_bytes},
                    {"reserve_bytes", plan.reserve_bytes},
                    {"required_bytes", plan.required_bytes}};

@@ -14,6 +14,7 @@
 #include "gpu/plan/allocation_counter.hpp"
 #include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
+#include "gpu/plan/draft_room.hpp"
 #include "gpu/plan/model_support.hpp"
 #include "gpu/plan/step_results.hpp"
 #include "gpu/plan/ternary_weights.hpp"
@@ -25,20 +26,6 @@ namespace {
 
 using engine::errc;
 using engine::error;
-
-/// Drafts that a step may have: what the ring of results has room for, and as many as take 256 MiB for their
-/// logits and what attention leaves of them a page.
-std::uint32_t drafts_of(const engine::model_spec& spec, const cuda_extents& extents, std::uint32_t wanted) {
-  constexpr std::uint64_t bytes_max = 256ULL << 20U;
-  std::uint32_t heads = 0;
-  for (const auto& layer : spec.layers) heads = std::max(heads, layer.heads);
-  const std::uint64_t each = spec.vocab * sizeof(float) +
-                             kernels::decode_partial_floats(1, heads, extents.pages_per_slot(),
-                                                            kernels::padded_head_width(spec.key_length)) *
-                                 sizeof(float);
-  const auto room = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, bytes_max / each));
-  return drafts_that_fit(extents.slots, std::min(room, extents.slots * engine::drafts_max));
-}
 
 class cuda_backend final : public engine::accelerator {
  public:
@@ -106,7 +93,7 @@ class cuda_backend final : public engine::accelerator {
                      config.kv,    config.kv_pages,       options_.one_kernel};
     out.scratch_page = config.cache.share || config.cache.imported;
     out.adapters = config.adapters.count > 0;
-    if (!spec.pooling) out.draft_tokens = drafts_of(spec, out, config.draft_tokens);
+    out.draft_tokens = plan_drafts(spec, out.slots, out.pages_per_slot(), config.draft_tokens).tokens;
     return out;
   }
   engine::result<engine::memory_plan> plan(const engine::model& m,

@@ -239,8 +239,9 @@ BOOST_AUTO_TEST_CASE(a_gpu_is_sized_for_one_engine_and_for_two) {
     return v.at(key).to_number<std::uint64_t>();
   };
   const auto one = gpu({"--vram-mib", "1024"});
-  const std::uint64_t engine =
-      bytes(one, "kv_bytes") + bytes(one, "logits_bytes") + bytes(one, "context_bytes");
+  const std::uint64_t engine = bytes(one, "kv_bytes") + bytes(one, "logits_bytes") +
+                               bytes(one, "drafts_bytes") + bytes(one, "context_bytes");
+  BOOST_TEST(bytes(one, "drafts_bytes") > 0U);
   const std::uint64_t weights = bytes(one, "weights_bytes"), reserve = bytes(one, "reserve_bytes");
   BOOST_TEST(weights > 0U);
   BOOST_TEST(bytes(one, "required_bytes") == engine + weights + reserve);

@@ -27,6 +27,8 @@ class matcher final : public token_constraint {
   std::string failure() const override;
   std::shared_ptr<token_constraint> copy() const override;
   void force(std::uint32_t most, std::vector<token_id>& out) override;
+  /// Nodes of the grammar and of the tokens' tree.
+  std::uint64_t work() const override { return done(); }
   /// Whether the output may end here.
   [[nodiscard]] bool may_end() const noexcept { return at_ != dead && configs_.accepting(at_); }
   /// Follows text instead of tokens, for tests. False when the text has left the grammar.

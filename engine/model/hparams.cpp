@@ -46,7 +46,7 @@ std::vector<std::uint32_t> hparam_reader::per_layer(std::string_view key, std::u
   const auto list = file_.get_integers(reading(key));
   if (!list) {
     problems_.add(without_file(file_, list.error()));
-  } else if (list->size() != layers) {
+  } else if (list->size() != layers && list->size() != std::size_t{layers} + left_out_) {
     problems_.add("key '" + full(key) + "' has " + std::to_string(list->size()) + " values for " +
                   std::to_string(layers) + " layers");
   } else {

@@ -35,6 +35,8 @@ class hparam_reader {
   /// it is wrong.
   std::uint32_t count(std::string_view key, std::uint32_t least, std::uint32_t most,
                       std::optional<std::uint32_t> fallback = std::nullopt);
+  /// Arrays may have so many more entries, of layers that are not run.
+  void leave_out(std::uint32_t layers) noexcept { left_out_ = layers; }
   /// The same for each layer: one number for all of them, or an array with one per layer.
   std::vector<std::uint32_t> per_layer(std::string_view key, std::uint32_t layers, std::uint32_t least,
                                        std::uint32_t most,
@@ -63,6 +65,7 @@ class hparam_reader {
   std::unordered_set<std::string> read_{};
   std::string prefix_;
   problem_list& problems_;
+  std::uint32_t left_out_ = 0;
 };
 
 }  // namespace orcd::engine

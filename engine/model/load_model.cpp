@@ -147,6 +147,17 @@ void check_positions(std::uint32_t context, const model_spec& spec, problem_list
                std::to_string(context) + " tokens is too long for it");
 }
 
+/// One set of factors serves all layers that rotate.
+void check_longrope(const model_spec& spec, problem_list& problems) {
+  const auto longrope = [](const layer_spec& layer) { return layer.rope.scaling == rope_scaling::longrope; };
+  const bool some = std::any_of(spec.layers.begin(), spec.layers.end(), longrope);
+  const bool all = std::all_of(spec.layers.begin(), spec.layers.end(), [&](const layer_spec& layer) {
+    return layer.rope.dims == 0 || longrope(layer);
+  });
+  if (some && (!all || !longrope(spec.layers.front())))
+    problems.add("LongRoPE is supported of models whose layers all rotate alike only");
+}
+
 }  // namespace
 
 result<model> load_model(const gguf_file& file, std::uint32_t context, const rope_overrides& rope,
@@ -161,6 +172,7 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   problem_list problems;
   hparam_reader from(file, of.architecture, problems);
   out.spec.layers.resize(layers->run);
+  from.leave_out(layers->unused);
   read_names(file, of, out.spec, problems);
   read_common_spec(from, out.spec);
   check_experts(from, of, out.spec);
@@ -172,6 +184,7 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   read_pooling(from, pooling, out.spec);
   read_vocabulary(from, out.spec);
   apply_rope_overrides(rope, context != 0 ? context : out.spec.context_length, out.spec, problems);
+  check_longrope(out.spec, problems);
   check_positions(context, out.spec, problems);
   // Shapes follow from the hyperparameters: with a wrong one, every tensor would be reported as well.
   if (problems.empty()) {

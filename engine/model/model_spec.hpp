@@ -138,12 +138,13 @@ struct model_spec {
   std::string quant_kind;
   std::uint32_t context_length = 0;  ///< trained context, tokens
   std::uint32_t embedding = 0;
-  std::uint32_t vocab = 0;             ///< rows of the output matrix
-  std::uint32_t key_length = 0;        ///< head dimension of Q and K
-  std::uint32_t value_length = 0;      ///< head dimension of V
-  double rms_eps = 1e-5;               ///< of all norms, over widths that are not padded
-  std::uint32_t embedding_before = 0;  ///< `embedding` without the zeros that a converter has added
-  std::uint32_t ffn_before = 0;        ///< the same of ffn_size
+  std::uint32_t vocab = 0;         ///< rows of the output matrix
+  std::uint32_t key_length = 0;    ///< head dimension of Q and K
+  std::uint32_t value_length = 0;  ///< head dimension of V
+  double rms_eps = 1e-5;           ///< of all norms, over widths that are not padded
+  std::uint32_t embedding_before =
+      0;                         ///< `embedding` without zeros that a converter has added; 0: it has none
+  std::uint32_t ffn_before = 0;  ///< the same of ffn_size
   norm_placement norms = norm_placement::before;
   norm_kind norm = norm_kind::rms;  ///< of the residual stream, where norms come before
   /// Halves of a layer that have no norm of their input, where norms come before, read the stream itself.

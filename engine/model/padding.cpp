@@ -21,7 +21,7 @@ std::uint32_t width_before(hparam_reader& from, const char* key, const char* pad
 /// One norm over `padded` values of which `width` are not padding.
 void scale(tensor_view& norm, std::uint32_t width, std::uint32_t padded, model_weights& weights,
            problem_list& problems) {
-  if (!norm || width == padded) return;
+  if (!norm || width == 0 || width >= padded) return;
   if (norm.type != ggml_type::f32 || norm.elements() != padded) return;  // told by the tensors' own check
   auto values = std::make_shared<std::vector<float>>(padded);
   std::memcpy(values->data(), norm.data, norm.bytes);
@@ -52,6 +52,8 @@ void read_padding(hparam_reader& from, model_spec& spec) {
         "widths are padded ('orcd.hidden_original', 'orcd.intermediate_original'), which is "
         "supported of dense models with layers of one width and RMS norms before their halves only");
   }
+  if (spec.embedding_before == spec.embedding) spec.embedding_before = 0;
+  if (spec.ffn_before == ffn) spec.ffn_before = 0;
 }
 
 void scale_padded_norms(const model_spec& spec, model_weights& weights, problem_list& problems) {

@@ -44,6 +44,9 @@ class token_constraint {
   /// long ones, as a model usually writes it. Moves on over them, so that it is a copy's to be asked.
   virtual void force(std::uint32_t /*most*/, std::vector<token_id>& /*out*/) {}
 
+  /// What it has taken of the thread so far, in a unit of its own; a copy begins with the same.
+  [[nodiscard]] virtual std::uint64_t work() const { return 0; }
+
   /// Why no bit is set, if a limit was reached; empty if merely no token of the vocabulary fits.
   [[nodiscard]] virtual std::string failure() const { return {}; }
 

@@ -57,6 +57,7 @@ class rules_constraint final : public token_constraint {
   void force(std::uint32_t most, std::vector<token_id>& out) override {
     if (inner_) inner_->force(most, out);
   }
+  std::uint64_t work() const override { return inner_ ? inner_->work() : 0; }
   std::string failure() const override { return inner_ ? inner_->failure() : std::string(); }
   bool complete() const override { return inner_ && inner_->complete(); }
   bool decides_end() const override { return inner_ && inner_->decides_end(); }

@@ -21,7 +21,7 @@ scheduler::scheduler(accelerator& target, scheduler_config config)
   if (!config_.now) config_.now = [] { return std::chrono::steady_clock::now(); };
   std::sort(config_.end_of_generation.begin(), config_.end_of_generation.end());
   parts_.reserve(config_.slots);
-  sampled_.reserve(config_.slots);
+  sampled_.reserve(config_.slots + accelerator_.draft_tokens());
   offers_.resize(config_.slots);
   if (!config_.drafts.source) config_.drafts.source = make_lookup_drafts;
 }

@@ -24,15 +24,22 @@ void scheduler::offer_drafts() {
   const std::uint32_t room = accelerator_.draft_tokens();
   std::uint32_t decoding = 0;
   bool some = false;
+  bool adapted = false;
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     const auto& job = slots_[slot];
     offers_[slot] = {};
     if (!job || (!job->can_decode() && job->drafts.empty())) continue;
     ++decoding;
+    adapted = adapted || !job->request.adapters.empty();
     if (!job->drafter || !job->can_decode()) continue;
     try {
       offers_[slot] = job->offer_drafts(config_.end_of_generation);
     } catch (const std::bad_alloc&) {
+      // A constraint that was asked for its mask may be half changed.
+      if (job->request.constraint) {
+        finish(slot, job_outcome::of(out_of_memory()), config_.now());
+        continue;
+      }
       job->drafter.reset();  // it goes on without
     }
     offers_[slot].most = std::min(offers_[slot].most, std::min(drafts_max, chunk_tokens_ - 1));
@@ -40,7 +47,10 @@ void scheduler::offer_drafts() {
     some = some || offers_[slot].most > 0;
   }
   if (!some) return;
-  if (config_.drafts.always > 0) {
+  // Costs were measured without adapters, beside which steps are other kernels.
+  if (adapted && config_.drafts.always == 0) {
+    std::fill(offers_.begin(), offers_.end(), draft_offer{});
+  } else if (config_.drafts.always > 0) {
     take_drafts(offers_, room);
   } else {
     choose_drafts(offers_, decoding, room, [&](std::uint32_t n) { return accelerator_.step_cost(n); });
@@ -92,7 +102,10 @@ void scheduler::add_draft_part(sequence& job, std::uint32_t count) {
   }
   if (count == 0) {
     // The copy has been asked for the mask already.
-    if (job.constraint_ahead) job.request.constraint = std::exchange(job.constraint_ahead, nullptr);
+    if (job.constraint_ahead) {
+      job.request.constraint = std::exchange(job.constraint_ahead, nullptr);
+      job.wasted_work -= job.work_ahead;
+    }
     return add_part(job, 1);
   }
   begin(job);

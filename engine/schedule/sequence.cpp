@@ -18,6 +18,10 @@ namespace {
 constexpr std::uint32_t output_reserve_max = 4096;
 
 constexpr std::uint32_t constrained_drafts_max = 7;
+/// What copies of a constraint may take of the thread that all jobs share, in the constraint's unit: half of
+/// what a grammar may (matcher::work_ahead). Drafts end there, the output does not depend on it.
+constexpr std::uint64_t wasted_ahead = 12'000'000;
+constexpr std::uint64_t wasted_a_token = 100'000;
 
 }  // namespace
 
@@ -124,11 +128,13 @@ const sample_request* sequence::ask_behind_drafts() {
 void sequence::constrain_drafts() {
   constraint_ahead = request.constraint->copy();
   if (!constraint_ahead) return drafts.clear();
+  const std::uint64_t before = constraint_ahead->work();
   masks_behind.resize(drafts.size() + 1);
   std::uint32_t right = 0;
   while (true) {
     const token_mask mask = constraint_ahead->mask();
     masks_behind[right].assign(mask.begin(), mask.end());
+    work_ahead = constraint_ahead->work() - before;
     if (right == drafts.size() || !allows(mask, drafts[right])) break;
     if (!constraint_ahead->accept(drafts[right]) || constraint_ahead->complete() ||
         constraint_ahead->spent()) {
@@ -138,6 +144,7 @@ void sequence::constrain_drafts() {
     ++right;
   }
   drafts.resize(right);
+  wasted_work += work_ahead;
 }
 
 // Where all drafts were right, the copy is there already, and the other one is followed up to the last of
@@ -145,7 +152,9 @@ void sequence::constrain_drafts() {
 void sequence::follow_drafts(std::uint32_t index, std::uint32_t right, bool all) {
   if (!request.constraint) return;
   if (all && constraint_ahead) {
-    if (index == right) request.constraint = std::exchange(constraint_ahead, nullptr);
+    if (index != right) return;
+    request.constraint = std::exchange(constraint_ahead, nullptr);
+    wasted_work -= work_ahead;
     return;
   }
   (void)request.constraint->mask();
@@ -158,8 +167,12 @@ void sequence::force_drafts(std::uint32_t most) {
   int allowed = 0;
   for (const std::uint32_t word : request.constraint->mask()) allowed += std::popcount(word);
   if (allowed == 0 || allowed > beginnings_max) return;
-  if (const auto copy = request.constraint->copy()) copy->force(most, guessed);
   guessed_kind = forced_kind;
+  const auto copy = request.constraint->copy();
+  if (!copy) return;
+  const std::uint64_t before = copy->work();
+  copy->force(most, guessed);
+  wasted_work += copy->work() - before;
 }
 
 // The last output token is never a draft: nothing is computed after it. Nor is a token that ends the output.
@@ -167,6 +180,7 @@ draft_offer sequence::offer_drafts(std::span<const token_id> ends) {
   guessed.clear();
   const std::uint32_t left = request.max_tokens - tokens_out();
   if (!drafter || pool || left <= pending + 1) return {};
+  if (request.constraint && wasted_work > wasted_ahead + tokens_out() * wasted_a_token) return {};
   // Each needs a mask, which takes time of the thread that all jobs share.
   const std::uint32_t most = request.constraint ? constrained_drafts_max : drafts_max;
   guessed_kind = drafter->guess(tokens, std::min(pending + most, left - 1), guessed);

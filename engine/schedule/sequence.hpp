@@ -172,6 +172,8 @@ struct sequence {
   std::vector<std::vector<std::uint32_t>> masks_behind;  ///< and their masks
   /// The request's constraint as it is behind all drafts of the step in progress; request.constraint is not.
   std::shared_ptr<token_constraint> constraint_ahead;
+  std::uint64_t work_ahead = 0;   ///< what it has taken beside the request's constraint
+  std::uint64_t wasted_work = 0;  ///< of copies whose drafts were not all right
   std::uint32_t drafts_tried = 0, drafts_right = 0;
   std::vector<std::uint32_t> only_next;  ///< the mask of ask_score()
   std::optional<pool_request> pool;      ///< set: the sequence is pooled

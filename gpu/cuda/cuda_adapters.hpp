@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -60,6 +61,10 @@ class cuda_adapters {
   /// device; `inner`: flagged words for it (kernels::program_adapters). Throws accelerator_failure.
   [[nodiscard]] kernels::program_adapters write_program(std::span<const adapted_product> products,
                                                         std::uint32_t phases, std::uint64_t* inner);
+  /// Whether every place in the rooms can be named in a kernels::program_pair.
+  [[nodiscard]] bool places_fit_program() const noexcept {
+    return room_.count * layout_.floats() / 4 <= std::numeric_limits<std::uint32_t>::max();
+  }
   /// Whether the program can add what the step's adapters have: those of one sequence, beside matrices of
   /// layers, and not too many ranks.
   [[nodiscard]] bool program_takes() const noexcept { return program_takes_; }

@@ -15,6 +15,7 @@ bool cuda_forward::adapts() const noexcept {
 
 void cuda_forward::use_adapters(cuda_adapters& adapters) {
   adapters_ = &adapters;
+  if (!adapters.places_fit_program()) return;
   if (programs_.empty() || !adapters.has_room() || !kernels::has_adapted_kernel(programs_.front().needs))
     return;
   adapted_program_ = programs_.front();

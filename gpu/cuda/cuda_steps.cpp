@@ -137,6 +137,7 @@ void cuda_steps::measure_costs() {
   for (std::uint32_t columns = 2; columns <= most; columns *= 2) {
     measure(columns);
     if (columns > 2 && columns < most) measure(columns + 1);
+    if (columns < most - 1 && 2 * columns > most) measure(most);
   }
 }
 

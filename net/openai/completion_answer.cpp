@@ -1,5 +1,6 @@
 #include "net/openai/completion_answer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "net/http/sse.hpp"
@@ -112,8 +113,10 @@ std::string completion_answer::usage() const {
   json_object details = json.object("completion_tokens_details");
   details.integer("reasoning_tokens", reasoning);
   if (identity_.predicted) {
-    details.integer("accepted_prediction_tokens", drafts_right)
-        .integer("rejected_prediction_tokens", drafts - drafts_right);
+    // Of those that were right, some may lie behind a stop string.
+    const auto accepted = std::min<std::uint64_t>(drafts_right, generated);
+    details.integer("accepted_prediction_tokens", accepted)
+        .integer("rejected_prediction_tokens", drafts - accepted);
   }
   details.close();
   json.close();

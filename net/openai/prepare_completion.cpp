@@ -282,14 +282,17 @@ void drop_inputs(completion_request& asked) {
   if (asked.prediction) asked.prediction->clear();
 }
 
-/// What all jobs of the request have in common.
-engine::job_request job_of(completion_request& asked, const engine::tokenizer& vocabulary) {
+/// What all jobs of the request have in common. A prediction longer than any output predicts no more.
+engine::job_request job_of(completion_request& asked, const engine::tokenizer& vocabulary,
+                           std::uint32_t context_tokens) {
   engine::job_request job;
   if (asked.prediction) {
     engine::encode_options as_text;
     as_text.add_special = false;
     as_text.parse_special = false;
     job.prediction = vocabulary.encode(*asked.prediction, as_text);
+    job.prediction.resize(std::min<std::size_t>(job.prediction.size(), context_tokens));
+    job.prediction.shrink_to_fit();
   }
   job.sampling = asked.sampling;
   job.logprobs = asked.logprobs;
@@ -392,7 +395,7 @@ result<std::optional<prepared_completion>> prepare(const http_request& request, 
   if (asked->constraints.kind == constraint_kind::open && frame.format.calls == engine::call_format::none) {
     asked->constraints.kind = constraint_kind::none;
   }
-  engine::job_request job = job_of(*asked, context.tokenizer);
+  engine::job_request job = job_of(*asked, context.tokenizer, lengths.context_tokens);
   job.deadline = limit->at;
   job.received_at = request.received_at;
   if (job.cache.session.empty()) job.cache.session = *session;

@@ -1,5 +1,8 @@
 // qwen3moe: Qwen3's attention with experts, whose weights are renormalised. qwen2moe: Qwen2's attention with
 // biases, experts whose weights are not, and one more expert for every token, behind a gate of its own.
+#include <algorithm>
+#include <string>
+
 #include "engine/model/family.hpp"
 
 namespace orcd::engine {
@@ -24,6 +27,11 @@ void read_two(hparam_reader& from, model_spec& spec) {
   spec.routing = router_weighting::softmax_all;
   spec.shared_gate = true;
   read_moe(from, spec);
+  if (std::any_of(spec.layers.begin(), spec.layers.end(),
+                  [](const layer_spec& layer) { return layer.ffn == ffn_kind::dense; })) {
+    from.problems().add("key '" + from.full("leading_dense_block_count") +
+                        "' is set; it is not supported for this architecture");
+  }
   if (from.has("expert_shared_feed_forward_length")) return;
   const std::uint32_t size = from.count("feed_forward_length", 1, hparam_limits::ffn);
   for (layer_spec& layer : spec.layers) layer.shared_size = size;

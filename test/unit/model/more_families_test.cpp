@@ -43,6 +43,27 @@ bytes with_value(bytes image, std::string_view key, T value) {
   return image;
 }
 
+/// Adds a key in front of the others, and one that nobody reads, so that tensors keep their alignment.
+bytes with_key(const bytes& image, std::string_view key, std::uint32_t value) {
+  constexpr std::size_t counts = 16, keys = 24, alignment = 32, frame = 16;
+  bytes added;
+  const auto add = [&](std::string_view name, std::uint32_t number) {
+    append_string(added, name);
+    append_number(added, static_cast<std::uint32_t>(engine::gguf_value_type::u32));
+    append_number(added, number);
+  };
+  add(key, value);
+  add(std::string(2 * alignment - frame - added.size() % alignment, 'x'), 0);
+  BOOST_REQUIRE(added.size() % alignment == 0);
+  bytes out = image;
+  std::uint64_t count = 0;
+  std::memcpy(&count, out.data() + counts, sizeof count);
+  count += 2;
+  std::memcpy(out.data() + counts, &count, sizeof count);
+  out.insert(out.begin() + keys, added.begin(), added.end());
+  return out;
+}
+
 /// Gives a key or a tensor another name, so that it is missing.
 bytes without(bytes image, std::string_view name) {
   image[end_of(image, name) - 1] = std::byte{'~'};
@@ -106,6 +127,8 @@ BOOST_AUTO_TEST_CASE(experts_of_all_tokens) {
                        "'blk.0.ffn_gate_inp_shexp.weight' is missing");
   expect_image_refused(with_value(image, "qwen2moe.expert_shared_feed_forward_length", 64U),
                        "'blk.0.ffn_up_shexp.weight' has shape [32, 128]");
+  expect_image_refused(with_key(image, "qwen2moe.leading_dense_block_count", 1),
+                       "'qwen2moe.leading_dense_block_count' is set");
   expect_image_refused(with_value(image, "qwen2moe.expert_count", 0U), "expert_count' is 0");
   expect_image_refused(with_value(image, "qwen2moe.expert_used_count", 0U), "expert_used_count' is 0");
   expect_image_refused(with_value(image, "qwen2moe.expert_count", 513U), "expert_count' is 513");

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "engine/model/padding.hpp"
 #include "test/unit/model/helpers.hpp"
 
 using namespace orcd;
@@ -94,6 +95,24 @@ BOOST_AUTO_TEST_CASE(padded_widths) {
   o.experts = 4;
   expect_refused(padded(o, o.embedding - 1, o.ffn),
                  {"supported of dense models with layers of one width and RMS norms"});
+}
+
+// Layers may have feed-forwards of several widths, as long as none is padded.
+BOOST_AUTO_TEST_CASE(norms_of_widths_that_are_not_padded_are_left) {
+  tiny_model_options o;
+  o.family = "bitnet-b1.58";
+  const bytes image = make_tiny_model(o);
+  const auto file = engine::gguf_file::parse(image, "tiny").value();
+  engine::model m = engine::load_model(file).value();
+  BOOST_TEST(m.spec.embedding_before == 0U);
+  BOOST_TEST(m.spec.ffn_before == 0U);
+  const std::byte* const before = m.weights.layers.back().ffn_sub_norm.data;
+  m.spec.layers.back().ffn_size *= 2;
+  engine::problem_list problems;
+  engine::scale_padded_norms(m.spec, m.weights, problems);
+  BOOST_TEST(problems.empty());
+  BOOST_TEST(m.weights.layers.back().ffn_sub_norm.data == before);
+  BOOST_TEST(m.weights.made.empty());
 }
 
 BOOST_AUTO_TEST_CASE(vocabulary_only) {

@@ -1,5 +1,6 @@
 """Engines follow each other many times under one holder, with work in every place that there is, and nothing
-stays behind: no descriptor, page, slot, place in the queue, record of the journal or of the holder.
+stays behind: no descriptor, page, slot, place in the queue, record of the journal or of the holder, and no
+byte of a GPU's memory.
 
 Eight takeovers here. Others by hand: ORCD_TAKEOVERS=200 python3 -m pytest -s test_leftovers.py; a
 holder starts an engine that ends soon again after 10 s at most, so that 200 take half an hour."""
@@ -13,11 +14,12 @@ from typing import Dict, List, Tuple
 
 import pytest
 
+import gpu_memory
 from engines import ask
 from holders import PROBE, REPORT, Client, Held, Holder, get, settle
 from http_client import Connection, Stream, split_metric, text_of
 from test_run import Running, pid_of, serving, wait_standby
-from worker_process import PATIENCE, SANITIZED, STRETCH, request_body, wait_until
+from worker_process import BACKEND, PATIENCE, SANITIZED, STRETCH, request_body, wait_until
 
 TAKEOVERS = int(os.environ.get('ORCD_TAKEOVERS', '4' if SANITIZED else '8'))
 SLOTS, QUEUE, KEPT = 2, 2, 3
@@ -119,7 +121,7 @@ def test_many_takeovers_leave_nothing_behind(running):
     told, none = read_stories(ask_for_stories(held.port, 0))
     assert none == 0
     stands_by = {active: 1, 1 - active: 1}
-    before, files, resumed, begin, sizes = {}, {}, 0, time.monotonic(), []
+    before, files, resumed, begin, sizes, memory = {}, {}, 0, time.monotonic(), [], 0
     for number in range(1, TAKEOVERS + 1):
         asked = ask_for_stories(held.port, number)
         settle(held.port)  # all of them are in
@@ -138,11 +140,16 @@ def test_many_takeovers_leave_nothing_behind(running):
         for name, pid in (('active', pid_of(holder, active)), ('standby', pid_of(holder, 1 - active)),
                           ('holder', holder.pid)):
             files_settle(pid, files.setdefault(name, open_files(pid)))
+        if BACKEND == 'cuda':
+            memory = memory or gpu_memory.used()
+            wait_until(lambda: gpu_memory.used() == memory, PATIENCE,
+                       f'takeover {number}: {memory} bytes of VRAM')
         sizes.append(resident_mib(holder.pid))
     assert resumed > 0
     print(f'\n{TAKEOVERS} takeovers in {time.monotonic() - begin:.0f} s, {resumed} stories resumed, '
           f'{KEPT} connections kept all the time; after each one: {before}, descriptors {files}; '
-          f'holder {sizes[0]:.1f} MiB after the first, {sizes[-1]:.1f} after the last')
+          f'holder {sizes[0]:.1f} MiB after the first, {sizes[-1]:.1f} after the last; '
+          f'{memory} bytes of VRAM')
     assert sizes[-1] < sizes[0] + 2 or SANITIZED
     for one in kept:
         one.close()

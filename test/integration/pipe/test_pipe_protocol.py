@@ -186,8 +186,11 @@ def test_a_reader_that_takes_its_time_gets_every_line(folder, tiny, config):
         out, err = process.communicate(timeout=PATIENCE * STRETCH)
     numbers = [int(line) for line in out.split(b'\n')[:-1]]
     assert process.returncode == 0 and err == b''
-    assert len(out) > room and len(numbers) == limit + 1, 'it was the limit that ended the answer'
-    assert numbers[-2:] == [END, 2 + limit - 1] and END not in numbers[:-2]
+    # Where the model itself ended the answer, as rounding on a GPU may have it, the EOS is in the context;
+    # the one in place of the last token is not.
+    told, at_limit = len(numbers) - 1, len(numbers) == limit + 1
+    assert len(out) > room, 'the answer is longer than the pipe'
+    assert numbers[-2:] == [END, 2 + told - at_limit] and END not in numbers[:-2]
 
 
 def test_nothing_is_said_in_normal_work_whatever_the_environment(tiny, config):

@@ -162,21 +162,6 @@ void cuda_adapters::use(engine::slot_id slot, std::span<const engine::active_ada
   ORCD_CUDA(kernels::launch_write_words(args, stream_));
 }
 
-/// A phase has at most lora_matrices_max pairs of an adapter.
-bool cuda_adapters::fits_program(engine::slot_id slot) const noexcept {
-  const std::size_t each = layout_.places().size();
-  std::uint32_t values = 0;
-  for (const engine::active_adapter& one : in_use_[static_cast<std::size_t>(slot)]) {
-    const auto held = std::span(held_).subspan(one.index * each, each);
-    const auto most = std::max_element(held.begin(), held.end(),
-                                       [](const auto& a, const auto& b) { return a.rank < b.rank; });
-    if (most != held.end()) values += kernels::lora_matrices_max * static_cast<std::uint32_t>(most->rank);
-  }
-  const std::size_t pairs = kernels::lora_matrices_max * in_use_[static_cast<std::size_t>(slot)].size();
-  return values <= kernels::program_inner_max && pairs <= kernels::program_pairs_max &&
-         kind_of_step() < graph_kinds;
-}
-
 void cuda_adapters::begin_step(std::span<const engine::slot_id> slots) noexcept {
   some_ = false;
   program_takes_ = false;
@@ -184,17 +169,35 @@ void cuda_adapters::begin_step(std::span<const engine::slot_id> slots) noexcept 
   one_slot_ = slots.size() == 1;
   std::fill(step_has_.begin(), step_has_.end(), std::uint8_t{0});
   const std::size_t each = layout_.places().size();
+  std::uint32_t adapters = 0;
+  std::uint32_t ranks = 0;  // the highest of each adapter
   for (const engine::slot_id slot : slots) {
     for (const engine::active_adapter& one : in_use_[static_cast<std::size_t>(slot)]) {
       some_ = true;
       const kernels::lora_held* const held = &held_[one.index * each];
+      std::int32_t highest = 0;
       for (std::size_t place = 0; place < each; ++place) {
         step_has_[place] = static_cast<std::uint8_t>(step_has_[place] | (held[place].rank > 0 ? 1 : 0));
+        highest = std::max(highest, held[place].rank);
       }
+      ++adapters;
+      ranks += static_cast<std::uint32_t>(highest);
     }
   }
-  program_takes_ = some_ && one_slot_ && fits_program(slots.front());
+  // A phase has at most lora_matrices_max pairs of an adapter.
+  program_takes_ = some_ && one_slot_ && kernels::lora_matrices_max * ranks <= kernels::program_inner_max &&
+                   kernels::lora_matrices_max * adapters <= kernels::program_pairs_max &&
+                   kind_of_step() < graph_kinds;
   if (program_takes_) step_slot_ = slots.front();
+}
+
+const adapter_place& cuda_adapters::place_of(std::int32_t at) const noexcept {
+  return layout_.places()[static_cast<std::size_t>(at)];
+}
+
+kernels::lora_matrix cuda_adapters::matrix_of(std::int32_t at, std::uint32_t y_at) const noexcept {
+  const adapter_place& place = place_of(at);
+  return {static_cast<std::uint32_t>(at), place.out, y_at, place.a_at, place.b_at};
 }
 
 kernels::lora_tables cuda_adapters::tables() const noexcept {
@@ -211,10 +214,8 @@ kernels::program_adapters cuda_adapters::write_program(std::span<const adapted_p
     for (const lora_output& one : product.outputs) {
       const std::int32_t at = layout_.find(one.target, product.layer);
       if (at < 0) continue;
-      const adapter_place& place = layout_.places()[static_cast<std::size_t>(at)];
-      ORCD_ENSURE(phase.count < kernels::lora_matrices_max && place.in == product.in);
-      phase.matrices[phase.count++] = {static_cast<std::uint32_t>(at), place.out, one.y_at, place.a_at,
-                                       place.b_at};
+      ORCD_ENSURE(phase.count < kernels::lora_matrices_max && place_of(at).in == product.in);
+      phase.matrices[phase.count++] = matrix_of(at, one.y_at);
     }
   }
   program_phases_ = phases;
@@ -265,11 +266,9 @@ kernels::lora_add_args cuda_adapters::args_of(std::span<const lora_output> outpu
   for (const lora_output& one : outputs) {
     const std::int32_t at = layout_.find(one.target, layer);
     if (!step_has(at)) continue;
-    const adapter_place& place = layout_.places()[static_cast<std::size_t>(at)];
     ORCD_ENSURE(args.count < kernels::lora_matrices_max);
-    args.matrices[args.count++] = {static_cast<std::uint32_t>(at), place.out, one.y_at, place.a_at,
-                                   place.b_at};
-    args.in = place.in;
+    args.matrices[args.count++] = matrix_of(at, one.y_at);
+    args.in = place_of(at).in;
   }
   args.of = {steps, rows, arena_.at<kernels::lora_slot>(places_.slots), columns,
              one_slot_ && rows == nullptr};

@@ -94,7 +94,9 @@ class cuda_adapters {
   void copy_piece(std::span<const adapter_part> piece);
   void write_held(std::uint32_t index);
   [[nodiscard]] kernels::lora_tables tables() const noexcept;
-  [[nodiscard]] bool fits_program(engine::slot_id slot) const noexcept;
+  [[nodiscard]] const adapter_place& place_of(std::int32_t at) const noexcept;
+  /// The place's matrix, whose outputs begin at `y_at` of the product's.
+  [[nodiscard]] kernels::lora_matrix matrix_of(std::int32_t at, std::uint32_t y_at) const noexcept;
   [[nodiscard]] bool step_has(std::int32_t place) const noexcept {
     return place >= 0 && step_has_[static_cast<std::size_t>(place)] != 0;
   }

@@ -106,6 +106,26 @@ struct drafted_run {
   return out;
 }
 
+/// What disturbs a run: interrupted steps, and jobs that come, and are cancelled when two more have come.
+class coming_and_going {
+ public:
+  explicit coming_and_going(const scheduled_limits& limits) : limits_(limits) {}
+
+  void operator()(engine::scheduler& loop, std::uint32_t step) {
+    if (step % 7 == 3) loop.interrupt();
+    if (step % 5 != 1 || come_ == 30) return;
+    auto job = drafted_job(1, limits_);
+    job.job_id = "neighbour" + std::to_string(come_++);
+    job.seed = step;
+    loop.submit(job, std::make_shared<recording_sink>());
+    if (come_ > 2) loop.cancel("neighbour" + std::to_string(come_ - 2), engine::cancel_reason::client_cancel);
+  }
+
+ private:
+  const scheduled_limits& limits_;
+  std::uint32_t come_ = 0;
+};
+
 /// Sources that know what `plain` gave.
 [[nodiscard]] inline engine::speculation knowing(const drafted_run& plain, const scheduled_limits& limits,
                                                  std::uint32_t always, double wrong) {

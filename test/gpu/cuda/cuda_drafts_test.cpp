@@ -115,16 +115,7 @@ BOOST_AUTO_TEST_CASE(interrupted_steps_and_cancelled_neighbours_change_no_drafte
   const auto plain = bench.plain();
   bench.limits.slots = 4;
   const auto device = bench.make(4);
-  std::uint32_t neighbours = 0;
-  const auto disturb = [&](engine::scheduler& loop, std::uint32_t step) {
-    if (step % 7 == 3) loop.interrupt();
-    if (step % 5 != 1 || neighbours == 30) return;
-    auto job = drafted_job(1, bench.limits);
-    job.job_id = "neighbour" + std::to_string(neighbours++);
-    loop.submit(job, std::make_shared<recording_sink>());
-    if (neighbours > 2)
-      loop.cancel("neighbour" + std::to_string(neighbours - 2), engine::cancel_reason::client_cancel);
-  };
+  coming_and_going disturb(bench.limits);
   for (const double wrong : {0.1, 0.6}) {
     const auto seen =
         run_drafted(*device, bench.limits, knowing(plain, bench.limits, 6, wrong), bench.stop, disturb);

@@ -18,7 +18,7 @@
 
 #include "bench/decode/figures.hpp"
 #include "bench/decode/measure.hpp"
-#include "bench/decode/traffic.hpp"
+#include "engine/model/model_tensors.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/cuda/cuda_backend.hpp"
@@ -207,7 +207,7 @@ class benchmark {
 
   /// Loading time and memory, and what the machine is.
   void describe(const loaded& l) {
-    weight_bytes_ = bench::weight_bytes_per_token(l.model);
+    weight_bytes_ = engine::bytes_read_per_token(l.model);
     add("load_s", l.seconds);
     add("weights_bytes", l.plan.weights_bytes);
     add("kv_bytes", l.plan.kv_bytes);
@@ -271,7 +271,7 @@ class benchmark {
   void add_shares(const loaded& l, const std::string& what, std::uint32_t positions) {
     if (ceiling_ <= 0.0 || last_.runs == 0) return;
     const double weights = static_cast<double>(weight_bytes_);
-    const double cache = static_cast<double>(bench::kv_bytes_read(l.model.spec, positions));
+    const double cache = static_cast<double>(engine::kv_bytes_read(l.model.spec, positions));
     add(what + "/share", last_.tok_s * weights / ceiling_);
     add(what + "/share_with_kv", last_.tok_s * (weights + cache) / ceiling_);
   }

@@ -43,10 +43,12 @@ struct action_name {
   std::string_view name;
   inspect_action action;
 };
-constexpr std::array actions{
-    action_name{"info", inspect_action::info}, action_name{"tokenize", inspect_action::tokenize},
-    action_name{"detokenize", inspect_action::detokenize}, action_name{"chat", inspect_action::chat},
-    action_name{"plan", inspect_action::plan}};
+constexpr std::array actions{action_name{"info", inspect_action::info},
+                             action_name{"tokenize", inspect_action::tokenize},
+                             action_name{"detokenize", inspect_action::detokenize},
+                             action_name{"chat", inspect_action::chat},
+                             action_name{"plan", inspect_action::plan},
+                             action_name{"doctor", inspect_action::doctor}};
 
 error usage_error(const std::string& text) {
   return {errc::invalid_request, text, "arguments"};
@@ -189,7 +191,9 @@ class parser {
     if (name == "--messages" || name == "--tools" || name.ends_with("-generation-prompt")) {
       return action == inspect_action::chat;
     }
-    return action == inspect_action::plan;
+    const bool of_doctor = name == "--ctx" || name == "--slots" || name == "--vram-mib" ||
+                           name == "--kv-type-k" || name == "--kv-type-v";
+    return action == inspect_action::plan || (action == inspect_action::doctor && of_doctor);
   }
 
   result<inspect_arguments> checked() {
@@ -284,6 +288,11 @@ std::string_view inspect_usage() noexcept {
          "      --gpu N                  the same of GPU N of this machine, as --gpu-device counts them\n"
          "      --failover               the same for the two engines of a failover pair on one GPU\n"
          "      --share-weights          which have one copy of the weights\n"
+         "\n"
+         "  doctor FILE                  whether it can be served, on which paths, what is odd about it, "
+         "what it\n"
+         "                               takes and how fast it should be; ends with 1 if it cannot\n"
+         "      --ctx, --slots, --kv-type-k, --kv-type-v, --vram-mib  as for plan\n"
          "\n"
          "  --json                       print one JSON object\n"
          "  --help, --version\n"

@@ -14,7 +14,7 @@
 
 namespace orcd::app {
 
-enum class inspect_action { help, version, info, tokenize, detokenize, chat, plan };
+enum class inspect_action { help, version, info, tokenize, detokenize, chat, plan, doctor };
 
 struct inspect_arguments {
   inspect_action action = inspect_action::help;
@@ -27,12 +27,12 @@ struct inspect_arguments {
   std::optional<std::string> messages;    ///< chat: a JSON file; none = standard input
   std::optional<std::string> tools;       ///< chat: a JSON file
   std::optional<bool> generation_prompt;  ///< chat: none = as the messages say, else yes
-  std::uint32_t context = 0;              ///< plan: 0 = the model's own
-  std::uint32_t slots = 1;                ///< plan
-  engine::kv_types kv{};                  ///< plan
+  std::uint32_t context = 0;              ///< plan, doctor: 0 = the model's own
+  std::uint32_t slots = 1;                ///< plan, doctor
+  engine::kv_types kv{};                  ///< plan, doctor
   std::uint32_t adapters = 0;             ///< plan: LoRA adapters; 0 = no room for any
   std::uint32_t adapter_rank = 16;        ///< plan: their highest rank
-  std::uint32_t vram_mib = 0;             ///< plan: of the GPU; 0 = none was given
+  std::uint32_t vram_mib = 0;             ///< plan, doctor: of the GPU; 0 = none was given
   std::optional<std::uint32_t> gpu{};     ///< plan: a GPU that is here, instead of that
   bool failover = false;                  ///< plan: two engines
   bool shared_weights = false;            ///< plan: of both

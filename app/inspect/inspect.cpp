@@ -3,6 +3,7 @@
 #include <fstream>
 #include <istream>
 #include <ostream>
+#include <utility>
 
 namespace orcd::app {
 namespace {
@@ -13,17 +14,22 @@ using engine::result;
 
 constexpr std::size_t most_input = 64U << 20U;
 
-engine::result<std::string> run(const inspect_arguments& arguments, std::istream& in) {
+engine::result<inspected> run(const inspect_arguments& arguments, std::istream& in) {
+  const auto done = [](result<std::string> text) -> result<inspected> {
+    if (!text) return text.error();
+    return inspected{std::move(*text)};
+  };
   switch (arguments.action) {
-    case inspect_action::help: return std::string(inspect_usage());
-    case inspect_action::version: return std::string("worker-orcd-inspect " ORCD_VERSION "\n");
-    case inspect_action::info: return inspect_info(arguments);
-    case inspect_action::tokenize: return inspect_tokenize(arguments, in);
-    case inspect_action::detokenize: return inspect_detokenize(arguments, in);
-    case inspect_action::chat: return inspect_chat(arguments, in);
-    case inspect_action::plan: return inspect_plan(arguments);
+    case inspect_action::help: return inspected{std::string(inspect_usage())};
+    case inspect_action::version: return inspected{"worker-orcd-inspect " ORCD_VERSION "\n"};
+    case inspect_action::info: return done(inspect_info(arguments));
+    case inspect_action::tokenize: return done(inspect_tokenize(arguments, in));
+    case inspect_action::detokenize: return done(inspect_detokenize(arguments, in));
+    case inspect_action::chat: return done(inspect_chat(arguments, in));
+    case inspect_action::plan: return done(inspect_plan(arguments));
+    case inspect_action::doctor: return inspect_doctor(arguments);
   }
-  return std::string();
+  return inspected{};
 }
 
 }  // namespace
@@ -35,13 +41,13 @@ int run_inspect(std::span<const std::string_view> words, std::istream& in, std::
     err << "worker-orcd-inspect: " << arguments.error().message << "\n" << inspect_usage();
     return 2;
   }
-  const auto text = run(*arguments, in);
-  if (!text) {
-    err << "worker-orcd-inspect: " << text.error().message << "\n";
+  const auto made = run(*arguments, in);
+  if (!made) {
+    err << "worker-orcd-inspect: " << made.error().message << "\n";
     return 1;
   }
-  out << *text << std::flush;
-  return out.good() ? 0 : 1;
+  out << made->text << std::flush;
+  return out.good() ? made->status : 1;
 }
 
 result<std::string> read_input(std::istream& in, const std::string& name) {

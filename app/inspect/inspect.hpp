@@ -23,6 +23,12 @@ int run_inspect(std::span<const std::string_view> words, std::istream& in, std::
                                                              std::istream& in);
 [[nodiscard]] engine::result<std::string> inspect_chat(const inspect_arguments& arguments, std::istream& in);
 [[nodiscard]] engine::result<std::string> inspect_plan(const inspect_arguments& arguments);
+/// A whole output that may end with 1: what was asked about is not so.
+struct inspected {
+  std::string text;
+  int status = 0;
+};
+[[nodiscard]] engine::result<inspected> inspect_doctor(const inspect_arguments& arguments);
 
 /// Reads a stream to its end, or a file, up to a limit; `name` is for messages.
 [[nodiscard]] engine::result<std::string> read_input(std::istream& in, const std::string& name);

@@ -96,8 +96,7 @@ struct cuda_extents {
 /// Most sequences of a step in one kernel.
 [[nodiscard]] inline std::uint32_t program_sequences(const engine::model_spec& spec,
                                                      const cuda_extents& extents) noexcept {
-  if (spec.integer_activations || !has_plain_layers(spec)) return 0;
-  if (spec.key_length > kernels::narrow_head_max) return 0;
+  if (!program_fits(spec)) return 0;
   const std::uint32_t best = sequences_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0);
   return std::min({extents.slots, kernels::program_sequences_max, extents.one_kernel.value_or(best)});
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/base/ensure.hpp"
+#include "engine/model/model_tensors.hpp"
 #include "engine/sampling/sampling.hpp"
 #include "gpu/host/host_forward.hpp"
 #include "gpu/host/host_memory.hpp"
@@ -42,7 +43,7 @@ engine::memory_plan plan_memory(const engine::model& m, const engine::accelerato
   const host_extents extents =
       host_extents::of(m.spec, config.slots, context, chunk_of(m, config, chunk_tokens), config.kv,
                        config.kv_pages, config.draft_tokens);
-  return {.weights_bytes = weights_bytes(m.weights),
+  return {.weights_bytes = engine::payload_bytes(m.weights),
           .kv_bytes = host_kv_cache::bytes(m.spec, config.kv, extents.pages),
           .workspace_bytes = host_workspace::bytes(m.spec, extents),
           .logits_bytes = std::uint64_t{config.slots + extents.draft_tokens} * m.spec.vocab * sizeof(float),
@@ -83,11 +84,11 @@ engine::result<void> check_pages(std::uint32_t pages, std::uint32_t context) {
 /// is.
 void read_weights(const engine::model_weights& weights, const std::function<void(unsigned)>& progress) {
   constexpr std::uint64_t page = 4096;
-  const std::uint64_t total = std::max<std::uint64_t>(1, weights_bytes(weights));
+  const std::uint64_t total = std::max<std::uint64_t>(1, engine::payload_bytes(weights));
   std::uint64_t done = 0;
   unsigned told = 0;
   volatile std::byte last{};
-  for_each_tensor(weights, [&](const engine::tensor_view& tensor) {
+  engine::for_each_tensor(weights, [&](const engine::tensor_view& tensor) {
     for (std::uint64_t offset = 0; offset < tensor.bytes; offset += page) {
       last = tensor.data[offset];
       done += std::min(page, tensor.bytes - offset);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/host/host_tensors.hpp"
+#include "engine/model/model_tensors.hpp"
 #include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/arena_plan.hpp"
 #include "gpu/plan/memfd_driver.hpp"
@@ -28,7 +28,7 @@ struct host_layout {
 
 host_layout lay_out(engine::model_weights& weights) {
   host_layout out;
-  out.tensors = tensors_of(weights);
+  out.tensors = engine::tensors_of(weights);
   arena_plan plan;
   std::vector<placed_tensor> placed;
   for (const tensor_view* tensor : out.tensors) {

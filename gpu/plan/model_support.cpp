@@ -60,6 +60,10 @@ bool has_plain_head(const model_spec& spec) noexcept {
   return spec.norm == engine::norm_kind::rms && spec.logit_scale == 1.0 && spec.logit_softcap == 0.0;
 }
 
+bool program_fits(const model_spec& spec) noexcept {
+  return !spec.integer_activations && has_plain_layers(spec) && spec.key_length <= kernels::narrow_head_max;
+}
+
 engine::result<void> check_cuda_support(const model_spec& spec) {
   if (spec.key_length != spec.value_length || spec.key_length > kernels::head_width_max) {
     return refused("heads of " + std::to_string(spec.key_length) + " and " +

@@ -14,6 +14,10 @@ namespace orcd::gpu {
 /// Whether logits are used as the output product leaves them, as the decode program's head does.
 [[nodiscard]] bool has_plain_head(const engine::model_spec& spec) noexcept;
 
+/// Whether a decode step of one sequence may be one kernel. Where the widest phase finds too little shared
+/// memory, it is many after all (decode_program_plan::fits).
+[[nodiscard]] bool program_fits(const engine::model_spec& spec) noexcept;
+
 /// model_load_failed, saying what no kernel takes: widths of heads, activations, mixtures of widths.
 [[nodiscard]] engine::result<void> check_cuda_support(const engine::model_spec& spec);
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/gguf/gguf_file.hpp"
-#include "gpu/host/host_tensors.hpp"
+#include "engine/model/model_tensors.hpp"
 #include "gpu/plan/arena_plan.hpp"
 #include "test/support/tiny_model.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(an_encoder_has_its_tables_and_norms) {
   const auto layout = gpu::lay_out_weights(m.model, base).value();
   std::uint64_t read = 0;
   for (const auto& piece : layout.pieces) read += piece.rows * piece.row_bytes;
-  BOOST_TEST(read == gpu::weights_bytes(m.model.weights));
+  BOOST_TEST(read == engine::payload_bytes(m.model.weights));
   const auto& w = layout.weights;
   for (const float* vector :
        {w.positions, w.token_types, w.embedding_norm, w.embedding_norm_bias, w.layers[1].attn_output_norm,
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(every_byte_of_every_tensor_is_read_once) {
       read += piece.rows * piece.row_bytes;
       sources.push_back({begin, begin + piece.rows * piece.row_bytes});
     }
-    BOOST_TEST(read == gpu::weights_bytes(m.model.weights) - tables - trailers, c.name);
+    BOOST_TEST(read == engine::payload_bytes(m.model.weights) - tables - trailers, c.name);
     std::sort(sources.begin(), sources.end(), [](range a, range b) { return a.begin < b.begin; });
     for (std::size_t i = 1; i < sources.size(); ++i) {
       BOOST_TEST(sources[i - 1].end <= sources[i].begin, c.name << ": two pieces read the same bytes");

@@ -1,0 +1,154 @@
+"""The clients of a load: processes whose streams are read as their bytes come."""
+import dataclasses
+import json
+import multiprocessing
+import random
+import re
+import selectors
+import socket
+import time
+from threading import BrokenBarrierError
+from typing import List, Tuple
+
+SILENCE_MAX = 300.0  # seconds in which no stream of a process gets a byte
+CONNECTIONS_MAX = 10_000
+USAGE = re.compile(rb'"completion_tokens":\s*(\d+)')
+
+
+class Failure(Exception):
+    """What ends the measurement, in words for the operator."""
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    streams: int
+    prompt: int  # tokens
+    tokens: int  # of each answer
+    rounds: int = 1
+
+    @staticmethod
+    def parse(text: str) -> 'Case':
+        found = re.fullmatch(r'(\d+)x(\d+)/(\d+)(?:x(\d+))?', text)
+        if not found or not all(int(n) for n in found.groups(default='1')):
+            raise ValueError(f'{text} is no STREAMSxIN/OUT[xROUNDS]')
+        case = Case(*(int(n) for n in found.groups(default='1')))
+        if case.streams > CONNECTIONS_MAX:
+            raise ValueError(f'{text}: at most {CONNECTIONS_MAX} streams')
+        return case
+
+    def __str__(self) -> str:
+        return f'{self.streams}x{self.prompt}x{self.tokens}'
+
+
+@dataclasses.dataclass
+class Answer:
+    """When a request was sent and when pieces of its answer with text came."""
+    begin: float
+    times: List[float]
+
+
+class Stream:
+    """One connection, which asks again when its answer has ended."""
+
+    def __init__(self, address: Tuple[str, int], case: Case, seed: int, vocab: int):
+        self.case, self.address = case, address
+        self.random = random.Random(seed)
+        self.vocab = vocab
+        self.answers: List[Answer] = []
+        self.socket = socket.create_connection(address, timeout=SILENCE_MAX)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.body = self._request()
+
+    def _request(self) -> bytes:
+        ids = [self.random.randrange(self.vocab // 10, self.vocab) for _ in range(self.case.prompt)]
+        body = json.dumps({'prompt': ids, 'max_tokens': self.case.tokens, 'temperature': 0, 'stream': True,
+                           'ignore_eos': True, 'stream_options': {'include_usage': True}}).encode()
+        return (b'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
+                b'Content-Length: %d\r\n\r\n' % len(body)) + body
+
+    def send(self) -> None:
+        self.tail = b''
+        self.answers.append(Answer(time.perf_counter(), []))
+        self.socket.sendall(self.body)
+
+    def read(self) -> bool:
+        """Takes what has come; true when the stream has no more to ask for."""
+        piece = self.socket.recv(1 << 18)
+        now = time.perf_counter()
+        if not piece:
+            raise Failure('the server closed a stream: ' + self.tail[-300:].decode(errors='replace'))
+        data = self.tail + piece
+        refused = not self.answers[-1].times and b'HTTP/1.1 ' in data and b'HTTP/1.1 200' not in data
+        if refused or b'"error"' in data:
+            raise Failure('a request failed: ' + data[:400].decode(errors='replace'))
+        if b'"text"' in piece:
+            self.answers[-1].times.append(now)
+        if b'data: [DONE]' not in data:
+            self.tail = data[-2048:]
+            return False
+        told = USAGE.findall(data)
+        if not told or int(told[-1]) != self.case.tokens or not self.answers[-1].times:
+            raise Failure(f'an answer has {told[-1:]} tokens, not {self.case.tokens}')
+        return self._next()
+
+    def _next(self) -> bool:
+        if len(self.answers) == self.case.rounds:
+            self.socket.close()
+            return True
+        self.body = self._request()
+        self.send()
+        return False
+
+
+def read_all(streams: List[Stream]) -> None:
+    with selectors.DefaultSelector() as ready:
+        for stream in streams:
+            ready.register(stream.socket, selectors.EVENT_READ, stream)
+            stream.send()
+        left = len(streams)
+        while left:
+            events = ready.select(SILENCE_MAX)
+            if not events:
+                raise Failure(f'no byte came for {SILENCE_MAX:.0f} s')
+            for key, _ in events:
+                # Its socket is closed when it ends, so that it is forgotten first.
+                stream = key.data
+                descriptor = key.fd
+                if stream.read():
+                    ready.unregister(descriptor)
+                    left -= 1
+
+
+def client(address, case, streams: range, vocab, opened, answers) -> None:
+    try:
+        mine = [Stream(address, case, seed, vocab) for seed in streams]
+        opened.wait(SILENCE_MAX)
+        read_all(mine)
+        answers.put([a for stream in mine for a in stream.answers])
+    except (Failure, OSError, BrokenBarrierError) as what:
+        opened.abort()
+        answers.put(str(what) or repr(what))
+
+
+def run_case(address, case: Case, processes: int, vocab: int) -> List[Answer]:
+    """All answers of a case. Throws Failure when any request failed."""
+    processes = min(processes, case.streams)
+    opened = multiprocessing.Barrier(processes)
+    answers = multiprocessing.Queue()
+    shares = [range(i, case.streams, processes) for i in range(processes)]
+    children = [multiprocessing.Process(target=client, args=(address, case, share, vocab, opened, answers))
+                for share in shares]
+    for child in children:
+        child.start()
+    results = [answers.get() for _ in children]
+    for child in children:
+        child.join()
+    failures = [r for r in results if isinstance(r, str)]
+    if failures:
+        raise SystemExit(f'{case}: {failures[0]}')
+    return [a for r in results for a in r]

@@ -1,15 +1,13 @@
 #include "bench/synth/model_shapes.hpp"
 
+#include "bench/synth/other_shapes.hpp"
+#include "bench/synth/tensor_list.hpp"
 #include "bench/synth/vocabulary.hpp"
 
 namespace orcd::bench {
 namespace {
 
 using engine::ggml_type;
-
-/// Weights of this size keep activations finite at every width of the models.
-constexpr float weight_spread = 0.02F;
-constexpr float bias_spread = 0.1F;
 
 enum class family { qwen2, phi3, gpt_oss, bitnet };
 
@@ -141,16 +139,10 @@ constexpr shape shapes[]{
 
 constexpr std::uint32_t experts_used = 4;
 
-/// The layers to which the Q4_K_M mixture gives more bits: the first and last eighth, and every third
-/// between.
-bool more_bits(std::uint64_t layer, std::uint64_t layers) {
-  return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
-}
-
-class planner {
+class planner : tensor_list {
  public:
   planner(const shape& s, std::uint64_t layers, std::uint64_t vocab)
-      : s_(s), layers_(layers), vocab_(vocab) {}
+      : tensor_list(s.architecture), s_(s), layers_(layers), vocab_(vocab) {}
 
   engine::result<planned_model> plan() {
     add_metadata();
@@ -164,12 +156,6 @@ class planner {
   }
 
  private:
-  template <class T>
-  void key(const std::string& name, T value) {
-    out_.header.add(std::string(s_.architecture) + "." + name, value);
-  }
-  void number(const std::string& name, std::uint64_t value) { key(name, static_cast<std::uint32_t>(value)); }
-
   void add_metadata() {
     out_.header.add("general.architecture", s_.architecture);
     out_.header.add("general.name", std::string(s_.name) + " with random weights");
@@ -197,7 +183,7 @@ class planner {
   }
 
   void add_layer(std::uint64_t layer) {
-    prefix_ = "blk." + std::to_string(layer) + ".";
+    begin_layer(layer);
     const bool more = more_bits(layer, layers_);
     vector(prefix_ + "attn_norm.weight", {s_.embedding}, 1.0F);
     switch (s_.kind) {
@@ -258,23 +244,12 @@ class planner {
     stack("ffn_down_exps", s_.ffn, s_.embedding);
   }
 
-  void linear(const std::string& name, std::uint64_t cols, std::uint64_t rows, ggml_type type) {
-    matrix(prefix_ + name + ".weight", {cols, rows}, type);
-  }
-  void matrix(std::string name, std::vector<std::uint64_t> extents, ggml_type type) {
-    out_.tensors.push_back({std::move(name), std::move(extents), type, 0.0F, weight_spread});
-  }
-  void vector(std::string name, std::vector<std::uint64_t> extents, float centre) {
-    out_.tensors.push_back({std::move(name), std::move(extents), ggml_type::f32, centre, bias_spread});
-  }
   std::uint64_t q_rows() const { return s_.heads * s_.head_width; }
   std::uint64_t kv_rows() const { return s_.kv_heads * s_.head_width; }
 
   const shape& s_;
   std::uint64_t layers_;
   std::uint64_t vocab_;
-  planned_model out_;
-  std::string prefix_;
 };
 
 }  // namespace
@@ -300,9 +275,11 @@ engine::result<planned_model> plan_model(const model_choice& choice) {
     if (choice.model == s.name) found = &s;
   }
   if (found == nullptr) {
+    if (auto other = plan_other_model(choice)) return std::move(*other);
     return error(errc::invalid_request, "no model '" + choice.model +
                                             "'; there are qwen2.5-0.5b, phi-3-mini, gpt-oss-20b, "
-                                            "gpt-oss-120b, bitnet-2b-4t and bitnet-2b-4t-tq2_0");
+                                            "gpt-oss-120b, bitnet-2b-4t, bitnet-2b-4t-tq2_0, " +
+                                            other_model_names());
   }
   const std::uint64_t layers = choice.layers.value_or(static_cast<std::uint32_t>(found->layers));
   const std::uint64_t vocab = choice.vocab.value_or(static_cast<std::uint32_t>(found->vocab));

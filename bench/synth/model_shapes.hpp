@@ -1,6 +1,6 @@
-// The target models, gpt-oss-120b and BitNet b1.58 2B4T, as lists of tensors and metadata: true shapes, and
-// for every tensor the type that it has in the published file. Source: the published GGUF files; their tensor
-// counts and sizes are checked.
+// Models as lists of tensors and metadata: true shapes, and for every tensor the type that it has in a
+// published file. The target models, gpt-oss-120b and BitNet b1.58 2B4T are checked against the tensor counts
+// and sizes of the published GGUF files; others (other_shapes.hpp) have the types of a Q4_K_M file.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,7 @@ struct planned_model {
 };
 
 struct model_choice {
-  std::string
-      model;  ///< qwen2.5-0.5b, phi-3-mini, gpt-oss-20b, gpt-oss-120b, bitnet-2b-4t, bitnet-2b-4t-tq2_0
+  std::string model;
   std::optional<std::uint32_t> layers;
   std::optional<std::uint32_t> vocab;
 };

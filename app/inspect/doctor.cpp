@@ -188,10 +188,11 @@ std::string memory_text(const doctor_report& report, const inspect_arguments& ar
 
 std::string speed_text(const speed_guess& guess, std::uint64_t token_bytes) {
   std::array<char, 160> line{};
-  std::snprintf(line.data(), line.size(),
-                "about %s tokens/s for one stream on an %s: %s a token, read at %.0f %% of its rate",
-                grouped(static_cast<std::uint64_t>(guess.tokens_per_second)).c_str(),
-                std::string(guess.card).c_str(), in_mib(token_bytes).c_str(), 100.0 * guess.share);
+  std::snprintf(
+      line.data(), line.size(),
+      "about %s tokens/s for one stream on an %s: %s a token, %.0f %% of the rate at which it reads",
+      grouped(static_cast<std::uint64_t>(guess.tokens_per_second)).c_str(), std::string(guess.card).c_str(),
+      in_mib(token_bytes).c_str(), 100.0 * guess.share);
   return line.data();
 }
 

@@ -7,21 +7,33 @@
 namespace orcd::app {
 namespace {
 
-/// Measured with the target models (docs/performance.md): bytes a microsecond of a kernel that only reads,
-/// and microseconds a layer beside its reads.
-struct card_figures {
-  std::string_view name;
-  double bytes_per_us = 0.0;
-  double one_kernel_dense = 0.0, one_kernel_experts = 0.0;
-  double many_kernels_dense = 0.0, many_kernels_experts = 0.0;
+/// Microseconds of a token: `us_per_byte` times its weights, and `layer_us` times the layers.
+struct path_time {
+  double us_per_byte = 0.0;
+  double layer_us = 0.0;
 };
 
-constexpr std::array cards{card_figures{"H100", 3.05e6, 9.0, 16.0, 18.0, 31.0},
-                           card_figures{"H200", 4.48e6, 13.0, 20.0, 20.0, 33.0}};
+/// Fitted to the models that were measured (docs/performance.md, docs/models.md).
+struct card_figures {
+  std::string_view name;
+  double read_rate = 0.0;  ///< bytes a microsecond of a kernel that only reads
+  path_time one_kernel, one_kernel_experts, many_kernels, many_kernels_experts;
+};
 
-double layer_time(const card_figures& card, bool one_kernel, bool experts) {
-  if (one_kernel) return experts ? card.one_kernel_experts : card.one_kernel_dense;
-  return experts ? card.many_kernels_experts : card.many_kernels_dense;
+constexpr card_figures card(std::string_view name, double read_rate, double share_dense, double layer_dense,
+                            double layer_experts) {
+  // Of many kernels the few-column products reach half of the rate (an H200 alone was measured).
+  const path_time many{2.0 / read_rate, 40.0};
+  const path_time many_experts{2.0 / read_rate, 24.0};
+  const double us_per_byte = 1.0 / (share_dense * read_rate);
+  return {name, read_rate, {us_per_byte, layer_dense}, {us_per_byte, layer_experts}, many, many_experts};
+}
+
+constexpr std::array cards{card("H100", 3.05e6, 0.9, 8.0, 13.0), card("H200", 4.48e6, 0.78, 10.5, 15.5)};
+
+const path_time& time_of(const card_figures& card, bool one_kernel, bool experts) {
+  if (one_kernel) return experts ? card.one_kernel_experts : card.one_kernel;
+  return experts ? card.many_kernels_experts : card.many_kernels;
 }
 
 }  // namespace
@@ -30,11 +42,9 @@ std::vector<speed_guess> guess_speeds(const engine::model& m, bool one_kernel) {
   const auto bytes = static_cast<double>(engine::bytes_read_per_token(m));
   std::vector<speed_guess> out;
   for (const card_figures& card : cards) {
-    const double reading = bytes / card.bytes_per_us;
-    double us = reading;
-    for (const engine::layer_spec& layer : m.spec.layers)
-      us += layer_time(card, one_kernel, layer.ffn == engine::ffn_kind::moe);
-    out.push_back({card.name, 1e6 / us, reading / us});
+    const path_time& time = time_of(card, one_kernel, m.spec.experts > 0);
+    const double us = bytes * time.us_per_byte + static_cast<double>(m.spec.layers.size()) * time.layer_us;
+    out.push_back({card.name, 1e6 / us, bytes / card.read_rate / us});
   }
   return out;
 }

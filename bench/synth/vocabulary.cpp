@@ -11,6 +11,7 @@ namespace {
 
 constexpr unsigned letters = 26;
 constexpr std::size_t longest_word = 4;
+constexpr std::int32_t control_token = 3;
 
 /// The next word in order of length and then of the alphabet.
 void advance(std::string& word) {
@@ -62,6 +63,12 @@ engine::result<void> add_tokenizer(test::gguf_writer& header, vocabulary_kind ki
   using engine::error;
   const bool bpe = kind != vocabulary_kind::sentencepiece;
   test::tiny_vocabulary v = bpe ? test::make_bpe_vocabulary() : test::make_spm_vocabulary();
+  if (!bpe) {
+    // llama.cpp takes no Phi-3 file whose vocabulary lacks it.
+    v.tokens.emplace_back("<|endoftext|>");
+    v.types.push_back(control_token);
+    v.scores.push_back(0.0F);
+  }
   const std::string limits = std::to_string(v.tokens.size()) + " to " +
                              std::to_string(v.tokens.size() + letters * letters * letters * letters);
   const std::vector<std::string> words = fill(v, tokens);

@@ -184,7 +184,8 @@ class cuda_forward {
                   const std::int32_t* residual_rows);
   void prepare_queries(std::uint32_t layer, std::uint32_t columns) const;
   void leave_half(kernels::packed_matmul_args& args, engine::lora_target target, std::uint32_t layer,
-                  const float* post_norm, std::uint32_t columns);
+                  const float* post_norm, std::uint32_t columns, std::optional<const float*> next);
+  [[nodiscard]] bool enters_next() const noexcept;
   void activated_ffn(std::uint32_t layer, std::uint32_t columns);
   void shared_ffn(std::uint32_t layer, std::uint32_t columns);
   void other_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind);

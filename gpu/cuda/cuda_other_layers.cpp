@@ -64,10 +64,17 @@ void cuda_forward::prepare_queries(std::uint32_t layer, std::uint32_t columns) c
   ORCD_CUDA(kernels::launch_prepare_qkv(args, stream_));
 }
 
+/// Whether the kernel that adds what a half gave to the stream also makes the next half's input.
+bool cuda_forward::enters_next() const noexcept {
+  return spec_.post_norms && !spec_.parallel_halves && spec_.norm == engine::norm_kind::rms &&
+         spec_.experts == 0;
+}
+
 /// The last product of a half, and what its adapters add: to the residual stream, or beside it and then its
-/// norm to the stream.
+/// norm to the stream. With `next` the half after it, which has a norm or none, is entered, too.
 void cuda_forward::leave_half(kernels::packed_matmul_args& args, engine::lora_target target,
-                              std::uint32_t layer, const float* post_norm, std::uint32_t columns) {
+                              std::uint32_t layer, const float* post_norm, std::uint32_t columns,
+                              std::optional<const float*> next) {
   if (spec_.post_norms) {
     args.output = kernels::matmul_output::store;
     args.out = at<float>(layout_.half_out);
@@ -83,6 +90,13 @@ void cuda_forward::leave_half(kernels::packed_matmul_args& args, engine::lora_ta
   add.width = spec_.embedding;
   add.columns = columns;
   add.eps = static_cast<float>(spec_.rms_eps);
+  if (next) {
+    kernels::packed_matmul_args input;
+    add.next = norm_outside(input);
+    add.next_stride = input.x_stride;
+    add.next_weight = *next;
+    add.next_eps = static_cast<float>(spec_.residual_eps());
+  }
   ORCD_CUDA(kernels::launch_add_normed(add, stream_));
 }
 
@@ -155,7 +169,7 @@ void cuda_forward::shared_ffn(std::uint32_t layer, std::uint32_t columns) {
 
 void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind) {
   const cuda_layer_weights& w = weights_.layers[layer];
-  enter_half(w.attn_norm, w.attn_norm_bias, columns, nullptr);
+  if (layer == 0 || !enters_next()) enter_half(w.attn_norm, w.attn_norm_bias, columns, nullptr);
   kernels::packed_matmul_args qkv = qkv_of(layer);
   norm_outside(qkv);
   multiply(qkv, nullptr, columns);
@@ -164,19 +178,24 @@ void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, step_
   prepare_queries(layer, columns);
   attend(layer, columns, kind);
   kernels::packed_matmul_args o = o_of(layer);
-  leave_half(o, engine::lora_target::attn_output, layer, w.attn_post_norm, columns);
+  using next_norm = std::optional<const float*>;
+  const next_norm of_ffn = enters_next() ? next_norm(w.ffn_norm) : std::nullopt;
+  leave_half(o, engine::lora_target::attn_output, layer, w.attn_post_norm, columns, of_ffn);
   tap("attn_residual", layer, at<float>(layout_.residual), std::uint64_t{columns} * spec_.embedding);
   if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
     expert_ffn(layer, columns);
     return shared_ffn(layer, columns);
   }
-  if (!spec_.parallel_halves) enter_half(w.ffn_norm, w.ffn_norm_bias, columns, nullptr);
+  if (!spec_.parallel_halves && !of_ffn) enter_half(w.ffn_norm, w.ffn_norm_bias, columns, nullptr);
   if (spec_.activation == engine::ffn_activation::swiglu)
     gate_up(layer, nullptr, columns);
   else
     activated_ffn(layer, columns);
   kernels::packed_matmul_args down = down_of(layer);
-  leave_half(down, engine::lora_target::ffn_down, layer, w.ffn_post_norm, columns);
+  const bool last = layer + 1 == spec_.layers.size();
+  const next_norm of_next =
+      enters_next() && !last ? next_norm(weights_.layers[layer + 1].attn_norm) : std::nullopt;
+  leave_half(down, engine::lora_target::ffn_down, layer, w.ffn_post_norm, columns, of_next);
 }
 
 }  // namespace orcd::gpu

@@ -34,15 +34,15 @@ __device__ __forceinline__ void choose_for(const route_args& a, std::uint32_t co
     choose_and_weigh(a, logit_at, chosen, weights);
 }
 
-/// grid: (blocks that share the columns, groups of eight experts). One warp an expert: its row of the router
-/// is loaded before the input and is kept for all columns of the block. The last block to finish a column
-/// chooses its experts, unless choose_kernel does. Shared memory: the norm, then eight rows.
+/// grid: (blocks that share the columns, groups of at most eight experts). One warp an expert: its row of the
+/// router is loaded before the input and is kept for all columns of the block. The last block to finish a
+/// column chooses its experts, unless choose_kernel does. Shared memory: the norm, then the rows.
 __global__ void __launch_bounds__(row_threads)
-    route_kernel(const __grid_constant__ route_args a, bool last_chooses) {
+    route_kernel(const __grid_constant__ route_args a, std::uint32_t group, bool last_chooses) {
   extern __shared__ __align__(16) float normed[];
   __shared__ route_shared shared;
-  const std::uint32_t first = blockIdx.y * row_warps;
-  const std::uint32_t experts = min(row_warps, a.experts - first);
+  const std::uint32_t first = blockIdx.y * group;
+  const std::uint32_t experts = min(group, a.experts - first);
   float* const rows = normed + a.width;
   const std::uint32_t row_bytes = a.width * static_cast<std::uint32_t>(sizeof(float));
   const std::uint32_t barrier = shared_address_of(&shared.barrier);
@@ -87,6 +87,38 @@ __global__ void __launch_bounds__(row_threads) choose_kernel(const __grid_consta
   if (column < a.columns) choose_for(a, column);
 }
 
+/// One warp: where each expert's pairs and tiles begin, 32 experts at a time. Returns the tiles of all.
+template <class TilesOf>
+__device__ std::int32_t number_experts(std::uint32_t experts, const std::int32_t* counts,
+                                       std::int32_t* starts, std::int32_t* first_tiles, TilesOf tiles_of) {
+  constexpr std::uint32_t all = 0xFFFFFFFFU;
+  const std::uint32_t lane = threadIdx.x;
+  std::int32_t start = 0;
+  std::int32_t tile = 0;
+  for (std::uint32_t base = 0; base < experts; base += 32) {
+    const std::uint32_t e = base + lane;
+    const std::int32_t pairs = e < experts ? counts[e] : 0;
+    const std::int32_t tiles = tiles_of(pairs);
+    std::int32_t pairs_to = pairs;
+    std::int32_t tiles_to = tiles;
+#pragma unroll
+    for (std::uint32_t offset = 1; offset < 32; offset *= 2) {
+      const std::int32_t pairs_before = __shfl_up_sync(all, pairs_to, offset);
+      const std::int32_t tiles_before = __shfl_up_sync(all, tiles_to, offset);
+      if (lane < offset) continue;
+      pairs_to += pairs_before;
+      tiles_to += tiles_before;
+    }
+    if (e < experts) {
+      starts[e] = start + pairs_to - pairs;
+      first_tiles[e] = tile + tiles_to - tiles;
+    }
+    start += __shfl_sync(all, pairs_to, 31);
+    tile += __shfl_sync(all, tiles_to, 31);
+  }
+  return tile;
+}
+
 /// One block; a warp sorts one expert's pairs at a time, in their order.
 __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::uint32_t log2_step) {
   __shared__ std::int32_t counts[experts_max];
@@ -99,16 +131,10 @@ __global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::ui
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < a.pairs; i += blockDim.x) atomicAdd(&counts[a.chosen[i]], 1);
   __syncthreads();
-  if (threadIdx.x == 0) {
-    std::int32_t start = 0;
-    std::int32_t tile = 0;
-    for (std::uint32_t e = 0; e < a.experts; ++e) {
-      starts[e] = start;
-      first_tiles[e] = tile;
-      start += counts[e];
-      tile += (counts[e] + step - 1) >> log2_step;
-    }
-    *a.tile_count = tile;
+  if (threadIdx.x < 32) {
+    const std::int32_t tiles = number_experts(a.experts, counts, starts, first_tiles,
+                                              [&](std::int32_t n) { return (n + step - 1) >> log2_step; });
+    if (threadIdx.x == 0) *a.tile_count = tiles;
   }
   __syncthreads();
   const std::uint32_t lane = threadIdx.x % 32;
@@ -163,14 +189,17 @@ int launch_route(const route_args& a, CUstream_st* stream) {
   if (opted_in != cudaSuccess) return opted_in;
   std::uint32_t multiprocessors = 0;
   if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
-  const std::uint32_t groups = (a.experts + row_warps - 1) / row_warps;
+  // A block reads its rows alone, so that few columns are given to as many blocks as there are.
+  std::uint32_t group = row_warps;
+  while (group > 1 && a.columns * ((a.experts + group / 2 - 1) / (group / 2)) <= multiprocessors) group /= 2;
+  const std::uint32_t groups = (a.experts + group - 1) / group;
   const std::uint32_t bytes = route_bytes(a.width, a.experts);
   // As many blocks as run at the same time.
   const std::uint32_t of_one = std::clamp(route_bytes_max / bytes, 1U, 2048 / row_threads);
   const std::uint32_t blocks = std::max(1U, multiprocessors * of_one / groups);
   const bool last_chooses = a.columns <= blocks;
   const cudaError_t status = launch_dependent(route_kernel, dim3(std::min(a.columns, blocks), groups),
-                                              dim3(row_threads), bytes, stream, a, last_chooses);
+                                              dim3(row_threads), bytes, stream, a, group, last_chooses);
   if (status != cudaSuccess || last_chooses) return status;
   return launch_dependent(choose_kernel, dim3((a.columns + row_warps - 1) / row_warps), dim3(row_threads), 0,
                           stream, a);

@@ -1,8 +1,9 @@
-// One block a row; element-wise kernels a thread a value.
+// One block a row where a row is reduced; element-wise kernels a thread a value.
 #include <algorithm>
 
 #include "kernels/device/device_math.cuh"
 #include "kernels/device/launch.cuh"
+#include "kernels/device/norm_row.cuh"
 #include "kernels/layer/stream.hpp"
 #include "kernels/product/packed_matrix.hpp"
 
@@ -43,15 +44,68 @@ __global__ void __launch_bounds__(row_threads) state_to_half_kernel(state_to_hal
   }
 }
 
-__global__ void __launch_bounds__(row_threads) add_normed_kernel(add_normed_args a) {
-  __shared__ float scratch[8];
+/// What add_normed leaves: the new row in registers as far as they go, and then its norm in f16.
+__device__ void write_next(const add_normed_args& a, const float (&r)[norm_values], const float* x,
+                           const norm_weights<norm_values>& weights, float* scratch) {
+  constexpr std::uint32_t in_registers = norm_values * row_threads;
+  __half* const out = a.next + static_cast<std::uint64_t>(blockIdx.x) * a.next_stride;
+  float scale = 1.0F;
+  if (a.next_weight != nullptr) {
+    float squares = 0.0F;
+#pragma unroll
+    for (std::uint32_t i = 0; i < norm_values; ++i) squares = fmaf(r[i], r[i], squares);
+    for (std::uint32_t at = threadIdx.x + in_registers; at < a.width; at += row_threads)
+      squares = fmaf(x[at], x[at], squares);
+    scale = rms_scale(block_sum(squares, scratch), a.width, a.next_eps);
+  }
+  const auto value = [&](float v, float weight) {
+    return to_half(a.next_weight != nullptr ? __fmul_rn(__fmul_rn(v, scale), weight) : v);
+  };
+  const std::uint32_t padded = padded_cols(a.width);
+#pragma unroll
+  for (std::uint32_t i = 0; i < norm_values; ++i) {
+    const std::uint32_t at = threadIdx.x + i * row_threads;
+    if (at < padded) out[at] = at < a.width ? value(r[i], weights.w[i]) : to_half(0.0F);
+  }
+  for (std::uint32_t at = threadIdx.x + in_registers; at < padded; at += row_threads) {
+    const float weight = a.next_weight != nullptr && at < a.width ? a.next_weight[at] : 0.0F;
+    out[at] = at < a.width ? value(x[at], weight) : to_half(0.0F);
+  }
+}
+
+/// Both rows are read at once, so that their latencies are one; a thread reads what it wrote itself alone.
+__global__ void __launch_bounds__(row_threads) add_normed_kernel(const __grid_constant__ add_normed_args a) {
+  constexpr std::uint32_t in_registers = norm_values * row_threads;
+  __shared__ float scratch[2][8];
+  const norm_weights weights(a.weight, a.width);
+  const norm_weights next_weights(a.next_weight, a.width);
   wait_for_previous_kernel();
   allow_next_kernel();
   const float* h = a.h + static_cast<std::uint64_t>(blockIdx.x) * a.width;
   float* x = a.x + static_cast<std::uint64_t>(blockIdx.x) * a.width;
-  const float scale = rms_scale(squares_of(h, a.width, 0.0F, scratch), a.width, a.eps);
-  for (std::uint32_t i = threadIdx.x; i < a.width; i += row_threads)
-    x[i] = __fadd_rn(x[i], __fmul_rn(__fmul_rn(h[i], scale), a.weight[i]));
+  float v[norm_values];
+  float r[norm_values];
+#pragma unroll
+  for (std::uint32_t i = 0; i < norm_values; ++i) {
+    const std::uint32_t at = threadIdx.x + i * row_threads;
+    v[i] = at < a.width ? h[at] : 0.0F;
+    r[i] = at < a.width ? x[at] : 0.0F;
+  }
+  float squares = 0.0F;
+#pragma unroll
+  for (std::uint32_t i = 0; i < norm_values; ++i) squares = fmaf(v[i], v[i], squares);
+  for (std::uint32_t at = threadIdx.x + in_registers; at < a.width; at += row_threads)
+    squares = fmaf(h[at], h[at], squares);
+  const float scale = rms_scale(block_sum(squares, scratch[0]), a.width, a.eps);
+#pragma unroll
+  for (std::uint32_t i = 0; i < norm_values; ++i) {
+    const std::uint32_t at = threadIdx.x + i * row_threads;
+    r[i] = __fadd_rn(r[i], __fmul_rn(__fmul_rn(v[i], scale), weights.w[i]));
+    if (at < a.width) x[at] = r[i];
+  }
+  for (std::uint32_t at = threadIdx.x + in_registers; at < a.width; at += row_threads)
+    x[at] = __fadd_rn(x[at], __fmul_rn(__fmul_rn(h[at], scale), a.weight[at]));
+  if (a.next != nullptr) write_next(a, r, x, next_weights, scratch[1]);
 }
 
 __global__ void __launch_bounds__(row_threads) add_gated_kernel(add_gated_args a) {
@@ -100,17 +154,21 @@ __device__ float gelu_tanh_of(float x) {
   return x / (1.0F + expf(-2.0F * u));
 }
 
+/// grid: (blocks of a column's values, columns).
 __global__ void __launch_bounds__(row_threads) gelu_tanh_kernel(gelu_tanh_args a) {
   wait_for_previous_kernel();
   allow_next_kernel();
-  const float* x = a.x + static_cast<std::uint64_t>(blockIdx.x) * a.width * (a.gated ? 2 : 1);
-  __half* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.out_stride;
-  const std::uint32_t padded = padded_cols(a.width);
-  for (std::uint32_t i = threadIdx.x; i < padded; i += row_threads) {
-    float v = i < a.width ? gelu_tanh_of(x[i]) : 0.0F;
-    if (a.gated && i < a.width) v *= x[a.width + i];
-    out[i] = to_half(v);
+  const std::uint32_t i = blockIdx.x * row_threads + threadIdx.x;
+  if (i >= padded_cols(a.width)) return;
+  const std::uint64_t column = blockIdx.y;
+  const float* x = a.x + column * a.width * (a.gated ? 2 : 1);
+  float v = 0.0F;
+  if (i < a.width) {
+    const float up = a.gated ? x[a.width + i] : 1.0F;  // before the other value is waited for
+    v = gelu_tanh_of(x[i]);
+    if (a.gated) v *= up;
   }
+  a.out[column * a.out_stride + i] = to_half(v);
 }
 
 __global__ void __launch_bounds__(row_threads) scale_values_kernel(scale_values_args a) {
@@ -138,7 +196,9 @@ int launch_state_to_half(const state_to_half_args& a, CUstream_st* stream) {
 }
 
 int launch_add_normed(const add_normed_args& a, CUstream_st* stream) {
-  if (a.x == nullptr || a.h == nullptr || a.weight == nullptr || a.width == 0 || a.columns == 0)
+  if (a.x == nullptr || a.h == nullptr || a.weight == nullptr || a.width == 0 || a.columns == 0 ||
+      (a.next != nullptr && !fits(a.next, a.next_stride, a.width, a.columns)) ||
+      (a.next == nullptr && a.next_weight != nullptr))
     return cudaErrorInvalidValue;
   return launch_dependent(add_normed_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
 }
@@ -159,7 +219,8 @@ int launch_prepare_qkv(const prepare_qkv_args& a, CUstream_st* stream) {
 
 int launch_gelu_tanh(const gelu_tanh_args& a, CUstream_st* stream) {
   if (a.x == nullptr || !fits(a.out, a.out_stride, a.width, a.columns)) return cudaErrorInvalidValue;
-  return launch_dependent(gelu_tanh_kernel, dim3(a.columns), dim3(row_threads), 0, stream, a);
+  const std::uint32_t blocks = (padded_cols(a.width) + row_threads - 1) / row_threads;
+  return launch_dependent(gelu_tanh_kernel, dim3(blocks, a.columns), dim3(row_threads), 0, stream, a);
 }
 
 int launch_scale_values(const scale_values_args& a, CUstream_st* stream) {

@@ -28,7 +28,9 @@ struct state_to_half_args {
 };
 [[nodiscard]] int launch_state_to_half(const state_to_half_args& args, CUstream_st* stream);
 
-/// x[m] += h[m] * weight / sqrt(mean(h[m]^2) + eps).
+/// x[m] += h[m] * weight / sqrt(mean(h[m]^2) + eps). With `next`, its rows are f16 of the new x: with
+/// `next_weight` of its RMS norm, as launch_norm_to_half() would give it; padding up to the next multiple of
+/// 64 is zeros.
 struct add_normed_args {
   float* x = nullptr;             ///< [columns][width]
   const float* h = nullptr;       ///< [columns][width]
@@ -36,6 +38,10 @@ struct add_normed_args {
   std::uint32_t width = 0;
   std::uint32_t columns = 0;
   float eps = 0.0F;
+  const float* next_weight = nullptr;  ///< [width] or null
+  float next_eps = 0.0F;
+  __half* next = nullptr;  ///< [columns][next_stride] or null
+  std::uint32_t next_stride = 0;
 };
 [[nodiscard]] int launch_add_normed(const add_normed_args& args, CUstream_st* stream);
 

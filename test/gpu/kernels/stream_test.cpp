@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/layer/embed_norm.hpp"
 #include "kernels/product/packed_matrix.hpp"
 #include "test/gpu/device_array.hpp"
 #include "test/support/random_blocks.hpp"
@@ -117,6 +118,45 @@ BOOST_AUTO_TEST_CASE(norms_and_gated_values_are_added_to_the_stream) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_next_input_has_the_bits_of_its_own_kernel) {
+  for (const std::uint32_t width : {100U, 3000U, 5000U}) {
+    const std::uint32_t stride = kernels::padded_cols(width);
+    const auto x = random_values(std::size_t{columns} * width, 14);
+    const auto h = random_values(std::size_t{columns} * width, 15);
+    const auto weight = random_values(width, 16);
+    const auto next_weight = random_values(width, 17);
+    const device_array<float> dh{std::span<const float>(h)}, dw{std::span<const float>(weight)};
+    const device_array<float> dn{std::span<const float>(next_weight)};
+    for (const bool normed : {false, true}) {
+      const device_array<float> together{std::span<const float>(x)}, apart{std::span<const float>(x)};
+      const device_array<__half> got(std::size_t{columns} * stride), want(std::size_t{columns} * stride);
+      kernels::add_normed_args a{apart.data(), dh.data(), dw.data(), width, columns, 1e-2F};
+      BOOST_REQUIRE_EQUAL(kernels::launch_add_normed(a, nullptr), 0);
+      if (normed) {
+        BOOST_REQUIRE_EQUAL(
+            kernels::launch_norm_to_half(
+                {apart.data(), dn.data(), width, columns, nullptr, 2e-2F, want.data(), stride}, nullptr),
+            0);
+      } else {
+        kernels::state_to_half_args plain{apart.data(), nullptr, nullptr, width, columns};
+        plain.out = want.data();
+        plain.out_stride = stride;
+        BOOST_REQUIRE_EQUAL(kernels::launch_state_to_half(plain, nullptr), 0);
+      }
+      a.x = together.data();
+      a.next_weight = normed ? dn.data() : nullptr;
+      a.next_eps = 2e-2F;
+      a.next = got.data();
+      a.next_stride = stride;
+      BOOST_REQUIRE_EQUAL(kernels::launch_add_normed(a, nullptr), 0);
+      BOOST_TEST((together.read() == apart.read()));
+      const auto halves = got.read();
+      const auto expected = want.read();
+      BOOST_TEST(std::memcmp(halves.data(), expected.data(), halves.size() * sizeof(__half)) == 0);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(queries_and_keys_are_prepared_in_place) {
   constexpr std::uint32_t q = 96, k = 48, stride = q + 2 * k;
   const auto before = random_values(std::size_t{columns} * stride, 8);
@@ -157,7 +197,7 @@ BOOST_AUTO_TEST_CASE(queries_and_keys_are_prepared_in_place) {
 }
 
 BOOST_AUTO_TEST_CASE(gelu_and_caps) {
-  constexpr std::uint32_t width = 100;
+  constexpr std::uint32_t width = 700;
   const std::uint32_t stride = kernels::padded_cols(width);
   const auto x = random_values(std::size_t{columns} * 2 * width, 11, 6.0F);
   const device_array<float> dx{std::span<const float>(x)};

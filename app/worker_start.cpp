@@ -232,6 +232,11 @@ void worker::make_server() {
   schedule.on_recovered = [this] {
     narrator_.narrate(severity::info, "recovered", "A job ended well after device memory had run out");
   };
+  schedule.on_set_back = [this](const std::string& job_id, std::uint32_t tokens) {
+    narrator_.narrate(severity::info, "job_set_back",
+                      "A job waits for a slot again: older ones needed its KV pages",
+                      {{"job_id", job_id}, {"tokens_out", std::uint64_t{tokens}}});
+  };
   gpu_thread_ = std::make_unique<gpu::gpu_thread>(*accelerator_, std::move(schedule), state_);
   admission_.emplace(engine::admission_limits{opts_.slots, opts_.max_queue});
 

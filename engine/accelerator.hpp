@@ -71,7 +71,7 @@ struct accelerator_config {
   std::uint32_t draft_tokens = 0;
 };
 
-/// How a loaded accelerator's KV cache is cut. Without pages, begin() and clear() are never called.
+/// How a loaded accelerator's KV cache is cut. Without pages, begin(), extend() and clear() are never called.
 struct kv_geometry {
   std::uint32_t page_positions = 0;
   std::uint32_t pages = 0;
@@ -85,8 +85,8 @@ struct page_copy {
 };
 
 /// Where a sequence's keys and values lie. `pages` are in the order of positions, distinct, and cover every
-/// position that will be written. Pages that hold nothing but `held` may belong to other sequences too and
-/// are only read.
+/// position that will be written before extend() adds more. Pages that hold nothing but `held` may belong to
+/// other sequences too and are only read.
 struct sequence_start {
   slot_id slot{};
   std::span<const kv_page> pages;
@@ -243,6 +243,11 @@ class accelerator {
   /// otherwise. Throws accelerator_failure: then the slot may only be released, and no launched step will be
   /// collected.
   virtual void begin(const sequence_start&) {}
+
+  /// Gives a sequence that has begun further pages, which follow the `have` that it has: distinct from those,
+  /// clear, and no more than its context takes. The span is read before it returns. Takes effect after every
+  /// step launched so far, none of which reaches them. Allocates nothing. Throws as begin() does.
+  virtual void extend(slot_id, std::uint32_t /*have*/, std::span<const kv_page>) {}
 
   /// Zeroes pages, so that the next sequence that gets them finds nothing of what they held. Takes effect
   /// after every step and copy launched so far, and before every later one. Never fails: an error shows in

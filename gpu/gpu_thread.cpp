@@ -155,6 +155,7 @@ struct gpu_thread::impl {
     state.cache.query_tokens = counts.query_tokens;
     state.cache.hit_tokens = counts.hit_tokens;
     state.cache.evictions = counts.evictions;
+    state.cache.set_backs = loop.set_backs();
     state.cache.pages_cached = counts.pages_cached;
     state.cache.pages_used = counts.pages - counts.pages_free - counts.pages_cached;
     state.cache.sessions = counts.sessions;

@@ -48,7 +48,8 @@ struct job_adapter {
   std::string_view field = "lora";  ///< of the request, that asks for it: for messages. Outlives the job
 };
 
-/// Told of a job's time in a slot, on the GPU thread; must not block or throw.
+/// Told of a job's time in a slot, on the GPU thread; must not block or throw. A job that is set back has
+/// several such times.
 class slot_watch {
  public:
   virtual ~slot_watch() = default;

@@ -10,10 +10,6 @@ namespace orcd::engine {
 
 namespace {
 
-std::uint32_t pages_for(std::uint32_t positions, std::uint32_t page_positions) {
-  return positions / page_positions + (positions % page_positions == 0 ? 0 : 1);
-}
-
 /// A pin's name. The length of the salt is part of it, so that different pairs of salt and rest never give
 /// the same name.
 std::string pin_name(const std::string& salt, std::string_view rest) {
@@ -125,8 +121,18 @@ std::uint32_t kv_cache::spared() const noexcept {
   return closed_.empty() ? config_.pages_spared : 0;
 }
 
+std::uint32_t kv_cache::pages_for(std::uint32_t positions) const noexcept {
+  const std::uint32_t size = geometry_.page_positions;
+  return positions / size + (positions % size == 0 ? 0 : 1);
+}
+
 bool kv_cache::can_hold(std::uint32_t positions) const noexcept {
-  return pages_for(positions, geometry_.page_positions) + config_.pages_spared <= geometry_.pages;
+  return pages_for(positions) + config_.pages_spared <= geometry_.pages;
+}
+
+/// Whether there are fewer that no job uses, beside those that are spared.
+bool kv_cache::is_short(std::uint32_t pages) const noexcept {
+  return std::uint64_t{pages} + spared() > std::uint64_t{pool_.free()} + tree_.idle();
 }
 
 void kv_cache::clear(std::span<const kv_page> pages) {
@@ -177,20 +183,19 @@ prefix_tree::match kv_cache::look_up(const cache_request& wish, std::span<const 
 // job. The page to copy from is marked for the same reason, but only where memory allows: the copy just saves
 // work.
 std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<const token_id> prompt,
-                                          std::uint32_t positions) {
+                                          std::uint32_t positions, std::uint32_t leave, bool again) {
   ORCD_ENSURE(!prompt.empty() && positions >= prompt.size() && can_hold(positions));
   auto found = look_up(wish, prompt);
   const auto whole = static_cast<std::uint32_t>(found.whole.size());
-  const std::uint32_t needed = pages_for(positions, geometry_.page_positions) - whole;
+  const std::uint32_t needed = pages_for(positions) - whole;
   for (auto* at : found.whole) use(at);
-  const auto is_short = [&] { return needed + spared() > pool_.free() + tree_.idle(); };
-  if (is_short()) {
+  if (is_short(needed + leave)) {
     for (auto* at : found.whole) release(at);
     return std::nullopt;
   }
   if (found.part != nullptr) {
     use(found.part);
-    if (is_short()) {
+    if (is_short(needed + leave)) {
       release(found.part);
       found.part = nullptr;
       found.positions = 0;
@@ -208,7 +213,8 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
   lease.path = std::move(found.whole);
   lease.held = whole * geometry_.page_positions + found.positions;
   lease.written = lease.held;
-  if (config_.share && wish.enabled) {
+  lease.counts = !again;
+  if (config_.share && wish.enabled && lease.counts) {
     ++counts_.queries;
     counts_.query_tokens += prompt.size();
     counts_.hits += lease.held > 0 ? 1 : 0;
@@ -217,15 +223,24 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
   return lease;
 }
 
+bool kv_cache::extend(kv_lease& lease) {
+  if (is_short(1)) return false;
+  make_room(1);
+  pool_.take(1, lease.pages);
+  if (ledger_) ledger_->take({&lease.pages.back(), 1});
+  return true;
+}
+
 void kv_cache::make_room(std::uint32_t pages) {
+  if (pages <= pool_.free()) return;
   std::vector<kv_page> given_up;
+  given_up.reserve(pages - pool_.free());
   while (pool_.free() + given_up.size() < pages) {
     const auto page = tree_.evict();
     ORCD_ENSURE(page.has_value());
     given_up.push_back(*page);
     ++counts_.evictions;
   }
-  if (given_up.empty()) return;
   clear(given_up);
   pool_.give(given_up);
 }
@@ -265,8 +280,10 @@ std::uint32_t kv_cache::catch_up(kv_lease& lease, const cache_request& wish, std
   if (unused.empty()) return computed;
   free_pages(unused, {});
   const auto gained = static_cast<std::uint32_t>(unused.size()) * geometry_.page_positions;
-  counts_.hits += lease.held == 0 ? 1 : 0;
-  counts_.hit_tokens += gained;
+  if (lease.counts) {
+    counts_.hits += lease.held == 0 ? 1 : 0;
+    counts_.hit_tokens += gained;
+  }
   lease.held += gained;
   return computed;
 }
@@ -300,6 +317,18 @@ void kv_cache::publish(kv_lease& lease, const cache_request& wish, std::span<con
 
 void kv_cache::finish(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
                       std::uint32_t computed) {
+  auto* const last = leave_in_tree(lease, wish, tokens, computed);
+  if (last != nullptr) pin(lease, last, wish, tokens.first(computed));
+}
+
+void kv_cache::set_back(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
+                        std::uint32_t computed) {
+  static_cast<void>(leave_in_tree(lease, wish, tokens, computed));
+}
+
+/// Returns the last page that can be used again; null if there is none.
+prefix_tree::node* kv_cache::leave_in_tree(kv_lease& lease, const cache_request& wish,
+                                           std::span<const token_id> tokens, std::uint32_t computed) {
   publish(lease, wish, tokens, computed);
   const std::uint32_t size = geometry_.page_positions;
   const auto whole = static_cast<std::uint32_t>(lease.path.size());
@@ -315,13 +344,13 @@ void kv_cache::finish(kv_lease&& lease, const cache_request& wish, std::span<con
     if (made.unused) unused.push_back(*made.unused);
     last = made.at;
   }
-  const std::size_t touched = std::max<std::size_t>(next, pages_for(lease.written, size));
+  const std::size_t touched = std::max<std::size_t>(next, pages_for(lease.written));
   const auto rest = std::span<const kv_page>(lease.pages).subspan(next);
   const auto clear = rest.subspan(std::min(rest.size(), touched - next));
   unused.insert(unused.end(), rest.begin(), rest.end() - static_cast<std::ptrdiff_t>(clear.size()));
-  if (keeps(wish, computed) && last != nullptr) pin(lease, last, wish, tokens.first(computed));
   for (auto at = lease.path.rbegin(); at != lease.path.rend(); ++at) release(*at);
   free_pages(unused, clear);
+  return keeps(wish, computed) ? last : nullptr;
 }
 
 // Pins the page in which the session's last state ends and the page in which the system prompt ends. The

@@ -1,6 +1,7 @@
-// Assigns the pages of the KV cache: to jobs, to the prefix tree, or to nobody. A job gets all the pages that
-// it can ever need when it is admitted, less those that it shares, so that a running job never waits for
-// memory and jobs cannot deadlock. What a job leaves behind stays in the tree until the pages are needed.
+// Assigns the pages of the KV cache: to jobs, to the prefix tree, or to nobody. A job gets pages for what is
+// known when it is admitted, less those that it shares, and further ones as it grows; whose they are when all
+// are in use is the scheduler's to decide. What a job leaves behind stays in the tree until the pages are
+// needed.
 //
 // The output does not depend on hits: what a page holds is a function of the tokens before and in it, so that
 // sharing changes when a token comes, never which. GPU thread only.
@@ -54,6 +55,7 @@ struct kv_lease {
   std::vector<prefix_tree::node*> path;  ///< the tree's node of each page; marked as used
   std::uint32_t held = 0;                ///< positions whose KV the job did not have to compute
   std::uint32_t written = 0;      ///< positions that steps may have written; later pages are still zero
+  bool counts = true;             ///< in queries and hits: the job had no lease before
   std::optional<page_copy> copy;  ///< to be made before the first step; see reserve()
 };
 
@@ -79,14 +81,20 @@ class kv_cache {
   /// No launched step will be collected.
   void forgot_launched() noexcept;
 
+  /// Pages of so many positions.
+  [[nodiscard]] std::uint32_t pages_for(std::uint32_t positions) const noexcept;
   /// Whether a job of this many positions fits an empty cache.
   [[nodiscard]] bool can_hold(std::uint32_t positions) const noexcept;
   /// A lease of pages for `positions` positions that shares the pages of the prompt's known beginning; at
-  /// least the prompt's last token is left to compute. Nullopt while running jobs hold too many pages. The
-  /// copy that a lease may ask for must be made before any other call of this object: the page to copy from
-  /// is not held for it.
+  /// least the prompt's last token is left to compute. Nullopt while running jobs hold too many pages:
+  /// `leave` more must be free or in the tree. The copy that a lease may ask for must be made before any
+  /// other call of this object: the page to copy from is not held for it. `again`: for a job that was set
+  /// back, which is not counted twice.
   [[nodiscard]] std::optional<kv_lease> reserve(const cache_request& wish, std::span<const token_id> prompt,
-                                                std::uint32_t positions);
+                                                std::uint32_t positions, std::uint32_t leave = 0,
+                                                bool again = false);
+  /// Adds a page to the lease; false while jobs hold too many.
+  [[nodiscard]] bool extend(kv_lease& lease);
   /// Whether the job, with `computed` positions, stands before a full page of its prompt that another job may
   /// publish: nothing in that page is computed yet, so that it could be taken over.
   [[nodiscard]] bool wants_page(const kv_lease& lease, const cache_request& wish, std::uint32_t prompt_tokens,
@@ -104,6 +112,10 @@ class kv_cache {
   /// rest.
   void finish(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
               std::uint32_t computed);
+  /// The same for a job that will have another lease: nothing is pinned for it, since that would keep others
+  /// from the very pages that they were short of.
+  void set_back(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
+                std::uint32_t computed);
 
   /// A number that changes whenever a reserve() that found too few pages might succeed.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
@@ -114,7 +126,10 @@ class kv_cache {
  private:
   [[nodiscard]] prefix_tree::match look_up(const cache_request& wish, std::span<const token_id> prompt) const;
   [[nodiscard]] bool keeps(const cache_request& wish, std::uint32_t computed) const noexcept;
+  [[nodiscard]] bool is_short(std::uint32_t pages) const noexcept;
   void make_room(std::uint32_t pages);
+  [[nodiscard]] prefix_tree::node* leave_in_tree(kv_lease& lease, const cache_request& wish,
+                                                 std::span<const token_id> tokens, std::uint32_t computed);
   [[nodiscard]] std::uint32_t spared() const noexcept;
   void adopt();
   void adopt_use(std::vector<std::pair<noted_page, prefix_tree::node*>> known);

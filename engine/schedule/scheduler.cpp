@@ -23,6 +23,7 @@ scheduler::scheduler(accelerator& target, scheduler_config config)
   parts_.reserve(config_.slots);
   sampled_.reserve(config_.slots + accelerator_.draft_tokens());
   offers_.resize(config_.slots);
+  growing_.reserve(config_.slots + std::size_t{1});
   if (!config_.drafts.source) config_.drafts.source = make_lookup_drafts;
 }
 
@@ -59,6 +60,7 @@ void scheduler::submit(job_request request, std::shared_ptr<event_sink> sink) {
     job->drafter = config_.drafts.source(job->request, job->prompt_tokens);
   job->adapters = std::move(*adapters);
   job->queued_at = config_.now();
+  job->arrival = ++arrivals_;
   waiting_.push_back(std::move(job));
 }
 
@@ -170,6 +172,7 @@ void scheduler::expire(steady_time now) {
 bool scheduler::plan() {
   parts_.clear();
   spare_.clear();
+  grow();
   for (const auto& job : slots_) {
     if (job && job->missing() > 1 && !job->can_score()) catch_up(*job);
   }
@@ -381,6 +384,7 @@ void scheduler::finish(std::uint32_t slot, const job_outcome& how, steady_time n
   const auto job = std::move(slots_[slot]);
   ORCD_ENSURE(job != nullptr && running_ > 0);
   --running_;
+  if (!job->pool) forecast_.ended(job->tokens_out(), job->request.max_tokens);
   release(*job);
   try {
     give_back_pages(*job);

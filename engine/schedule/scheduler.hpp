@@ -9,9 +9,11 @@
 // the last token: it takes part in the first step that is launched after that token is known, and its
 // neighbours run ahead meanwhile.
 //
-// Pages: a job gets all the pages that it can need together with its slot (engine/schedule/kv_cache.hpp).
-// Jobs are admitted in the order they came: one that waits for pages is not overtaken, so that it gets them
-// when those before it end.
+// Pages: with its slot a job gets those of its tokens so far (engine/schedule/kv_cache.hpp), and the next one
+// before a step needs it. Jobs are admitted in the order they came: one that waits for pages is not
+// overtaken, so that it gets them when those before it end. When there is no page left, the running job that
+// came last is set back (scheduler_growth.cpp), waits in the order of arrival, and goes on later with the
+// same tokens.
 //
 // A job that runs alone (job_request::alone) gets a slot when all others are free, and until its end nobody
 // else does. Jobs that came after it go before it for a while; then nobody does.
@@ -41,6 +43,7 @@
 #include "engine/accelerator.hpp"
 #include "engine/schedule/adapter_table.hpp"
 #include "engine/schedule/draft_plan.hpp"
+#include "engine/schedule/growth_forecast.hpp"
 #include "engine/schedule/job.hpp"
 #include "engine/schedule/kv_cache.hpp"
 
@@ -73,6 +76,9 @@ struct scheduler_config {
   /// Called when a running job's slot and pages are free again, before the job gets its terminal event: a
   /// client that has seen the event must not find them in use.
   std::function<void()> on_released = {};
+  /// Called when a running job has lost its slot and pages to older ones and waits again, with its id and the
+  /// tokens of its output so far.
+  std::function<void(const std::string& job_id, std::uint32_t tokens)> on_set_back = {};
   kv_cache_config cache = {};  ///< where the accelerator has pages
   speculation drafts = {};     ///< where the accelerator takes drafts
 };
@@ -154,6 +160,8 @@ class scheduler {
   [[nodiscard]] std::uint64_t kv_positions() const noexcept;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< completed
   [[nodiscard]] const draft_counts& drafts() const noexcept { return draft_counts_; }
+  /// Running jobs that lost their slot and pages to older ones, each as often as it happened.
+  [[nodiscard]] std::uint64_t set_backs() const noexcept { return set_backs_; }
   /// All zero before the first job and on an accelerator without pages.
   [[nodiscard]] kv_cache_counts cache_counts() const noexcept {
     return cache_ ? cache_->counts() : kv_cache_counts{};
@@ -190,6 +198,16 @@ class scheduler {
   void end_pooled(const std::function<bool(const pooled_job&)>& which, cancel_reason reason, steady_time now);
   void plan_prefill();
   [[nodiscard]] bool reserve(sequence& job);
+  [[nodiscard]] std::uint32_t positions_at_first(const sequence& job) const noexcept;
+  [[nodiscard]] std::uint32_t pages_to_leave(const sequence& next);
+  void grow();
+  void note_want() noexcept;
+  [[nodiscard]] sequence* next_to_grow() const noexcept;
+  [[nodiscard]] sequence& latest_running() const noexcept;
+  [[nodiscard]] bool extend(sequence& job);
+  void grow_for_drafts();
+  [[nodiscard]] std::uint32_t room_for_drafts(const sequence& job) const noexcept;
+  void set_back(std::uint32_t slot);
   void begin(sequence& job);
   void catch_up(sequence& job);
   [[nodiscard]] bool waits_for_page(const sequence& job) const noexcept;
@@ -229,7 +247,7 @@ class scheduler {
     bool dropped = false;
   };
   std::optional<adapter_put> put_;
-  std::deque<std::unique_ptr<sequence>> waiting_;
+  std::deque<std::unique_ptr<sequence>> waiting_;   ///< in the order of arrival
   std::deque<std::shared_ptr<pooled_job>> pooled_;  ///< with inputs that no sequence was made for
   std::vector<std::unique_ptr<sequence>> slots_;    ///< by slot id; null where the slot is free
   std::uint32_t running_ = 0;                       ///< slots in use
@@ -237,6 +255,9 @@ class scheduler {
   std::uint64_t steps_ = 0;
   draft_counts draft_counts_;
   std::uint64_t admissions_ = 0;
+  std::uint64_t arrivals_ = 0;
+  std::uint64_t set_backs_ = 0;
+  growth_forecast forecast_;
   std::optional<std::uint64_t> short_at_;  ///< admissions_ when device memory ran out; unset: recovered
   std::optional<error> failure_;           ///< the accelerator is lost
   std::unique_ptr<kv_cache> cache_;        ///< made for the first job: the accelerator is loaded then
@@ -245,7 +266,7 @@ class scheduler {
   std::uint64_t blocked_job_ = 0;          ///< key of the job that found too few pages,
   std::uint64_t blocked_at_ = 0;           ///< and the cache's changes() then
 
-  sequence* beginning_ = nullptr;  ///< set while accelerator::begin() runs for this job
+  sequence* beginning_ = nullptr;  ///< set while accelerator::begin() or extend() runs for this job
 
   std::vector<launched_step> launched_;  ///< oldest first; at most the accelerator's launch_depth()
   // Reused from step to step, so that a step allocates nothing.
@@ -253,6 +274,7 @@ class scheduler {
   std::vector<sampled_token> sampled_;
   std::vector<draft_offer> offers_;  ///< by slot
   launched_step spare_;
+  std::vector<job_pages> growing_;
 
   interrupt_flag interrupt_{false};
   std::atomic<std::uint64_t> alone_{0};  ///< key of the only job of the steps in progress, else 0

@@ -42,7 +42,7 @@ void scheduler::offer_drafts() {
       }
       job->drafter.reset();  // it goes on without
     }
-    offers_[slot].most = std::min(offers_[slot].most, std::min(drafts_max, chunk_tokens_ - 1));
+    offers_[slot].most = std::min({offers_[slot].most, drafts_max, chunk_tokens_ - 1, room_for_drafts(*job)});
     if (config_.drafts.always > 0) offers_[slot].most = std::min(offers_[slot].most, config_.drafts.always);
     some = some || offers_[slot].most > 0;
   }

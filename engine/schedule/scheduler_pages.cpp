@@ -1,5 +1,5 @@
 // How the scheduler uses the KV cache: a job's pages before its first step, pages shared while it runs, and
-// their return.
+// their return. How they become more is in scheduler_growth.cpp.
 #include <algorithm>
 #include <new>
 #include <optional>
@@ -111,7 +111,8 @@ bool scheduler::reserve(sequence& job) {
     starved_ = cache_->has_closed_pages();
     return false;
   }
-  auto lease = cache_->reserve(job.request.cache, job.sharable_prompt(), job.positions_max());
+  auto lease = cache_->reserve(job.request.cache, job.sharable_prompt(), positions_at_first(job),
+                               pages_to_leave(job), job.started);
   if (!lease) {
     ORCD_ENSURE(running_ > 0 || cache_->has_closed_pages());
     starved_ = cache_->has_closed_pages();
@@ -120,8 +121,9 @@ bool scheduler::reserve(sequence& job) {
     return false;
   }
   job.lease = std::move(*lease);
+  job.lease.pages.reserve(cache_->pages_for(job.positions_max()));  // growing allocates nothing
   job.computed = job.lease.held;
-  job.cached = std::min(job.computed, job.prompt_tokens - 1);
+  if (job.lease.counts) job.cached = std::min(job.computed, job.prompt_tokens - 1);
   job.position = job.computed;
   return true;
 }
@@ -148,7 +150,7 @@ void scheduler::catch_up(sequence& job) {
   if (!cache_ || job.position != job.computed) return;
   const std::uint32_t computed = cache_->catch_up(job.lease, job.request.cache, job.sharable_prompt(),
                                                   job.computed, [&] { release(job); });
-  job.cached = std::min(job.cached + computed - job.computed, job.prompt_tokens - 1);
+  if (job.lease.counts) job.cached = std::min(job.cached + computed - job.computed, job.prompt_tokens - 1);
   job.computed = computed;
   job.position = computed;
 }

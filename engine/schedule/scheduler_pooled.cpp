@@ -14,6 +14,7 @@ void scheduler::feed_pooled() {
     if (!job->has_next()) continue;
     waiting_.push_back(job->next());
     waiting_.back()->queued_at = config_.now();
+    waiting_.back()->arrival = ++arrivals_;
     if (job->has_next()) pooled_.push_back(job);
   }
 }

@@ -68,6 +68,7 @@ sequence::sequence(job_request r, std::shared_ptr<event_sink> s)
       key(job_key(request.job_id)),
       prompt_tokens(static_cast<std::uint32_t>(request.prompt.size())),
       produced(static_cast<std::uint32_t>(request.produced.size())),
+      known(prompt_tokens + produced),
       tokens(std::move(request.prompt)),
       told(request.score_from == 0 ? prompt_tokens : request.score_from),
       draws(request.seed) {
@@ -80,15 +81,22 @@ sequence::sequence(job_request r, std::shared_ptr<event_sink> s)
   draws.discard(produced);
 }
 
-void sequence::start(std::uint32_t in_slot, std::uint64_t admission_number, steady_time now) {
-  ORCD_ENSURE(!started && !finished);
-  slot = in_slot;
+void sequence::start(std::uint32_t in, std::uint64_t admission_number, steady_time now) {
+  ORCD_ENSURE(!in_slot && !finished);
+  slot = in;
   admission = admission_number;
-  slot_at = now;
-  started = true;
-  progress_told = cached;
+  in_slot = true;
   if (request.watch) request.watch->begins();
+  if (std::exchange(started, true)) return;
+  slot_at = now;
+  progress_told = cached;
   sink->offer(started_event{ms_between(request.received_at, now), cached});
+}
+
+void sequence::leave_slot() noexcept {
+  in_slot = false;
+  known = static_cast<std::uint32_t>(tokens.size());
+  if (request.watch) request.watch->ends();
 }
 
 /// The request for the token that comes `ahead` tokens after the last known one.
@@ -218,7 +226,7 @@ error sequence::no_token() const {
 // As scheduler::accept_token judges each token, except for those that end a job without being part of its
 // output: the job gets them again.
 std::optional<job_outcome> sequence::replay_produced() {
-  if (produced == 0) return std::nullopt;
+  if (produced == 0 || std::exchange(replayed, true)) return std::nullopt;
   for (std::uint32_t i = 0; i < produced && request.constraint; ++i) {
     token_constraint& constraint = *request.constraint;
     if (constraint.complete() || !constraint.accept(tokens[prompt_tokens + i])) {
@@ -268,7 +276,7 @@ void sequence::tell_end(const sampled_token& end) {
 void sequence::finish(const job_outcome& how, steady_time now) {
   ORCD_ENSURE(!finished);
   finished = true;
-  if (started && request.watch) request.watch->ends();
+  if (in_slot) leave_slot();
   if (const auto* failure = std::get_if<error>(&how.value)) {
     sink->offer(error_event{*failure, stats(now)});
   } else {

@@ -54,7 +54,10 @@ struct job_outcome {
 struct sequence {
   sequence(job_request r, std::shared_ptr<event_sink> s);
 
-  void start(std::uint32_t in_slot, std::uint64_t admission_number, steady_time now);
+  /// The job has got a slot: for the first time, or again after it was set back.
+  void start(std::uint32_t in, std::uint64_t admission_number, steady_time now);
+  /// It has lost its slot. What is known of its tokens then is computed again when it has another.
+  void leave_slot() noexcept;
   /// Known tokens that no step was launched for.
   [[nodiscard]] std::uint32_t missing() const noexcept {
     return static_cast<std::uint32_t>(tokens.size()) -
@@ -79,13 +82,12 @@ struct sequence {
   [[nodiscard]] bool can_score() const noexcept {
     return told < prompt_tokens && position + 1 >= told && position + 1 < prompt_tokens;
   }
-  /// The first tokens of what is known at the start: those that may be taken from the prefix cache instead of
-  /// being computed, and one more.
+  /// The first tokens of what was known when it came to wait for its slot: those that may be taken from the
+  /// prefix cache instead of being computed, and one more.
   [[nodiscard]] std::span<const token_id> sharable_prompt() const noexcept {
     if (request.max_tokens == 0)
       return std::span(tokens).first(std::min(told, std::max(prompt_tokens - 1, 1U)));
-    return std::span(tokens).first(
-        told < prompt_tokens ? told : std::min(prompt_tokens + produced, positions_max()));
+    return std::span(tokens).first(told < prompt_tokens ? told : std::min(known, positions_max()));
   }
   /// Whether nothing is left to do after the step that ended at `end`.
   [[nodiscard]] bool ends_with_prompt(std::uint32_t end) const noexcept {
@@ -95,6 +97,11 @@ struct sequence {
   /// after it.
   [[nodiscard]] std::uint32_t positions_max() const noexcept {
     return prompt_tokens + std::max(request.max_tokens, 1U) - 1;
+  }
+  /// Positions that the next step may fill at most, drafts left out.
+  [[nodiscard]] std::uint32_t positions_next() const noexcept {
+    const std::uint32_t next = can_decode() ? position + 1 : 0;
+    return std::min(positions_max(), std::max(static_cast<std::uint32_t>(tokens.size()), next));
   }
   [[nodiscard]] bool stops_at_end() const {
     return !request.ignore_eos || (request.constraint && request.constraint->decides_end());
@@ -147,6 +154,7 @@ struct sequence {
   std::uint64_t key;
   std::uint32_t prompt_tokens;
   std::uint32_t produced;        ///< tokens of the output that the job came with
+  std::uint32_t known;           ///< tokens that were there when it last came to wait for a slot
   std::vector<token_id> tokens;  ///< prompt, then output
   std::uint32_t position = 0;
   std::uint32_t pending = 0;   ///< tokens asked for and not collected
@@ -157,8 +165,10 @@ struct sequence {
   adapter_table::hold adapters;  ///< null: it has none
   kv_lease lease;                ///< empty on an accelerator without pages
   bool begun = false;            ///< the accelerator holds something in `slot` that must be released
+  bool in_slot = false;
   std::uint32_t slot = 0;
-  std::uint64_t admission = 0;  ///< larger = later
+  std::uint64_t admission = 0;  ///< larger = later; another one each time that it gets a slot
+  std::uint64_t arrival = 0;    ///< larger = later
   draw_source draws;
   std::vector<double> draws_ahead;  ///< of the next tokens, each kept until its token is accepted
   sample_request sample;
@@ -179,6 +189,7 @@ struct sequence {
   std::optional<pool_request> pool;      ///< set: the sequence is pooled
   pooled_values pooled;                  ///< its result
   steady_time queued_at{};               ///< when it came to wait for a slot
+  bool replayed = false;                 ///< replay_produced() was called
   bool started = false;
   bool finished = false;
   steady_time slot_at{}, first_token_at{}, last_token_at{};

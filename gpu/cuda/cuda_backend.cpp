@@ -66,6 +66,9 @@ class cuda_backend final : public engine::accelerator {
     return steps_ ? steps_->kv_pages() : engine::kv_geometry{};
   }
   void begin(const engine::sequence_start& start) override { steps_->begin(start); }
+  void extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) override {
+    steps_->extend(slot, have, pages);
+  }
   engine::result<void> put_adapter(std::uint32_t index, const engine::lora_adapter& adapter) override {
     ORCD_ENSURE(steps_.has_value());
     return adapters_->put(index, adapter);

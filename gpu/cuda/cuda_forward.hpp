@@ -142,9 +142,9 @@ class cuda_forward {
   void decode(std::uint32_t sequences);
   /// The same for `columns` tokens, of which consecutive ones may be of one sequence, at positions in a row.
   void decode_in_a_row(std::uint32_t columns);
-  /// Enqueue what accelerator::begin() and clear() do: writing a slot's page table from position 0 on,
-  /// copying and clearing pages.
-  void set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages);
+  /// Enqueue what accelerator::begin(), extend() and clear() do: writing a slot's page table from its page
+  /// `from` on, copying and clearing pages.
+  void set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages, std::uint32_t from = 0);
   void copy(const engine::page_copy& what);
   void clear(std::span<const engine::kv_page> pages);
   /// The pages that a slot owns if begin() gives it none; its table has them at first. If the pool is smaller

@@ -33,13 +33,14 @@ std::uint64_t cuda_forward::value_page_bytes(std::uint32_t layer) const noexcept
   return kv_half_page_bytes(extents_.kv.values, spec_.layers[layer].kv_heads, spec_.value_length);
 }
 
-void cuda_forward::set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages) {
-  ORCD_ENSURE(slot < extents_.slots && pages.size() <= extents_.pages_per_slot());
+void cuda_forward::set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages, std::uint32_t from) {
+  ORCD_ENSURE(slot < extents_.slots && from + pages.size() <= extents_.pages_per_slot());
   kernels::write_words_args args;
   for (std::size_t first = 0; first < pages.size(); first += kernels::written_words_max) {
     const auto piece =
         pages.subspan(first, std::min<std::size_t>(kernels::written_words_max, pages.size() - first));
-    args.to = at<std::int32_t>(layout_.page_table) + std::size_t{slot} * extents_.pages_per_slot() + first;
+    args.to =
+        at<std::int32_t>(layout_.page_table) + std::size_t{slot} * extents_.pages_per_slot() + from + first;
     args.count = static_cast<std::uint32_t>(piece.size());
     std::copy(piece.begin(), piece.end(), args.words);
     ORCD_CUDA(kernels::launch_write_words(args, stream_));

@@ -31,7 +31,7 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
       vocab_(vocab),
       options_(options),
       stream_(stream),
-      depth_(launch_depth_for(extents.sampling())),
+      depth_(launch_depth),
       sampler_(layout, work, {forward.steps(), forward.sample_rows(), forward.logits(), forward.banned()},
                vocab, extents.slots, extents.context, stream),
       ring_(extents.sampling(), depth_, options.pinned, sampler_.device_results()),
@@ -379,6 +379,16 @@ void cuda_steps::begin(const engine::sequence_start& start) {
     forward_.set_pages(static_cast<std::uint32_t>(start.slot), start.pages);
     adapters_.use(start.slot, start.adapters);
     sampler_.set_history(start.slot, start.held);
+  } catch (const engine::accelerator_failure&) {
+    drop();
+    throw;
+  }
+}
+
+void cuda_steps::extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) {
+  ORCD_ENSURE(tables_[static_cast<std::size_t>(slot)] == table_of::begun);
+  try {
+    forward_.set_pages(static_cast<std::uint32_t>(slot), pages, have);
   } catch (const engine::accelerator_failure&) {
     drop();
     throw;

@@ -51,6 +51,7 @@ class cuda_steps {
     return {engine::kv_page_positions, extents_.pages()};
   }
   void begin(const engine::sequence_start& start);
+  void extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages);
   void clear(std::span<const engine::kv_page> pages) noexcept;
   void launch(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
   [[nodiscard]] bool collect(const engine::interrupt_flag& interrupt,

@@ -127,6 +127,10 @@ class host_backend final : public engine::accelerator {
     return {engine::kv_page_positions, forward_ ? forward_->pages() : 0};
   }
   void begin(const engine::sequence_start& start) override;
+  void extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) override {
+    ORCD_ENSURE(!sequences_[static_cast<std::size_t>(slot)].own_pages);
+    forward_->add_pages(static_cast<std::uint32_t>(slot), have, pages);
+  }
   engine::result<void> put_adapter(std::uint32_t index, const engine::lora_adapter& adapter) override {
     ORCD_ENSURE(forward_.has_value());
     return forward_->adapters().put(index, adapter);

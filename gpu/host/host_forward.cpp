@@ -62,6 +62,17 @@ void host_forward::set_pages(std::uint32_t slot, std::span<const engine::kv_page
   }
 }
 
+void host_forward::add_pages(std::uint32_t slot, std::uint32_t have, std::span<const engine::kv_page> pages) {
+  const std::uint32_t each = extents_.pages_per_slot();
+  ORCD_ENSURE(slot < extents_.slots && have + pages.size() <= each);
+  const auto table = std::span(page_tables_).subspan(std::size_t{slot} * each + have, pages.size());
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    ORCD_ENSURE(table[i] == no_page && pages[i] >= 0 &&
+                static_cast<std::uint32_t>(pages[i]) < extents_.pages);
+    table[i] = pages[i];
+  }
+}
+
 void host_forward::add_token(std::uint32_t slot, std::uint32_t position, engine::token_id token) {
   ORCD_ENSURE(columns_ < extents_.columns && slot < extents_.slots && position < extents_.context);
   ORCD_ENSURE(pages_of(slot)[position / engine::kv_page_positions] != no_page);

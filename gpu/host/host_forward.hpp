@@ -33,6 +33,8 @@ class host_forward {
   /// The pages of a slot's positions from 0 on. At first, and without `pages`, those of its own: for the n-th
   /// slot the n-th context's worth, as far as the pool has them.
   void set_pages(std::uint32_t slot, std::span<const engine::kv_page> pages);
+  /// Pages behind the `have` that the slot has.
+  void add_pages(std::uint32_t slot, std::uint32_t have, std::span<const engine::kv_page> pages);
   [[nodiscard]] std::span<const engine::kv_page> pages_of(std::uint32_t slot) const noexcept {
     return std::span(page_tables_)
         .subspan(std::size_t{slot} * extents_.pages_per_slot(), extents_.pages_per_slot());

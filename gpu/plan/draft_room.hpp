@@ -17,8 +17,8 @@ struct draft_room {
   std::uint64_t bytes = 0;   ///< of device memory
 };
 
-/// Up to `wanted` drafts, fewer where they would take more than draft_bytes_max or leave the ring of results
-/// room for fewer steps. None of models that embed or rank. `pages`: of a slot's context.
+/// Up to `wanted` drafts, fewer where they would take more than draft_bytes_max or more results than a step
+/// has. None of models that embed or rank. `pages`: of a slot's context.
 [[nodiscard]] draft_room plan_drafts(const engine::model_spec& spec, std::uint32_t slots, std::uint32_t pages,
                                      std::uint32_t wanted) noexcept;
 

@@ -8,27 +8,18 @@
 namespace orcd::gpu {
 namespace {
 
-constexpr std::uint32_t depth_wanted = 2;
-static_assert(kernels::sample_columns_max * sizeof(kernels::sample_result) <= result_ring_bytes_max);
+static_assert(kernels::sample_columns_max * launch_depth * sizeof(kernels::sample_result) <= 96 * 1024);
 static_assert(kernels::top_logprobs_max == engine::top_logprobs_max);
 static_assert(kernels::sample_biases_max == engine::logit_biases_max);
 
 }  // namespace
 
-std::uint32_t launch_depth_for(std::uint32_t results) noexcept {
-  const std::uint64_t step = std::uint64_t{results} * sizeof(kernels::sample_result);
-  return step * depth_wanted <= result_ring_bytes_max ? depth_wanted : 1;
-}
-
 std::uint64_t result_ring_bytes(std::uint32_t results) noexcept {
-  return std::uint64_t{results} * launch_depth_for(results) * sizeof(kernels::sample_result);
+  return std::uint64_t{results} * launch_depth * sizeof(kernels::sample_result);
 }
 
 std::uint32_t drafts_that_fit(std::uint32_t slots, std::uint32_t wanted) noexcept {
-  std::uint32_t drafts =
-      std::min(wanted, kernels::sample_columns_max - std::min(slots, kernels::sample_columns_max));
-  while (drafts > 0 && launch_depth_for(slots + drafts) < launch_depth_for(slots)) --drafts;
-  return drafts;
+  return std::min(wanted, kernels::sample_columns_max - std::min(slots, kernels::sample_columns_max));
 }
 
 kernels::sample_request device_request(const engine::sample_request& asked, std::uint32_t result,

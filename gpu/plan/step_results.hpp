@@ -1,5 +1,5 @@
 // Translates a step's requests and results between the scheduler and the device, and sizes the ring of
-// results that the host reads while the device goes on: at most 64 KiB of pinned memory. Plain functions.
+// results that the host reads while the device goes on: pinned memory, at most 96 KiB. Plain functions.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,12 @@
 
 namespace orcd::gpu {
 
-inline constexpr std::uint64_t result_ring_bytes_max = 64 * 1024;
-
-/// Most steps under way, of so many results at most: two if the results of two fit the ring, else one.
-[[nodiscard]] std::uint32_t launch_depth_for(std::uint32_t results) noexcept;
+/// Steps under way at most.
+inline constexpr std::uint32_t launch_depth = 2;
 /// So many results for each step under way.
 [[nodiscard]] std::uint64_t result_ring_bytes(std::uint32_t results) noexcept;
 
-/// Drafts of a step, of up to `wanted`, whose results the ring has room for beside those of the slots, with
-/// as many steps under way as without.
+/// Drafts of a step, of up to `wanted`, whose results a step has room for beside those of the slots.
 [[nodiscard]] std::uint32_t drafts_that_fit(std::uint32_t slots, std::uint32_t wanted) noexcept;
 
 /// `result` is the index in the ring, `mask` the row of its mask, if it has one. The request was validated:

@@ -77,6 +77,7 @@ reply make_health_reply(const health_facts& facts, const engine::worker_identity
       .integer("cache_tokens_saved", facts.cache.hit_tokens)
       .integer("cache_evictions", facts.cache.evictions)
       .integer("cache_sessions", facts.cache.sessions)
+      .integer("jobs_set_back", facts.cache.set_backs)
       .integer("pinned_bytes", facts.memory.pinned_bytes)
       .text("backend", identity.backend)
       .text("gpu_name", identity.gpu_name)

@@ -19,6 +19,7 @@ struct cache_facts {
   std::uint64_t query_tokens = 0;  ///< prompt tokens of the jobs that asked
   std::uint64_t hit_tokens = 0;    ///< prompt tokens that were not computed because of a hit
   std::uint64_t evictions = 0;     ///< pages given up for a job
+  std::uint64_t set_backs = 0;     ///< running jobs that gave their pages to older ones
   std::uint32_t pages_cached = 0;
   std::uint32_t pages_used = 0;  ///< by running jobs
   std::uint32_t sessions = 0;

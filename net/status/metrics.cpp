@@ -89,6 +89,8 @@ void render_cache(metrics_text& out, const cache_facts& cache) {
          cache.pages_cached);
   number("worker_prefix_cache_sessions", "gauge", "Sessions whose last state is kept.", cache.sessions);
   number("worker_kv_blocks_used", "gauge", "Pages of the KV cache that running jobs hold.", cache.pages_used);
+  number("worker_jobs_set_back_total", "counter",
+         "Running jobs that gave their pages to older ones and wait for a slot again.", cache.set_backs);
 }
 
 void render_drafts(metrics_text& out, const draft_facts& drafts) {
@@ -146,6 +148,8 @@ void render_vllm(metrics_text& out, const metrics_snapshot& now) {
   out.family("vllm:cache_config_info", "gauge", "worker_kv_block_tokens and worker_kv_blocks; always 1.")
       .sample(1, {{"block_size", std::to_string(now.kv_block_tokens)},
                   {"num_gpu_blocks", std::to_string(now.kv_blocks)}});
+  out.family("vllm:num_preemptions_total", "counter", "worker_jobs_set_back_total.")
+      .sample(static_cast<double>(now.cache.set_backs));
   out.family("vllm:spec_decode_num_drafts_total", "counter", "worker_draft_steps_total.")
       .sample(static_cast<double>(now.drafts.steps));
   out.family("vllm:spec_decode_num_draft_tokens_total", "counter", "worker_draft_tokens_total.")

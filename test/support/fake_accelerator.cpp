@@ -124,6 +124,25 @@ void fake_accelerator::begin(const engine::sequence_start& start) {
   }
 }
 
+void fake_accelerator::extend(slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) {
+  slot_state& state = at(slot);
+  require(state.held && !state.spoiled, "extended a slot that has to be begun", slot, 0, 1);
+  require(!pages.empty() && have == state.pages.size(), "pages that do not follow the others", slot, have,
+          state.pages.size());
+  if (++extended_ == options_.extend_out_of_memory) {
+    launched_.clear();
+    throw engine::accelerator_failure(engine::errc::vram_oom, "extend: out of memory");
+  }
+  for (const engine::kv_page id : pages) {
+    const bool known = std::find(state.pages.begin(), state.pages.end(), id) != state.pages.end();
+    require(!known, "the same page twice", slot, static_cast<std::uint64_t>(id), 0);
+    const auto& kept = page(id);
+    require(std::count(kept.begin(), kept.end(), 0U) == static_cast<std::ptrdiff_t>(kept.size()),
+            "a further page that is not clear", slot, static_cast<std::uint64_t>(id), 0);
+    state.pages.push_back(id);
+  }
+}
+
 bool fake_accelerator::is_used(std::uint32_t adapter) const noexcept {
   return std::any_of(slots_.begin(), slots_.end(), [&](const slot_state& state) {
     return std::find(state.adapters.begin(), state.adapters.end(), adapter) != state.adapters.end();

@@ -65,9 +65,10 @@ struct fake_options {
   std::chrono::microseconds step_delay{0};          ///< slept per collect, cut short by the interrupt flag
   next_token next;                                  ///< hashed_token when empty
   std::vector<fake_fault> faults;
-  std::uint64_t begin_out_of_memory = 0;  ///< the n-th begin() fails so, after half its work; 1-based
-  std::uint64_t put_out_of_memory = 0;    ///< the n-th put_adapter() fails so, 1-based
-  bool can_die = false;                   ///< die() may be called
+  std::uint64_t begin_out_of_memory = 0;   ///< the n-th begin() fails so, after half its work; 1-based
+  std::uint64_t extend_out_of_memory = 0;  ///< the n-th extend() fails so, 1-based
+  std::uint64_t put_out_of_memory = 0;     ///< the n-th put_adapter() fails so, 1-based
+  bool can_die = false;                    ///< die() may be called
   /// Called when a step is collected, before the interrupt flag is read: a test's place to cancel,
   /// interrupt or move its clock while "the device computes".
   std::function<void()> during_step;
@@ -98,6 +99,7 @@ class fake_accelerator final : public engine::accelerator {
   [[nodiscard]] double step_cost(std::uint32_t tokens) const noexcept override { return 0.9 + 0.1 * tokens; }
   [[nodiscard]] engine::kv_geometry kv_pages() const noexcept override { return options_.pages; }
   void begin(const engine::sequence_start& start) override;
+  void extend(engine::slot_id slot, std::uint32_t have, std::span<const engine::kv_page> pages) override;
   [[nodiscard]] engine::result<void> put_adapter(std::uint32_t index,
                                                  const engine::lora_adapter& adapter) override;
   [[nodiscard]] engine::result<void> begin_adapter(std::uint32_t index,
@@ -204,6 +206,7 @@ class fake_accelerator final : public engine::accelerator {
   bool recording_ = false;
   std::vector<fake_record> records_;
   std::uint64_t begun_ = 0;
+  std::uint64_t extended_ = 0;
   std::deque<launched> launched_;
   std::vector<pending_write> pending_, late_;  ///< in order
 };

@@ -134,9 +134,9 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_another_tenant) {
 BOOST_AUTO_TEST_CASE(a_job_waits_for_its_pages_though_a_slot_is_free_and_is_not_overtaken) {
   pages_bench b(8, 3);
   b.up();
-  const auto large = b.submit("a", prompt_of(10), 11);  // 20 positions, 5 pages
-  const auto next = b.submit("b", {9, 9, 9}, 14);       // 16 positions, 4 pages
-  const auto small = b.submit("c", {7}, 1);             // 1 page, which is there
+  const auto large = b.submit("a", prompt_of(20), 11);    // 6 pages at first
+  const auto next = b.submit("b", prompt_of(8, 50), 14);  // 3 pages
+  const auto small = b.submit("c", {7}, 1);               // 1 page, which is there
   b.steps(3);
   BOOST_TEST(b.loop->running() == 1U);
   BOOST_TEST(b.loop->waiting() == 2U);

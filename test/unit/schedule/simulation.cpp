@@ -340,6 +340,7 @@ void simulation::settle() {
   require(pages.pages_free + pages.pages_cached == pages.pages, "pages that nobody has");
   coverage_["cache hits"] += pages.hits;
   coverage_["evictions"] += pages.evictions;
+  coverage_["set back"] += scheduler_->set_backs();
   coverage_["drafts right"] += scheduler_->drafts().right;
   coverage_["drafts wrong"] += scheduler_->drafts().tokens - scheduler_->drafts().right;
   if (device_lost_) ++coverage_["device lost"];

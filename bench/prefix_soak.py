@@ -4,6 +4,9 @@ KV memory; afterwards memory, descriptors and pages must be where they were, and
 first of its kind.
 
     bench/prefix_soak.py --model FILE --build DIR [--requests 100000] [--clients 6] [--seed 1]
+    bench/prefix_soak.py ... --requests 6000 --clients 256 --slots 256 --kv-tokens 65536 --longest 700
+
+The second is for jobs that grow on pages for few of them: how many were set back is told.
 """
 import argparse
 import json
@@ -25,6 +28,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--requests', type=int, default=100_000)
     parser.add_argument('--clients', type=int, default=6)
     parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--slots', type=int, default=4)
+    parser.add_argument('--kv-tokens', type=int, default=2048)
+    parser.add_argument('--longest', type=int, default=30, help='tokens of the longest answers, one of five')
+    parser.add_argument('--warm-up', type=int, default=2_000, help='requests before the first look at memory')
     return parser.parse_args()
 
 
@@ -34,7 +41,6 @@ os.environ['ORCD_BUILD_DIR'] = OPTIONS.build
 from http_client import Connection, Stream, text_of  # noqa: E402
 from worker_process import Worker  # noqa: E402
 
-WARM_UP = 2_000
 SYSTEMS = [f'System {s}: ' + ' '.join(f'rule {i * s % 17}' for i in range(60)) for s in range(1, 6)]
 
 
@@ -69,7 +75,7 @@ class Client(threading.Thread):
     def one(self) -> None:
         pick = self.random
         prompt = pick.choice(SYSTEMS)[:pick.randrange(1, 400)] + ' and' * pick.randrange(3)
-        tokens = pick.choice((1, 2, 4, 8, 30))
+        tokens = pick.choice((1, 2, 4, 8, OPTIONS.longest))
         job = f'c{self.number}-{pick.getrandbits(60)}'
         body = {'job_id': job, 'prompt': prompt, 'max_tokens': tokens, 'temperature': 0.8, 'seed': 7,
                 'ignore_eos': True}
@@ -119,10 +125,11 @@ def run(worker: Worker, requests: int, answers: dict) -> dict:
 
 def main() -> int:
     answers: dict = {}
-    with Worker('--model', OPTIONS.model, '--slots', '4', '--kv-tokens', '2048', '--cache-min-tokens', '8',
-                '--imc-sessions', '2', '--max-queue', '16') as worker:
+    with Worker('--model', OPTIONS.model, '--slots', str(OPTIONS.slots), '--kv-tokens',
+                str(OPTIONS.kv_tokens), '--cache-min-tokens', '8', '--imc-sessions', '2', '--max-queue',
+                str(max(16, OPTIONS.clients))) as worker:
         worker.wait_event('ready')
-        run(worker, min(WARM_UP, OPTIONS.requests), answers)
+        run(worker, min(OPTIONS.warm_up, OPTIONS.requests), answers)
         before = (worker.memory()['VmRSS'], worker.descriptors())
         begin = time.monotonic()
         counts = run(worker, OPTIONS.requests, answers)
@@ -135,7 +142,7 @@ def main() -> int:
         print(f'resident bytes {before[0]} -> {after[0]}, descriptors {before[1]} -> {after[1]}, '
               f'pages used {health["kv_pages_used"]}')
         print(f'hits {health["cache_hits"]} of {health["cache_queries"]}, {saved / asked:.0%} of the prompt '
-              f'tokens, evictions {health["cache_evictions"]}')
+              f'tokens, evictions {health["cache_evictions"]}, jobs set back {health["jobs_set_back"]}')
         good = (after[0] < before[0] * 1.02 and after[1] <= before[1] and health['kv_pages_used'] == 0
                 and health['status'] == 'healthy')
     return 0 if good else 1

@@ -133,7 +133,8 @@ class worker_state {
   std::atomic<double> load_seconds{0};
   std::atomic<double> startup_seconds{0};  ///< from the start of the process until it was ready
   std::atomic<std::uint32_t> running{0};
-  std::atomic<std::uint64_t> kv_positions{0};  ///< in use by running jobs, of slots * context_tokens
+  std::atomic<std::uint32_t> short_of_pages{0};  ///< jobs that wait for KV pages while slots are free
+  std::atomic<std::uint64_t> kv_positions{0};    ///< in use by running jobs, of slots * context_tokens
   std::atomic<std::uint64_t> steps{0};
   std::atomic<std::int64_t> last_step_ns{0};  ///< steady clock, 0 = no step yet
   std::atomic<bool> step_active{false};       ///< a step is in progress now

@@ -148,6 +148,7 @@ struct gpu_thread::impl {
 
   void publish_use() {
     state.running = loop.running();
+    state.short_of_pages = loop.short_of_pages();
     state.kv_positions = loop.kv_positions();
     const engine::kv_cache_counts counts = loop.cache_counts();
     state.cache.queries = counts.queries;

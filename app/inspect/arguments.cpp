@@ -18,6 +18,7 @@ using engine::result;
 
 constexpr std::uint32_t most_context = 1U << 24U;
 constexpr std::uint32_t most_slots = 1024;
+constexpr std::uint32_t most_kv_tokens = 1U << 28U;
 constexpr std::uint32_t most_vram_mib = 1U << 24U;
 constexpr std::array flags{std::string_view("--help"),
                            std::string_view("-h"),
@@ -32,7 +33,8 @@ constexpr std::array valued_options{
     std::string_view("--text"),      std::string_view("--file"),      std::string_view("--messages"),
     std::string_view("--tools"),     std::string_view("--ctx"),       std::string_view("--slots"),
     std::string_view("--vram-mib"),  std::string_view("--gpu"),       std::string_view("--kv-type-k"),
-    std::string_view("--kv-type-v"), std::string_view("--max-loras"), std::string_view("--max-lora-rank")};
+    std::string_view("--kv-type-v"), std::string_view("--max-loras"), std::string_view("--max-lora-rank"),
+    std::string_view("--kv-tokens")};
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& all, std::string_view name) {
@@ -140,6 +142,7 @@ class parser {
     if (name == "--tools") out_.tools = value;
     if (name == "--ctx") return count(name, value, most_context, out_.context);
     if (name == "--slots") return count(name, value, most_slots, out_.slots);
+    if (name == "--kv-tokens") return count(name, value, most_kv_tokens, out_.kv_tokens);
     if (name == "--max-loras") return count(name, value, engine::adapters_max, out_.adapters);
     if (name == "--max-lora-rank")
       return count(name, value, engine::adapter_limits().rank, out_.adapter_rank);
@@ -280,6 +283,7 @@ std::string_view inspect_usage() noexcept {
          "  plan FILE                    bytes for weights, KV cache, workspace and logits\n"
          "      --ctx N                  positions per slot (default: the model's context)\n"
          "      --slots N                sequences at a time (default: 1)\n"
+         "      --kv-tokens N            positions of the whole KV cache (default: slots times ctx)\n"
          "      --kv-type-k T            how keys are kept: f16 (default), bf16, q8_0\n"
          "      --kv-type-v T            how values are kept\n"
          "      --max-loras N            with room for so many LoRA adapters (default: none)\n"

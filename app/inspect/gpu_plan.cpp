@@ -52,12 +52,23 @@ std::uint32_t context_max(const gpu_plan& plan, const engine::model_spec& spec,
   return fit * engine::kv_page_positions;
 }
 
+/// Whatever the rest leaves.
+std::uint64_t kv_tokens_max(const gpu_plan& plan, const engine::model_spec& spec,
+                            const gpu_plan_request& request) {
+  const std::uint64_t rest = required_of(plan, 0, plan.drafts_bytes);
+  if (rest >= *plan.vram_bytes) return 0;
+  const std::uint64_t pages =
+      (*plan.vram_bytes - rest) / request.engines / gpu::kv_page_bytes(spec, request.kv);
+  return pages * engine::kv_page_positions;
+}
+
 }  // namespace
 
 engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request& request) {
   gpu::device_plan_request one;
   one.slots = request.slots;
   one.context = request.context;
+  one.kv_pages = request.kv_pages;
   one.kv = request.kv;
   const gpu::adapter_layout layout(m, request.adapters);
   const std::uint32_t columns = std::max(gpu::device_chunk_tokens, request.slots);
@@ -76,7 +87,9 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   out.reserve_bytes = gpu::driver_reserve_bytes;
   out.required_bytes = required_of(out, out.kv_bytes, out.drafts_bytes);
   out.vram_bytes = request.vram_bytes;
-  if (out.vram_bytes) out.context_max = context_max(out, m.spec, request);
+  if (!out.vram_bytes) return out;
+  out.context_max = context_max(out, m.spec, request);
+  out.kv_tokens_max = kv_tokens_max(out, m.spec, request);
   return out;
 }
 

@@ -21,6 +21,7 @@ struct gpu_plan_request {
   std::uint32_t context = 0;  ///< positions per slot
   engine::kv_types kv{};
   engine::adapter_room adapters{};
+  std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
   std::uint32_t engines = 1;
   bool shared_weights = false;                ///< one copy, whatever the number of engines
   std::optional<std::uint64_t> vram_bytes{};  ///< of the GPU
@@ -41,6 +42,8 @@ struct gpu_plan {
   std::string device{};  ///< the GPU's name, where it was asked
   /// The most positions per slot that fit with so many slots, up to the model's own; 0: not even one page.
   std::optional<std::uint32_t> context_max{};
+  /// The most positions of an engine's whole KV cache that fit beside such a context; 0: not even one page.
+  std::optional<std::uint64_t> kv_tokens_max{};
 
   /// Nullopt where no GPU was given.
   [[nodiscard]] std::optional<bool> fits() const noexcept {

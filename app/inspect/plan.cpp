@@ -1,4 +1,5 @@
 // worker-orcd-inspect plan: the memory that serving a model would take.
+#include <algorithm>
 #include <array>
 #include <boost/json.hpp>
 #include <cstdio>
@@ -20,13 +21,27 @@ namespace {
 
 namespace json = boost::json;
 
+std::uint32_t pages_for(std::uint32_t positions) noexcept {
+  return positions / engine::kv_page_positions + (positions % engine::kv_page_positions == 0 ? 0 : 1);
+}
+
 struct shown_plan {
   std::uint32_t context = 0;
   std::uint32_t slots = 0;
+  std::uint32_t kv_pages = 0;  ///< of the KV cache
   engine::kv_types kv{};
   std::uint64_t kv_per_token = 0;
   engine::memory_plan bytes;
   std::optional<gpu_plan> gpu{};
+
+  /// Positions that jobs in all slots can have at once, each as many.
+  [[nodiscard]] std::uint32_t positions_each() const noexcept {
+    return std::min(context, kv_pages / slots * engine::kv_page_positions);
+  }
+  /// Jobs with whole contexts that can be in slots at once.
+  [[nodiscard]] std::uint32_t whole_contexts() const noexcept {
+    return std::min(slots, kv_pages / pages_for(context));
+  }
 };
 
 /// A row of bytes, with what it is of behind it.
@@ -55,6 +70,7 @@ std::string as_text(const gpu_plan& plan) {
   const std::string device = plan.device.empty() ? "" : ": " + plan.device;
   out += row_of("vram", *plan.vram_bytes, (*plan.fits() ? "fits" : "does not fit") + device);
   out += "longest     " + std::to_string(*plan.context_max) + " positions per slot would fit\n";
+  out += "largest     KV cache of " + grouped(*plan.kv_tokens_max) + " positions would fit (--kv-tokens)\n";
   return out;
 }
 
@@ -74,6 +90,7 @@ json::object as_object(const gpu_plan& plan) {
   out["fits"] = *plan.fits();
   if (!plan.device.empty()) out["device"] = engine::valid_utf8(plan.device);
   out["context_max"] = *plan.context_max;
+  out["kv_tokens_max"] = *plan.kv_tokens_max;
   return out;
 }
 
@@ -82,6 +99,9 @@ std::string as_text(const engine::model_spec& spec, const shown_plan& plan) {
   out += "plan        host backend, " + std::to_string(plan.slots) + " slot(s) of " +
          std::to_string(plan.context) + " positions, K " + engine::to_string(plan.kv.keys) + ", V " +
          engine::to_string(plan.kv.values) + ", " + grouped(plan.kv_per_token) + " bytes per position\n";
+  out += "pages       " + grouped(plan.kv_pages) + " of " + std::to_string(engine::kv_page_positions) +
+         " positions: jobs in all slots with " + grouped(plan.positions_each()) + " each at once, " +
+         std::to_string(plan.whole_contexts()) + " with whole contexts\n";
   const std::array rows{std::pair{"weights", plan.bytes.weights_bytes}, std::pair{"kv", plan.bytes.kv_bytes},
                         std::pair{"workspace", plan.bytes.workspace_bytes},
                         std::pair{"logits", plan.bytes.logits_bytes}};
@@ -99,6 +119,9 @@ std::string as_json(const engine::model_spec& spec, const shown_plan& plan) {
                    {"backend", "host"},
                    {"context", plan.context},
                    {"slots", plan.slots},
+                   {"kv_pages", plan.kv_pages},
+                   {"positions_each", plan.positions_each()},
+                   {"whole_contexts", plan.whole_contexts()},
                    {"kv_type_k", engine::to_string(plan.kv.keys)},
                    {"kv_type_v", engine::to_string(plan.kv.values)},
                    {"kv_bytes_per_token", plan.kv_per_token},
@@ -140,17 +163,26 @@ engine::result<std::string> inspect_plan(const inspect_arguments& arguments) {
   shown_plan plan;
   plan.context = arguments.context != 0 ? arguments.context : model->spec.context_length;
   plan.slots = arguments.slots;
+  if (arguments.kv_tokens > 0 && arguments.kv_tokens < plan.context) {
+    return engine::error(engine::errc::invalid_request,
+                         "--kv-tokens is " + std::to_string(arguments.kv_tokens) + ", a slot's context is " +
+                             std::to_string(plan.context));
+  }
+  plan.kv_pages =
+      arguments.kv_tokens > 0 ? pages_for(arguments.kv_tokens) : plan.slots * pages_for(plan.context);
   plan.kv = arguments.kv;
   plan.kv_per_token = model->spec.kv_bytes_per_token(plan.kv);
   engine::accelerator_config config;
   config.slots = plan.slots;
   config.context_tokens = plan.context;
+  config.kv_pages = plan.kv_pages;
   config.kv = plan.kv;
   if (arguments.adapters > 0) config.adapters = {arguments.adapters, arguments.adapter_rank};
   if (const auto room = gpu::check_adapter_room(*model, config.adapters); !room) return room.error();
   plan.bytes = gpu::plan_host_memory(*model, config);
   if (arguments.vram_mib > 0 || arguments.gpu || arguments.failover) {
-    auto on_gpu = plan_on_gpu(arguments, *model, {plan.slots, plan.context, plan.kv, config.adapters});
+    auto on_gpu =
+        plan_on_gpu(arguments, *model, {plan.slots, plan.context, plan.kv, config.adapters, plan.kv_pages});
     if (!on_gpu) return on_gpu.error();
     plan.gpu = std::move(*on_gpu);
   }

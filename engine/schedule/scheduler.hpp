@@ -30,6 +30,7 @@
 // M0-W-1301, WORK-3060..3063, WORK-3072.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -156,6 +157,11 @@ class scheduler {
   [[nodiscard]] std::uint32_t waiting() const noexcept {
     return static_cast<std::uint32_t>(waiting_.size() + pooled_.size());
   }
+  /// Of them, those that wait for pages: a slot is free for each.
+  [[nodiscard]] std::uint32_t short_of_pages() const noexcept {
+    const auto free = static_cast<std::uint32_t>(slots_.size()) - running_;
+    return pages_lack_ ? std::min(waiting(), free) : 0;
+  }
   /// Positions that the accelerator holds, or will after the steps in progress, for the running jobs.
   [[nodiscard]] std::uint64_t kv_positions() const noexcept;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< completed
@@ -262,6 +268,7 @@ class scheduler {
   std::optional<error> failure_;           ///< the accelerator is lost
   std::unique_ptr<kv_cache> cache_;        ///< made for the first job: the accelerator is loaded then
   bool starved_ = false;                   ///< a job waits for pages that are closed
+  bool pages_lack_ = false;                ///< a job waits for pages, whoever has them
   bool is_heir_ = false;                   ///< of pages that are in memory of several processes
   std::uint64_t blocked_job_ = 0;          ///< key of the job that found too few pages,
   std::uint64_t blocked_at_ = 0;           ///< and the cache's changes() then

@@ -118,6 +118,7 @@ void scheduler::set_back(std::uint32_t slot) {
   sequence& job = **place;
   --running_;
   ++set_backs_;
+  pages_lack_ = true;
   release(job);
   job.leave_slot();
   const std::uint32_t computed = std::exchange(job.computed, 0);

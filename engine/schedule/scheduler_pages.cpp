@@ -41,6 +41,7 @@ bool scheduler::waits_for_pages() const noexcept {
 // Waiting jobs first in, first out; each takes the lowest free slot.
 void scheduler::admit(steady_time now) {
   starved_ = false;
+  pages_lack_ = false;
   feed_pooled();
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot]) continue;
@@ -49,7 +50,9 @@ void scheduler::admit(steady_time now) {
       refuse(*place, now);
       place = next_in_turn(now);
     }
-    if (!place || !admit_one(slot, *place, now)) return;
+    if (!place) return;
+    pages_lack_ = !admit_one(slot, *place, now);
+    if (pages_lack_) return;
   }
 }
 

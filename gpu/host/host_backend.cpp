@@ -339,12 +339,13 @@ void host_backend::add_tokens(std::uint32_t slot, std::uint32_t position,
 void host_backend::launch(std::span<const engine::sequence_step> sequences,
                           const engine::interrupt_flag& interrupt) {
   ORCD_ENSURE(forward_.has_value() && uncollected_ < options_.launch_depth);
+  auto& sampled = launched_[uncollected_++];
+  sampled.clear();
+  if (interrupted_) return;  // the tokens that this step would go on from were not chosen
   requests_.clear();
   computed_.clear();
   draft_rows_ = 0;
   for (const engine::sequence_step& sequence : sequences) computed_.push_back(add_sequence(sequence));
-  auto& sampled = launched_[uncollected_++];
-  sampled.clear();
   if (forward_->columns() > 0 && !forward_->run(requests_, logits_.get(), interrupt)) {
     interrupted_ = true;
     return;

@@ -50,6 +50,10 @@ health_facts service::facts() const {
   facts.running = context.admission.running();
   facts.waiting = context.admission.waiting();
   if (facts.running > 0) {
+    // One at least counts as running, so that jobs for which nothing happens do not look like no jobs.
+    const std::uint32_t without_pages = std::min(state.short_of_pages.load(), facts.running - 1);
+    facts.running -= without_pages;
+    facts.waiting += without_pages;
     const engine::steady_time last_step{std::chrono::nanoseconds(state.last_step_ns.load())};
     const auto age = now - std::max(last_step, busy_since);
     facts.step_age =

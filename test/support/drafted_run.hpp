@@ -157,19 +157,22 @@ class coming_and_going {
   return true;
 }
 
+/// What differs between two jobs; empty if nothing does.
+[[nodiscard]] inline std::string difference(const recording_sink& one, const recording_sink& other) {
+  if (!one.fault().empty() || !other.fault().empty()) return one.fault() + other.fault();
+  if (!one.end() || !other.end()) return "did not end well";
+  if (one.tokens() != other.tokens()) return "other tokens";
+  if (one.end()->reason != other.end()->reason || one.ending() != other.ending()) return "other end";
+  if (!same_logprobs(one.logprobs(), other.logprobs())) return "other log probabilities";
+  if (!same_logprobs(one.prompt_logprobs(), other.prompt_logprobs())) return "other scores";
+  return "";
+}
+
 /// What differs between two runs; empty if nothing does.
 [[nodiscard]] inline std::string difference(const drafted_run& a, const drafted_run& b) {
   for (std::uint32_t kind = 0; kind < drafted_kinds; ++kind) {
-    const recording_sink& one = *a.jobs[kind];
-    const recording_sink& other = *b.jobs[kind];
-    const std::string job = "job " + std::to_string(kind);
-    if (!one.fault().empty() || !other.fault().empty()) return job + ": " + one.fault() + other.fault();
-    if (!one.end() || !other.end()) return job + " did not end well";
-    if (one.tokens() != other.tokens()) return job + ": other tokens";
-    if (one.end()->reason != other.end()->reason || one.ending() != other.ending())
-      return job + ": other end";
-    if (!same_logprobs(one.logprobs(), other.logprobs())) return job + ": other log probabilities";
-    if (!same_logprobs(one.prompt_logprobs(), other.prompt_logprobs())) return job + ": other scores";
+    const std::string found = difference(*a.jobs[kind], *b.jobs[kind]);
+    if (!found.empty()) return "job " + std::to_string(kind) + ": " + found;
   }
   return "";
 }

@@ -60,6 +60,25 @@ BOOST_AUTO_TEST_CASE(jobs_get_the_same_tokens_at_any_depth_and_slot) {
   BOOST_TEST(stopped > 2U);
 }
 
+// The step behind one that was interrupted has no token to go on from where that would have chosen the first.
+BOOST_AUTO_TEST_CASE(interrupted_steps_are_computed_again_at_any_depth) {
+  std::vector<std::vector<token_id>> expected;
+  for (const bool interrupted : {false, true}) {
+    for (const std::uint32_t depth : {1U, 2U, 3U}) {
+      ahead_bench b(depth, 2);
+      const test::scheduled_limits limits{
+          .slots = 2, .vocab = b.source.model().spec.vocab, .context = 96, .end_of_generation = {}};
+      test::run_extras extras;
+      extras.before_step = [&](engine::scheduler& loop, std::uint32_t step) {
+        if (interrupted && step % 3 == 0) loop.interrupt();
+      };
+      const auto got = test::run_jobs(*b.device, limits, 8, extras);
+      if (expected.empty()) expected = got;
+      BOOST_TEST((got == expected), "depth " << depth);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_window_of_the_penalties_slides_over_prompt_and_output) {
   ahead_bench b(2, 1);
   const engine::sampling_params params{

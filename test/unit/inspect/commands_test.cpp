@@ -226,7 +226,33 @@ BOOST_AUTO_TEST_CASE(plan) {
   const outcome text = run({"plan", model});
   BOOST_TEST(text.status == 0);
   BOOST_TEST(has(text.out, "1 slot(s) of 256 positions"));
+  BOOST_TEST(has(text.out, "1 of 256 positions: jobs in all slots with 256 each at once"));
   BOOST_TEST(has(text.out, "workspace"));
+}
+
+BOOST_AUTO_TEST_CASE(a_cache_for_fewer_positions_says_how_many_jobs_have_how_many) {
+  const auto plan = [&](std::string_view kv_tokens, std::string_view slots) {
+    return boost::json::parse(run({"plan", model, "--json", "--ctx", "256", "--slots", slots, "--kv-tokens",
+                                   kv_tokens, "--vram-mib", "1024"})
+                                  .out);
+  };
+  const auto number = [](const boost::json::value& v, const char* key) {
+    return v.at(key).to_number<std::uint64_t>();
+  };
+  const auto few = plan("1025", "8");
+  BOOST_TEST(number(few, "kv_pages") == 5U);
+  BOOST_TEST(number(few, "positions_each") == 0U);
+  BOOST_TEST(number(few, "whole_contexts") == 5U);
+  BOOST_TEST(number(few, "kv_bytes") == 5 * 256 * number(few, "kv_bytes_per_token"));
+  const auto all = plan("2048", "8");
+  BOOST_TEST(number(all, "positions_each") == 256U);
+  BOOST_TEST(number(all, "whole_contexts") == 8U);
+  // The largest cache that fits does, and one page more does not.
+  const std::uint64_t most = number(few.at("gpu"), "kv_tokens_max");
+  BOOST_TEST(number(all.at("gpu"), "kv_tokens_max") == most);
+  BOOST_TEST(plan(std::to_string(most), "8").at("gpu").at("fits").as_bool());
+  BOOST_TEST(!plan(std::to_string(most + 1), "8").at("gpu").at("fits").as_bool());
+  BOOST_TEST(run({"plan", model, "--ctx", "256", "--kv-tokens", "255"}).status != 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_gpu_is_sized_for_one_engine_and_for_two) {

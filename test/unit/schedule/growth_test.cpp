@@ -39,6 +39,7 @@ struct growth_bench : scheduler_bench {
     while (loop->set_backs() == 0) BOOST_TEST_REQUIRE(loop->run_step());
     BOOST_TEST(loop->running() == 1U);
     BOOST_TEST(loop->waiting() == 1U);
+    BOOST_TEST(loop->short_of_pages() == 1U);
     BOOST_TEST(device->held_slots() == 1U);
   }
   void expect_nothing_lost() const {

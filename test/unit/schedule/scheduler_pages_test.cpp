@@ -140,8 +140,10 @@ BOOST_AUTO_TEST_CASE(a_job_waits_for_its_pages_though_a_slot_is_free_and_is_not_
   b.steps(3);
   BOOST_TEST(b.loop->running() == 1U);
   BOOST_TEST(b.loop->waiting() == 2U);
+  BOOST_TEST(b.loop->short_of_pages() == 2U);
   BOOST_TEST(!small->started());
   b.finish();
+  BOOST_TEST(b.loop->short_of_pages() == 0U);
   expect_end(*large, finish_reason::length);
   expect_end(*next, finish_reason::length);
   expect_end(*small, finish_reason::length);

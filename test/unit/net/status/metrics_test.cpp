@@ -109,6 +109,14 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
   BOOST_TEST(families.size() > 20U);
 }
 
+BOOST_AUTO_TEST_CASE(jobs_that_were_set_back_are_what_vllm_calls_preempted) {
+  metrics_snapshot now;
+  now.cache.set_backs = 5;
+  const auto text = render_metrics(server_metrics(), now, {.milliseconds = false, .vllm = true});
+  BOOST_TEST(has_line(text, "worker_jobs_set_back_total 5"));
+  BOOST_TEST(has_line(text, "vllm:num_preemptions_total 5"));
+}
+
 BOOST_AUTO_TEST_CASE(responses_that_are_kept) {
   metrics_snapshot now;
   now.stored = {.bytes_max = 1'048'576, .bytes = 2'048, .responses = 2, .evicted = 5};

@@ -219,7 +219,8 @@ class accelerator {
 
   /// The most tokens of one sequence in a step; longer prompts go in chunks of this. The results do not
   /// depend on it. After load() of an encoder it is the context, because its sequences cannot be cut. It
-  /// bounds the tokens of all pooled sequences of a step together as well.
+  /// bounds the tokens of all pooled sequences of a step together as well; other prompts that have more
+  /// together take as long as several steps.
   [[nodiscard]] virtual std::uint32_t chunk_tokens() const noexcept = 0;
 
   /// Steps that may be launched before the first of them is collected; at least one, the same after

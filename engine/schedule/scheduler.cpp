@@ -169,62 +169,6 @@ void scheduler::expire(steady_time now) {
   });
 }
 
-bool scheduler::plan() {
-  parts_.clear();
-  spare_.clear();
-  grow();
-  for (const auto& job : slots_) {
-    if (job && job->missing() > 1 && !job->can_score()) catch_up(*job);
-  }
-  if (plan_decodes()) plan_prefill();
-  return !parts_.empty();
-}
-
-// One prefill chunk, of the next slot in turn. If that is a pooled sequence, others that fit whole into the
-// rest of the step join it.
-void scheduler::plan_prefill() {
-  const auto count = static_cast<std::uint32_t>(slots_.size());
-  const std::uint32_t first = prefill_turn_;
-  std::uint32_t left = chunk_tokens_;
-  for (std::uint32_t i = 0; i < count && left > 0; ++i) {
-    const std::uint32_t slot = (first + i) % count;
-    const auto& job = slots_[slot];
-    if (!job || !job->can_prefill() || waits_for_page(*job)) continue;
-    const bool begins = left == chunk_tokens_;
-    if (!begins && (!job->pool || job->missing() > left)) continue;
-    const std::uint32_t tokens = std::min(job->chunk_max(), left);
-    add_part(*job, tokens);
-    if (!job) continue;  // ended for lack of memory
-    left = job->pool ? left - tokens : 0;
-    if (begins) prefill_turn_ = (slot + 1) % count;
-  }
-}
-
-// The value of a token that is still being computed is not known here: the accelerator feeds it back itself.
-void scheduler::add_part(sequence& job, std::uint32_t tokens) {
-  const bool known = job.pending == 0;
-  const bool scores = job.can_score();
-  const bool last = !known || tokens == job.missing();
-  const sample_request* ask = nullptr;
-  try {
-    if (scores) ask = job.ask_score();
-    if (last && !job.pool) ask = job.ask();  // a grammar may need much memory to say what it allows
-  } catch (const std::bad_alloc&) {
-    return finish(job.slot, job_outcome::of(out_of_memory()), config_.now());
-  }
-  begin(job);
-  const std::span<const token_id> all(job.tokens);
-  parts_.push_back({slot_id{job.slot}, job.position,
-                    known ? all.subspan(job.position, tokens) : std::span<const token_id>{}, ask,
-                    job.pool ? &*job.pool : nullptr});
-  job.begun = true;
-  job.position += tokens;
-  job.lease.written = std::max(job.lease.written, job.position);
-  spare_.push_back(
-      {job.slot, job.admission, job.key, tokens, job.position, last || scores ? 1U : 0U, scores});
-  if (last) ++job.pending;
-}
-
 // The step is recorded before it is launched: if launch() throws, forget_launched() has to know its sequences
 // too.
 void scheduler::launch_steps() {

@@ -19,15 +19,15 @@
 // else does. Jobs that came after it go before it for a while; then nobody does.
 //
 // Pooled jobs (engine/schedule/pooled_job.hpp) become sequences as slots get free, one input after the other;
-// several such jobs take turns. A step computes as many of their sequences together as its tokens allow.
+// several such jobs take turns.
 //
 // Adapters: a job names its LoRA adapters by place and digest, and holds them until it ends. What they are
 // and how strong they are is part of the salt under which its pages are shared.
 //
-// Fairness: a step carries one token of every decoding sequence and one prefill chunk, of the next sequence
-// in turn, so that no slot starves and the time of a step is bounded. A sequence in turn lets others go first
-// while an earlier one computes the very page that it would compute, and takes that page over. Source:
-// M0-W-1301, WORK-3060..3063, WORK-3072.
+// Fairness: a step carries one token of every decoding sequence and chunks of prompts, of the next sequences
+// in turn and of chunk_tokens() tokens in all, so that no slot starves and the time of a step is bounded. A
+// sequence in turn lets others go first while an earlier one computes the very page that it would compute,
+// and takes that page over. Source: M0-W-1301, WORK-3060..3063, WORK-3072.
 #pragma once
 
 #include <algorithm>
@@ -203,6 +203,7 @@ class scheduler {
   void feed_pooled();
   void end_pooled(const std::function<bool(const pooled_job&)>& which, cancel_reason reason, steady_time now);
   void plan_prefill();
+  [[nodiscard]] bool has_adapters() const noexcept;
   [[nodiscard]] bool reserve(sequence& job);
   [[nodiscard]] std::uint32_t positions_at_first(const sequence& job) const noexcept;
   [[nodiscard]] std::uint32_t pages_to_leave(const sequence& next);
@@ -257,7 +258,7 @@ class scheduler {
   std::deque<std::shared_ptr<pooled_job>> pooled_;  ///< with inputs that no sequence was made for
   std::vector<std::unique_ptr<sequence>> slots_;    ///< by slot id; null where the slot is free
   std::uint32_t running_ = 0;                       ///< slots in use
-  std::uint32_t prefill_turn_ = 0;                  ///< slot from which the next prefill chunk is sought
+  std::uint32_t prefill_turn_ = 0;                  ///< slot from which chunks of prompts are sought
   std::uint64_t steps_ = 0;
   draft_counts draft_counts_;
   std::uint64_t admissions_ = 0;

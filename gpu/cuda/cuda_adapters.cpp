@@ -35,7 +35,7 @@ cuda_adapters::cuda_adapters(const engine::model& m, engine::adapter_room room, 
                              int device, cudaStream_t stream)
     : room_(room), layout_(m, room), stream_(stream) {
   if (room.count == 0) return;
-  places_ = adapter_arena(m, room, layout_, extents.slots, extents.columns());
+  places_ = adapter_arena(m, room, layout_, extents.slots, extents.adapted_columns());
   arena_ = vram_arena(device, places_.bytes);
   held_.resize(room.count * layout_.places().size());
   present_.resize(room.count);
@@ -54,7 +54,7 @@ cuda_adapters::cuda_adapters(const engine::model& m, engine::adapter_room room, 
 std::uint64_t cuda_adapters::bytes(const engine::model& m, engine::adapter_room room,
                                    const cuda_extents& extents) {
   if (room.count == 0) return 0;
-  return adapter_arena(m, room, adapter_layout(m, room), extents.slots, extents.columns()).bytes;
+  return adapter_arena(m, room, adapter_layout(m, room), extents.slots, extents.adapted_columns()).bytes;
 }
 
 engine::result<void> cuda_adapters::put(std::uint32_t index, const engine::lora_adapter& adapter) {

@@ -67,7 +67,7 @@ void cuda_forward::run_post_norm(std::uint32_t columns) {
     kernels::packed_matmul_args qkv = qkv_of(layer);
     qkv.x = at<__half>(layout_.normed);
     qkv.x_stride = kernels::padded_cols(spec_.embedding);
-    attention(layer, columns, step_kind::chunk, qkv, nullptr);
+    attention(layer, columns, {.chunks = {&columns, 1}}, qkv, nullptr);
     post_norm(w.attn_output_norm, w.attn_output_norm_bias, columns);
     ungated_ffn(layer, columns);
     post_norm(w.layer_output_norm, w.layer_output_norm_bias, columns);

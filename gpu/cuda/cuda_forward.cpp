@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/base/ensure.hpp"
 #include "engine/model/rope.hpp"
@@ -57,7 +58,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   const std::uint64_t rope_tables = spec.layers.size();
   arena_plan plan;
   steps = plan.reserve(columns * sizeof(kernels::step_token));
-  sample_rows = plan.reserve(extents.slots * sizeof(std::int32_t));
+  sample_rows = plan.reserve(extents.sampling() * sizeof(std::int32_t));
   page_table = plan.reserve(std::uint64_t{extents.slots} * extents.pages_per_slot() * sizeof(std::int32_t));
   inv_freq = plan.reserve(rope_tables * kernels::head_width_max * sizeof(float));
   residual = plan.reserve(columns * spec.embedding * sizeof(float));
@@ -178,10 +179,11 @@ void cuda_forward::ban(std::span<const engine::token_id> tokens) {
   if (adapted_program_) adapted_program_->banned = banned();
 }
 
-void cuda_forward::prefill(std::uint32_t columns, bool sample) {
-  ORCD_ENSURE(columns > 0 && columns <= extents_.columns());
-  run(columns, step_kind::chunk);
-  if (sample) head(1, sample_rows());
+void cuda_forward::prefill(const pass_columns& pass, std::uint32_t rows) {
+  const std::uint32_t columns = std::accumulate(pass.chunks.begin(), pass.chunks.end(), pass.decodes);
+  ORCD_ENSURE(!pass.chunks.empty() && columns <= extents_.columns() && rows <= extents_.sampling());
+  run(columns, pass);
+  if (rows > 0) head(rows, sample_rows());
 }
 
 void cuda_forward::decode(std::uint32_t sequences) {
@@ -192,14 +194,14 @@ void cuda_forward::decode(std::uint32_t sequences) {
     ORCD_CUDA(kernels::launch_decode_program(program_of_step(sequences), stream_));
     if (sequences == 1 && program_has_head_) return;
   } else {
-    run(sequences, step_kind::one_each);
+    run(sequences, {.decodes = sequences});
   }
   head(sequences, nullptr);
 }
 
 void cuda_forward::decode_in_a_row(std::uint32_t columns) {
   ORCD_ENSURE(columns > 0 && columns <= extents_.sampling());
-  run(columns, step_kind::some_each);
+  run(columns, {.decodes = columns, .in_a_row = true});
   head(columns, nullptr);
 }
 
@@ -213,7 +215,7 @@ void cuda_forward::embed(std::uint32_t columns) {
   ORCD_CUDA(kernels::launch_packed_embed(args, stream_));
 }
 
-void cuda_forward::run(std::uint32_t columns, step_kind kind) {
+void cuda_forward::run(std::uint32_t columns, const pass_columns& pass) {
   if (spec_.norms == engine::norm_placement::after) return run_post_norm(columns);
   const auto* residual = at<float>(layout_.residual);
   embed(columns);
@@ -222,20 +224,20 @@ void cuda_forward::run(std::uint32_t columns, step_kind kind) {
   tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     if (spec_.integer_activations) {
-      ternary_layer(layer, columns, kind);
+      ternary_layer(layer, columns, pass);
     } else if (has_plain_layers(spec_)) {
-      half_layer(layer, columns, kind);
+      half_layer(layer, columns, pass);
     } else {
-      other_layer(layer, columns, kind);
+      other_layer(layer, columns, pass);
     }
     tap("layer_out", layer, residual, std::uint64_t{columns} * spec_.embedding);
   }
 }
 
 /// A layer whose products take activations in f16.
-void cuda_forward::half_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind) {
+void cuda_forward::half_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass) {
   kernels::packed_matmul_args qkv = qkv_of(layer);
-  attention(layer, columns, kind, qkv, weights_.layers[layer].attn_norm);
+  attention(layer, columns, pass, qkv, weights_.layers[layer].attn_norm);
   if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
     expert_ffn(layer, columns);
   } else {
@@ -294,12 +296,12 @@ void cuda_forward::multiply_in_parts(const kernels::tiled_matmul_args& product) 
 }
 
 /// `norm` is that of `qkv`, as for multiply().
-void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, step_kind kind,
+void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass,
                              kernels::packed_matmul_args& qkv, const float* norm) {
   multiply(qkv, norm, columns);
   add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
-  attend(layer, columns, kind);
+  attend(layer, columns, pass);
   kernels::packed_matmul_args o = o_of(layer);
   multiply(o, nullptr, columns);
   add_residual_lora(engine::lora_target::attn_output, layer, {o.x, nullptr, o.x_stride}, columns);
@@ -307,16 +309,29 @@ void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, step_ki
 }
 
 /// From the products for queries, keys and values to what the heads give.
-void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, step_kind kind) {
-  kernels::decode_attention_args decode = attention_of(layer, columns);
-  const kernels::attention_args_paged& attend = decode.attend;
-  decode.stored = kind == step_kind::some_each;
-  if (kind != step_kind::one_each) ORCD_CUDA(kernels::launch_rope_store(decode.rope, stream_));
-  if (kind == step_kind::chunk) {
-    ORCD_CUDA(kernels::launch_attention_prefill(attend, stream_));
-  } else {
+void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass) {
+  const std::uint32_t prompts = columns - pass.decodes;
+  const kernels::decode_attention_args all = attention_of(layer, columns);
+  // Who decodes one token stores its key and value beside reading those before it.
+  kernels::rope_store_args stored = all.rope;
+  stored.columns = pass.in_a_row ? columns : prompts;
+  if (stored.columns > 0) ORCD_CUDA(kernels::launch_rope_store(stored, stream_));
+  if (prompts > 0) {
+    kernels::attention_args_paged chunks = all.attend;
+    chunks.columns = prompts;
+    ORCD_CUDA(kernels::launch_attention_prefill(chunks, pass.chunks.data(),
+                                                static_cast<std::uint32_t>(pass.chunks.size()), stream_));
+  }
+  if (pass.decodes > 0) {
+    kernels::decode_attention_args decode = all;
+    decode.rope.qkv += std::uint64_t{prompts} * decode.rope.stride;
+    decode.attend.out += std::uint64_t{prompts} * decode.attend.out_stride;
+    decode.rope.steps = decode.attend.steps = steps() + prompts;
+    decode.rope.columns = decode.attend.columns = pass.decodes;
+    decode.stored = pass.in_a_row;
     ORCD_CUDA(kernels::launch_attention_decode(decode, stream_));
   }
+  const kernels::attention_args_paged& attend = all.attend;
   if (attend.heads * attend.width == attend.out_stride)
     tap("attended", layer, attend.out, std::uint64_t{columns} * attend.out_stride);
 }

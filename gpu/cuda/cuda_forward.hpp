@@ -1,6 +1,6 @@
-// The forward pass on the GPU: a prompt chunk of one sequence, or one token of each of several sequences, as
-// a list of kernel launches; decode steps of one sequence (or two) as one kernel. Parameters that change from
-// step to step lie in device memory, so that a captured graph of a decode step serves every later one.
+// The forward pass on the GPU: chunks of prompts and tokens of decoding sequences, all columns of one pass,
+// as a list of kernel launches; decode steps of one sequence (or two) as one kernel. Parameters that change
+// from step to step lie in device memory, so that a captured graph of a decode step serves every later one.
 // Branches on model_spec fields only. GPU thread only (M0-W-1420).
 //
 //   embed --> residual stream, f32
@@ -88,7 +88,10 @@ struct cuda_extents {
   }
   /// Most tokens of a step that sample.
   [[nodiscard]] std::uint32_t sampling() const noexcept { return slots + draft_tokens; }
-  [[nodiscard]] std::uint32_t columns() const noexcept {
+  /// Most columns of a pass: those of prompts, and of decoding sequences beside them.
+  [[nodiscard]] std::uint32_t columns() const noexcept { return chunk_tokens + sampling(); }
+  /// The same where a sequence has adapters: prompts and decoding sequences have passes of their own.
+  [[nodiscard]] std::uint32_t adapted_columns() const noexcept {
     return chunk_tokens > sampling() ? chunk_tokens : sampling();
   }
 };
@@ -100,6 +103,16 @@ struct cuda_extents {
   const std::uint32_t best = sequences_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0);
   return std::min({extents.slots, kernels::program_sequences_max, extents.one_kernel.value_or(best)});
 }
+
+/// What a pass's columns are: first those of prompts, then those of decoding sequences. Only attention makes
+/// a difference.
+struct pass_columns {
+  /// Columns of each prompt's chunk: consecutive positions of a sequence of its own.
+  std::span<const std::uint32_t> chunks = {};
+  std::uint32_t decodes = 0;  ///< columns of decoding sequences
+  /// Some of those are of one sequence, at positions in a row; otherwise each is of another.
+  bool in_a_row = false;
+};
 
 /// Offsets of every buffer of a forward pass in its arena.
 struct work_layout {
@@ -130,9 +143,9 @@ class cuda_forward {
   /// Tokens that are never sampled.
   void ban(std::span<const engine::token_id> tokens);
 
-  /// Enqueues a chunk of one sequence: `columns` consecutive positions, described in steps(). With `sample`,
-  /// the logits of the last one become row 0.
-  void prefill(std::uint32_t columns, bool sample);
+  /// Enqueues a pass that has prompts, its columns being described in steps(). Row i of the logits, of `rows`
+  /// rows, is that of the column sample_rows()[i].
+  void prefill(const pass_columns& pass, std::uint32_t rows);
   /// How the tokens of the next chunks' sequence attend to each other; kept until it is set again.
   void set_form(const sequence_form& form) noexcept { form_ = form; }
   /// Copies the states after the last layer of the last chunk's columns from `first` on, before any final
@@ -168,10 +181,6 @@ class cuda_forward {
   [[nodiscard]] unsigned long long* keys(std::uint32_t sequences) const noexcept;
 
  private:
-  /// What a step's columns are: consecutive tokens of one sequence; one token of each sequence; or some
-  /// tokens in a row of each. Only attention makes a difference.
-  enum class step_kind { chunk, one_each, some_each };
-
   template <class T>
   [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
     return work_.at<T>(offset);
@@ -188,8 +197,8 @@ class cuda_forward {
   [[nodiscard]] bool enters_next() const noexcept;
   void activated_ffn(std::uint32_t layer, std::uint32_t columns);
   void shared_ffn(std::uint32_t layer, std::uint32_t columns);
-  void other_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind);
-  void run(std::uint32_t columns, step_kind kind);
+  void other_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
+  void run(std::uint32_t columns, const pass_columns& pass);
   void write_program();
   void plan_layers(decode_program_plan& plan);
   /// Of a step that is one kernel; tells it of the sequence's adapters.
@@ -210,21 +219,21 @@ class cuda_forward {
   [[nodiscard]] kernels::packed_matmul_args head_of() const;
   void norm_inside(kernels::packed_matmul_args& args, const float* norm) const;
   __half* norm_outside(kernels::packed_matmul_args& args) const;
-  void attention(std::uint32_t layer, std::uint32_t columns, step_kind kind, kernels::packed_matmul_args& qkv,
-                 const float* norm);
+  void attention(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass,
+                 kernels::packed_matmul_args& qkv, const float* norm);
   void add_positions(std::uint32_t columns);
   void post_norm(const float* weight, const float* bias, std::uint32_t columns);
   void ungated_ffn(std::uint32_t layer, std::uint32_t columns);
   void run_post_norm(std::uint32_t columns);
-  void attend(std::uint32_t layer, std::uint32_t columns, step_kind kind);
+  void attend(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
   [[nodiscard]] kernels::device_int8_rows integers(std::uint32_t width) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_residual(const float* weight, std::uint32_t columns) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_attended(std::uint32_t layer, std::uint32_t columns) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_activated(std::uint32_t layer,
                                                              std::uint32_t columns) const;
   void multiply_integers(const kernels::norm_to_int8_args& input, kernels::ternary_matmul_args product);
-  void half_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind);
-  void ternary_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind);
+  void half_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
+  void ternary_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
   void expert_ffn(std::uint32_t layer, std::uint32_t columns);
   [[nodiscard]] bool adapts() const noexcept;

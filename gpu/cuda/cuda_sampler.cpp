@@ -40,7 +40,7 @@ cuda_sampler::cuda_sampler(const sampler_layout& layout, const vram_arena& arena
   to_.slots = arena.at<kernels::slot_state>(layout.slot_states);
   to_.history = arena.at<std::int32_t>(layout.history);
   to_.history_stride = context;
-  to_.sample_row = shared.sample_row;
+  to_.sample_rows = shared.sample_rows;
   to_.ticket = arena.at<std::uint32_t>(layout.ticket);
   args_.logits = shared.logits;
   args_.vocab = vocab;
@@ -106,12 +106,14 @@ void cuda_sampler::write_biases(engine::slot_id slot, std::span<const engine::to
   there.assign(biases.begin(), biases.end());
 }
 
-void cuda_sampler::begin_decode(std::span<const decoding_sequence> sequences, std::uint32_t ticket) {
+void cuda_sampler::begin_decode(std::span<const decoding_sequence> sequences, std::uint32_t ticket,
+                                pass_place at) {
   kernels::begin_decode_args args;
   args.to = to_;
   args.ticket = ticket;
   for (std::size_t first = 0; first < sequences.size(); first += kernels::decode_sequences_max) {
-    args.first = static_cast<std::uint32_t>(first);
+    args.first = at.column + static_cast<std::uint32_t>(first);
+    args.row = at.row + static_cast<std::uint32_t>(first);
     args.count = static_cast<std::uint32_t>(
         std::min<std::size_t>(kernels::decode_sequences_max, sequences.size() - first));
     for (std::uint32_t i = 0; i < args.count; ++i) {
@@ -124,7 +126,7 @@ void cuda_sampler::begin_decode(std::span<const decoding_sequence> sequences, st
 }
 
 void cuda_sampler::begin_chunk(const engine::sequence_step& sequence, const kernels::sample_request* sample,
-                               std::uint32_t ticket) {
+                               std::uint32_t ticket, pass_place at) {
   kernels::begin_chunk_args args;
   args.to = to_;
   args.ticket = ticket;
@@ -132,7 +134,8 @@ void cuda_sampler::begin_chunk(const engine::sequence_step& sequence, const kern
   for (std::size_t first = 0; first < sequence.tokens.size(); first += kernels::chunk_tokens_max) {
     const auto piece = sequence.tokens.subspan(
         first, std::min<std::size_t>(kernels::chunk_tokens_max, sequence.tokens.size() - first));
-    args.first = static_cast<std::uint32_t>(first);
+    args.first = at.column + static_cast<std::uint32_t>(first);
+    args.row = at.row;
     args.count = static_cast<std::uint32_t>(piece.size());
     args.position = static_cast<std::int32_t>(sequence.position + first);
     args.samples = sample != nullptr && first + piece.size() == sequence.tokens.size() ? 1 : 0;

@@ -32,10 +32,16 @@ struct decoding_sequence {
   kernels::sample_request sample;
 };
 
+/// A place in a forward pass: a column, and a row among the columns that sample.
+struct pass_place {
+  std::uint32_t column = 0;
+  std::uint32_t row = 0;
+};
+
 /// Buffers that the forward pass and the sampler share.
 struct forward_buffers {
   kernels::step_token* steps = nullptr;
-  std::int32_t* sample_row = nullptr;
+  std::int32_t* sample_rows = nullptr;
   const float* logits = nullptr;
   const std::uint32_t* banned = nullptr;
 };
@@ -57,11 +63,12 @@ class cuda_sampler {
   void write_mask(std::uint32_t row, engine::token_mask mask);
   /// Enqueues the biases of a slot's logits, unless they are there already.
   void write_biases(engine::slot_id slot, std::span<const engine::token_bias> biases);
-  /// Enqueues the tokens of a decode step.
-  void begin_decode(std::span<const decoding_sequence> sequences, std::uint32_t ticket);
+  /// Enqueues the tokens of a decode step, or those of a pass that has others before them: `at` is where the
+  /// first one goes.
+  void begin_decode(std::span<const decoding_sequence> sequences, std::uint32_t ticket, pass_place at = {});
   /// The same for a prompt chunk; `sample` is null unless the next token is wanted after it.
   void begin_chunk(const engine::sequence_step& sequence, const kernels::sample_request* sample,
-                   std::uint32_t ticket);
+                   std::uint32_t ticket, pass_place at = {});
   /// Enqueues the choice for the first `columns` rows of the logits. Takes nothing that changes from step to
   /// step, so that a graph can hold it.
   void sample(std::uint32_t columns);

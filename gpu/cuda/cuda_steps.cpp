@@ -46,7 +46,10 @@ cuda_steps::cuda_steps(cuda_forward& forward, const sampler_layout& layout, cons
   sampler_.set_results(ring_.target());
   for (auto& slots : sampled_slots_) slots.reserve(extents.sampling());
   decodes_.reserve(extents.sampling());
-  decode_slots_.reserve(extents.sampling());
+  row_slots_.reserve(extents.sampling());
+  pass_slots_.reserve(extents.slots + extents.sampling());
+  chunks_.reserve(extents.slots);
+  chunk_columns_.reserve(extents.slots);
   if (options_.keep_logits) host_logits_.assign(extents.slots, std::vector<float>(vocab));
   prepare();
 }
@@ -215,6 +218,7 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
   slots.clear();
   pooled_[entry].clear();
   rows_[entry] = 0;
+  chunks_.clear();
   decodes_.clear();
   ++launches_;
   ++uncollected_;
@@ -237,10 +241,10 @@ void cuda_steps::enqueue(std::span<const engine::sequence_step> sequences,
     } else if (sequence.sample != nullptr && sequence.count() == sequence.samples) {
       add_decodes(sequence, entry);
     } else {
-      enqueue_chunk(sequence, entry);
+      add_chunk(sequence, entry);
     }
   }
-  if (!decodes_.empty()) enqueue_decodes();
+  enqueue_passes();
   rows_[entry] = in_a_row_ ? static_cast<std::uint32_t>(decodes_.size()) : 0;
   ring_.launched(entry, static_cast<std::uint32_t>(slots.size()), ticket_of(launches_), stream_);
 }
@@ -273,17 +277,10 @@ void cuda_steps::add_decodes(const engine::sequence_step& sequence, std::uint32_
   }
 }
 
-void cuda_steps::enqueue_chunk(const engine::sequence_step& sequence, std::uint32_t entry) {
+void cuda_steps::add_chunk(const engine::sequence_step& sequence, std::uint32_t entry) {
   ORCD_ENSURE(sequence.samples == 1);
-  const bool samples = sequence.sample != nullptr;
-  const kernels::sample_request request =
-      samples ? request_of(sequence, 0, entry) : kernels::sample_request{};
-  sampler_.begin_chunk(sequence, samples ? &request : nullptr, ticket_of(launches_));
-  adapters_.begin_step({&sequence.slot, 1});
-  forward_.prefill(sequence.count(), samples);
-  if (!samples) return;
-  sampler_.sample(1);
-  keep_logits(0, sequence.slot);
+  chunks_.push_back({sequence, {}});
+  if (sequence.sample != nullptr) chunks_.back().request = request_of(sequence, 0, entry);
 }
 
 void cuda_steps::enqueue_pooled(const engine::sequence_step& sequence, std::uint32_t entry) {
@@ -291,17 +288,69 @@ void cuda_steps::enqueue_pooled(const engine::sequence_step& sequence, std::uint
   ORCD_ENSURE(causal_ || sequence.count() == sequence.pool->tokens);
   sampler_.begin_chunk(sequence, nullptr, ticket_of(launches_));
   forward_.set_form({causal_ ? 0 : sequence.pool->tokens, sequence.pool->second_segment});
-  forward_.prefill(sequence.count(), false);
+  const std::uint32_t columns = sequence.count();
+  forward_.prefill({.chunks = {&columns, 1}}, 0);
   auto pooled = pooling_->take(forward_, sequence);
   if (pooled != nullptr) pooled_[entry].push_back({.slot = sequence.slot, .pooled = std::move(pooled)});
+}
+
+/// The step's prompts and what decodes as few passes, each as many chunks as it has columns for. Where a
+/// sequence has adapters, each has one of its own, whose kernels take tiles of one sequence's columns.
+void cuda_steps::enqueue_passes() {
+  if (chunks_.empty()) return decodes_.empty() ? void() : enqueue_decodes();
+  const std::span<const prompt_chunk> chunks(chunks_);
+  pass_slots_.clear();
+  for (const prompt_chunk& one : chunks) pass_slots_.push_back(one.part.slot);
+  for (const decoding_sequence& one : decodes_) pass_slots_.push_back(one.slot);
+  adapters_.begin_step(pass_slots_);
+  const bool apart = adapters_.some();
+  for (std::size_t at = 0; at < chunks.size();) {
+    std::size_t count = 1;
+    std::uint32_t columns = chunks[at].part.count();
+    while (!apart && at + count < chunks.size() &&
+           columns + chunks[at + count].part.count() <= extents_.chunk_tokens)
+      columns += chunks[at + count++].part.count();
+    const bool last = !apart && at + count == chunks.size();
+    enqueue_pass(chunks.subspan(at, count), last ? decodes_ : std::span<const decoding_sequence>{});
+    at += count;
+  }
+  if (apart && !decodes_.empty()) enqueue_decodes();
+}
+
+void cuda_steps::enqueue_pass(std::span<const prompt_chunk> chunks,
+                              std::span<const decoding_sequence> decodes) {
+  pass_slots_.clear();
+  chunk_columns_.clear();
+  row_slots_.clear();
+  pass_place at;
+  for (const prompt_chunk& one : chunks) {
+    const bool samples = one.part.sample != nullptr;
+    sampler_.begin_chunk(one.part, samples ? &one.request : nullptr, ticket_of(launches_), at);
+    pass_slots_.push_back(one.part.slot);
+    chunk_columns_.push_back(one.part.count());
+    if (samples) row_slots_.push_back(one.part.slot);
+    at.column += one.part.count();
+    at.row += samples ? 1 : 0;
+  }
+  if (!decodes.empty()) sampler_.begin_decode(decodes, ticket_of(launches_), at);
+  for (const decoding_sequence& one : decodes) {
+    pass_slots_.push_back(one.slot);
+    row_slots_.push_back(one.slot);
+  }
+  adapters_.begin_step(pass_slots_);
+  const auto rows = static_cast<std::uint32_t>(row_slots_.size());
+  forward_.prefill({chunk_columns_, static_cast<std::uint32_t>(decodes.size()), in_a_row_}, rows);
+  if (rows == 0) return;
+  sampler_.sample(rows);
+  for (std::uint32_t row = 0; row < rows; ++row) keep_logits(row, row_slots_[row]);
 }
 
 void cuda_steps::enqueue_decodes() {
   const auto sequences = static_cast<std::uint32_t>(decodes_.size());
   sampler_.begin_decode(decodes_, ticket_of(launches_));
-  decode_slots_.clear();
-  for (const decoding_sequence& one : decodes_) decode_slots_.push_back(one.slot);
-  adapters_.begin_step(decode_slots_);
+  pass_slots_.clear();
+  for (const decoding_sequence& one : decodes_) pass_slots_.push_back(one.slot);
+  adapters_.begin_step(pass_slots_);
   run_decodes(sequences, in_a_row_);
   for (std::uint32_t row = 0; row < sequences; ++row) keep_logits(row, decodes_[row].slot);
 }

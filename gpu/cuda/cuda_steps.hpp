@@ -2,6 +2,7 @@
 // step needs nothing from the host but its launch.
 //
 //   launch():   tokens of the step --> forward pass (one kernel, a graph or launches) --> sampler --> ring
+//               (chunks of prompts and what decodes are columns of one pass, which reads the weights once)
 //   collect():  wait for the tickets of the oldest entry of the ring --> tokens, log probabilities
 //
 // Up to depth() launches may be uncollected. GPU thread only.
@@ -61,6 +62,11 @@ class cuda_steps {
   [[nodiscard]] std::span<const float> logits(engine::slot_id slot) const noexcept;
 
  private:
+  /// A prompt's chunk, and what is asked behind its last token, if anything is.
+  struct prompt_chunk {
+    engine::sequence_step part;
+    kernels::sample_request request;
+  };
   /// Whose pages a slot's table has: those of a sequence that was begun, the slot's own, or those of one that
   /// has ended.
   enum class table_of { begun, own, ended };
@@ -75,11 +81,13 @@ class cuda_steps {
   [[nodiscard]] cudaGraphExec_t graph_of(std::uint32_t sequences, bool in_a_row) const noexcept;
   void use_own_pages(engine::slot_id slot);
   void enqueue(std::span<const engine::sequence_step> sequences, const engine::interrupt_flag& interrupt);
-  void enqueue_chunk(const engine::sequence_step& sequence, std::uint32_t entry);
   void enqueue_pooled(const engine::sequence_step& sequence, std::uint32_t entry);
+  void enqueue_passes();
+  void enqueue_pass(std::span<const prompt_chunk> chunks, std::span<const decoding_sequence> decodes);
   void enqueue_decodes();
   [[nodiscard]] kernels::sample_request request_of(const engine::sequence_step& sequence, std::uint32_t i,
                                                    std::uint32_t entry);
+  void add_chunk(const engine::sequence_step& sequence, std::uint32_t entry);
   void add_decodes(const engine::sequence_step& sequence, std::uint32_t entry);
   void run_decodes(std::uint32_t columns, bool in_a_row);
   void run_decode(std::uint32_t sequences);
@@ -101,10 +109,14 @@ class cuda_steps {
   std::vector<graph_exec> row_graphs_;  ///< of steps with drafts, from two tokens on
   std::vector<graph_exec> adapter_graphs_[cuda_adapters::graph_kinds];  ///< from one sequence on
   std::vector<std::vector<engine::slot_id>> sampled_slots_;             ///< by entry of the ring
-  std::vector<decoding_sequence> decodes_;                              ///< of the step being launched
-  std::vector<engine::slot_id> decode_slots_;                           ///< of them
-  bool in_a_row_ = false;                                               ///< some of them are of one sequence
-  std::uint32_t draft_masks_ = 0;                                       ///< in the step
+  // Of the step being launched, and of a pass of it.
+  std::vector<prompt_chunk> chunks_;
+  std::vector<decoding_sequence> decodes_;
+  std::vector<engine::slot_id> pass_slots_;   ///< of the pass
+  std::vector<std::uint32_t> chunk_columns_;  ///< of the pass, by chunk
+  std::vector<engine::slot_id> row_slots_;    ///< of the pass, by row of its logits
+  bool in_a_row_ = false;                     ///< some of them are of one sequence
+  std::uint32_t draft_masks_ = 0;             ///< in the step
   step_costs costs_;
   std::vector<std::uint32_t> filled_;            ///< positions written, by slot
   std::vector<table_of> tables_;                 ///< by slot

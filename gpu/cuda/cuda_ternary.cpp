@@ -62,7 +62,7 @@ void cuda_forward::multiply_integers(const kernels::norm_to_int8_args& input,
   ORCD_CUDA(kernels::launch_ternary_matmul(product, stream_));
 }
 
-void cuda_forward::ternary_layer(std::uint32_t layer, std::uint32_t columns, step_kind kind) {
+void cuda_forward::ternary_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass) {
   const cuda_layer_weights& w = weights_.layers[layer];
   const engine::layer_spec& spec = spec_.layers[layer];
   const auto* residual = at<float>(layout_.residual);
@@ -79,7 +79,7 @@ void cuda_forward::ternary_layer(std::uint32_t layer, std::uint32_t columns, ste
   multiply_integers(input, qkv);
   add_qkv_lora(layer, floats, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
-  attend(layer, columns, kind);
+  attend(layer, columns, pass);
 
   kernels::ternary_matmul_args add;
   add.out = at<float>(layout_.residual);

@@ -30,8 +30,10 @@ namespace orcd::kernels {
 [[nodiscard]] std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads,
                                                   std::uint32_t pages, std::uint32_t padded_width);
 
-/// Columns are consecutive positions of ONE sequence. With `end`, which excludes a window, they are all of
-/// its positions.
-[[nodiscard]] int launch_attention_prefill(const attention_args_paged& args, CUstream_st* stream);
+/// Columns are `count` chunks of consecutive positions, each of a sequence of its own; `chunks` has the
+/// columns of each, in their order, and is read before this returns. With `end`, which excludes a window,
+/// there is one, and it has all positions of its sequence.
+[[nodiscard]] int launch_attention_prefill(const attention_args_paged& args, const std::uint32_t* chunks,
+                                           std::uint32_t count, CUstream_st* stream);
 
 }  // namespace orcd::kernels

@@ -1,5 +1,6 @@
-// Attention of many tokens of one sequence. A warp has two tiles of eight query vectors, so every key and
-// value that it reads serves both; the sums of the current page stay in its registers.
+// Attention of many tokens of one sequence, or of several, each in blocks of its own. A warp has two tiles of
+// eight query vectors, so every key and value that it reads serves both; the sums of the current page stay in
+// its registers.
 //
 //   queries --> shared memory, once            keys, values: VRAM --> L1 --> registers as operand A
 //   for each page, for each of its 8 spans:    scores, softmax, weighted values, folded in registers
@@ -8,6 +9,8 @@
 // All warps of a block that work on the same page read the same span at the same time: the first brings it
 // into L1 for the others. Where queries are few, several warps share the same two tiles and alternate in
 // pages.
+#include <algorithm>
+
 #include "kernels/attention/attention_dispatch.cuh"
 #include "kernels/attention/paged_attention.cuh"
 #include "kernels/device/launch.cuh"
@@ -42,29 +45,59 @@ __device__ inline std::int32_t last_seen(const attention_args_paged& a, std::int
   return a.end == 0 ? position : static_cast<std::int32_t>(a.end) - 1;
 }
 
-/// A warp's place in the launch and its two tiles. Query indices are token-major.
+constexpr std::uint32_t grid_chunks_max = 64;
+
+/// Which blocks of a launch, by blockIdx.x, have which chunk's columns.
+struct chunk_grid {
+  std::uint32_t count;
+  std::uint32_t first_column[grid_chunks_max + 1];  ///< and behind the last chunk
+  std::uint32_t first_block[grid_chunks_max + 1];
+};
+
+/// A block's chunk, and the block's number in it.
+struct chunk_place {
+  std::uint32_t first_column;
+  std::uint32_t columns;
+  std::uint32_t block;
+
+  __device__ __forceinline__ explicit chunk_place(const chunk_grid& grid) {
+    std::uint32_t chunk = 0;
+#pragma unroll
+    for (std::uint32_t step = grid_chunks_max / 2; step > 0; step /= 2) {
+      if (chunk + step < grid.count && blockIdx.x >= grid.first_block[chunk + step]) chunk += step;
+    }
+    first_column = grid.first_column[chunk];
+    columns = grid.first_column[chunk + 1] - first_column;
+    // The last queries see most positions, so they begin first.
+    block = grid.first_block[chunk + 1] - 1 - blockIdx.x;
+  }
+};
+
+/// A warp's place in the launch and its two tiles. Query indices are token-major, from the chunk's first on.
 struct warp_place {
   std::uint32_t set;      ///< in the block
   std::uint32_t worker;   ///< has every `workers`-th of the set's pages
   std::uint32_t workers;  ///< that share a set
-  std::uint32_t queries;  ///< of the launch
+  std::uint32_t column;   ///< the chunk's first
+  std::uint32_t queries;  ///< of the chunk
   std::uint32_t first;    ///< query of the set
   lane_queries mine[warp_tiles];
 
-  __device__ __forceinline__ warp_place(const attention_args_paged& a, std::uint32_t page_workers)
+  __device__ __forceinline__ warp_place(const attention_args_paged& a, const chunk_place& chunk,
+                                        std::uint32_t page_workers)
       : set(threadIdx.x / 32 / page_workers),
         worker(threadIdx.x / 32 % page_workers),
         workers(page_workers),
-        queries(a.columns * (a.heads / a.kv_heads)),
-        // The last queries see most positions, so they begin first.
-        first(((gridDim.x - 1 - blockIdx.x) * (prefill_warps / page_workers) + set) * warp_queries) {
+        column(chunk.first_column),
+        queries(chunk.columns * (a.heads / a.kv_heads)),
+        first((chunk.block * (prefill_warps / page_workers) + set) * warp_queries) {
     const std::uint32_t group = a.heads / a.kv_heads;
 #pragma unroll
     for (std::uint32_t n = 0; n < warp_tiles; ++n) {
 #pragma unroll
       for (std::uint32_t c = 0; c < 2; ++c) {
         const std::uint32_t query = first + n * tile_columns + 2 * (threadIdx.x % 4) + c;
-        mine[n].position[c] = query < queries ? last_seen(a, a.steps[query / group].position) : -1;
+        mine[n].position[c] = query < queries ? last_seen(a, a.steps[column + query / group].position) : -1;
         mine[n].first_seen[c] = first_seen(max(mine[n].position[c], 0), a.window);
       }
     }
@@ -85,10 +118,10 @@ struct page_range {
     const std::uint32_t sets = prefill_warps / at.workers;
     const std::uint32_t begin = at.first - at.set * warp_queries;
     const std::uint32_t end = min(begin + sets * warp_queries, at.queries) - 1;
-    first = static_cast<std::uint32_t>(first_seen(a.steps[begin / group].position, a.window)) /
+    const step_token* const steps = a.steps + at.column;
+    first = static_cast<std::uint32_t>(first_seen(steps[begin / group].position, a.window)) /
             engine::kv_page_positions;
-    last =
-        static_cast<std::uint32_t>(last_seen(a, a.steps[end / group].position)) / engine::kv_page_positions;
+    last = static_cast<std::uint32_t>(last_seen(a, steps[end / group].position)) / engine::kv_page_positions;
   }
 };
 
@@ -135,7 +168,8 @@ __device__ __forceinline__ void begin_set(const attention_args_paged& a, const w
     const std::uint32_t query = at.first + i / (W / 8);
     uint4 q{};
     if (query < at.queries) {
-      const std::uint64_t row = static_cast<std::uint64_t>(query / group) * a.heads + blockIdx.y * group;
+      const std::uint64_t row =
+          static_cast<std::uint64_t>(at.column + query / group) * a.heads + blockIdx.y * group;
       q = reinterpret_cast<const uint4*>(a.q + (row + query % group) * W)[i % (W / 8)];
     }
     reinterpret_cast<uint4*>(shared.queries[at.set][i / (W / 8)])[i % (W / 8)] = q;
@@ -245,26 +279,27 @@ __device__ __forceinline__ void store_set(const attention_args_paged& a, const w
       const std::uint32_t query = at.first + n * tile_columns + column;
       if (query >= at.queries || d >= a.width) continue;
       const std::uint32_t head = blockIdx.y * group + query % group;
-      a.out[static_cast<std::uint64_t>(query / group) * a.out_stride + head * a.width + d] =
+      a.out[static_cast<std::uint64_t>(at.column + query / group) * a.out_stride + head * a.width + d] =
           to_half(attention_output(shared.states[at.set][n][column], shared.totals[at.set][n][v][lane],
                                    a.sinks, head));
     }
   }
 }
 
-/// grid: (sets of queries, kv heads).
+/// grid: (sets of queries of all chunks, kv heads).
 template <std::uint32_t W, kv_type K, kv_type V>
 __global__ void __launch_bounds__(prefill_threads, W <= 96 ? 2 : 1)
-    prefill_kernel(const __grid_constant__ attention_args_paged a, std::uint32_t page_workers) {
+    prefill_kernel(const __grid_constant__ attention_args_paged a, const __grid_constant__ chunk_grid grid,
+                   std::uint32_t page_workers) {
   extern __shared__ uint4 shared_bytes[];
   auto& shared = *reinterpret_cast<prefill_shared<W>*>(shared_bytes);
   wait_for_previous_kernel();
   allow_next_kernel();
-  const warp_place at(a, page_workers);
+  const warp_place at(a, chunk_place(grid), page_workers);
   const page_range range(a, at);
   begin_set(a, at, shared);
   __syncthreads();
-  const std::int32_t slot = a.steps[0].slot;
+  const std::int32_t slot = a.steps[at.column].slot;
 #pragma unroll 1
   for (std::uint32_t page = range.first + at.worker; page <= range.last; page += page_workers) {
     const page_place place = page_of<W, K, V>(a, slot, page, blockIdx.y);
@@ -300,26 +335,63 @@ std::uint32_t prefill_page_workers(std::uint32_t queries, std::uint32_t kv_heads
   return workers;
 }
 
+/// Chunks of `columns` columns each, the first of which begins at `first`.
+chunk_grid grid_of(const std::uint32_t* columns, std::uint32_t count, std::uint32_t first,
+                   std::uint32_t group, std::uint32_t workers) {
+  const std::uint32_t per_block = prefill_warps / workers * warp_queries;
+  chunk_grid grid{};
+  grid.count = count;
+  grid.first_column[0] = first;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    grid.first_column[i + 1] = grid.first_column[i] + columns[i];
+    grid.first_block[i + 1] = grid.first_block[i] + (columns[i] * group + per_block - 1) / per_block;
+  }
+  return grid;
+}
+
 template <std::uint32_t W, kv_type K, kv_type V>
-int launch_prefill(const attention_args_paged& a, cudaStream_t stream) {
+int launch_prefill(const attention_args_paged& a, const std::uint32_t* chunks, std::uint32_t count,
+                   cudaStream_t stream) {
   static const cudaError_t opted_in = cudaFuncSetAttribute(
       prefill_kernel<W, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(prefill_shared<W>));
   if (opted_in != cudaSuccess) return opted_in;
   std::uint32_t multiprocessors = 0;
   if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
-  const std::uint32_t queries = a.columns * (a.heads / a.kv_heads);
-  const std::uint32_t workers = prefill_page_workers(queries, a.kv_heads, multiprocessors);
-  const std::uint32_t per_block = prefill_warps / workers * warp_queries;
-  return launch_dependent(prefill_kernel<W, K, V>, dim3((queries + per_block - 1) / per_block, a.kv_heads),
-                          dim3(prefill_threads), sizeof(prefill_shared<W>), stream, a, workers);
+  const std::uint32_t group = a.heads / a.kv_heads;
+  const std::uint32_t workers = prefill_page_workers(a.columns * group, a.kv_heads, multiprocessors);
+  std::uint32_t column = 0;
+  for (std::uint32_t at = 0; at < count; at += grid_chunks_max) {
+    const chunk_grid grid =
+        grid_of(chunks + at, std::min(grid_chunks_max, count - at), column, group, workers);
+    column = grid.first_column[grid.count];
+    const cudaError_t status =
+        launch_dependent(prefill_kernel<W, K, V>, dim3(grid.first_block[grid.count], a.kv_heads),
+                         dim3(prefill_threads), sizeof(prefill_shared<W>), stream, a, grid, workers);
+    if (status != cudaSuccess) return status;
+  }
+  return cudaSuccess;
+}
+
+/// Whether there is a chunk, none is empty and together they are all columns.
+bool fill_columns(const std::uint32_t* chunks, std::uint32_t count, std::uint32_t columns) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (chunks[i] == 0) return false;
+    sum += chunks[i];
+  }
+  return count > 0 && sum == columns;
 }
 
 }  // namespace
 
-int launch_attention_prefill(const attention_args_paged& a, CUstream_st* stream) {
-  if (!valid_attention(a) || a.q == nullptr || (a.end != 0 && a.window != 0)) return cudaErrorInvalidValue;
-  return with_shape(
-      a, [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch_prefill<W, K, V>(a, stream); });
+int launch_attention_prefill(const attention_args_paged& a, const std::uint32_t* chunks, std::uint32_t count,
+                             CUstream_st* stream) {
+  if (!valid_attention(a) || a.q == nullptr || !fill_columns(chunks, count, a.columns) ||
+      (a.end != 0 && (a.window != 0 || count != 1)))
+    return cudaErrorInvalidValue;
+  return with_shape(a, [&]<std::uint32_t W, kv_type K, kv_type V>() {
+    return launch_prefill<W, K, V>(a, chunks, count, stream);
+  });
 }
 
 }  // namespace orcd::kernels

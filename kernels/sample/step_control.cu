@@ -30,8 +30,10 @@ __global__ void __launch_bounds__(decode_sequences_max) begin_decode_kernel(cons
     slot.ended = 0;
     a.to.history[static_cast<std::uint64_t>(sequence.slot) * a.to.history_stride + position] = token;
   }
+  const std::uint32_t row = a.row + threadIdx.x;
   a.to.steps[a.first + threadIdx.x] = {token, position, sequence.slot};
-  sample_column& asked = a.to.asked[a.first + threadIdx.x];
+  a.to.sample_rows[row] = static_cast<std::int32_t>(a.first + threadIdx.x);
+  sample_column& asked = a.to.asked[row];
   asked.request = sequence.sample;
   asked.slot = sequence.slot;
   asked.position = position;
@@ -51,13 +53,14 @@ __global__ void __launch_bounds__(chunk_threads) begin_chunk_kernel(const begin_
   *a.to.ticket = a.ticket;
   const std::int32_t last = a.position + static_cast<std::int32_t>(a.count) - 1;
   a.to.slots[a.slot] = {a.tokens[a.count - 1], last, -1, 0};
-  *a.to.sample_row = static_cast<std::int32_t>(a.first + a.count) - 1;
-  if (a.samples != 0) *a.to.asked = {a.sample, a.slot, last, 1};
+  if (a.samples == 0) return;
+  a.to.sample_rows[a.row] = static_cast<std::int32_t>(a.first + a.count) - 1;
+  a.to.asked[a.row] = {a.sample, a.slot, last, 1};
 }
 
 bool complete(const step_target& to) {
   return to.steps != nullptr && to.asked != nullptr && to.slots != nullptr && to.history != nullptr &&
-         to.history_stride > 0 && to.sample_row != nullptr && to.ticket != nullptr;
+         to.history_stride > 0 && to.sample_rows != nullptr && to.ticket != nullptr;
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ struct step_target {
   slot_state* slots = nullptr;      ///< [slots]
   std::int32_t* history = nullptr;  ///< [slots][history_stride] token by position
   std::uint32_t history_stride = 0;
-  std::int32_t* sample_row = nullptr;  ///< prompt chunk: the column whose logits are wanted
-  std::uint32_t* ticket = nullptr;     ///< of the step
+  std::int32_t* sample_rows = nullptr;  ///< [columns that sample]: those columns
+  std::uint32_t* ticket = nullptr;      ///< of the step
 };
 
 /// One token of a decode step: a sequence's only one, or one of several in a row, none of which is fed back.
@@ -41,6 +41,7 @@ inline constexpr std::uint32_t chunk_tokens_max = 896;     ///< a launch
 struct begin_decode_args {
   step_target to;
   std::uint32_t first = 0;  ///< column of sequences[0]
+  std::uint32_t row = 0;    ///< of it among the columns that sample
   std::uint32_t count = 0;
   std::uint32_t ticket = 0;
   decode_sequence sequences[decode_sequences_max];
@@ -56,6 +57,7 @@ struct begin_chunk_args {
   std::int32_t position = 0;  ///< of tokens[0]
   std::uint32_t ticket = 0;
   std::uint32_t samples = 0;  ///< 1: the last of these tokens ends the chunk, and the next token is wanted
+  std::uint32_t row = 0;      ///< then: of it among the columns that sample
   sample_request sample;
   std::int32_t tokens[chunk_tokens_max];
 };

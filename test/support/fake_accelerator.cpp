@@ -338,9 +338,13 @@ void fake_accelerator::check(std::span<const sequence_step> sequences) const {
   for (const auto& part : sequences) drafts += part.drafts();
   require(drafts <= options_.draft_tokens, "too many drafts in a step", slot_id{}, drafts,
           options_.draft_tokens);
-  std::size_t pooled = 0;
-  for (const auto& part : sequences) pooled += part.pool != nullptr ? part.tokens.size() : 0;
-  require(pooled <= options_.chunk_tokens, "too many pooled tokens in a step", slot_id{}, pooled,
+  // Of all prompts together: whoever decodes beside them waits for no more than for one chunk.
+  std::size_t prompts = 0;
+  for (const auto& part : sequences) {
+    const bool decodes = part.sample != nullptr && part.count() == part.samples;
+    prompts += decodes ? 0 : part.tokens.size();
+  }
+  require(prompts <= options_.chunk_tokens, "too many tokens of prompts in a step", slot_id{}, prompts,
           options_.chunk_tokens);
 }
 

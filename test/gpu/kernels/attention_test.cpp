@@ -206,7 +206,7 @@ std::vector<__half> prefilled(const sequence& s, std::uint32_t chunk) {
   device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
   for (std::uint32_t first = 0; first < s.count; first += chunk) {
     const auto a = s.arguments(first, std::min(chunk, s.count - first), out.data());
-    BOOST_REQUIRE_EQUAL(kernels::launch_attention_prefill(a, nullptr), 0);
+    BOOST_REQUIRE_EQUAL(kernels::launch_attention_prefill(a, &a.columns, 1, nullptr), 0);
   }
   return out.read();
 }

@@ -165,6 +165,80 @@ BOOST_AUTO_TEST_CASE(prompts_are_prefilled_in_turn_one_chunk_per_step) {
   b.finish();
 }
 
+/// Tokens of prompts in each step, as slot:tokens.
+std::vector<std::string> prompts_by_step(const scheduler_bench& b) {
+  std::vector<std::string> out;
+  for (const auto& seen : b.device->records()) {
+    if (seen.sampled && seen.tokens == 1) continue;
+    out.resize(std::max<std::size_t>(out.size(), seen.step));
+    std::string& step = out[seen.step - 1];
+    step += (step.empty() ? "" : " ") + std::to_string(static_cast<std::uint32_t>(seen.slot)) + ":" +
+            std::to_string(seen.tokens);
+  }
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(several_prompts_share_a_step_up_to_a_chunks_tokens) {
+  scheduler_bench b;
+  b.options.slots = 8;
+  b.up();
+  std::vector<sink_ptr> sinks;
+  for (int i = 0; i < 8; ++i) sinks.push_back(b.submit("job" + std::to_string(i), prompt_of(3, i), 1));
+  b.finish();
+  // Who had to leave tokens for the next step goes on first.
+  const std::vector<std::string> expected{"0:3 1:3 2:2", "3:3 4:3 5:2", "6:3 7:3"};
+  BOOST_TEST(prompts_by_step(b) == expected, boost::test_tools::per_element());
+  for (std::size_t i = 0; i < sinks.size(); ++i)
+    expect_tokens(*sinks[i], b.device->expected(prompt_of(3, static_cast<int>(i)), 1));
+}
+
+BOOST_AUTO_TEST_CASE(a_long_prompt_takes_turns_with_short_ones) {
+  scheduler_bench b;
+  b.options.slots = 4;
+  b.up();
+  b.submit("long", prompt_of(30), 1);
+  for (int i = 1; i < 4; ++i) b.submit("short" + std::to_string(i), prompt_of(5, i), 1);
+  b.finish();
+  const std::vector<std::string> expected{"0:8", "1:5 2:3", "2:2 3:5 0:1", "0:8", "0:8", "0:5"};
+  BOOST_TEST(prompts_by_step(b) == expected, boost::test_tools::per_element());
+}
+
+// The device computes prompts and what decodes in one pass; the fake one refuses more of them than a chunk.
+BOOST_AUTO_TEST_CASE(however_many_prompts_come_every_step_has_a_token_of_who_decodes) {
+  for (const std::uint32_t depth : {1U, 2U}) {
+    scheduler_bench b;
+    b.options.slots = 9;
+    b.options.launch_depth = depth;
+    b.up();
+    const auto first = b.submit("decoding", prompt_of(4), 40);
+    b.steps(1);
+    for (int i = 0; i < 16; ++i)
+      b.submit("job" + std::to_string(i), prompt_of(1 + static_cast<std::uint32_t>(i) % 7, i), 2);
+    for (std::size_t step = 2; step <= 12; ++step) {
+      b.steps(1);
+      BOOST_TEST(first->tokens().size() == step);
+    }
+    b.finish();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(beside_adapters_a_step_has_one_prompt) {
+  scheduler_bench b;
+  b.options.slots = 4;
+  b.options.adapters = 1;
+  b.options.pages = {.page_positions = 8, .pages = 8};
+  b.up();
+  BOOST_REQUIRE(b.loop->put_adapter(0, adapter_named("one")).has_value());
+  for (int i = 0; i < 4; ++i) {
+    auto request = b.request("job" + std::to_string(i), prompt_of(3, i), 1);
+    if (i == 2) request.adapters.push_back(job_adapter{.index = 0, .digest = "one"});
+    b.submit(std::move(request));
+  }
+  b.finish();
+  const std::vector<std::string> expected{"0:3", "1:3", "2:3", "3:3"};
+  BOOST_TEST(prompts_by_step(b) == expected, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(every_token_takes_the_next_draw_of_its_jobs_seed) {
   scheduler_bench b;
   b.options.slots = 2;

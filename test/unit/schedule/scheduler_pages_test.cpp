@@ -118,6 +118,23 @@ BOOST_AUTO_TEST_CASE(who_waits_for_a_page_of_a_cancelled_job_computes_it) {
   BOOST_TEST(second->stats().tokens_cached == 16U);
 }
 
+BOOST_AUTO_TEST_CASE(a_step_has_others_prompts_while_one_waits_for_a_page) {
+  pages_bench b(64, 3);
+  b.up();
+  const auto first = b.submit("a", prompt_of(20), 1);
+  const auto second = b.submit("b", prompt_of(20), 1);
+  const auto third = b.submit("c", prompt_of(3, 50), 1);
+  b.steps(2);
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> seen;  // step and tokens
+  for (const auto& part : b.device->records()) seen.emplace_back(part.step, part.tokens);
+  const std::vector<std::pair<std::uint64_t, std::uint32_t>> expected{{1, 8}, {2, 3}, {2, 5}};
+  BOOST_TEST((seen == expected));
+  BOOST_TEST((third->ended() && !first->ended() && !second->ended()));
+  b.finish();
+  expect_tokens(*second, b.device->expected(prompt_of(20), 1));
+  BOOST_TEST(second->stats().tokens_cached == 16U);
+}
+
 BOOST_AUTO_TEST_CASE(nobody_waits_for_another_tenant) {
   pages_bench b(64, 2);
   b.up();

@@ -325,6 +325,7 @@ void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, const pass
   if (pass.decodes > 0) {
     kernels::decode_attention_args decode = all;
     decode.rope.qkv += std::uint64_t{prompts} * decode.rope.stride;
+    decode.attend.q += std::uint64_t{prompts} * decode.attend.heads * decode.attend.padded_width;
     decode.attend.out += std::uint64_t{prompts} * decode.attend.out_stride;
     decode.rope.steps = decode.attend.steps = steps() + prompts;
     decode.rope.columns = decode.attend.columns = pass.decodes;

@@ -72,15 +72,15 @@ struct attention_args_paged {
 };
 
 /// Decode also does the work of rope_store, for the token of each column: `attend.q` and `rope.q` are not
-/// used, and fields that both structs have must be equal.
+/// used unless `stored`, and fields that both structs have must be equal.
 struct decode_attention_args {
   rope_store_args rope;
   attention_args_paged attend;
   float* partials = nullptr;          ///< workspace, decode_partial_floats()
   std::uint32_t* arrivals = nullptr;  ///< workspace, [columns][heads]; zero between launches
-  /// Columns may be consecutive tokens of one sequence: rope_store has stored the keys and values of all of
-  /// them in the kernel before, and nothing of the cache is read before that has ended. They are stored once
-  /// more, with the same bits.
+  /// Columns may be consecutive tokens of one sequence, next to each other: rope_store has written the
+  /// queries, keys and values of all of them, and nothing of the cache is read before the kernel before this
+  /// one has ended.
   bool stored = false;
 };
 /// Query heads that a block of decode works on at a time, all of one kv head: a tile.

@@ -39,6 +39,8 @@ struct stored_partials : page_partials<W, float> {
                                                        std::uint32_t d) const {
     return __ldcg(reinterpret_cast<const float2*>(this->at(head, page, d)));
   }
+  /// Whether the page is one of the head's.
+  [[nodiscard]] static constexpr __device__ bool folds(std::uint32_t, std::uint32_t) { return true; }
 };
 
 /// In flagged words, for blocks that are waiting.
@@ -102,10 +104,11 @@ struct pages_shared {
 
 /// Folds the stored results of all pages of `heads` heads left to right. For 32 pages at a time a warp of
 /// each head computes the factors, then each thread folds its values, with eight loads under way. Calls
-/// write(head, d, state, value) for values d and d + 1. `values` has room for [heads][W] floats.
-template <std::uint32_t W, class Write>
-__device__ void fold_pages(std::uint32_t heads, std::uint32_t pages, const stored_partials<W>& partials,
-                           float2* values, pages_shared& shared, Write write) {
+/// write(head, d, state, value) for values d and d + 1. `values` has room for [heads][W] floats. A page that
+/// is not one of a head's has the maximum and sum of one that nobody sees.
+template <std::uint32_t W, class Partials, class Write>
+__device__ void fold_pages(std::uint32_t heads, std::uint32_t pages, const Partials& partials, float2* values,
+                           pages_shared& shared, Write write) {
   constexpr std::uint32_t at_once = 8;
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x % 32;
@@ -134,7 +137,8 @@ __device__ void fold_pages(std::uint32_t heads, std::uint32_t pages, const store
         }
 #pragma unroll
         for (std::uint32_t j = 0; j < at_once; ++j) {
-          if (k + j < count) value = fold_values(value, its[j], shared.factors[head][k + j]);
+          if (k + j < count && partials.folds(head, first + k + j))
+            value = fold_values(value, its[j], shared.factors[head][k + j]);
         }
       }
       values[i] = value;

@@ -95,6 +95,7 @@ int launch_attention_decode(const decode_attention_args& a, CUstream_st* stream)
       a.rope.columns != a.attend.columns || a.rope.heads != a.attend.heads ||
       a.rope.kv_heads != a.attend.kv_heads || a.rope.padded_width != a.attend.padded_width)
     return cudaErrorInvalidValue;
+  if (a.stored && rows_share(a.attend)) return launch_attention_rows(a, stream);
   return with_shape(
       a.attend, [&]<std::uint32_t W, kv_type K, kv_type V>() { return launch_decode<W, K, V>(a, stream); });
 }

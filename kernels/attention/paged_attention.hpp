@@ -26,6 +26,11 @@ namespace orcd::kernels {
 /// One token of each of `columns` sequences. The keys of the cache are read before the preceding kernel has
 /// ended, so that one must not write it.
 [[nodiscard]] int launch_attention_decode(const decode_attention_args& args, CUstream_st* stream);
+/// The part of launch_attention_decode() for `stored` columns where rows_share(): several that are in a row
+/// use what is read of the cache together.
+[[nodiscard]] int launch_attention_rows(const decode_attention_args& args, CUstream_st* stream);
+/// Whether queries of several columns fit one tile of the mma.
+[[nodiscard]] bool rows_share(const attention_args_paged& args);
 /// Floats of workspace for `columns` tokens of `pages` pages each.
 [[nodiscard]] std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads,
                                                   std::uint32_t pages, std::uint32_t padded_width);

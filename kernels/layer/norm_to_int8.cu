@@ -1,11 +1,10 @@
 // One block a row, which is needed three times: for the sum of squares, for the largest magnitude, and to be
 // rounded. Rows that are not very wide stay in registers meanwhile, and the norm's weights are there before
-// the row is: a decode step waits four times a layer for this. The squares are summed in a fixed tree; the
-// rest does not depend on an order.
-#include "kernels/device/device_math.cuh"
+// the row is: a decode step waits four times a layer for this. The squares are summed in a fixed tree, which
+// kernels/decode_program/program_int8.cuh repeats; the rest does not depend on an order.
 #include "kernels/device/launch.cuh"
 #include "kernels/layer/norm_to_int8.hpp"
-#include "kernels/product/quant_blocks.hpp"
+#include "kernels/product/int8_math.cuh"
 
 namespace orcd::kernels {
 namespace {
@@ -27,9 +26,7 @@ struct row_input {
     if constexpr (From == input::floats) return a.x[at + i];
     const float gate = a.gate_up[at + i];
     const float up = a.gate_up[at + a.width + i];
-    if constexpr (From == input::silu) return __fmul_rn(silu(gate), up);
-    const float positive = gate > 0.0F || isnan(gate) ? gate : 0.0F;
-    return __fmul_rn(__fmul_rn(positive, positive), up);
+    return From == input::silu ? silu_gated(gate, up) : relu_squared_gated(gate, up);
   }
 };
 
@@ -66,15 +63,13 @@ __device__ __forceinline__ float normed(const norm_to_int8_args& a, float v, flo
 /// What rounds a row with this largest magnitude.
 __device__ __forceinline__ float int8_scale(float largest, block_scratch& scratch) {
   largest = reduce_block(largest, scratch.largest, [](float x, float y) { return fmaxf(x, y); });
-  return __fdiv_rn(int8_largest, largest);
+  return int8_scale_of(largest);
 }
 
 /// Stores a value and returns it.
 __device__ __forceinline__ std::int32_t store(const norm_to_int8_args& a, std::uint32_t i, float v,
                                               float scale) {
-  // The lower bound comes first, so that NaN becomes it.
-  const float bounded = fminf(fmaxf(__fmul_rn(v, scale), -int8_largest - 1.0F), int8_largest);
-  const std::int32_t rounded = __float2int_rn(bounded);
+  const std::int32_t rounded = to_int8(v, scale);
   a.out.values[static_cast<std::uint64_t>(blockIdx.x) * a.out.stride + i] = static_cast<std::int8_t>(rounded);
   if (a.floats != nullptr) a.floats[static_cast<std::uint64_t>(blockIdx.x) * a.width + i] = v;
   return rounded;

@@ -1,37 +1,29 @@
-// Two kernels with the same bits, because sums of integers are the same in any order.
+// Two kernels with the same bits, because sums of integers are the same in any order. Both use mma.m16n8k32
+// of unsigned codes and signed activations, whose order of k is free.
 //
-// Few columns: a warp takes `few_rows` rows. Lane l loads word l of each 128 bytes of a row: byte j of a
-// block's 32 with its three neighbours. Shifted by 6, 4, 2 and 0 and masked it is four codes that meet the
-// four activations at j, j + 32, j + 64 and j + 96, which lie in shared memory, in one dp4a each.
+// Few columns: a block takes 16 or 32 rows and 8 or 16 columns, and its warps divide the row's pieces of 64
+// bytes, 256 columns, among themselves. Lane t of a row's four takes 16 of the 64 bytes: four words, each the
+// codes of four quarters (ternary_matrix.hpp). Masked but not shifted they are 64, 16, 4 or 1 times the
+// codes, and so are their sums, which each quarter has of its own. Weights are on their way before the
+// activations are there.
 //
-// Many columns: mma.m16n8k32 of unsigned codes and signed activations. The order of k is free, so lane t of a
-// row's four takes bytes 8 t to 8 t + 7 of a block, and at each shift its two words are the fragment's two
-// registers. A block has 128 rows and 64 columns; activations of the next 128 values of k are copied while
-// these are multiplied.
-#include "kernels/device/device_math.cuh"
-#include "kernels/device/device_room.hpp"
+// Many columns: lane t of a row's four takes bytes 8 t to 8 t + 7 of a block, and at each shift its two words
+// are the fragment's two registers. A block has 128 rows and 64 columns; activations of the next 128 values
+// of k are copied while these are multiplied.
 #include "kernels/device/launch.cuh"
+#include "kernels/product/int8_math.cuh"
 #include "kernels/product/ternary.hpp"
 
 namespace orcd::kernels {
 namespace {
 
-constexpr std::uint32_t all_lanes = 0xFFFFFFFFU;
 constexpr std::uint32_t block_bytes = ternary_block_cols / 4;
 constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t warps = threads / 32;
-constexpr std::uint32_t few_rows = 2;
 
 /// Four codes of a word, those of the quarter q of a block.
 __device__ __forceinline__ std::uint32_t codes_of(std::uint32_t word, std::uint32_t q) {
   return word >> (6 - 2 * q) & 0x03030303U;
-}
-
-/// a: four unsigned bytes, b: four signed ones.
-__device__ __forceinline__ std::int32_t add_products(std::uint32_t a, std::uint32_t b, std::int32_t sum) {
-  std::int32_t out;
-  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(sum));
-  return out;
 }
 
 /// Which matrix has a row of all of them together, and which of its rows that is.
@@ -61,66 +53,130 @@ std::uint32_t rows_of(const ternary_matmul_args& a) {
 /// `codes`: the sum of codes from 0 to 2 times the activations.
 __device__ __forceinline__ void finish(const ternary_matmul_args& a, std::uint32_t row, std::uint32_t column,
                                        float code_scale, std::int32_t codes) {
-  const auto sum = static_cast<float>(codes - a.x.sums[column]);
-  const float y = __fmul_rn(__fdiv_rn(sum, a.x.scales[column]), code_scale);
+  const float y = ternary_value(codes, a.x.sums[column], a.x.scales[column], code_scale);
   float* const out = a.out + static_cast<std::uint64_t>(column) * a.out_stride + row;
   *out = a.add ? __fadd_rn(*out, y) : y;
 }
 
-/// grid: rows of all matrices / (warps * few_rows). Shared memory: the activations of all columns.
-template <std::uint32_t Columns>
+/// Where a lane reads the weights of one of its rows, and where the sums of the row go.
+struct lane_row {
+  const std::byte* from;
+  std::uint32_t row;
+  float code_scale;
+};
+__device__ __forceinline__ lane_row row_of(const ternary_matmul_args& a, std::uint32_t rows,
+                                           std::uint32_t row) {
+  const matrix_row at = find_row(a, min(row, rows - 1));
+  const ternary_matrix& w = matrix_at(a, at.matrix);
+  return {w.data + static_cast<std::uint64_t>(at.row) * (w.cols / 4), row, w.code_scale};
+}
+
+constexpr std::uint32_t piece_bytes = 64;
+constexpr std::uint32_t fragment_rows = 16;
+
+/// A lane's weights of a piece: of two rows, 16 bytes each; zeros past the row's end.
+struct piece_codes {
+  uint4 upper, lower;
+
+  __device__ __forceinline__ void load(const std::byte* upper_row, const std::byte* lower_row,
+                                       std::uint32_t at, std::uint32_t row_bytes) {
+    upper = at < row_bytes ? __ldg(reinterpret_cast<const uint4*>(upper_row + at)) : uint4{};
+    lower = at < row_bytes ? __ldg(reinterpret_cast<const uint4*>(lower_row + at)) : uint4{};
+  }
+  /// Adds the products with quarter q's activations.
+  __device__ __forceinline__ void multiply(std::uint32_t q, const uint4& x, std::int32_t (&sums)[4]) const {
+    const std::uint32_t mask = 0xC0C0C0C0U >> (2 * q);
+    mma_u8_s8(sums, {upper.x & mask, lower.x & mask, upper.y & mask, lower.y & mask}, x.x, x.y);
+    mma_u8_s8(sums, {upper.z & mask, lower.z & mask, upper.w & mask, lower.w & mask}, x.z, x.w);
+  }
+};
+
+/// grid: (rows of all matrices / (fragment_rows * Fragments), columns / (8 * Tiles))
+template <std::uint32_t Fragments, std::uint32_t Tiles>
 __global__ void __launch_bounds__(threads) few_columns_kernel(ternary_matmul_args a, std::uint32_t rows) {
-  extern __shared__ __align__(16) std::uint32_t values[];  // [Columns][cols / 4]
-  const std::uint32_t cols = a.w[0].cols;
-  const std::uint32_t row_words = cols / 16;
-  const std::uint32_t value_words = cols / 4;
+  constexpr std::uint32_t block_rows = fragment_rows * Fragments;
+  __shared__ std::int32_t sums[warps][block_rows][8 * Tiles];
   const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t first = (blockIdx.x * warps + threadIdx.x / 32) * few_rows;
-  const std::uint32_t* from[few_rows];
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::uint32_t g = lane / 4;
+  const std::uint32_t t = lane % 4;
+  const std::uint32_t first_row = blockIdx.x * block_rows;
+  const std::uint32_t row_bytes = a.w[0].cols / 4;
+  const std::byte* from[Fragments][2];
 #pragma unroll
-  for (std::uint32_t r = 0; r < few_rows; ++r) {
-    const matrix_row at = find_row(a, min(first + r, rows - 1));
-    from[r] = reinterpret_cast<const std::uint32_t*>(matrix_at(a, at.matrix).data) +
-              static_cast<std::uint64_t>(at.row) * row_words;
-    if (lane < row_words / 8) prefetch_sector(from[r] + lane * 8);
+  for (std::uint32_t f = 0; f < Fragments; ++f) {
+#pragma unroll
+    for (std::uint32_t half = 0; half < 2; ++half)
+      from[f][half] = row_of(a, rows, first_row + fragment_rows * f + 8 * half + g).from;
+  }
+  piece_codes next[Fragments];
+  const auto load = [&](std::uint32_t at) {
+#pragma unroll
+    for (std::uint32_t f = 0; f < Fragments; ++f) next[f].load(from[f][0], from[f][1], at, row_bytes);
+  };
+  std::uint32_t at = warp * piece_bytes + 16 * t;
+  load(at);
+  for (std::uint32_t later = at + warps * piece_bytes; later < row_bytes; later += warps * piece_bytes) {
+#pragma unroll
+    for (std::uint32_t f = 0; f < Fragments; ++f) {
+      prefetch_sector(from[f][0] + later);
+      prefetch_sector(from[f][1] + later);
+    }
   }
   wait_for_previous_kernel();
   allow_next_kernel();
+  // Byte `at` of a row meets byte at % 32 of each quarter of block at / 32. Columns past the last are copies.
+  const std::uint32_t first_column = blockIdx.y * 8 * Tiles;
+  const std::int8_t* x[Tiles];
 #pragma unroll
-  for (std::uint32_t c = 0; c < Columns; ++c) {
-    const auto* x = reinterpret_cast<const uint4*>(a.x.values + static_cast<std::uint64_t>(c) * a.x.stride);
-    auto* const to = reinterpret_cast<uint4*>(values + c * value_words);
-    for (std::uint32_t i = threadIdx.x; i < value_words / 4; i += threads) to[i] = x[i];
-  }
-  __syncthreads();
-  std::int32_t sums[few_rows][Columns] = {};
-#pragma unroll 4
-  for (std::uint32_t w = lane; w < row_words; w += 32) {
-    std::uint32_t words[few_rows];
+  for (std::uint32_t n = 0; n < Tiles; ++n)
+    x[n] = a.x.values +
+           static_cast<std::uint64_t>(min(first_column + 8 * n + g, a.columns - 1)) * a.x.stride +
+           at / block_bytes * ternary_block_cols + at % block_bytes;
+  std::int32_t acc[Fragments][Tiles][4][4] = {};
+#pragma unroll 1
+  for (std::uint32_t first = warp * piece_bytes; first < row_bytes; first += warps * piece_bytes) {
+    piece_codes codes[Fragments];
 #pragma unroll
-    for (std::uint32_t r = 0; r < few_rows; ++r) words[r] = __ldg(from[r] + w);
-    const std::uint32_t at = w / 8 * (ternary_block_cols / 4) + w % 8;
+    for (std::uint32_t f = 0; f < Fragments; ++f) codes[f] = next[f];
+    const bool inside = at < row_bytes;
+    at += warps * piece_bytes;
+    load(at);
 #pragma unroll
-    for (std::uint32_t c = 0; c < Columns; ++c) {
+    for (std::uint32_t n = 0; n < Tiles; ++n) {
+      uint4 values[4];
 #pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        // Lanes of other blocks read another quarter, or four of them would meet in each bank.
-        const std::uint32_t q = (i + lane / 8) % 4;
-        const std::uint32_t x = values[c * value_words + at + 8 * q];
+      for (std::uint32_t q = 0; q < 4; ++q)
+        values[q] = inside ? *reinterpret_cast<const uint4*>(x[n] + q * (ternary_block_cols / 4)) : uint4{};
+      x[n] += warps * piece_bytes * 4;
 #pragma unroll
-        for (std::uint32_t r = 0; r < few_rows; ++r)
-          sums[r][c] = add_products(codes_of(words[r], q), x, sums[r][c]);
+      for (std::uint32_t q = 0; q < 4; ++q) {
+#pragma unroll
+        for (std::uint32_t f = 0; f < Fragments; ++f) codes[f].multiply(q, values[q], acc[f][n][q]);
       }
     }
   }
 #pragma unroll
-  for (std::uint32_t r = 0; r < few_rows; ++r) {
-    const float code_scale = matrix_at(a, find_row(a, min(first + r, rows - 1)).matrix).code_scale;
+  for (std::uint32_t f = 0; f < Fragments; ++f) {
 #pragma unroll
-    for (std::uint32_t c = 0; c < Columns; ++c) {
-      const std::int32_t sum = __reduce_add_sync(all_lanes, sums[r][c]);
-      if (lane == 0 && first + r < rows) finish(a, first + r, c, code_scale, sum);
+    for (std::uint32_t n = 0; n < Tiles; ++n) {
+      const auto& of = acc[f][n];
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i)
+        sums[warp][fragment_rows * f + g + i / 2 * 8][8 * n + 2 * t + i % 2] =
+            of[3][i] + (of[2][i] >> 2) + (of[1][i] >> 4) + (of[0][i] >> 6);
     }
+  }
+  __syncthreads();
+  // Neighbouring threads store neighbouring rows.
+  for (std::uint32_t i = threadIdx.x; i < block_rows * 8 * Tiles; i += threads) {
+    const std::uint32_t row = i % block_rows;
+    const std::uint32_t column = i / block_rows;
+    if (first_row + row >= rows || first_column + column >= a.columns) continue;
+    std::int32_t sum = 0;
+#pragma unroll
+    for (std::uint32_t w = 0; w < warps; ++w) sum += sums[w][row][column];
+    finish(a, first_row + row, first_column + column, row_of(a, rows, first_row + row).code_scale, sum);
   }
 }
 
@@ -150,29 +206,6 @@ __device__ __forceinline__ void copy_values(const ternary_matmul_args& a, std::u
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-__device__ __forceinline__ void multiply(std::int32_t (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                         std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-/// Where a lane reads the weights of one of its two rows, and where the sums of the row go.
-struct lane_row {
-  const uint2* from;
-  std::uint32_t row;
-  float code_scale;
-};
-__device__ __forceinline__ lane_row row_of(const ternary_matmul_args& a, std::uint32_t rows,
-                                           std::uint32_t row) {
-  const matrix_row at = find_row(a, min(row, rows - 1));
-  const ternary_matrix& w = matrix_at(a, at.matrix);
-  return {reinterpret_cast<const uint2*>(w.data + static_cast<std::uint64_t>(at.row) * (w.cols / 4)) +
-              threadIdx.x % 4,
-          row, w.code_scale};
-}
-
 /// grid: (row tiles, column tiles)
 __global__ void __launch_bounds__(threads) many_columns_kernel(ternary_matmul_args a, std::uint32_t rows) {
   __shared__ alignas(16) std::int8_t values[2][tile_columns * column_bytes];
@@ -184,17 +217,19 @@ __global__ void __launch_bounds__(threads) many_columns_kernel(ternary_matmul_ar
   const lane_row upper = row_of(a, rows, first_row + g);
   const lane_row lower = row_of(a, rows, first_row + g + 8);
   const std::uint32_t blocks = a.w[0].cols / ternary_block_cols;
+  const auto* const from_upper = reinterpret_cast<const uint2*>(upper.from) + t;
+  const auto* const from_lower = reinterpret_cast<const uint2*>(lower.from) + t;
   wait_for_previous_kernel();
   allow_next_kernel();
   std::int32_t sums[tile_columns / 8][4] = {};
   copy_values(a, first_column, 0, values[0]);
-  uint2 top = __ldg(upper.from);
-  uint2 bottom = __ldg(lower.from);
+  uint2 top = __ldg(from_upper);
+  uint2 bottom = __ldg(from_lower);
   for (std::uint32_t k = 0; k < blocks; ++k) {
     const std::uint32_t next = min(k + 1, blocks - 1);
     copy_values(a, first_column, next, values[(k + 1) % 2]);
-    const uint2 next_top = __ldg(upper.from + next * (block_bytes / 8));
-    const uint2 next_bottom = __ldg(lower.from + next * (block_bytes / 8));
+    const uint2 next_top = __ldg(from_upper + next * (block_bytes / 8));
+    const uint2 next_bottom = __ldg(from_lower + next * (block_bytes / 8));
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     __syncthreads();
 #pragma unroll
@@ -205,7 +240,7 @@ __global__ void __launch_bounds__(threads) many_columns_kernel(ternary_matmul_ar
       for (std::uint32_t n = 0; n < tile_columns / 8; ++n) {
         const uint2 x =
             *reinterpret_cast<const uint2*>(values[k % 2] + (8 * n + g) * column_bytes + 32 * q + 8 * t);
-        multiply(sums[n], codes, x.x, x.y);
+        mma_u8_s8(sums[n], codes, x.x, x.y);
       }
     }
     __syncthreads();  // before the next copy but one writes here
@@ -237,18 +272,20 @@ bool is_valid(const ternary_matmul_args& a) {
   return cols % ternary_block_cols == 0 && cols <= a.x.stride && rows_of(a) <= a.out_stride;
 }
 
-template <std::uint32_t Columns>
-int launch_few(const ternary_matmul_args& a, cudaStream_t stream) {
-  const std::uint32_t rows = rows_of(a);
-  const std::size_t shared = std::size_t{Columns} * a.w[0].cols;
-  const auto kernel = few_columns_kernel<Columns>;
-  // Once, and never while a graph is captured: the first launch is a warm-up's.
-  static const cudaError_t opted_in =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, multiprocessor_shared_bytes);
-  if (opted_in != cudaSuccess) return opted_in;
-  const std::uint32_t blocks = (rows + warps * few_rows - 1) / (warps * few_rows);
-  return launch_dependent(kernel, dim3(blocks), dim3(threads), shared, stream, a, rows);
+template <std::uint32_t Fragments, std::uint32_t Tiles>
+int launch_few(const ternary_matmul_args& a, std::uint32_t rows, cudaStream_t stream) {
+  constexpr std::uint32_t block_rows = fragment_rows * Fragments;
+  const dim3 grid((rows + block_rows - 1) / block_rows, (a.columns + 8 * Tiles - 1) / (8 * Tiles));
+  return launch_dependent(few_columns_kernel<Fragments, Tiles>, grid, dim3(threads), 0, stream, a, rows);
 }
+template <std::uint32_t Fragments>
+int launch_few(const ternary_matmul_args& a, std::uint32_t rows, cudaStream_t stream) {
+  return a.columns > 8 ? launch_few<Fragments, 2>(a, rows, stream)
+                       : launch_few<Fragments, 1>(a, rows, stream);
+}
+
+/// Rows from which two fragments a warp, which share their activations, leave enough blocks.
+constexpr std::uint32_t many_rows = 8192;
 
 int launch_many(const ternary_matmul_args& a, cudaStream_t stream) {
   const std::uint32_t rows = rows_of(a);
@@ -260,18 +297,9 @@ int launch_many(const ternary_matmul_args& a, cudaStream_t stream) {
 
 int launch_ternary_matmul(const ternary_matmul_args& a, CUstream_st* stream) {
   if (!is_valid(a)) return cudaErrorInvalidValue;
-  if (a.columns > ternary_few_columns || std::size_t{a.columns} * a.w[0].cols > multiprocessor_shared_bytes)
-    return launch_many(a, stream);
-  switch (a.columns) {
-    case 1: return launch_few<1>(a, stream);
-    case 2: return launch_few<2>(a, stream);
-    case 3: return launch_few<3>(a, stream);
-    case 4: return launch_few<4>(a, stream);
-    case 5: return launch_few<5>(a, stream);
-    case 6: return launch_few<6>(a, stream);
-    case 7: return launch_few<7>(a, stream);
-    default: return launch_few<8>(a, stream);
-  }
+  if (a.columns > ternary_few_columns) return launch_many(a, stream);
+  const std::uint32_t rows = rows_of(a);
+  return rows >= many_rows ? launch_few<2>(a, rows, stream) : launch_few<1>(a, rows, stream);
 }
 
 }  // namespace orcd::kernels

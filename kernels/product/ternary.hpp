@@ -32,7 +32,7 @@ struct ternary_matmul_args {
 };
 
 /// Up to this many columns the few-column kernel is used.
-inline constexpr std::uint32_t ternary_few_columns = 8;
+inline constexpr std::uint32_t ternary_few_columns = 64;
 
 /// Returns the cudaError_t of the launch as an int (0 is success); never synchronizes.
 [[nodiscard]] int launch_ternary_matmul(const ternary_matmul_args& args, CUstream_st* stream);

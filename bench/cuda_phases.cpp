@@ -33,7 +33,7 @@ double median(std::vector<double> values) {
   return values.empty() ? 0.0 : values[values.size() / 2];
 }
 
-const char* const kinds[] = {"begin", "matmul", "attention", "route", "combine"};
+const char* const kinds[] = {"begin", "matmul", "attention", "route", "combine", "ternary"};
 
 /// One step's instants, [blocks][phases][phase_stamps].
 class phase_times {
@@ -65,7 +65,8 @@ class phase_times {
       const kernels::phase_kind kind = phases_[1 + p].kind;
       std::printf("%-10s", kinds[static_cast<std::size_t>(kind)]);
       for (std::uint32_t i = 0; i < kernels::phase_stamps; ++i) {
-        if (kind == kernels::phase_kind::matmul || i == 0 || i + 1 == kernels::phase_stamps)
+        const bool product = kind == kernels::phase_kind::matmul || kind == kernels::phase_kind::ternary;
+        if (product || i == 0 || i + 1 == kernels::phase_stamps)
           std::printf(" %8.2f", median(of[i]) / 1000.0);
         else
           std::printf(" %8s", "");

@@ -59,6 +59,14 @@ constexpr shape in_tq2_0(shape s) {
   return s;
 }
 
+/// The same with an embedding, which is the output too, in Q6_K.
+constexpr shape in_q6_k(shape s) {
+  s.name = "bitnet-2b-4t-q6_k";
+  s.published_bytes = 792'116'800;
+  s.embedding_type = s.output_type = ggml_type::q6_k;
+  return s;
+}
+
 constexpr shape gpt_oss_20b{"gpt-oss-20b",
                             "gpt-oss",
                             family::gpt_oss,
@@ -135,6 +143,7 @@ constexpr shape shapes[]{
     with_128_experts(gpt_oss_20b),
     bitnet_2b,
     in_tq2_0(bitnet_2b),
+    in_q6_k(bitnet_2b),
 };
 
 constexpr std::uint32_t experts_used = 4;
@@ -278,7 +287,8 @@ engine::result<planned_model> plan_model(const model_choice& choice) {
     if (auto other = plan_other_model(choice)) return std::move(*other);
     return error(errc::invalid_request, "no model '" + choice.model +
                                             "'; there are qwen2.5-0.5b, phi-3-mini, gpt-oss-20b, "
-                                            "gpt-oss-120b, bitnet-2b-4t, bitnet-2b-4t-tq2_0, " +
+                                            "gpt-oss-120b, bitnet-2b-4t, bitnet-2b-4t-tq2_0, "
+                                            "bitnet-2b-4t-q6_k, " +
                                             other_model_names());
   }
   const std::uint64_t layers = choice.layers.value_or(static_cast<std::uint32_t>(found->layers));

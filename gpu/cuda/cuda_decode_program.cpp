@@ -7,6 +7,7 @@
 #include "gpu/cuda/cuda_forward.hpp"
 #include "gpu/plan/decode_program_plan.hpp"
 #include "kernels/decode_program/decode_program_launch.hpp"
+#include "kernels/decode_program/program_codes.hpp"
 
 namespace orcd::gpu {
 
@@ -55,14 +56,19 @@ void cuda_forward::write_program() {
   const std::uint32_t blocks = std::min(kernels::decode_program_blocks(), kernels::program_blocks_max);
   if (blocks == 0) return;
   decode_program_plan plan(blocks, program_sequences(spec_, extents_));
-  plan_layers(plan);
+  if (spec_.integer_activations)
+    plan_ternary_layers(plan);
+  else
+    plan_layers(plan);
   if (!plan.fits()) return;
   kernels::packed_matmul_args logits = head_of();
   logits.columns = 1;
   const std::size_t body = plan.phases().size();
   norm_inside(logits, weights_.output_norm);
-  program_has_head_ =
-      has_plain_head(spec_) && plan.add_head(logits, at<std::uint64_t>(layout_.flagged.residual));
+  const bool head_has_kernel = !spec_.integer_activations || (kernels::format_bit(logits.w[0].format) &
+                                                              kernels::ternary_code::has.formats) != 0;
+  program_has_head_ = has_plain_head(spec_) && head_has_kernel &&
+                      plan.add_head(logits, at<std::uint64_t>(layout_.flagged.residual));
   const auto& phases = plan.phases();
   const auto& shares = plan.shares();
   ORCD_ENSURE(phases.size() <= phases_max(spec_) &&

@@ -31,9 +31,11 @@ struct widths {
       heads = std::max(heads, layer.heads);
     }
     used = std::max(1U, spec.experts_used);
+    activated_words = std::uint64_t{used} * ffn / (spec.integer_activations ? 1 : 2);
   }
   std::uint32_t embedding, head;
   std::uint32_t qkv = 0, q = 0, attended = 0, ffn = 0, heads = 0, used = 1;
+  std::uint64_t activated_words = 0;  ///< flagged words of a token: two f16 values each, or one f32
 };
 
 /// Whether the throughput product can do it: gate and up must have one format. Other pairs go to the
@@ -101,7 +103,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   flagged.residual = words(spec.embedding);
   flagged.qkv = words(w.qkv);
   flagged.attended = words(w.attended / 2);
-  flagged.activated = words(std::uint64_t{w.used} * w.ffn / 2);
+  flagged.activated = words(w.activated_words);
   flagged.expert_out = words(spec.experts > 0 ? std::uint64_t{w.used} * spec.embedding : 0);
   flagged.router_logits = words(spec.experts);
   const auto partial_floats = [&](std::uint32_t sequences) {

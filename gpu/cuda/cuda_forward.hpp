@@ -101,7 +101,8 @@ struct cuda_extents {
                                                      const cuda_extents& extents) noexcept {
   if (!program_fits(spec)) return 0;
   const std::uint32_t best = sequences_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0);
-  return std::min({extents.slots, kernels::program_sequences_max, extents.one_kernel.value_or(best)});
+  const std::uint32_t most = spec.integer_activations ? 1 : kernels::program_sequences_max;
+  return std::min({extents.slots, most, extents.one_kernel.value_or(best)});
 }
 
 /// What a pass's columns are: first those of prompts, then those of decoding sequences. Only attention makes
@@ -201,6 +202,7 @@ class cuda_forward {
   void run(std::uint32_t columns, const pass_columns& pass);
   void write_program();
   void plan_layers(decode_program_plan& plan);
+  void plan_ternary_layers(decode_program_plan& plan) const;
   /// Of a step that is one kernel; tells it of the sequence's adapters.
   [[nodiscard]] const kernels::decode_program& program_of_step(std::uint32_t sequences);
   [[nodiscard]] kernels::packed_matmul_args qkv_of(std::uint32_t layer) const;
@@ -231,6 +233,9 @@ class cuda_forward {
   [[nodiscard]] kernels::norm_to_int8_args norm_of_attended(std::uint32_t layer, std::uint32_t columns) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_activated(std::uint32_t layer,
                                                              std::uint32_t columns) const;
+  [[nodiscard]] kernels::ternary_matmul_args ternary_qkv_of(std::uint32_t layer) const;
+  [[nodiscard]] kernels::ternary_matmul_args ternary_gate_up_of(std::uint32_t layer) const;
+  [[nodiscard]] kernels::ternary_matmul_args added_to_residual(const kernels::ternary_matrix& w) const;
   void multiply_integers(const kernels::norm_to_int8_args& input, kernels::ternary_matmul_args product);
   void half_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
   void ternary_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);

@@ -13,26 +13,45 @@ namespace {
 using kernels::block_share;
 using kernels::packed_matmul_args;
 
-/// Part `part` of `parts` equal ranges of the matrices' row tiles, which are counted one matrix after the
-/// other; gate and up tiles of the same rows stay together.
-block_share share_of(const packed_matmul_args& args, std::uint32_t part, std::uint32_t parts) {
+std::uint32_t tiles_of(const kernels::packed_matrix& w, std::uint32_t tile_rows) {
+  return (w.rows + tile_rows - 1) / tile_rows;
+}
+
+/// Part `part` of `parts` equal ranges of the matrices' tiles of so many rows, which are counted one matrix
+/// after the other; gate and up tiles of the same rows stay together.
+block_share share_of(const packed_matmul_args& args, std::uint32_t tile_rows, std::uint32_t part,
+                     std::uint32_t parts) {
   block_share share;
   const bool paired = kernels::is_paired(args);
+  // A tile of a ternary matrix is one chunk.
+  const auto chunks_of = [&](const kernels::packed_matrix& w) {
+    return tile_rows == kernels::tile_rows ? w.chunks() : 1;
+  };
   std::uint64_t all = 0;
-  for (std::uint32_t i = 0; i < (paired ? 1 : args.matrices); ++i) all += args.w[i].row_tiles();
+  for (std::uint32_t i = 0; i < (paired ? 1 : args.matrices); ++i) all += tiles_of(args.w[i], tile_rows);
   const auto begin = static_cast<std::uint32_t>(all * part / parts);
   const auto end = static_cast<std::uint32_t>(all * (part + 1) / parts);
   std::uint32_t before = 0;
   for (std::uint32_t i = 0; i < args.matrices; ++i) {
     const kernels::packed_matrix& w = args.w[i];
-    const std::uint32_t first = std::clamp(begin, before, before + w.row_tiles()) - before;
-    const std::uint32_t last = std::clamp(end, before, before + w.row_tiles()) - before;
+    const std::uint32_t tiles = tiles_of(w, tile_rows);
+    const std::uint32_t first = std::clamp(begin, before, before + tiles) - before;
+    const std::uint32_t last = std::clamp(end, before, before + tiles) - before;
     share.first_tile[i] = first;
     share.tiles[i] = last - first;
-    share.chunks += share.tiles[i] * w.chunks();
-    if (!paired) before += w.row_tiles();
+    share.chunks += share.tiles[i] * chunks_of(w);
+    if (!paired) before += tiles;
   }
   return share;
+}
+
+/// A ternary matrix as the loader and the outputs of a product see it; its format is no packed one.
+kernels::packed_matrix rows_of(const kernels::ternary_matrix& w) {
+  kernels::packed_matrix out;
+  out.data = w.data;
+  out.rows = w.rows;
+  out.cols = w.cols;
+  return out;
 }
 
 /// Says in which order the blocks take rows of adapters: those with the fewest chunks first.
@@ -51,7 +70,7 @@ std::vector<block_share> shares_of(const packed_matmul_args& args, std::uint32_t
   std::vector<block_share> shares(blocks);
   const std::uint32_t parts = std::max(1U, blocks / items);
   for (std::uint32_t block = 0; block < std::min(blocks, items * parts); ++block) {
-    shares[block] = share_of(args, block % parts, parts);
+    shares[block] = share_of(args, kernels::tile_rows, block % parts, parts);
     shares[block].item = block / parts;
   }
   order_by_chunks(shares);
@@ -74,7 +93,8 @@ kernels::decode_phase& decode_program_plan::add(kernels::phase_kind kind, const 
   sums_bytes_.push_back(0);
   if (phases_.size() > 1) {
     kernels::decode_phase& last = phases_[phases_.size() - 2];
-    last.overlaps_next = last.kind == kernels::phase_kind::matmul;
+    last.overlaps_next =
+        last.kind == kernels::phase_kind::matmul || last.kind == kernels::phase_kind::ternary;
     last.attention_next = kind == kernels::phase_kind::attention;
   }
   phase.kind = kind;
@@ -105,7 +125,7 @@ void decode_program_plan::assign_residual_rows() {
   phases_.back().matmul = o_;
   std::vector<block_share> shares(blocks_);
   for (std::uint32_t block = 0; block < blocks_; ++block) {
-    shares[block] = share_of(o_, block, blocks_);
+    shares[block] = share_of(o_, residual_tile_rows_, block, blocks_);
     shares[block].chunks = 0;
   }
   assign_shares(shares, false);
@@ -137,12 +157,69 @@ void decode_program_plan::prefetch_next_norm(const float* weights) {
   norm_at_ = index;
 }
 
-void decode_program_plan::add_begin(const packed_matmul_args& o, std::uint64_t* out) {
-  o_ = o;
+void decode_program_plan::begin_residual(std::uint64_t* out) {
   add(kernels::phase_kind::begin, nullptr, out);
   assign_residual_rows();
-  const std::uint32_t tiles = (o.w[0].row_tiles() + blocks_ - 1) / blocks_;
-  taken_ = taken_ && o.matrices == 1 && tiles * kernels::tile_rows <= kernels::own_rows_max;
+  const std::uint32_t tiles = (tiles_of(o_.w[0], residual_tile_rows_) + blocks_ - 1) / blocks_;
+  taken_ = taken_ && o_.matrices == 1 && tiles * residual_tile_rows_ <= kernels::own_rows_max;
+}
+
+void decode_program_plan::add_begin(const packed_matmul_args& o, std::uint64_t* out) {
+  o_ = o;
+  begin_residual(out);
+}
+
+void decode_program_plan::add_begin(const kernels::ternary_matrix& o, float* residual, std::uint64_t* out) {
+  o_ = {};
+  o_.w[0] = rows_of(o);
+  o_.out = residual;
+  o_.output = kernels::matmul_output::add;
+  residual_tile_rows_ = kernels::ternary_tile_rows;
+  begin_residual(out);
+}
+
+void decode_program_plan::add_ternary(const kernels::ternary_matmul_args& args,
+                                      const kernels::norm_to_int8_args& input,
+                                      const kernels::norm_to_int8_args* activated, const std::uint64_t* in,
+                                      std::uint64_t* out) {
+  constexpr std::uint32_t tile_rows = kernels::ternary_tile_rows;
+  const std::uint32_t cols = args.w[0].cols;
+  kernels::decode_phase& phase = add(kernels::phase_kind::ternary, in, out);
+  phase.matmul.matrices = args.matrices;
+  phase.matmul.out = args.out;
+  phase.matmul.output = activated != nullptr ? kernels::matmul_output::swiglu
+                        : args.add           ? kernels::matmul_output::add
+                                             : kernels::matmul_output::store;
+  phase.chunks = kernels::divider::by(1);
+  phase.stride_tiles = kernels::program_warps;
+  for (std::uint32_t i = 0; i < args.matrices; ++i) {
+    phase.matmul.w[i] = rows_of(args.w[i]);
+    phase.tile_bytes[i] = phase.chunk_bytes[i] = kernels::ternary_tile_bytes(cols);
+    phase.ternary.code_scale[i] = args.w[i].code_scale;
+    taken_ = taken_ && args.w[i].rows % tile_rows == 0 && args.w[i].cols == cols;
+  }
+  chunk_bytes_[0] = std::max(chunk_bytes_[0], kernels::ternary_tile_bytes(cols));
+  phase.ternary.norm_weight = input.weight;
+  phase.ternary.eps = input.eps;
+  phase.ternary.from_halves = input.halves != nullptr;
+  phase.ternary.squared = activated != nullptr && activated->squared;
+  phases_[rounds_at_].ternary.next_norm = input.weight;
+  phases_[rounds_at_].ternary.next_cols = cols;
+  rounds_at_ = static_cast<std::uint32_t>(phases_.size()) - 1;
+  taken_ = taken_ && residual_tile_rows_ == tile_rows && cols % kernels::ternary_block_cols == 0 &&
+           (!args.add || (args.matrices == 1 && args.w[0].rows == width())) &&
+           (activated == nullptr || (args.matrices == 2 && args.w[0].rows == args.w[1].rows));
+  std::vector<block_share> shares(blocks_);
+  std::uint32_t most = 0;
+  for (std::uint32_t block = 0; block < blocks_; ++block) {
+    shares[block] = share_of(phase.matmul, tile_rows, block, blocks_);
+    most = std::max(most, shares[block].chunks);
+  }
+  const std::uint32_t input_bytes = kernels::ternary_input_bytes(cols);
+  place_sums_past_input(input_bytes);
+  phases_.back().sums_at = input_bytes;
+  sums_bytes_.back() = kernels::ternary_sums_bytes(most);
+  assign_shares(shares, false);
 }
 
 void decode_program_plan::add_matmul(const packed_matmul_args& args, const std::uint64_t* in,

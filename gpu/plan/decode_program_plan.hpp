@@ -4,7 +4,8 @@
 //
 //   cuda_forward::plan_layers()    add_begin; for each layer add_matmul (QKV), add_attention,
 //                                  add_matmul (output), [add_route,] add_matmul (gate and up),
-//                                  add_matmul (down) [, add_combine]
+//                                  add_matmul (down) [, add_combine]; with integer activations
+//                                  add_ternary instead of add_matmul
 //   cuda_forward::write_program()  add_head; phases() and shares() --> device, read by every launch
 #pragma once
 
@@ -15,6 +16,7 @@
 
 #include "engine/model/model_spec.hpp"
 #include "kernels/decode_program/decode_program.hpp"
+#include "kernels/layer/norm_to_int8.hpp"
 
 namespace orcd::gpu {
 
@@ -63,6 +65,13 @@ class decode_program_plan {
   /// A product of one column, or of one column for each chosen expert. A product that adds to the residual
   /// stream must have the rows of `o`.
   void add_matmul(const kernels::packed_matmul_args& args, const std::uint64_t* in, std::uint64_t* out);
+  /// The same where all products of layers, also the one whose rows are those of the residual stream, are of
+  /// ternary matrices and int8: begins with ternary matrix `o`, whose products add to `residual`.
+  void add_begin(const kernels::ternary_matrix& o, float* residual, std::uint64_t* out);
+  /// A product that reads `input`. What it adds to is the residual stream; gate and up, activated as
+  /// `activated` (null: not gate and up) reads them, give one output.
+  void add_ternary(const kernels::ternary_matmul_args& args, const kernels::norm_to_int8_args& input,
+                   const kernels::norm_to_int8_args* activated, const std::uint64_t* in, std::uint64_t* out);
   void add_attention(const kernels::decode_attention_args& args, const std::uint64_t* in, std::uint64_t* out,
                      std::uint64_t* partials = nullptr);
   /// The two products after it are those of the chosen experts; the first one's input is the norm that this
@@ -96,7 +105,9 @@ class decode_program_plan {
   [[nodiscard]] std::uint32_t experts() const noexcept { return experts_; }
   [[nodiscard]] std::uint32_t padded_head_width() const noexcept { return padded_head_width_; }
   /// What a kernel must have code for.
-  [[nodiscard]] kernels::program_needs needs() const noexcept { return {formats_, experts_ > 0}; }
+  [[nodiscard]] kernels::program_needs needs() const noexcept {
+    return {formats_, experts_ > 0, residual_tile_rows_ == kernels::ternary_tile_rows};
+  }
 
   /// Device bytes for so many phases and rows of shares.
   [[nodiscard]] static std::uint64_t bytes(std::uint64_t phases, std::uint64_t rows,
@@ -112,6 +123,7 @@ class decode_program_plan {
   /// Sets the shares of the last phase, [1 or sequences][blocks]; equal rows are stored once.
   void assign_shares(const std::vector<kernels::block_share>& shares, bool by_sequences);
   void assign_residual_rows();
+  void begin_residual(std::uint64_t* out);
   void reserve_work(std::uint32_t sequences, std::uint32_t work_bytes);
   /// In steps of one sequence the last phase loads `input_bytes` of input while the phase before still stores
   /// outputs: moves the sums of that one past the input, if there is room for both.
@@ -120,6 +132,7 @@ class decode_program_plan {
 
   std::uint32_t blocks_, sequences_;
   kernels::packed_matmul_args o_;  ///< its rows are those of the residual stream
+  std::uint32_t residual_tile_rows_ = kernels::tile_rows;
   std::vector<kernels::decode_phase> phases_;
   std::vector<kernels::share_row> rows_;  ///< of each phase
   std::vector<kernels::block_share> shares_;
@@ -137,6 +150,7 @@ class decode_program_plan {
   std::uint32_t norm_at_ = 0;     ///< the last phase with a norm, or the first phase
   std::uint32_t router_at_ = 0;   ///< the last route, or the first phase
   std::uint32_t chooses_at_ = 0;  ///< the phase that chooses the experts of the last route
+  std::uint32_t rounds_at_ = 0;   ///< the last ternary product, or the first phase
 };
 
 }  // namespace orcd::gpu

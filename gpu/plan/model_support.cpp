@@ -24,6 +24,11 @@ bool has_plain_router(const model_spec& spec) {
          spec.expert_scale == 1.0;
 }
 
+bool has_plain_halves(const model_spec& spec) {
+  return spec.norm == engine::norm_kind::rms && !spec.post_norms && !spec.parallel_halves &&
+         !spec.wide_head_norms && spec.attention_softcap == 0.0 && spec.query_scale == 0.0;
+}
+
 bool has_shared_experts(const model_spec& spec) {
   return std::any_of(spec.layers.begin(), spec.layers.end(),
                      [](const engine::layer_spec& layer) { return layer.shared_size > 0; });
@@ -50,10 +55,14 @@ engine::result<void> check_widths(const model_spec& spec) {
 }  // namespace
 
 bool has_plain_layers(const model_spec& spec) noexcept {
-  return spec.norm == engine::norm_kind::rms && !spec.post_norms && !spec.parallel_halves &&
-         !spec.wide_head_norms && spec.attention_softcap == 0.0 && spec.query_scale == 0.0 &&
+  return !spec.integer_activations && has_plain_halves(spec) &&
          (spec.activation == ffn_activation::swiglu || spec.activation == ffn_activation::swiglu_clamped) &&
          has_plain_router(spec) && !has_shared_experts(spec);
+}
+
+bool has_plain_ternary_layers(const model_spec& spec) noexcept {
+  return spec.integer_activations && has_plain_halves(spec) && spec.experts == 0 &&
+         (spec.activation == ffn_activation::swiglu || spec.activation == ffn_activation::relu_squared);
 }
 
 bool has_plain_head(const model_spec& spec) noexcept {
@@ -61,7 +70,8 @@ bool has_plain_head(const model_spec& spec) noexcept {
 }
 
 bool program_fits(const model_spec& spec) noexcept {
-  return !spec.integer_activations && has_plain_layers(spec) && spec.key_length <= kernels::narrow_head_max;
+  return (has_plain_layers(spec) || has_plain_ternary_layers(spec)) &&
+         spec.key_length <= kernels::narrow_head_max;
 }
 
 engine::result<void> check_cuda_support(const model_spec& spec) {

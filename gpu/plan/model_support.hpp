@@ -11,6 +11,9 @@ namespace orcd::gpu {
 /// more of them.
 [[nodiscard]] bool has_plain_layers(const engine::model_spec& spec) noexcept;
 
+/// The same of models with integer activations, whose layers are dense and may have a squared ReLU.
+[[nodiscard]] bool has_plain_ternary_layers(const engine::model_spec& spec) noexcept;
+
 /// Whether logits are used as the output product leaves them, as the decode program's head does.
 [[nodiscard]] bool has_plain_head(const engine::model_spec& spec) noexcept;
 

@@ -28,6 +28,7 @@
 #include "kernels/device/divider.hpp"
 #include "kernels/layer/experts_args.hpp"
 #include "kernels/product/packed_matmul_args.hpp"
+#include "kernels/product/ternary_matrix.hpp"
 
 namespace orcd::kernels {
 
@@ -36,7 +37,7 @@ inline constexpr std::uint32_t program_sequences_max = 2;
 /// Phases whose descriptions a block has in shared memory at a time, the current one included.
 inline constexpr std::uint32_t phase_slots = 8;
 
-enum class phase_kind : std::uint32_t { begin, matmul, attention, route, combine };
+enum class phase_kind : std::uint32_t { begin, matmul, attention, route, combine, ternary };
 
 /// Which row of decode_program::shares applies to a phase. Products of experts are divided differently for
 /// every number of sequences; their rows follow each other.
@@ -49,8 +50,23 @@ struct share_row {
   }
 };
 
-/// The description of a phase, the same for all blocks; of `matmul`, `attention`, `route` and `combine` only
-/// what the kind needs is set. begin and combine set `matmul` to the output product, whose rows they own.
+/// What a product of ternary matrices and int8 has beside what `matmul` says of it: there `w` has data, rows
+/// and columns, `output` is store, add, or swiglu for a gate and an up matrix, and `out` is the residual
+/// stream of what adds. The input is rounded as norm_to_int8.hpp defines.
+struct ternary_phase {
+  float code_scale[3] = {};            ///< of each matrix
+  const float* norm_weight = nullptr;  ///< [cols]; null: the input is rounded without a norm
+  float eps = 0.0F;
+  bool from_halves = false;  ///< a word of the input has two f16 values; else one f32
+  bool squared = false;      ///< of gate and up: max(g, 0)^2 u, else silu(g) u; the words are f32
+  /// Norm weights of the next such product, which are brought into L2 meanwhile.
+  const float* next_norm = nullptr;
+  std::uint32_t next_cols = 0;
+};
+
+/// The description of a phase, the same for all blocks; of `matmul`, `attention`, `route`, `combine` and
+/// `ternary` only what the kind needs is set. begin and combine set `matmul` to the output product, whose
+/// rows they own.
 struct alignas(16) decode_phase {
   phase_kind kind = phase_kind::matmul;
   const std::uint64_t* in = nullptr;  ///< device: flagged words that the phase before wrote
@@ -97,6 +113,7 @@ struct alignas(16) decode_phase {
   std::uint32_t attention_items = 0;  ///< decode_items() of one sequence
   route_args route;
   combine_experts_args combine;
+  ternary_phase ternary;
 };
 
 /// The first piece of attention that a block computes: the heads of one tile against one worker's pages.
@@ -150,9 +167,10 @@ struct alignas(16) block_share {
 struct program_needs {
   std::uint32_t formats = 0;  ///< of the weights: format_bit() of each
   bool experts = false;
+  bool ternary = false;  ///< products of layers are those of ternary matrices and int8
 
   [[nodiscard]] constexpr bool within(const program_needs& others) const {
-    return (formats & ~others.formats) == 0 && (others.experts || !experts);
+    return (formats & ~others.formats) == 0 && (others.experts || !experts) && ternary == others.ternary;
   }
 };
 
@@ -195,7 +213,31 @@ inline constexpr std::uint32_t own_rows_max = 256;
   const std::uint32_t n = args.experts != nullptr ? 1 : sequences;
   return n * input_stride(args.w[0].cols, n) * 2;
 }
-/// Working memory of its sums: 16 for each chunk of the block and each sequence.
+/// Rows of a tile of a ternary product. A tile is one chunk of the stream: in the layout of ternary_matrix
+/// its rows follow each other.
+inline constexpr std::uint32_t ternary_tile_rows = 4;
+[[nodiscard]] ORCD_HD constexpr std::uint32_t ternary_tile_bytes(std::uint32_t cols) {
+  return cols / 4 * ternary_tile_rows;
+}
+/// Columns of which integers lie together (program_int8.cuh).
+inline constexpr std::uint32_t ternary_step_cols = 512;
+/// What the warps that round a row leave for each other and for those that store outputs.
+struct int8_scratch {
+  float squares[32];
+  float largest[8];
+  std::int32_t sums[8];
+  float scale;
+};
+/// Working memory of its input: the integers, and the scratch.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t ternary_input_bytes(std::uint32_t cols) {
+  return (cols + ternary_step_cols - 1) / ternary_step_cols * ternary_step_cols + 256;
+}
+static_assert(sizeof(int8_scratch) <= 256);
+/// Working memory of its sums, one for each row.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t ternary_sums_bytes(std::uint32_t tiles) {
+  return tiles * ternary_tile_rows * static_cast<std::uint32_t>(sizeof(std::int32_t));
+}
+/// Working memory of a product's sums: 16 for each chunk of the block and each sequence.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t sums_bytes(const packed_matmul_args& args,
                                                          std::uint32_t sequences, std::uint32_t chunks) {
   const std::uint32_t n = args.experts != nullptr ? 1 : sequences;

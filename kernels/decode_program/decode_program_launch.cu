@@ -42,6 +42,10 @@ int launch_decode_program(const decode_program& program, CUstream_st* stream) {
       (program.adapters.phases != nullptr &&
        (program.sequences > 1 || program.stamps != nullptr || !has_adapted_kernel(program.needs))))
     return cudaErrorInvalidValue;
+  if (program.needs.ternary) {
+    if (program.sequences > 1 || !program.needs.within(ternary_code::has)) return cudaErrorInvalidValue;
+    return program_kernels<ternary_code>::launch(program, stream);
+  }
   if (program.needs.within(dense_code::has)) return launch_with<dense_code>(program, stream);
   if (program.needs.within(fp4_code::has)) return launch_with<fp4_code>(program, stream);
   return program_kernels<any_code>::launch(program, stream);

@@ -30,7 +30,17 @@ struct fp4_code {
                                      true};
 };
 
-/// The same with LoRA adapters, for one sequence: the others' code stays as small as it is. any_code has
+/// Models with integer activations, one sequence: ternary layers, and an output head of a format that such
+/// files have.
+struct ternary_code {
+  static constexpr bool adapts = false;
+  static constexpr program_needs has{format_bit(packed_format::q4_0) | format_bit(packed_format::q5_0) |
+                                         format_bit(packed_format::q8_0) | format_bit(packed_format::q6_k) |
+                                         format_bit(packed_format::f16) | format_bit(packed_format::bf16),
+                                     false, true};
+};
+
+/// A kernel with LoRA adapters, for one sequence: the others' code stays as small as it is. any_code has
 /// none: it takes minutes to compile, for models that few run.
 template <class Code>
 struct adapted : Code {

@@ -1,7 +1,7 @@
 // The kernel of a decode program and its launch, for the source files that instantiate it
 // (program_codes.hpp).
 //
-//  work()  warps 0 .. 14: each phase in order; begin, multiply, attend, route, combine
+//  work()  warps 0 .. 14: each phase in order; begin, multiply or multiply_ternary, attend, route, combine
 //  load()  warp 15: copies weights, and descriptions of phases into the slots of those that have been left
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "kernels/decode_program/program_codes.hpp"
 #include "kernels/decode_program/program_experts.cuh"
 #include "kernels/decode_program/program_product.cuh"
+#include "kernels/decode_program/program_ternary.cuh"
 
 namespace orcd::kernels {
 namespace {
@@ -139,14 +140,14 @@ __device__ __forceinline__ void attend(const decode_program& program, const walk
 }
 
 /// Takes the embedding, which the kernel before has written, as the first state of the block's rows.
-template <std::uint32_t MaxSequences>
+template <std::uint32_t MaxSequences, std::uint32_t TileRows>
 __device__ __forceinline__ void begin(const decode_program& program, const walk& w) {
   const phase_slot& slot = slot_of(w.phase);
   const packed_matmul_args& a = slot.phase.matmul;
-  const std::uint32_t rows = output_tiles(a, slot.share) * tile_rows;
+  const std::uint32_t rows = output_tiles(a, slot.share) * TileRows;
   for (std::uint32_t o = threadIdx.x; o < sequences_of<MaxSequences>(program) * rows; o += worker_threads) {
     const std::uint32_t sequence = MaxSequences == 1 ? 0 : o / rows;
-    const result_place place = output_at(a, slot.share, o - sequence * rows);
+    const result_place place = output_at<TileRows>(a, slot.share, o - sequence * rows);
     const std::uint32_t at = sequence * a.out_stride + place.row;
     if (!is_padding(a, place)) publish_residual(slot, at, o, a.out[at], w.flag() + 1);
   }
@@ -183,12 +184,14 @@ __device__ __forceinline__ void work(const decode_program& program) {
     stamp<Stamps>(program, w.phase, 0);
     if constexpr (Code::adapts) prefetch_adapters(program, w.phase + adapters_ahead);
     const phase_kind kind = slot_of(w.phase).phase.kind;  // most are products, and each test costs time
-    if (__builtin_expect(kind == phase_kind::matmul, 1)) {
+    if (Code::has.ternary && __builtin_expect(kind == phase_kind::ternary, 1)) {
+      multiply_ternary<Stamps>(program, w, [&] { prefetch_attention<W>(w.phase + 1); });
+    } else if (__builtin_expect(kind == phase_kind::matmul, 1)) {
       multiply<MaxSequences, Stamps, Code>(program, w, [&] { prefetch_attention<W>(w.phase + 1); });
     } else if (__builtin_expect(kind == phase_kind::attention, 1)) {
       attend<W, MaxSequences>(program, w);
     } else if (kind == phase_kind::begin) {
-      begin<MaxSequences>(program, w);
+      begin<MaxSequences, Code::has.ternary ? ternary_tile_rows : tile_rows>(program, w);
     } else if constexpr (Code::has.experts) {
       if (kind == phase_kind::route)
         route<MaxSequences>(program, w);
@@ -295,8 +298,10 @@ int program_kernels<Code>::launch(const decode_program& program, CUstream_st* st
         if constexpr (Code::adapts) {
           return kernels::launch<W, 1, false, Code>(program, stream);
         } else {
-          if (program.sequences > 1)
-            return kernels::launch<W, program_sequences_max, true, Code>(program, stream);
+          if constexpr (!Code::has.ternary) {
+            if (program.sequences > 1)
+              return kernels::launch<W, program_sequences_max, true, Code>(program, stream);
+          }
           return program.stamps != nullptr ? kernels::launch<W, 1, true, Code>(program, stream)
                                            : kernels::launch<W, 1, false, Code>(program, stream);
         }

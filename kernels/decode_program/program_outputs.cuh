@@ -16,10 +16,11 @@ __device__ __forceinline__ std::uint32_t output_tiles(const packed_matmul_args& 
   return is_paired(a) ? share.tiles[0] : share.tiles[0] + share.tiles[1] + share.tiles[2];
 }
 
-/// Where output i of the block lies in the product's matrices.
+/// Where output i of the block lies in the product's matrices, whose tiles have so many rows.
+template <std::uint32_t TileRows = tile_rows>
 __device__ __forceinline__ result_place output_at(const packed_matmul_args& a, const block_share& share,
                                                   std::uint32_t i) {
-  std::uint32_t tile = i / tile_rows;
+  std::uint32_t tile = i / TileRows;
   result_place place{share.item, 0, 0, 0};
 #pragma unroll
   for (std::uint32_t m = 0; m < 2; ++m) {
@@ -29,7 +30,7 @@ __device__ __forceinline__ result_place output_at(const packed_matmul_args& a, c
       ++place.matrix;
     }
   }
-  place.row = (share.first_tile[place.matrix] + tile) * tile_rows + i % tile_rows;
+  place.row = (share.first_tile[place.matrix] + tile) * TileRows + i % TileRows;
   place.out_row += place.row;
   return place;
 }

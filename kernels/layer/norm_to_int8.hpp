@@ -3,13 +3,12 @@
 // for any batch; squares are summed in a fixed tree. Without a norm the integers are those of the host.
 #pragma once
 
-#include <cuda_fp16.h>
-
 #include <cstdint>
 
 #include "kernels/product/ternary.hpp"
 
 struct CUstream_st;
+struct __half;
 
 namespace orcd::kernels {
 

@@ -66,6 +66,48 @@ inline void add_many_experts(std::map<std::string, tiny_model_options>& all) {
   all["gpt-oss-128-wide"].ffn = 64;
 }
 
+/// Models with integer activations.
+inline void add_ternary(std::map<std::string, tiny_model_options>& all, const tiny_model_options& base) {
+  tiny_model_options& plain = all["bitnet"] = base;
+  plain.family = "bitnet-b1.58";
+  plain.matrix_type = engine::ggml_type::i2_s;
+  plain.embedding_type = engine::ggml_type::f16;
+  all["bitnet-silu"] = plain;
+  all["bitnet-silu"].family = "bitnet";
+  // Rows that end within 512 columns; a head in Q6_K.
+  tiny_model_options& odd = all["bitnet-odd"] = plain;
+  odd.embedding = 768;
+  odd.heads = 3;
+  odd.kv_heads = 1;
+  odd.head_dim = 128;
+  odd.ffn = 1920;
+  odd.embedding_type = engine::ggml_type::q6_k;
+  // BitNet b1.58 2B-4T's.
+  tiny_model_options& wide = all["bitnet-wide"] = plain;
+  wide.embedding = 2560;
+  wide.heads = 20;
+  wide.kv_heads = 5;
+  wide.head_dim = 128;
+  wide.ffn = 6912;
+  // Rows that are not kept in registers: of the feed-forward, and of attention, with three heads a block.
+  all["bitnet-wide-ffn"] = plain;
+  all["bitnet-wide-ffn"].ffn = 8704;
+  tiny_model_options& heads = all["bitnet-many-heads"] = plain;
+  heads.heads = 60;
+  heads.kv_heads = 4;
+  heads.head_dim = 128;
+  // One chunk is more than a ring holds.
+  all["bitnet-too-wide"] = plain;
+  all["bitnet-too-wide"].ffn = 16'384;
+  // No head of the kernel has this format.
+  all["bitnet-q4_1"] = plain;
+  all["bitnet-q4_1"].embedding_type = engine::ggml_type::q4_1;
+  for (const std::uint32_t width : {32U, 64U, 96U, 128U}) {
+    all[heads_of("bitnet", width)] = plain;
+    all[heads_of("bitnet", width)].head_dim = width;
+  }
+}
+
 /// Two layers as wide as a small model's heads, in the types of the three targets and in all of them.
 inline std::map<std::string, tiny_model_options> generated_shapes() {
   tiny_model_options base;
@@ -125,10 +167,7 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["padded-heads"].head_dim = 80;
   add_many_experts(all);
   add_widths_of_heads(all);
-  all["bitnet"] = base;
-  all["bitnet"].family = "bitnet-b1.58";
-  all["bitnet"].matrix_type = engine::ggml_type::i2_s;
-  all["bitnet"].embedding_type = engine::ggml_type::f16;
+  add_ternary(all, base);
   return all;
 }
 
@@ -136,7 +175,18 @@ inline const std::vector<std::string> wide_shape_names{"phi3-wide", "llama-wide"
 inline const std::vector<std::string> shape_names{"llama", "llama-no-f32", "qwen2",
                                                   "phi3",  "gpt-oss",      "mixtral"};
 
-/// With many experts, and with one that no decode program takes.
+inline const std::vector<std::string> ternary_shape_names{"bitnet",
+                                                          "bitnet-silu",
+                                                          "bitnet-odd",
+                                                          "bitnet-wide",
+                                                          "bitnet-wide-ffn",
+                                                          "bitnet-many-heads",
+                                                          heads_of("bitnet", 32),
+                                                          heads_of("bitnet", 64),
+                                                          heads_of("bitnet", 96),
+                                                          heads_of("bitnet", 128)};
+
+/// With many experts, and with integer activations.
 inline const std::vector<std::string> all_shape_names{"llama",   "llama-no-f32", "qwen2",       "phi3",
                                                       "gpt-oss", "mixtral",      "gpt-oss-128", "bitnet"};
 

@@ -199,8 +199,9 @@ BOOST_AUTO_TEST_CASE(few_sequences_of_many_heads_have_the_same_bits) {
 }
 
 const std::vector<std::string> head_names{"qwen2", "phi3-wide"};  // one part, two parts
+const std::vector<std::string> all_head_names{"qwen2", "phi3-wide", "bitnet", "bitnet-odd"};
 
-BOOST_DATA_TEST_CASE(the_output_head_finds_the_top_token, data::make(head_names), name) {
+BOOST_DATA_TEST_CASE(the_output_head_finds_the_top_token, data::make(all_head_names), name) {
   const generated_model generated(name);
   planned_forward forward(generated.path(), {1, generated_context, 512, {}});
   std::vector<engine::token_id> banned;
@@ -344,6 +345,45 @@ BOOST_DATA_TEST_CASE(every_kernel_gives_the_same_bits,
   BOOST_TEST(taken.needs().within(kernels::fp4_code::has) == (family == "gpt-oss"));
   compare_one_kernel_with_many(name, 40);
   compare_sequences(name, 6);
+}
+
+BOOST_DATA_TEST_CASE(integer_activations_have_the_same_bits, data::make(ternary_shape_names), name) {
+  const generated_model generated(name);
+  const planned_forward taken(generated.path(), {2, generated_context, 512, {}});
+  BOOST_TEST(taken.sequences() == 1U);
+  BOOST_TEST(taken.phases() == 1 + taken.layers() * 5 + 1);
+  BOOST_TEST(taken.needs().within(kernels::ternary_code::has));
+  compare_one_kernel_with_many(name, name == "bitnet" || name == "bitnet-wide" ? 600 : 300);
+}
+
+// Several pages, which workers hand each other.
+BOOST_AUTO_TEST_CASE(integer_activations_have_the_same_bits_along_the_context) {
+  compare_along_context("bitnet", generated_context, 6);
+  compare_along_context("bitnet-many-heads", generated_context, 60);
+}
+
+BOOST_AUTO_TEST_CASE(heads_of_other_formats_follow_the_kernel) {
+  const planned_forward taken(generated_model("bitnet-q4_1").path(), {1, generated_context, 512, {}});
+  BOOST_TEST(taken.phases() == 1 + taken.layers() * 5);
+  compare_one_kernel_with_many("bitnet-q4_1", 40);
+}
+
+BOOST_AUTO_TEST_CASE(there_is_no_room_for_a_chunk_of_very_wide_rows) {
+  const generated_model generated("bitnet-too-wide");
+  BOOST_TEST(planned_forward(generated.path(), {1, generated_context, 512, {}}).sequences() == 0U);
+}
+
+// The words of integer activations' phases, too.
+BOOST_AUTO_TEST_CASE(counting_begins_anew_with_integer_activations) {
+  const generated_model generated("bitnet");
+  const gpu::cuda_extents extents{1, generated_context, 512, {}};
+  planned_forward forward(generated.path(), extents);
+  planned_forward fresh(generated.path(), extents);
+  forward.count_phases(kernels::counted_phases_max - 5);
+  for (std::int32_t position = 0; position < 4; ++position) {
+    BOOST_TEST((forward.step(1, position) == fresh.step(1, position)));
+    BOOST_TEST(forward.phases_counted() < 1000U);
+  }
 }
 
 // The second launch begins where the first has left its counters.

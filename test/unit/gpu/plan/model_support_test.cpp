@@ -45,6 +45,20 @@ BOOST_AUTO_TEST_CASE(each_feature_takes_a_model_out_of_the_decode_program) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(integer_activations_have_layers_of_their_own) {
+  model_spec spec = plain();
+  BOOST_TEST(!gpu::has_plain_ternary_layers(spec));
+  spec.integer_activations = true;
+  BOOST_TEST((gpu::has_plain_ternary_layers(spec) && !gpu::has_plain_layers(spec)));
+  spec.activation = engine::ffn_activation::relu_squared;
+  BOOST_TEST(gpu::has_plain_ternary_layers(spec));
+  spec.experts = 4;
+  BOOST_TEST(!gpu::has_plain_ternary_layers(spec));
+  spec.experts = 0;
+  spec.post_norms = true;
+  BOOST_TEST(!gpu::has_plain_ternary_layers(spec));
+}
+
 BOOST_AUTO_TEST_CASE(what_the_program_has_keeps_a_model_in_it) {
   model_spec spec = plain();
   spec.embedding_scale = 12.0;

@@ -7,12 +7,15 @@
 // codes, and so are their sums, which each quarter has of its own. Weights are on their way before the
 // activations are there.
 //
-// Many columns: lane t of a row's four takes bytes 8 t to 8 t + 7 of a block, and at each shift its two words
-// are the fragment's two registers. A block has 128 rows and 64 columns; activations of the next 128 values
-// of k are copied while these are multiplied.
+// Many columns: wgmma of a block's 128 rows, half of them a warpgroup's, and 64 columns. Lane t of a row's
+// four takes words t and t + 4 of a block's 32 bytes, whose codes at each shift are the fragment's registers
+// for a quarter; the activations of that quarter are 32 bytes of a column. Copies of activations run three
+// blocks ahead, loads of weights one.
+#include "kernels/device/bulk_copy.cuh"
 #include "kernels/device/launch.cuh"
 #include "kernels/product/int8_math.cuh"
 #include "kernels/product/ternary.hpp"
+#include "kernels/product/wgmma.cuh"
 
 namespace orcd::kernels {
 namespace {
@@ -182,79 +185,109 @@ __global__ void __launch_bounds__(threads) few_columns_kernel(ternary_matmul_arg
 
 constexpr std::uint32_t tile_rows = 16 * warps;
 constexpr std::uint32_t tile_columns = 64;
-/// Bytes between columns in shared memory: lanes of a load then meet no bank twice.
-constexpr std::uint32_t column_bytes = ternary_block_cols + 32;
+/// Blocks of columns whose activations are in shared memory or on their way.
+constexpr std::uint32_t stages = 4;
+constexpr std::uint32_t stage_bytes = tile_columns * ternary_block_cols;
 
-/// Starts to copy a tile's activations of block `k`; columns past the last are zeros.
+/// Starts to copy a tile's activations of block `k` to shared address `to`, in the order of operand_b();
+/// columns past the last are zeros.
 __device__ __forceinline__ void copy_values(const ternary_matmul_args& a, std::uint32_t first_column,
-                                            std::uint32_t k, std::int8_t* to) {
-  constexpr std::uint32_t pieces = tile_columns * ternary_block_cols / 16;
+                                            std::uint32_t k, std::uint32_t to) {
+  constexpr std::uint32_t row_pieces = ternary_block_cols / 16;
 #pragma unroll
-  for (std::uint32_t i = threadIdx.x; i < pieces; i += threads) {
-    const std::uint32_t column = i / (ternary_block_cols / 16);
-    const std::uint32_t byte = i % (ternary_block_cols / 16) * 16;
+  for (std::uint32_t i = threadIdx.x; i < tile_columns * row_pieces; i += threads) {
+    const std::uint32_t column = i / row_pieces;
+    const std::uint32_t piece = i % row_pieces;
     const bool inside = first_column + column < a.columns;
     const std::int8_t* from = a.x.values +
                               static_cast<std::uint64_t>(inside ? first_column + column : 0) * a.x.stride +
-                              k * ternary_block_cols + byte;
-    const auto address =
-        static_cast<std::uint32_t>(__cvta_generic_to_shared(to + column * column_bytes + byte));
+                              k * ternary_block_cols + 16 * piece;
+    const std::uint32_t address = to + column * ternary_block_cols + 16 * (piece ^ column % 8);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
                  "r"(inside ? 16 : 0)
                  : "memory");
   }
+}
+__device__ __forceinline__ void end_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/// grid: (row tiles, column tiles)
+/// A lane's weights of a block of columns: two words of each of its two rows.
+struct block_codes {
+  std::uint32_t words[4];
+
+  __device__ __forceinline__ void load(const std::byte* upper, const std::byte* lower, std::uint32_t k) {
+    const auto word = [k](const std::byte* row, std::uint32_t i) {
+      return __ldg(reinterpret_cast<const std::uint32_t*>(row + k * block_bytes) + i);
+    };
+    words[0] = word(upper, 0);
+    words[1] = word(lower, 0);
+    words[2] = word(upper, 4);
+    words[3] = word(lower, 4);
+  }
+  /// Operand A of a quarter.
+  __device__ __forceinline__ void operand(std::uint32_t q, std::uint32_t (&to)[4]) const {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) to[i] = codes_of(words[i], q);
+  }
+};
+
+/// grid: (row tiles, column tiles). Shared memory: the stages.
 __global__ void __launch_bounds__(threads) many_columns_kernel(ternary_matmul_args a, std::uint32_t rows) {
-  __shared__ alignas(16) std::int8_t values[2][tile_columns * column_bytes];
+  extern __shared__ __align__(1024) std::int8_t values[];
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t g = lane / 4;
   const std::uint32_t t = lane % 4;
-  const std::uint32_t first_row = blockIdx.x * tile_rows + threadIdx.x / 32 * 16;
+  const std::uint32_t first_row = blockIdx.x * tile_rows + threadIdx.x / 32 * fragment_rows;
   const std::uint32_t first_column = blockIdx.y * tile_columns;
-  const lane_row upper = row_of(a, rows, first_row + g);
-  const lane_row lower = row_of(a, rows, first_row + g + 8);
   const std::uint32_t blocks = a.w[0].cols / ternary_block_cols;
-  const auto* const from_upper = reinterpret_cast<const uint2*>(upper.from) + t;
-  const auto* const from_lower = reinterpret_cast<const uint2*>(lower.from) + t;
+  const std::uint32_t stage_0 = shared_address_of(values);
+  const std::byte* const upper = row_of(a, rows, first_row + g).from + 4 * t;
+  const std::byte* const lower = row_of(a, rows, first_row + g + 8).from + 4 * t;
+  block_codes next;
+  next.load(upper, lower, 0);
   wait_for_previous_kernel();
   allow_next_kernel();
-  std::int32_t sums[tile_columns / 8][4] = {};
-  copy_values(a, first_column, 0, values[0]);
-  uint2 top = __ldg(from_upper);
-  uint2 bottom = __ldg(from_lower);
-  for (std::uint32_t k = 0; k < blocks; ++k) {
-    const std::uint32_t next = min(k + 1, blocks - 1);
-    copy_values(a, first_column, next, values[(k + 1) % 2]);
-    const uint2 next_top = __ldg(from_upper + next * (block_bytes / 8));
-    const uint2 next_bottom = __ldg(from_lower + next * (block_bytes / 8));
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
-    __syncthreads();
 #pragma unroll
-    for (std::uint32_t q = 0; q < 4; ++q) {
-      const std::uint32_t codes[4] = {codes_of(top.x, q), codes_of(bottom.x, q), codes_of(top.y, q),
-                                      codes_of(bottom.y, q)};
-#pragma unroll
-      for (std::uint32_t n = 0; n < tile_columns / 8; ++n) {
-        const uint2 x =
-            *reinterpret_cast<const uint2*>(values[k % 2] + (8 * n + g) * column_bytes + 32 * q + 8 * t);
-        mma_u8_s8(sums[n], codes, x.x, x.y);
-      }
-    }
-    __syncthreads();  // before the next copy but one writes here
-    top = next_top;
-    bottom = next_bottom;
+  for (std::uint32_t k = 0; k + 1 < stages; ++k) {
+    if (k < blocks) copy_values(a, first_column, k, stage_0 + k * stage_bytes);
+    end_copies();
   }
-  asm volatile("cp.async.wait_group 0;" ::: "memory");
+  std::int32_t sums[tile_columns / 2] = {};
+#pragma unroll 1
+  for (std::uint32_t k = 0; k < blocks; ++k) {
+    std::uint32_t operands[4][4];
 #pragma unroll
-  for (std::uint32_t n = 0; n < tile_columns / 8; ++n) {
+    for (std::uint32_t q = 0; q < 4; ++q) next.operand(q, operands[q]);
+    next.load(upper, lower, min(k + 1, blocks - 1));
+    asm volatile("cp.async.wait_group %0;" ::"n"(stages - 2) : "memory");
+    fence_shared_for_async();
+    __syncthreads();  // block k is there, and block k - 1 has been multiplied by all
+    const std::uint32_t later = k + stages - 1;
+    if (later < blocks) copy_values(a, first_column, later, stage_0 + later % stages * stage_bytes);
+    end_copies();
+    const std::uint64_t b = operand_b(stage_0 + k % stages * stage_bytes);
+    pin(sums);
 #pragma unroll
-    for (std::uint32_t i = 0; i < 4; ++i) {
-      const lane_row& its = i < 2 ? upper : lower;
-      const std::uint32_t column = first_column + 8 * n + 2 * t + i % 2;
-      if (column < a.columns && its.row < rows) finish(a, its.row, column, its.code_scale, sums[n][i]);
+    for (auto& operand : operands) pin(operand);
+    wgmma_fence();
+#pragma unroll
+    for (std::uint32_t q = 0; q < 4; ++q) wgmma_u8_s8(sums, operands[q], b + 2 * q);
+    wgmma_commit();
+    wgmma_wait<0>();
+    pin(sums);
+  }
+#pragma unroll
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    const lane_row its = row_of(a, rows, first_row + g + 8 * half);
+    if (its.row >= rows) break;
+#pragma unroll
+    for (std::uint32_t n = 0; n < tile_columns / 8; ++n) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        const std::uint32_t column = first_column + 8 * n + 2 * t + i;
+        if (column < a.columns) finish(a, its.row, column, its.code_scale, sums[4 * n + 2 * half + i]);
+      }
     }
   }
 }
@@ -290,7 +323,7 @@ constexpr std::uint32_t many_rows = 8192;
 int launch_many(const ternary_matmul_args& a, cudaStream_t stream) {
   const std::uint32_t rows = rows_of(a);
   const dim3 grid((rows + tile_rows - 1) / tile_rows, (a.columns + tile_columns - 1) / tile_columns);
-  return launch_dependent(many_columns_kernel, grid, dim3(threads), 0, stream, a, rows);
+  return launch_dependent(many_columns_kernel, grid, dim3(threads), stages * stage_bytes, stream, a, rows);
 }
 
 }  // namespace

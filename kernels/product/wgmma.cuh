@@ -25,13 +25,19 @@ __device__ inline void pin(float (&registers)[Count]) {
   for (std::uint32_t i = 0; i < Count; ++i) asm volatile("" : "+f"(registers[i]));
 }
 template <std::uint32_t Count>
+__device__ inline void pin(std::int32_t (&registers)[Count]) {
+#pragma unroll
+  for (std::uint32_t i = 0; i < Count; ++i) asm volatile("" : "+r"(registers[i]));
+}
+template <std::uint32_t Count>
 __device__ inline void pin(std::uint32_t (&registers)[Count]) {
 #pragma unroll
   for (std::uint32_t i = 0; i < Count; ++i) asm volatile("" : "+r"(registers[i]));
 }
 
-/// Operand B in shared memory: rows of 128 bytes (64 of k), one a column, 16-byte pieces permuted within 8
-/// rows by the 128-byte swizzle; `address` is a multiple of 1024. Add 2 for each 16 of k.
+/// Operand B in shared memory: rows of 128 bytes (64 of k, or 128 of int8), one a column, 16-byte pieces
+/// permuted within 8 rows by the 128-byte swizzle; `address` is a multiple of 1024. Add 2 for each 32 bytes
+/// of k.
 __device__ inline std::uint64_t operand_b(std::uint32_t address) {
   constexpr std::uint64_t swizzle_128 = 1ULL << 62;
   constexpr std::uint64_t stride_of_8_rows = static_cast<std::uint64_t>(1024 / 16) << 32;
@@ -108,6 +114,24 @@ __device__ inline void wgmma<128>(float (&acc)[64], const std::uint32_t (&a)[4],
         "+f"(acc[56]), "+f"(acc[57]), "+f"(acc[58]), "+f"(acc[59]), "+f"(acc[60]), "+f"(acc[61]),
         "+f"(acc[62]), "+f"(acc[63])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(keep))
+      : "memory");
+}
+
+/// acc += A * B of 64 columns and 32 of k: unsigned bytes times signed ones, exactly. A is in each warp the
+/// fragment of mma.m16n8k32, and acc as above.
+__device__ inline void wgmma_u8_s8(std::int32_t (&acc)[32], const std::uint32_t (&a)[4], std::uint64_t b) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, 1, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k32.s32.u8.s8 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "{%32, %33, %34, %35}, %36, p; }"
+      : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]), "+r"(acc[6]),
+        "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]), "+r"(acc[10]), "+r"(acc[11]), "+r"(acc[12]), "+r"(acc[13]),
+        "+r"(acc[14]), "+r"(acc[15]), "+r"(acc[16]), "+r"(acc[17]), "+r"(acc[18]), "+r"(acc[19]),
+        "+r"(acc[20]), "+r"(acc[21]), "+r"(acc[22]), "+r"(acc[23]), "+r"(acc[24]), "+r"(acc[25]),
+        "+r"(acc[26]), "+r"(acc[27]), "+r"(acc[28]), "+r"(acc[29]), "+r"(acc[30]), "+r"(acc[31])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
       : "memory");
 }
 

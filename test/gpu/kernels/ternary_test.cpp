@@ -121,7 +121,7 @@ void check_bits(const std::vector<float>& got, const std::vector<float>& want, c
 
 void check(const ternary_problem& p, const std::string& what) {
   const std::vector<float> want = p.on_host(3.5F, true);
-  for (const std::uint32_t at_once : {1U, 2U, 3U, 5U, 8U, 9U, 64U, 200U}) {
+  for (const std::uint32_t at_once : {1U, 3U, 8U, 9U, 24U, 64U, 65U, 200U}) {
     check_bits(
         p.on_device(at_once, 3.5F, true), want,
         what + ", " + std::to_string(at_once) + " columns of " + std::to_string(p.columns) + " at once");
@@ -179,21 +179,21 @@ BOOST_AUTO_TEST_SUITE(ternary)
 
 BOOST_AUTO_TEST_CASE(random_products_have_the_hosts_bits) {
   check({{64}, 128, 70, 1}, "64 x 128");
-  check({{300, 77, 77}, 2560, 70, 2}, "three matrices x 2560");
+  check({{300, 77, 77}, 2560, 133, 2}, "three matrices x 2560");
   check({{130, 130}, 384, 66, 3}, "two matrices x 384");
   check({{33}, 6912, 65, 4}, "33 x 6912");
+  check({{24}, 16'384, 70, 5}, "24 x 16384");
 }
 
-// Shared memory for 8 columns: 64 KiB, 128 KiB, and 64 KiB again.
-BOOST_AUTO_TEST_CASE(wide_rows_may_alternate) {
-  for (const std::uint32_t cols : {8'192U, 16'384U, 8'192U})
-    check({{24}, cols, 8, cols}, std::to_string(cols));
+// Warps have two fragments of so many rows.
+BOOST_AUTO_TEST_CASE(many_rows_have_the_hosts_bits) {
+  check({{4'100, 4'101}, 384, 67, 8}, "8201 x 384");
 }
 
 BOOST_AUTO_TEST_CASE(extreme_products_have_the_hosts_bits) {
   for (const std::byte code : {std::byte{0x00}, std::byte{0x55}, std::byte{0xaa}}) {
     for (const std::int8_t value : {std::int8_t{127}, std::int8_t{-128}, std::int8_t{0}}) {
-      ternary_problem p({40}, 6912, 20, 5);
+      ternary_problem p({40}, 6912, 70, 5);
       p.fill(code, value);
       check(p, "weights of " + std::to_string(std::to_integer<int>(code)) + " with " + std::to_string(value));
     }

@@ -14,8 +14,8 @@ import chat_scenarios
 import chat_templates
 
 # Templates that want ids of nine letters or digits, and those that take no text for arguments.
-SHORT_IDS = ('Mistral-Small-3.2-24B-Instruct-2506', 'mistralai-Mistral-Nemo-Instruct-2407')
-NO_TEXT = ('ByteDance-Seed-OSS', 'GLM-4.6', 'Qwen3-Coder')
+SHORT_IDS = ('Mistral-Small-3.2-24B-Instruct-2506', 'mistralai-Mistral-Nemo-Instruct-2407', 'vllm-mistral3')
+NO_TEXT = ('ByteDance-Seed-OSS', 'GLM-4.5', 'GLM-4.6', 'GLM-4.7-Flash', 'Qwen3-Coder', 'own-olmo3')
 TOOLS = [chat_scenarios.NOW]
 CUT = '{"zone": "Zü'
 

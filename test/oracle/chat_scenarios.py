@@ -102,6 +102,20 @@ SCENARIOS = {
         user('Weather?'),
         {'role': 'assistant', 'content': None, 'tool_calls': [call('now', {}, 'abcdef123')]},
         tool('noon', 'now', 'abcdef123')], 'tools': [NOW]},
+    'absent_content': {'messages': [
+        user('Weather?'), {'role': 'assistant', 'tool_calls': [call('now', {}, 'abcdef123')]},
+        tool('', 'now', 'abcdef123'), {'role': 'assistant', 'content': 'Noon.'}], 'tools': [NOW],
+        'add_generation_prompt': False},
+    'open_call': {'messages': [SYSTEM] + ONE_CALL[:2], 'tools': TOOLS, 'add_generation_prompt': False},
+    'two_rounds': {'messages': ONE_CALL + [
+        {**ONE_CALL[1], 'content': 'Once more.', 'reasoning_content': 'Is it so?', 'thinking': 'Is it so?'},
+        ONE_CALL[2], assistant('21.5.', reasoning_content='It is.', thinking='It is.'),
+        user('And tomorrow?')],
+        'tools': [WEATHER]},
+    'late_system': {'messages': [user('Hi'), assistant('Hello.'), SYSTEM, user('Who are you?')]},
+    'two_assistants': {'messages': [user('a'), assistant('b'), assistant('c')]},
+    'unknown_role': {'messages': [user('a'), {'role': 'critic', 'content': 'b'}]},
+    'only_system': {'messages': [SYSTEM]},
     'thoughts': {'messages': [
         user('2+2?'), assistant('<think>\nTwo and two.\n</think>\n\n4'),
         user('3+3?'), assistant('6', reasoning_content='Three and three.', thinking='Three and three.'),

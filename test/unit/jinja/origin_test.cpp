@@ -103,9 +103,13 @@ BOOST_AUTO_TEST_CASE(no_template_takes_a_callers_word_for_its_own) {
     const std::string name(entry.key());
     const auto jinja = engine::chat_template::compile(read_data("templates/" + name + ".jinja")).value();
     std::vector<engine::text_range> callers;
-    const auto text =
-        jinja.render({{"messages", messages}, {"tools", nullptr}, {"add_generation_prompt", true}},
-                     oracle_now(), {{"bos_token", "<s>"}, {"eos_token", "</s>"}}, &callers);
+    const auto rendered = [&](const json::array& conversation) {
+      return jinja.render({{"messages", conversation}, {"tools", nullptr}, {"add_generation_prompt", true}},
+                          oracle_now(), {{"bos_token", "<s>"}, {"eos_token", "</s>"}}, &callers);
+    };
+    auto text = rendered(messages);
+    // Some templates refuse systems and tools, but none an exchange.
+    if (!text) text = rendered({messages[1], messages[4], messages[5]});
     BOOST_TEST_REQUIRE(text.has_value(), name << ": " << outcome(text));
     std::string own = *text;
     for (const auto& part : callers) own.replace(part.from, part.size, part.size, '.');

@@ -8,10 +8,6 @@ namespace {
 
 constexpr std::size_t key_bytes_max = 32;
 
-bool is_space(char c) noexcept {
-  return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
 }  // namespace
 
 call_reader::verdict call_reader::push(char c, std::string& arguments) {
@@ -55,14 +51,14 @@ call_reader::verdict call_reader::in_key(char c) {
     key_ += c;
     return key_.size() <= key_bytes_max && c != '\\' && !is_space(c) ? verdict::more : verdict::wrong;
   }
-  if (key_ == "name" || key_ == "function") {
+  if (key_ == "name" || key_ == "function" || key_ == "tool_name") {
     if (has_name_) return verdict::wrong;
     member_ = member::name;
   } else if (key_ == "arguments" || key_ == "parameters") {
     if (has_arguments_) return verdict::wrong;
     member_ = member::arguments;
     has_arguments_ = true;
-  } else if (key_ == "type" || key_ == "id") {
+  } else if (key_ == "type" || key_ == "id" || key_ == "tool_call_id") {
     member_ = member::other;
   } else {
     return verdict::wrong;

@@ -1,6 +1,6 @@
-// Reads one tool call, a JSON object, byte by byte: {"name": N, "arguments": {...}}, or "function" for the
-// name and "parameters" for the arguments, in any order; "type" and "id" are ignored. Arguments are passed on
-// as they come once the name is known. Not thread-safe.
+// Reads one tool call that is a JSON object: {"name": N, "arguments": {...}}, or "function" or "tool_name"
+// for the name and "parameters" for the arguments, in any order; "type", "id" and "tool_call_id" are ignored.
+// Arguments are passed on as they come once the name is known. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -8,30 +8,21 @@
 #include <string_view>
 
 #include "engine/chat/argument_stream.hpp"
+#include "engine/chat/call_body.hpp"
 #include "engine/chat/json_scanner.hpp"
 
 namespace orcd::engine {
 
-class call_reader {
+class call_reader final : public call_body {
  public:
-  static constexpr std::size_t name_bytes_max = 256;
-  /// Arguments that come before the name are kept up to this size.
-  static constexpr std::size_t early_bytes_max = 1U << 20U;
-
-  enum class verdict { more, done, wrong };
-  /// Takes a byte and appends fragments of the arguments to `arguments`. After done or wrong nothing may
-  /// follow. A byte that makes it wrong is not taken.
-  [[nodiscard]] verdict push(char c, std::string& arguments);
-
-  /// Whether it certainly is a call: the name is known and the arguments have begun, or the object has ended.
-  [[nodiscard]] bool committed() const noexcept { return committed_; }
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Ends a committed call early: appends what completes its arguments.
-  void complete(std::string& arguments) const;
-  /// Bytes of the arguments that were taken and not passed on yet.
-  [[nodiscard]] std::string_view held() const noexcept { return arguments_.held(); }
-  /// Whether a mark at this point would be part of a string.
-  [[nodiscard]] bool in_string() const noexcept;
+  [[nodiscard]] verdict push(char c, std::string& arguments) override;
+  [[nodiscard]] bool close(std::string&) override { return false; }
+  /// The name is known and the arguments have begun, or the object has ended.
+  [[nodiscard]] bool committed() const noexcept override { return committed_; }
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  void complete(std::string& arguments) const override;
+  [[nodiscard]] std::string held() const override { return arguments_.held(); }
+  [[nodiscard]] bool in_string() const noexcept override;
 
  private:
   enum class place { before, first_key, key, colon, value, after_value, next_key, done };

@@ -14,6 +14,7 @@ namespace orcd::engine {
 
 namespace {
 
+using form = call_syntax::body;
 using grammar::choice;
 using grammar::expr;
 using grammar::literal;
@@ -60,20 +61,22 @@ class open_builder {
   open_builder(frame_builder& pieces, std::span<const callable> tools, std::string& about) : pieces_(pieces) {
     for (const callable& offered : tools) {
       about = "tool \"" + offered.name + "\": ";
-      tools_.push_back({offered, pieces.as_rule(pieces.valid(offered.parameters, offered.strict))});
+      tools_.push_back({offered, pieces.as_rule(pieces.arguments_of(offered))});
     }
     about.clear();
   }
 
   [[nodiscard]] expr output() {
-    switch (pieces_.frame().format.calls) {
-      case call_format::hermes: return after_reasoning(between_calls("<tool_call>", hermes_call()));
-      case call_format::llama3: return after_reasoning(llama3());
-      case call_format::mistral: return after_reasoning(between_calls("[TOOL_CALLS]", mistral_call()));
-      case call_format::harmony: return harmony();
-      case call_format::none: break;
+    switch (pieces_.syntax().what) {
+      case form::none: return any();
+      case form::channels: return harmony();
+      case form::named: return after_reasoning(named());
+      case form::lead_name:
+        if (pieces_.has_arguments_mark()) return after_reasoning(between_calls(marked_call()));
+        break;
+      default: break;
     }
-    return any();
+    return after_reasoning(pieces_.syntax().bare ? llama3() : between_calls(any_calls()));
   }
 
  private:
@@ -92,47 +95,59 @@ class open_builder {
   [[nodiscard]] expr after_reasoning(const expr& text) {
     if (!pieces_.frame().format.think) return text;
     auto& rules = pieces_.rules();
-    const expr inside = without(holds(literal("</think>")));
+    const mark_pair think = reasoning_marks(pieces_.frame().format);
+    const expr inside = without(holds(literal(think.close)));
     const grammar::rule_id whole = rules.declare("#");
-    const expr reasoned = sequence({inside, optional(sequence({literal("</think>"), grammar::call(whole)}))});
-    rules.define(whole, choice({text, sequence({space(), either("<think>"), reasoned})}));
+    const expr reasoned =
+        sequence({inside, optional(sequence({literal(think.close), grammar::call(whole)}))});
+    rules.define(whole, choice({text, sequence({space(), either(think.open), reasoned})}));
     return pieces_.frame().in_reasoning ? reasoned : grammar::call(whole);
   }
 
-  [[nodiscard]] expr between_calls(std::string_view mark, const expr& call) {
-    const expr free = without(holds(literal(mark)));
-    return pieces_.as_rule(sequence({free, many(sequence({literal(mark), call, free}))}));
+  [[nodiscard]] expr between_calls(const expr& call) {
+    const expr mark = literal(pieces_.syntax().open);
+    const expr free = without(holds(mark));
+    return pieces_.as_rule(sequence({free, many(sequence({mark, call, free}))}));
   }
 
-  [[nodiscard]] expr any_object(std::string_view key) const {
+  /// What follows the opening mark.
+  [[nodiscard]] expr any_calls() const {
+    constexpr auto spaces = frame_builder::spacing::any;
     std::vector<expr> out;
-    for (const auto& t : tools_) out.push_back(frame_builder::object_of(t.what, key, t.arguments));
+    for (const auto& t : tools_) out.push_back(pieces_.bare_call(t.what, t.arguments, spaces));
+    const expr one = pieces_.as_rule(choice(std::move(out)));
+    const expr gap = optional(literal(" "));
+    return sequence(
+        {gap, pieces_.behind_open(one, pieces_.syntax().each ? 0 : parallel_calls_max - 1, spaces)});
+  }
+
+  [[nodiscard]] expr marked_call() const {
+    std::vector<expr> out;
+    for (const auto& t : tools_)
+      out.push_back(sequence({literal(t.what.name), either("[ARGS]"), t.arguments}));
     return pieces_.as_rule(choice(std::move(out)));
   }
 
-  [[nodiscard]] expr hermes_call() const {
-    const expr line = optional(literal("\n"));
-    return sequence({line, any_object("arguments"), line, either("</tool_call>")});
-  }
-
-  [[nodiscard]] expr mistral_call() const {
-    const expr gap = optional(literal(" "));
-    if (pieces_.has_arguments_mark()) {
-      std::vector<expr> out;
-      for (const auto& t : tools_)
-        out.push_back(sequence({literal(t.what.name), either("[ARGS]"), t.arguments}));
-      return pieces_.as_rule(choice(std::move(out)));
+  // A call begins the output or follows a mark: a name that is offered, white space, an object.
+  [[nodiscard]] expr named() {
+    std::vector<expr> openings, calls;
+    for (const auto& t : tools_) {
+      openings.push_back(
+          sequence({space(), literal(t.what.name), bytes_of(" \n\t\r"), space(), literal("{")}));
+      calls.push_back(sequence({space(), literal(t.what.name), space(), literal("\n"), t.arguments}));
     }
-    const expr one = any_object("arguments");
-    const expr more = sequence({literal(", "), one});
-    return sequence({gap, literal("["), one, grammar::repeat(more, 0, parallel_calls_max - 1), literal("]")});
+    const expr mark = literal(pieces_.syntax().open);
+    const expr free = without(choice({begins(choice(std::move(openings))), holds(mark)}));
+    const expr call = sequence({pieces_.as_rule(choice(std::move(calls))), without(holds(mark))});
+    const expr part = pieces_.as_rule(choice({free, call}));
+    return sequence({part, many(sequence({mark, part}))});
   }
 
   // A call is an object at the beginning of the output or right after a mark. An object with other members is
   // an answer, and free. Excluded is what output_parser would take for a call without such a beginning: a
   // name that is no tool's or is written with escapes, or arguments before the name.
   [[nodiscard]] expr llama3() {
-    constexpr std::string_view mark = "<|python_tag|>";
+    const std::string_view mark = pieces_.syntax().open;
     const expr name = words({"\"name\"", "\"function\""});
     const expr colon = sequence({space(), literal(":"), space()});
     const expr text =
@@ -165,8 +180,8 @@ class open_builder {
     const expr rest = choice({without(choice({begins(opened), holds(literal(mark))})), chain});
     expr first = rest;
     if (pieces_.frame().format.think) {
-      const expr think =
-          sequence({space(), optional(bytes_of({&grammar::token_mark, 1})), literal("<think>")});
+      const expr think = sequence({space(), optional(bytes_of({&grammar::token_mark, 1})),
+                                   literal(reasoning_marks(pieces_.frame().format).open)});
       first = choice({without(choice({begins(opened), begins(think), holds(literal(mark))})), chain});
     }
     return pieces_.as_rule(sequence({first, many(sequence({literal(mark), rest}))}));

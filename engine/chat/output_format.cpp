@@ -7,67 +7,120 @@ namespace orcd::engine {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> known_marks{
-    "<|channel|>", "<|message|>", "</think>",  "<think>",        "[TOOL_CALLS]",
-    "<tool_call>", "<function=",  "<arg_key>", "<|python_tag|>", "<|start_header_id|>"};
-constexpr std::string_view parameters_key = "\"parameters\"";
+constexpr auto known_marks = std::to_array<std::string_view>({"<|channel|>",
+                                                              "<|message|>",
+                                                              "</think>",
+                                                              "<think>",
+                                                              "[TOOL_CALLS]",
+                                                              "<tool_call>",
+                                                              "<function=",
+                                                              "<arg_key>",
+                                                              "<|python_tag|>",
+                                                              "<|observation|>",
+                                                              "<|start_header_id|>",
+                                                              "<start_of_turn>",
+                                                              "<seed:tool_call>",
+                                                              "<seed:think>",
+                                                              "[THINK]",
+                                                              "<|START_THINKING|>",
+                                                              "<|START_ACTION|>",
+                                                              "<response>",
+                                                              "<|START_RESPONSE|>",
+                                                              "<|tool_call|>",
+                                                              "<function_calls>",
+                                                              "```tool_code",
+                                                              "\"parameters\"",
+                                                              "\"tool_name\"",
+                                                              "Action:"});
+
+constexpr std::string_view beginnings = "<[\"`A";  ///< the first bytes of the marks
+
+// In the order of reasoning_style.
+constexpr auto reasonings = std::to_array<mark_pair>({{"<think>", "</think>"},
+                                                      {"<seed:think>", "</seed:think>"},
+                                                      {"[THINK]", "[/THINK]"},
+                                                      {"<|START_THINKING|>", "<|END_THINKING|>"}});
+static_assert(reasonings.size() == static_cast<std::size_t>(reasoning_style::thinking) + 1);
+
+/// What a template mentions.
+class mentions {
+ public:
+  // One pass for all marks: a template may come with a request, written so that every mark nearly begins
+  // everywhere.
+  explicit mentions(std::string_view text) {
+    for (std::size_t at = 0; at + 1 < text.size(); ++at) {
+      if (beginnings.find(text[at]) == std::string_view::npos) continue;
+      const std::string_view rest = text.substr(at);
+      for (std::size_t i = 0; i < seen_.size(); ++i) {
+        const std::string_view mark = known_marks[i];
+        if (mark[0] == rest[0] && mark[1] == rest[1]) seen_[i] = seen_[i] || rest.starts_with(mark);
+      }
+    }
+  }
+  [[nodiscard]] bool operator()(std::string_view mark) const {
+    return seen_[static_cast<std::size_t>(std::find(known_marks.begin(), known_marks.end(), mark) -
+                                          known_marks.begin())];
+  }
+
+ private:
+  std::array<bool, known_marks.size()> seen_{};
+};
+
+call_format calls_of(const mentions& has) {
+  if (has("[TOOL_CALLS]")) return call_format::mistral;
+  if (has("<seed:tool_call>")) return call_format::seed;
+  if (has("<|START_ACTION|>")) return call_format::action;
+  if (has("<|tool_call|>")) return call_format::granite;
+  if (has("<tool_call>")) {
+    if (has("<function=")) return call_format::qwen_coder;
+    return has("<arg_key>") ? call_format::arg_pairs : call_format::hermes;
+  }
+  if (has("<function_calls>")) return call_format::olmo;
+  if (has("Action:") && has("\"tool_name\"")) return call_format::command_r;
+  if (has("```tool_code")) return call_format::tool_code;
+  const bool turns = has("<|start_header_id|>") || has("<start_of_turn>");
+  if (has("<|python_tag|>") || (turns && has("\"parameters\""))) return call_format::llama3;
+  return has("<|observation|>") ? call_format::glm : call_format::none;
+}
 
 }  // namespace
 
 output_format detect_output_format(std::string_view chat_template) {
-  // One pass for all marks: a template may come with a request, written so that every mark nearly begins
-  // everywhere.
-  std::array<bool, known_marks.size()> seen{};
-  bool has_parameters = false;
-  for (std::size_t at = 0; at + 1 < chat_template.size(); ++at) {
-    const char first = chat_template[at];
-    if (first != '<' && first != '[' && first != '"') continue;
-    const std::string_view rest = chat_template.substr(at);
-    const auto begins = [&](std::string_view mark) { return mark[1] == rest[1] && rest.starts_with(mark); };
-    has_parameters = has_parameters || begins(parameters_key);
-    for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = seen[i] || begins(known_marks[i]);
-  }
-  const auto has = [&](std::string_view mark) {
-    return seen[static_cast<std::size_t>(std::find(known_marks.begin(), known_marks.end(), mark) -
-                                         known_marks.begin())];
-  };
+  const mentions has(chat_template);
   output_format out;
   if (has("<|channel|>") && has("<|message|>")) {
     out.calls = call_format::harmony;
     return out;
   }
-  out.think = has("</think>") || has("<think>");
-  if (has("[TOOL_CALLS]")) {
-    out.calls = call_format::mistral;
-  } else if (has("<tool_call>") && !has("<function=") && !has("<arg_key>")) {
-    out.calls = call_format::hermes;
-  } else if (has("<|python_tag|>") || (has("<|start_header_id|>") && has_parameters)) {
-    out.calls = call_format::llama3;
+  out.calls = calls_of(has);
+  out.think = true;
+  if (has("<seed:think>")) {
+    out.reasoning = reasoning_style::seed;
+  } else if (has("<|START_THINKING|>")) {
+    out.reasoning = reasoning_style::thinking;
+  } else if (has("[THINK]")) {
+    out.reasoning = reasoning_style::brackets;
+  } else {
+    out.think = has("</think>") || has("<think>");
+  }
+  if (has("<|START_RESPONSE|>")) {
+    out.answer = answer_style::response_tokens;
+  } else if (out.think && has("<response>")) {
+    out.answer = answer_style::response;
   }
   return out;
 }
 
-std::vector<std::string_view> marks_of(const output_format& format) {
-  std::vector<std::string_view> out;
-  switch (format.calls) {
-    case call_format::none: break;
-    case call_format::hermes: out = {"<tool_call>", "</tool_call>"}; break;
-    case call_format::llama3: out = {"<|python_tag|>"}; break;
-    case call_format::mistral: out = {"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"}; break;
-    case call_format::harmony:
-      out = {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>"};
-      break;
-  }
-  if (format.think && format.calls != call_format::harmony) {
-    out.push_back("<think>");
-    out.push_back("</think>");
-  }
-  return out;
+std::span<const mark_pair> all_reasoning_marks() noexcept {
+  return reasonings;
 }
 
 bool ends_in_reasoning(std::string_view prompt) noexcept {
   const std::size_t last = prompt.find_last_not_of(" \n\t\r");
-  return last != std::string_view::npos && prompt.substr(0, last + 1).ends_with("<think>");
+  if (last == std::string_view::npos) return false;
+  prompt = prompt.substr(0, last + 1);
+  return std::any_of(reasonings.begin(), reasonings.end(),
+                     [&](const mark_pair& marks) { return prompt.ends_with(marks.open); });
 }
 
 }  // namespace orcd::engine

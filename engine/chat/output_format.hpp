@@ -1,23 +1,55 @@
 // How a model writes tool calls and reasoning, detected from its chat template, and how its output is to be
-// read.
+// read. engine/chat/call_syntax.hpp has the forms as data.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
 namespace orcd::engine {
 
-enum class call_format {
+class argument_types;
+
+enum class call_format : std::uint8_t {
   none,
-  hermes,   ///< <tool_call>{"name": N, "arguments": {...}}</tool_call>: Qwen, Hermes
-  llama3,   ///< {"name": N, "parameters": {...}} as the whole output, or after <|python_tag|>
-  mistral,  ///< [TOOL_CALLS][{"name": N, "arguments": {...}}, ...] or [TOOL_CALLS]N[ARGS]{...}
-  harmony,  ///< messages in channels: gpt-oss
+  hermes,      ///< <tool_call>{"name": N, "arguments": {...}}</tool_call>: Qwen, Hermes, Granite 4, EXAONE 4
+  llama3,      ///< {"name": N, "parameters": {...}} as the whole output, or after <|python_tag|>
+  mistral,     ///< [TOOL_CALLS][{"name": N, "arguments": {...}}, ...] or [TOOL_CALLS]N[ARGS]{...}
+  harmony,     ///< messages in channels: gpt-oss
+  granite,     ///< <|tool_call|>[{"name": N, "arguments": {...}}, ...]: Granite 3
+  command_r,   ///< Action: and a fenced list of {"tool_name": N, "parameters": {...}}
+  action,      ///< <|START_ACTION|>[{"tool_call_id", "tool_name", "parameters"}, ...]<|END_ACTION|>: Cohere 2
+  tool_code,   ///< {"name": N, "parameters": {...}} in a fence named tool_code: Gemma
+  glm,         ///< N, a line end and {...} as the whole output: GLM-4-0414
+  arg_pairs,   ///< <tool_call>N<arg_key>K</arg_key><arg_value>V</arg_value></tool_call>: GLM-4.5
+  qwen_coder,  ///< <tool_call><function=N><parameter=K>V</parameter></function></tool_call>: Qwen3-Coder
+  seed,        ///< the same in <seed:tool_call>: Seed-OSS
+  olmo,        ///< <function_calls>N(K=V, ...)</function_calls>: OLMo 3
+};
+inline constexpr int call_formats = 14;
+
+/// The marks around reasoning.
+enum class reasoning_style : std::uint8_t {
+  think,     ///< <think> and </think>
+  seed,      ///< <seed:think>
+  brackets,  ///< [THINK]: Magistral, Ministral 3
+  thinking,  ///< <|START_THINKING|>: Cohere 2
+};
+
+/// The marks around an answer behind reasoning. They are no part of it.
+enum class answer_style : std::uint8_t {
+  bare,
+  response,         ///< <response>: Granite 3, ERNIE 4.5
+  response_tokens,  ///< <|START_RESPONSE|>: Cohere 2
 };
 
 struct output_format {
   call_format calls = call_format::none;
-  bool think = false;  ///< reasoning between <think> and </think>; nothing in harmony, which has its own
+  bool think = false;  ///< reasoning between marks; nothing in harmony, which has its own
+  reasoning_style reasoning = reasoning_style::think;
+  answer_style answer = answer_style::bare;
 
   bool operator==(const output_format&) const = default;
 };
@@ -25,14 +57,26 @@ struct output_format {
 struct parse_options {
   bool tools = true;          ///< false: calls are left in the content (harmony: calls are content)
   bool in_reasoning = false;  ///< the prompt ended with an open <think> (ends_in_reasoning)
+  /// The offered functions, for formats whose arguments are text (needs_types); nothing is known of others.
+  std::shared_ptr<const argument_types> types{};
 };
 
-/// Formats that are not listed above (such as Qwen3-Coder's XML) count as none: their calls stay text.
+/// A format that is not listed above counts as none: its calls stay text.
 [[nodiscard]] output_format detect_output_format(std::string_view chat_template);
+
+/// Whether what an argument is can only be told by its function's schema, or what a call is by its name.
+[[nodiscard]] bool needs_types(call_format format) noexcept;
 
 /// The marks that separate the parts of an output of this format. A mark that is a control token of the
 /// vocabulary must reach the parser as text (token_stream's render_special) or by output_parser::push_mark.
 [[nodiscard]] std::vector<std::string_view> marks_of(const output_format& format);
+
+/// Two marks around a part of an output.
+struct mark_pair {
+  std::string_view open{}, close{};
+};
+/// All marks that are around reasoning in any format.
+[[nodiscard]] std::span<const mark_pair> all_reasoning_marks() noexcept;
 
 /// Whether a rendered prompt ends inside reasoning, so that the output begins there.
 [[nodiscard]] bool ends_in_reasoning(std::string_view prompt) noexcept;

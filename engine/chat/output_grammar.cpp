@@ -45,7 +45,7 @@ result<expr> any_calls(frame_builder& builder, const output_frame& frame, const 
                        "tools");
       }
       about = "tool \"" + tool.name + "\": ";
-      calls.push_back(builder.call_of(tool, builder.as_rule(builder.valid(tool.parameters, tool.strict))));
+      calls.push_back(builder.call_of(tool, builder.as_rule(builder.arguments_of(tool))));
     }
     about.clear();
     return builder.calls_of(builder.as_rule(choice(std::move(calls))), offered.parallel);

@@ -23,7 +23,7 @@ class output_reader {
   delta_writer out;
 };
 
-/// hermes, llama3, mistral and none, with or without reasoning.
+/// All formats but harmony, with or without reasoning.
 [[nodiscard]] std::unique_ptr<output_reader> make_tagged_reader(const output_format& format,
                                                                 const parse_options& options);
 [[nodiscard]] std::unique_ptr<output_reader> make_harmony_reader(const parse_options& options);

@@ -1,9 +1,11 @@
-// Reads the formats in which calls are JSON objects behind a tag, or the whole output (llama3).
-#include <optional>
+// Reads the formats in which calls stand behind a mark, or are the whole output.
+#include <memory>
 #include <string>
 #include <utility>
 
-#include "engine/chat/call_reader.hpp"
+#include "engine/chat/argument_stream.hpp"
+#include "engine/chat/call_body.hpp"
+#include "engine/chat/call_syntax.hpp"
 #include "engine/chat/output_reader.hpp"
 
 namespace orcd::engine {
@@ -12,18 +14,13 @@ namespace {
 
 constexpr std::string_view white_space = " \n\t\r";
 
-bool is_space(char c) noexcept {
-  return white_space.find(c) != std::string_view::npos;
-}
-bool is_name(char c) noexcept {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' ||
-         c == '.' || c == ':';
-}
-
 class tagged_reader final : public output_reader {
  public:
   tagged_reader(const output_format& format, const parse_options& options)
-      : calls_(options.tools ? format.calls : call_format::none),
+      : syntax_(syntax_of(options.tools ? format.calls : call_format::none)),
+        think_(reasoning_marks(format)),
+        answer_(answer_marks(format)),
+        types_(options.types),
         place_(options.in_reasoning && format.think ? place::reasoning : place::content) {
     if (place_ == place::reasoning) out.boundary();
   }
@@ -31,7 +28,7 @@ class tagged_reader final : public output_reader {
   void text(std::string_view text) override {
     while (!text.empty()) {
       // Content and reasoning are passed on in runs, everything else byte by byte.
-      if (place_ == place::reasoning || (place_ == place::content && !may_be_bare(text))) {
+      if (place_ == place::reasoning || (place_ == place::content && !may_be_bare(text.front()))) {
         place_ == place::reasoning ? out.reasoning(text) : out.content(text);
         return;
       }
@@ -43,28 +40,27 @@ class tagged_reader final : public output_reader {
   void mark(std::string_view mark) override {
     switch (place_) {
       case place::reasoning:
-        if (mark != "</think>") return out.reasoning(mark);
+        if (mark != think_.close) return out.reasoning(mark);
         out.boundary();
         place_ = place::content;
         return;
-      case place::object:
-        if (call_.in_string()) return text(mark);
+      case place::call:
+        if (call_->takes(mark)) return text(mark);
+        if (mark == syntax_.close) return close_call(mark);
         break;
       case place::arguments:
         if (arguments_.in_string()) return text(mark);
         break;
+      case place::name:
+        if (mark == "[ARGS]" || mark == "[CALL_ID]") return after_name(mark);
+        break;
+      case place::call_id:
+        if (mark == "[ARGS]") return after_name(mark);
+        break;
+      case place::between:
+        if (mark == syntax_.close) return leave_call();
+        break;
       default: break;
-    }
-    if (place_ == place::name && (mark == "[ARGS]" || mark == "[CALL_ID]")) return after_name(mark);
-    if (place_ == place::call_id && mark == "[ARGS]") return after_name(mark);
-    if (place_ == place::between && mark == "</tool_call>") return leave_call();
-    if (place_ == place::object && mark == "</tool_call>") {
-      // A mark within a call: what came so far is a call that ended early, or text.
-      const bool was_call = call_.committed();
-      give_up({});
-      if (!was_call) out.content(mark);
-      if (was_call) out.boundary();
-      return;
     }
     give_up({});
     open(mark);
@@ -84,7 +80,7 @@ class tagged_reader final : public output_reader {
     if (out.calls() > 0 && begins_call()) return true;
     switch (place_) {
       case place::between: return true;
-      case place::object: return call_.committed() && !call_.in_string();
+      case place::call: return call_->committed() && !call_->in_string();
       case place::arguments: return arguments_.started() && !arguments_.in_string();
       case place::content: return out.calls() > 0 && out.at_boundary();
       default: return false;
@@ -92,34 +88,43 @@ class tagged_reader final : public output_reader {
   }
 
  private:
+  using body = call_syntax::body;
+  enum class place { content, reasoning, opened, call, between, name, call_id, arguments };
+
   /// Whether the text since the last mark or call may become a call and is none yet.
   [[nodiscard]] bool begins_call() const noexcept {
     switch (place_) {
-      case place::object: return !call_.committed();
+      case place::call: return !call_->committed();
       case place::arguments: return !arguments_.started();
       case place::between:
-      case place::list:
+      case place::opened:
       case place::name:
       case place::call_id: return true;
       default: return false;
     }
   }
 
-  enum class place { content, reasoning, object, between, list, name, call_id, arguments };
-
-  // llama3: the whole output is a call, or several.
-  [[nodiscard]] bool may_be_bare(std::string_view text) const {
-    return calls_ == call_format::llama3 && !out.has_content() && out.calls() == 0 &&
-           (is_space(text.front()) || text.front() == '{');
+  /// Whether a call may begin without a mark: where that is so, it is the whole output, or several are.
+  [[nodiscard]] bool may_be_bare(char c) const {
+    if (!syntax_.bare || out.has_content() || out.calls() > 0) return false;
+    return is_space(c) || begins_body(c);
+  }
+  [[nodiscard]] bool begins_body(char c) const noexcept {
+    switch (syntax_.what) {
+      case body::elements: return c == '<';
+      case body::named:
+      case body::python: return is_name(c);
+      default: return c == '{';
+    }
   }
 
   void one(char c) {
     switch (place_) {
       case place::reasoning: out.reasoning({&c, 1}); return;
       case place::content: return bare(c);
-      case place::object: return in_object(c);
+      case place::opened: return opened(c);
+      case place::call: return in_call(c);
       case place::between: return between(c);
-      case place::list: return list(c);
       case place::name: return in_name(c);
       case place::call_id:
         raw_ += c;
@@ -130,47 +135,64 @@ class tagged_reader final : public output_reader {
   }
 
   void bare(char c) {
-    if (c != '{') return out.content({&c, 1});
-    begin_object();
-    in_object(c);
+    if (!begins_body(c)) return out.content({&c, 1});
+    begin_body();
+    in_call(c);
   }
 
   void open(std::string_view mark) {
-    const bool starts = (mark == "<tool_call>" && calls_ == call_format::hermes) ||
-                        (mark == "<|python_tag|>" && calls_ == call_format::llama3);
-    if (starts) {
+    if (mark == syntax_.open) {
       raw_ = mark;
-      begin_object();
-    } else if (mark == "[TOOL_CALLS]" && calls_ == call_format::mistral) {
-      raw_ = mark;
-      place_ = place::list;
+      place_ = place::opened;
       in_list_ = false;
-    } else if (mark == "<think>" && !out.has_content() && out.calls() == 0) {
+    } else if (mark == think_.open && !out.has_content() && out.calls() == 0) {
       out.boundary();
       place_ = place::reasoning;
+    } else if (mark == answer_.open && !answering_ && !out.has_content()) {
+      answering_ = true;
+      out.boundary();
+    } else if (mark == answer_.close && answering_) {
+      answering_ = false;
+      out.boundary();
     } else {
       out.content(mark);
     }
   }
 
-  void begin_object() {
-    call_ = {};
-    place_ = place::object;
+  void begin_body() {
+    call_ = make_call_body(syntax_, types_);
+    place_ = place::call;
   }
 
-  void in_object(char c) {
+  void in_call(char c) {
     std::string fragment;
-    const bool was_call = call_.committed();
-    const auto v = call_.push(c, fragment);
-    if (v == call_reader::verdict::wrong) return give_up({&c, 1});
-    if (!was_call && !call_.committed()) {
+    const bool was_call = call_->committed();
+    const auto v = call_->push(c, fragment);
+    if (v == call_body::verdict::wrong) {
+      if (was_call) out.arguments(fragment);
+      return give_up({&c, 1});
+    }
+    if (!was_call && !call_->committed()) {
       raw_ += c;
       if (raw_.size() > raw_max) give_up({});
       return;
     }
-    if (!was_call) begin_call(call_.name());
+    if (!was_call) begin_call(call_->name());
     out.arguments(fragment);
-    if (v == call_reader::verdict::done) place_ = place::between;
+    if (v == call_body::verdict::done) place_ = place::between;
+  }
+
+  // The closing mark within a call: what came so far is a call, also one that ended early, or text.
+  void close_call(std::string_view mark) {
+    std::string rest;
+    const bool was_call = call_->committed();
+    if (call_->close(rest)) {
+      if (!was_call) begin_call(call_->name());
+      out.arguments(rest);
+      return leave_call();
+    }
+    give_up({});
+    was_call ? out.boundary() : out.content(mark);
   }
 
   void begin_call(const std::string& name) {
@@ -178,23 +200,44 @@ class tagged_reader final : public output_reader {
     raw_.clear();
   }
 
-  // After a complete call: its closing tag, another call, or content.
+  // After a complete call: its closing mark, another call, or content.
   void between(char c) {
     if (is_space(c)) {
       raw_ += c;
       return;
     }
-    const bool lists = calls_ == call_format::mistral && in_list_;
-    if (lists && c == ']' && raw_.find(',') == std::string::npos) return leave_call();
-    if ((lists && c == ',') || (calls_ == call_format::llama3 && c == ';')) {
-      if (raw_.find_first_not_of(white_space) != std::string::npos) return give_up({&c, 1});
+    const std::string_view seen = trimmed();
+    if (in_list_ && c == ']' && seen.empty()) {
+      in_list_ = false;
+      raw_.clear();
+      if (syntax_.close.empty() && syntax_.trailer.empty()) leave_call();
+    } else if (seen.empty() && ((in_list_ && c == ',') || (separates_bare() && c == ';'))) {
       raw_ += c;
-      return;
+    } else if (!in_list_ && !syntax_.trailer.empty() && syntax_.trailer.starts_with(std::string(seen) + c)) {
+      raw_ += c;
+      if (trimmed() == syntax_.trailer) leave_call();
+    } else if (next_begins(c, seen)) {
+      begin_body();
+      in_call(c);
+    } else {
+      give_up({&c, 1});
     }
-    const bool next = lists ? raw_.find(',') != std::string::npos : calls_ == call_format::llama3;
-    if (c != '{' || !next) return give_up({&c, 1});
-    begin_object();
-    in_object(c);
+  }
+  [[nodiscard]] std::string_view trimmed() const {
+    const std::size_t first = raw_.find_first_not_of(white_space);
+    if (first == std::string::npos) return {};
+    return std::string_view(raw_).substr(first, raw_.find_last_not_of(white_space) - first + 1);
+  }
+  [[nodiscard]] bool separates_bare() const noexcept { return syntax_.bare && syntax_.what == body::objects; }
+  /// Whether another call begins without a mark.
+  [[nodiscard]] bool next_begins(char c, std::string_view seen) const noexcept {
+    if (!begins_body(c)) return false;
+    if (in_list_) return seen == ",";
+    switch (syntax_.what) {
+      case body::elements: return !syntax_.elements.call_close.empty() && seen.empty();
+      case body::python: return seen.empty();
+      default: return separates_bare();
+    }
   }
 
   void leave_call() {
@@ -203,22 +246,31 @@ class tagged_reader final : public output_reader {
     place_ = place::content;
   }
 
-  // mistral, after its mark: a list of calls, or a name.
-  void list(char c) {
-    raw_ += c;
-    if (is_space(c) && raw_.size() <= raw_max) return;
-    if (in_list_ && c == '{') {
-      raw_.pop_back();
-      begin_object();
-      return in_object(c);
-    }
-    if (!in_list_ && c == '[') {
-      in_list_ = true;
+  // After an opening mark: a list of calls, a call, or (mistral) the name of one.
+  void opened(char c) {
+    if (is_space(c)) {
+      raw_ += c;
+      if (raw_.size() > raw_max) give_up({});
       return;
     }
-    if (in_list_ || !is_name(c)) return give_up({});
-    name_ = c;
-    place_ = place::name;
+    const bool lists = syntax_.what == body::objects || syntax_.what == body::lead_name;
+    if (!lists) {
+      begin_body();
+      return in_call(c);
+    }
+    if (c == '[' && !in_list_) {
+      raw_ += c;
+      in_list_ = true;
+    } else if (c == '{' && (in_list_ || syntax_.what == body::objects)) {
+      begin_body();
+      in_call(c);
+    } else if (!in_list_ && syntax_.what == body::lead_name && is_name(c)) {
+      raw_ += c;
+      name_ = c;
+      place_ = place::name;
+    } else {
+      give_up({&c, 1});
+    }
   }
 
   void in_name(char c) {
@@ -228,7 +280,7 @@ class tagged_reader final : public output_reader {
     }
     raw_ += c;
     if (is_space(c) && raw_.size() <= raw_max) return;
-    if (!is_name(c) || name_.size() >= call_reader::name_bytes_max) return give_up({});
+    if (!is_name(c) || name_.size() >= call_body::name_bytes_max) return give_up({});
     name_ += c;
   }
 
@@ -262,10 +314,10 @@ class tagged_reader final : public output_reader {
     const place was = std::exchange(place_, place::content);
     const std::string raw = std::exchange(raw_, {});
     std::string missing;
-    if (was == place::object && call_.committed()) {
-      call_.complete(missing);
+    if (was == place::call && call_->committed()) {
+      call_->complete(missing);
       out.arguments(missing);
-      if (!rest.empty()) out.content(std::string(call_.held()) + std::string(rest));
+      if (!rest.empty()) out.content(call_->held() + std::string(rest));
       return;
     }
     if (was == place::arguments && arguments_.started()) {
@@ -284,12 +336,15 @@ class tagged_reader final : public output_reader {
   /// The most bytes that are kept of text that may become a call.
   static constexpr std::size_t raw_max = 2U << 20U;
 
-  call_format calls_;
+  const call_syntax& syntax_;
+  mark_pair think_, answer_;
+  std::shared_ptr<const argument_types> types_;
   place place_;
+  bool answering_ = false;  ///< between the marks of an answer
   bool in_list_ = false;
   std::string raw_;  ///< text since the last mark or call, in case it is content
   std::string name_;
-  call_reader call_;
+  std::unique_ptr<call_body> call_;
   argument_stream arguments_;
 };
 

@@ -294,6 +294,10 @@ expr string_matching(std::string_view pattern, const std::string& where) {
   return parser(pattern, &where, string_character).whole(true);
 }
 
+expr value_matching(std::string_view pattern, const std::string& where) {
+  return parser(pattern, &where, code_points).whole(true);
+}
+
 expr text_matching(std::string_view pattern) {
   return parser(pattern, nullptr, code_points).whole(false);
 }

@@ -22,6 +22,9 @@ inline constexpr std::uint32_t pattern_repeats_max = 1'024;
 /// grammar_failure at `where`.
 [[nodiscard]] expr string_matching(std::string_view pattern, const std::string& where);
 
+/// Matches the value itself.
+[[nodiscard]] expr value_matching(std::string_view pattern, const std::string& where);
+
 /// Matches text that matches the pattern as a whole, with or without anchors. Throws grammar_failure at the
 /// offset in bytes.
 [[nodiscard]] expr text_matching(std::string_view pattern);

@@ -152,6 +152,8 @@ std::string key_of(const grammar_source& source) {
   const auto& frame = source.frame;
   digest key;
   key.number(static_cast<std::uint64_t>(frame.format.calls));
+  key.number(static_cast<std::uint64_t>(frame.format.reasoning));
+  key.number(static_cast<std::uint64_t>(frame.format.answer));
   for (const bool flag : {frame.format.think, frame.in_reasoning, frame.may_reason, constraints.parallel,
                           constraints.kind == constraint_kind::json && constraints.strict}) {
     key.number(flag ? 1 : 0);

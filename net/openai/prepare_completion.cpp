@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/chat/argument_types.hpp"
 #include "engine/narration.hpp"
 #include "engine/text/utf8_buffer.hpp"
 #include "net/jobs/job_checks.hpp"
@@ -115,9 +116,12 @@ std::optional<std::uint32_t> system_tokens_of(const engine::chat_format& format,
 
 /// Whether the prompt ends behind an empty reasoning, which tells the model not to reason.
 bool ends_after_reasoning(std::string_view prompt) {
-  constexpr std::string_view mark = "</think>";
   const auto last = prompt.find_last_not_of(" \n\r\t");
-  return last != std::string_view::npos && prompt.substr(0, last + 1).ends_with(mark);
+  if (last == std::string_view::npos) return false;
+  const auto marks = engine::all_reasoning_marks();
+  return std::any_of(marks.begin(), marks.end(), [&](const engine::mark_pair& pair) {
+    return prompt.substr(0, last + 1).ends_with(pair.close);
+  });
 }
 
 /// A chat's prompt, and what made it.
@@ -259,6 +263,9 @@ reader_options reader_options_of(const completion_request& asked, const engine::
   out.parsing.in_reasoning = frame.in_reasoning;
   const bool harmony = frame.format.calls == engine::call_format::harmony;
   if (!out.parsing.tools && !harmony) out.format.calls = engine::call_format::none;
+  if (engine::needs_types(out.format.calls)) {
+    out.parsing.types = engine::argument_types::of(asked.constraints.tools);
+  }
   out.parallel = asked.constraints.parallel;
   if (asked.shows.raw_reasoning && !harmony) {
     out.format.think = false;

@@ -36,9 +36,11 @@ engine::result<void> cut_at_mark(engine::rendered_prompt& prompt) {
 }
 
 bool is_within_reasoning(std::string_view text) noexcept {
-  const auto begin = text.rfind("<think>");
-  if (begin == std::string_view::npos) return false;
-  return text.find("</think>", begin) == std::string_view::npos;
+  const auto marks = engine::all_reasoning_marks();
+  return std::any_of(marks.begin(), marks.end(), [&](const engine::mark_pair& pair) {
+    const auto begin = text.rfind(pair.open);
+    return begin != std::string_view::npos && text.find(pair.close, begin) == std::string_view::npos;
+  });
 }
 
 bool cut_prompt(std::vector<engine::token_id>& prompt, const prompt_shape& shape,

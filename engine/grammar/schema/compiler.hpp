@@ -61,6 +61,10 @@ class schema_compiler {
 
   /// Values that are valid under the whole document, whose path is `where`.
   [[nodiscard]] expr whole(const std::string& where) { return value(root_, where, 0); }
+  /// Values that are valid under a part of the document.
+  [[nodiscard]] expr part(const boost::json::value& schema, const std::string& where) {
+    return value(schema, where, 0);
+  }
 
  private:
   using object = boost::json::object;

@@ -8,119 +8,12 @@
 #include <map>
 #include <random>
 
-#include "engine/chat/output_parser.hpp"
 #include "engine/grammar/matcher.hpp"
-#include "test/unit/grammar/piece_tokenizer.hpp"
+#include "test/unit/chat/frame_bench.hpp"
 
 using namespace orcd;
+using namespace orcd::test;
 using engine::call_format;
-using kind = engine::output_delta::kind;
-
-namespace {
-
-struct output {
-  std::string content, reasoning;
-  std::vector<std::pair<std::string, std::string>> calls;
-};
-
-output read(const engine::output_frame& frame, const std::string& text) {
-  engine::output_parser parser(frame.format, {true, frame.in_reasoning});
-  output out;
-  const auto add = [&](const engine::output_deltas& deltas) {
-    for (const auto& d : deltas) {
-      if (d.what == kind::content) out.content += d.text;
-      if (d.what == kind::reasoning) out.reasoning += d.text;
-      if (d.what == kind::call) out.calls.emplace_back(d.name, "");
-      if (d.what == kind::arguments) out.calls.back().second += d.text;
-    }
-  };
-  add(parser.push(text));
-  add(parser.finish());
-  return out;
-}
-
-struct frame_bench {
-  /// Whether the marks are control tokens of the vocabulary.
-  frame_bench(const engine::output_frame& f, bool tokens) : frame(f) {
-    std::vector<std::string> control;
-    for (const auto mark : engine::marks_of(frame.format)) {
-      if (tokens) control.emplace_back(mark);
-    }
-    control.emplace_back("<end>");
-    vocabulary = std::make_unique<test::piece_tokenizer>(test::json_pieces(), control);
-    table = engine::grammar::make_token_table(*vocabulary, vocabulary->vocab_size());
-  }
-
-  std::string generate(const std::shared_ptr<const engine::grammar::program>& program,
-                       std::uint64_t seed) const {
-    std::mt19937_64 random(seed);
-    engine::grammar::matcher m(program, table);
-    std::string text;
-    for (int i = 0; i < 3'000; ++i) {
-      if (m.complete()) return text;
-      const auto mask = m.mask();
-      std::vector<engine::token_id> all, closing;
-      for (engine::token_id t = 0; t < static_cast<engine::token_id>(vocabulary->vocab_size()); ++t) {
-        if (!engine::allows(mask, t)) continue;
-        all.push_back(t);
-        const std::string& piece = vocabulary->text(t);
-        // Marks are preferred where they may come, or random reasoning would not end.
-        if (piece == "\"" || piece == "}" || piece == "]" || vocabulary->is_control(t)) closing.push_back(t);
-      }
-      BOOST_REQUIRE_MESSAGE(!all.empty(), text);
-      const auto& from = !closing.empty() && random() % 3 == 0 ? closing : all;
-      const engine::token_id token = from[random() % from.size()];
-      if (token == vocabulary->end()) return text;
-      BOOST_REQUIRE(m.accept(token));
-      text += vocabulary->text(token);
-    }
-    return {};
-  }
-
-  bool valid(const boost::json::value& schema, const std::string& text) const {
-    const auto program = engine::grammar::compile_json_schema(schema);
-    BOOST_REQUIRE(program.has_value());
-    engine::grammar::matcher m(*program, table);
-    return m.accept_text(text) && m.may_end();
-  }
-
-  engine::output_frame frame;
-  std::unique_ptr<test::piece_tokenizer> vocabulary;
-  std::shared_ptr<const engine::grammar::token_table> table;
-};
-
-const boost::json::value& weather() {
-  static const boost::json::value schema = boost::json::parse(R"({"type": "object", "properties": {
-    "city": {"type": "string", "maxLength": 12}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
-    "required": ["city"], "additionalProperties": false})");
-  return schema;
-}
-
-/// The same as strict mode wants it.
-const boost::json::value& strict_weather() {
-  static const boost::json::value schema = [] {
-    auto value = weather();
-    value.as_object()["required"] = {"city", "days"};
-    return value;
-  }();
-  return schema;
-}
-
-std::vector<engine::output_frame> frames() {
-  std::vector<engine::output_frame> out;
-  for (const auto calls :
-       {call_format::hermes, call_format::llama3, call_format::mistral, call_format::harmony}) {
-    for (const bool think : {false, true}) {
-      if (think && calls == call_format::harmony) continue;
-      out.push_back({{calls, think}, false, true});
-      if (think) out.push_back({{calls, think}, true, true});
-      if (think) out.push_back({{calls, think}, false, false});
-    }
-  }
-  return out;
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(output_grammars)
 
@@ -141,7 +34,7 @@ BOOST_AUTO_TEST_CASE(a_demanded_call_is_always_there) {
           const std::string text = bench.generate(*program, seed);
           if (text.empty()) continue;
           ++finished;
-          const output out = read(frame, text);
+          const output out = read(frame, text, tools);
           BOOST_TEST(out.content == "", text);
           BOOST_REQUIRE_MESSAGE(!out.calls.empty(), text);
           if (!parallel) BOOST_TEST(out.calls.size() == 1U);
@@ -156,8 +49,8 @@ BOOST_AUTO_TEST_CASE(a_demanded_call_is_always_there) {
       }
       BOOST_TEST(finished > 10);
       BOOST_TEST(seen.size() == 2U);
-      const bool many =
-          frame.format.calls == call_format::hermes || frame.format.calls == call_format::mistral;
+      const bool many = frame.format.calls != call_format::llama3 &&
+                        frame.format.calls != call_format::harmony && frame.format.calls != call_format::glm;
       BOOST_TEST((most > 1) == many);
     }
   }
@@ -192,7 +85,7 @@ BOOST_AUTO_TEST_CASE(an_answer_or_a_call_is_one_of_both) {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
       const std::string text = bench.generate(*program, seed);
       if (text.empty()) continue;
-      const output out = read(frame, text);
+      const output out = read(frame, text, tools);
       BOOST_TEST((out.calls.size() == 1U) != bench.valid(schema, out.content), text);
       if (!out.calls.empty()) BOOST_TEST(bench.valid(weather(), out.calls[0].second), text);
       ++(out.calls.empty() ? answers : calls);
@@ -201,115 +94,60 @@ BOOST_AUTO_TEST_CASE(an_answer_or_a_call_is_one_of_both) {
   }
 }
 
-// The same masks as for demanded calls, but between them anything may come.
-BOOST_AUTO_TEST_CASE(a_strict_function_is_only_called_with_valid_arguments) {
-  for (const auto& frame : frames()) {
-    const frame_bench bench(frame, true);
-    const std::vector<engine::callable> tools{{"get_weather", &strict_weather(), true},
-                                              {"stop", nullptr, false}};
-    const auto program = engine::make_open_grammar(frame, tools, *bench.table);
-    BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
-    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-      const std::string text = bench.generate(*program, seed);
-      for (const auto& [name, arguments] : read(frame, text).calls) {
-        if (name == "get_weather") BOOST_TEST(bench.valid(strict_weather(), arguments), text);
-      }
-    }
-  }
-}
-
-struct open_case {
-  engine::output_format format;
-  std::string text;
-  bool allowed = true;
-};
-
-// M is the byte before the text of a control token.
-const std::vector<open_case>& open_cases() {
-  static const std::string good = R"({"city": "Rome", "days": 3})";
-  static const std::string bad = R"({"town": 1})";
-  static const engine::output_format hermes{call_format::hermes, true}, llama{call_format::llama3, false};
-  static const engine::output_format mistral{call_format::mistral, false},
-      harmony{call_format::harmony, false};
-  const auto hermes_call = [](const std::string& name, const std::string& arguments) {
-    return "\xFF<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": " + arguments +
-           "}\n\xFF</tool_call>";
-  };
-  const auto llama_call = [](const std::string& name, const std::string& arguments) {
-    return "{\"name\": \"" + name + "\", \"parameters\": " + arguments + "}";
-  };
-  const std::string head =
-      "\xFF<|channel|>analysis\xFF<|message|>Hm, to=functions.f.\xFF<|end|>\xFF<|start|>assistant";
-  const auto to = [](const std::string& name, const std::string& arguments) {
-    return "\xFF<|channel|>commentary to=functions." + name + " \xFF<|constrain|>json\xFF<|message|>" +
-           arguments;
-  };
-  static const std::vector<open_case> list{
-      {hermes, "Any text: {\"name\": \"f\", \"arguments\": 1} <tool> \xFF<think> < <tool_cal"},
-      {hermes, "Yes.\n" + hermes_call("f", good) + "\n" + hermes_call("g", bad) + " Done."},
-      {hermes, "\xFF<think>I write <tool_call> here\xFF</think>\n\n" + hermes_call("f", good)},
-      {hermes, hermes_call("f", bad), false},
-      {hermes, "\xFF<think>no\xFF</think>" + hermes_call("f", bad), false},
-      {hermes, "spelled <tool_call>\n{\"name\": \"f\", \"arguments\": {\"town", false},
-      {hermes, hermes_call("h", good), false},
-      {llama, "Text, then {\"name\": \"f\", \"parameters\": {}}"},
-      {llama, " {\"answer\": [1, {\"name\": \"f\"}]}"},
-      {llama, "{\"name\": \"Ann\", \"age\": 3}"},
-      {llama, llama_call("f", good)},
-      {llama, "\xFF<|python_tag|>" + llama_call("g", bad) + "; " + llama_call("f", good)},
-      {llama, "\xFF<|python_tag|>print(1)"},
-      {llama, "{\"type\": \"function\", \"name\": \"f\", \"parameters\": " + good + "}"},
-      {llama, llama_call("f", bad), false},
-      {llama, "{\"type\": \"function\", \"name\": \"f\", \"parameters\": " + bad + "}", false},
-      {llama, "ok \xFF<|python_tag|>" + llama_call("f", bad), false},
-      {llama, llama_call("g", bad) + "; " + llama_call("f", bad), false},
-      {llama, llama_call("x", bad) + "; " + llama_call("f", bad), false},
-      {llama, "{\"parameters\": " + bad + ", \"name\": \"f\"}", false},
-      {llama, "{\"name\": \"\\u0066\", \"parameters\": " + bad + "}", false},
-      {mistral, "See [1], {\"name\": \"f\"}."},
-      {mistral, "Ok.\xFF[TOOL_CALLS]f\xFF[ARGS]" + good + "\xFF[TOOL_CALLS]g\xFF[ARGS]" + bad},
-      {mistral, "\xFF[TOOL_CALLS]f\xFF[ARGS]" + bad, false},
-      {mistral, "[TOOL_CALLS]f[ARGS]" + bad, false},
-      {harmony, "Plain text."},
-      {harmony, head + "\xFF<|channel|>final\xFF<|message|>to=functions.f is " + bad},
-      {harmony, head + to("f", good)},
-      {harmony, head + to("g", "anything")},
-      {harmony, head + to("first", "anything")},
-      {harmony, " to=functions.f\xFF<|channel|>commentary json\xFF<|message|>" + good},
-      {harmony, head + to("f", bad), false},
-      {harmony, " to=functions.f\xFF<|channel|>commentary json\xFF<|message|>" + bad, false},
-      {harmony, "<|channel|>commentary to=f<|message|>" + bad, false},
-      {harmony, head + to("g", "{}") + "\xFF<|call|>\xFF<|start|>assistant" + to("f", bad), false},
-  };
-  return list;
-}
-
-BOOST_AUTO_TEST_CASE(free_text_stays_free_and_wrong_arguments_do_not_pass) {
-  for (const auto& [format, text, allowed] : open_cases()) {
-    const frame_bench bench({format, false, true}, true);
-    const std::vector<engine::callable> tools{{"f", &strict_weather(), true}, {"g", nullptr, false}};
-    const auto program = engine::make_open_grammar({format, false, true}, tools, *bench.table);
-    BOOST_REQUIRE(program.has_value());
+// What a schema says of arguments that are text, in a demanded call.
+BOOST_AUTO_TEST_CASE(arguments_that_are_text_follow_their_schema) {
+  const auto schema = boost::json::parse(R"({"type": "object", "properties": {
+    "plain": {"type": "string"}, "one": {"enum": ["a", "b</parameter>", "c"]},
+    "code": {"type": "string", "pattern": "^[A-Z]{2}$"}, "day": {"type": "string", "format": "date"},
+    "both": {"anyOf": [{"type": "string", "maxLength": 2}, {"$ref": "#/$defs/word"}]},
+    "maybe": {"type": ["string", "null"]}, "list": {"type": "array", "items": {"$ref": "#/$defs/word"}}},
+    "required": ["code", "extra"], "$defs": {"word": {"const": "word"}}})");
+  const std::vector<engine::callable> tools{{"f", &schema}};
+  const engine::output_frame frame{{call_format::qwen_coder, false}, false, true};
+  const frame_bench bench(frame, false);
+  const auto program = engine::make_call_grammar(frame, {tools, false}, *bench.table);
+  BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
+  const auto passes = [&](const std::string& arguments) {
     engine::grammar::matcher m(*program, bench.table);
-    const bool passed = m.accept_text(text) && m.may_end();
-    BOOST_TEST(passed == allowed, text);
-  }
-}
+    return m.accept_text("<tool_call>\n<function=f>\n" + arguments + "</function>\n</tool_call>") &&
+           m.may_end();
+  };
+  const auto argument = [](const std::string& name, const std::string& value) {
+    return "<parameter=" + name + ">\n" + value + "\n</parameter>\n";
+  };
+  const std::string code = argument("code", "AB"), extra = argument("extra", "{anything");
+  BOOST_TEST(passes(code + extra));
+  BOOST_TEST(!passes(code));
+  BOOST_TEST(!passes(extra));
+  BOOST_TEST(!passes(argument("code", "ABC") + extra));
+  BOOST_TEST(passes(argument("plain", "\"any\" <b>\n") + code + extra));
+  BOOST_TEST(!passes(argument("plain", "x</parameter>") + code + extra));
+  BOOST_TEST(passes(argument("one", "c") + code + extra));
+  BOOST_TEST(!passes(argument("one", "b</parameter>") + code + extra));
+  BOOST_TEST(passes(code + argument("day", "2024-02-29") + extra));
+  BOOST_TEST(!passes(code + argument("day", "2024-02-30") + extra));
+  BOOST_TEST(passes(code + argument("both", "word") + extra));
+  BOOST_TEST(!passes(code + argument("both", "wor") + extra));
+  BOOST_TEST(passes(code + argument("maybe", "\"text\"") + argument("list", "[\"word\"]") + extra));
+  BOOST_TEST(!passes(code + argument("maybe", "text") + extra));
+  BOOST_TEST(!passes(code + extra + argument("more", "1")));
 
-BOOST_AUTO_TEST_CASE(nothing_is_masked_before_a_call) {
-  for (const auto& frame : frames()) {
-    const frame_bench bench(frame, true);
-    const std::vector<engine::callable> tools{{"f", &strict_weather(), true}};
-    const auto program = engine::make_open_grammar(frame, tools, *bench.table);
-    BOOST_REQUIRE(program.has_value());
-    engine::grammar::matcher m(*program, bench.table);
-    BOOST_REQUIRE(m.accept_text("Free"));
-    const auto mask = m.mask();
-    for (engine::token_id t = 0; t < static_cast<engine::token_id>(bench.vocabulary->vocab_size()); ++t) {
-      BOOST_TEST(engine::allows(mask, t), bench.vocabulary->text(t));
-    }
-    BOOST_TEST(!m.complete());
-  }
+  const auto refusal = [&](const char* text) {
+    const auto parameters = boost::json::parse(text);
+    const std::vector<engine::callable> one{{"f", &parameters}};
+    const auto made = engine::make_call_grammar(frame, {one, false}, *bench.table);
+    BOOST_REQUIRE_MESSAGE(made.has_error(), text);
+    return made.error().message.substr(0, made.error().message.find(": ", 12));
+  };
+  BOOST_TEST(refusal(R"({"anyOf": [{"required": ["a"]}]})") == "tool \"f\": #/anyOf");
+  BOOST_TEST(refusal(R"({"type": "array"})") == "tool \"f\": #/type");
+  BOOST_TEST(refusal(R"({"properties": {"a<": {}}})") == "tool \"f\": #/properties/a<");
+  BOOST_TEST(refusal(R"({"additionalProperties": {"type": "string"}})") ==
+             "tool \"f\": #/additionalProperties");
+  BOOST_TEST(refusal(R"({"properties": {"a": {"type": "string", "not": {"const": "b"}}}})") ==
+             "tool \"f\": #/properties/a/not");
+  BOOST_TEST(refusal(R"({"properties": {"a": {"const": "</parameter>"}}})") ==
+             "tool \"f\": #/properties/a/const");
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_enforced_is_refused) {

@@ -8,92 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "test/unit/chat/parted_output.hpp"
 #include "test/unit/jinja/render_case.hpp"
 
 using namespace orcd;
 using engine::call_format;
-using engine::output_delta;
 using kind = engine::output_delta::kind;
+using namespace orcd::test;
 
 namespace {
-
-struct call {
-  std::string name, arguments;
-  bool operator==(const call&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const call& c) {
-  return out << c.name << '(' << c.arguments << ')';
-}
-
-struct parted {
-  std::string content, reasoning;
-  std::vector<call> calls;
-  bool operator==(const parted&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const parted& p) {
-  out << "content [" << p.content << "] reasoning [" << p.reasoning << "]";
-  for (const auto& c : p.calls) out << ' ' << c;
-  return out;
-}
-
-void add(parted& to, const engine::output_deltas& deltas) {
-  for (const auto& d : deltas) {
-    switch (d.what) {
-      case kind::content: to.content += d.text; break;
-      case kind::reasoning: to.reasoning += d.text; break;
-      case kind::call:
-        BOOST_TEST(d.index == to.calls.size());
-        to.calls.push_back({d.name, ""});
-        break;
-      case kind::arguments:
-        BOOST_REQUIRE(!to.calls.empty());
-        BOOST_TEST(d.index + 1 == to.calls.size());
-        to.calls.back().arguments += d.text;
-        break;
-    }
-    BOOST_TEST((d.what == kind::call || !d.text.empty()));
-  }
-}
-
-void expect_valid_arguments(const parted& p, std::string_view text) {
-  for (const auto& c : p.calls) {
-    boost::system::error_code ec;
-    const auto value = boost::json::parse(c.arguments, ec, {}, {.max_depth = 200});
-    BOOST_TEST(!ec, "arguments " << c.arguments << " of " << text);
-    if (!ec) BOOST_TEST(value.is_object());
-    BOOST_TEST(!c.name.empty());
-  }
-}
-
-parted in_pieces(const engine::output_format& format, const engine::parse_options& options,
-                 std::string_view text, const std::vector<std::size_t>& cuts) {
-  engine::output_parser parser(format, options);
-  parted out;
-  std::size_t from = 0;
-  for (const std::size_t cut : cuts) {
-    add(out, parser.push(text.substr(from, cut - from)));
-    from = cut;
-  }
-  add(out, parser.push(text.substr(from)));
-  add(out, parser.finish());
-  BOOST_TEST(parser.calls() == out.calls.size());
-  expect_valid_arguments(out, text);
-  return out;
-}
-
-std::vector<std::size_t> random_cuts(std::size_t size, std::mt19937& random) {
-  std::vector<std::size_t> out;
-  const std::size_t stride = 1 + random() % 12;
-  for (std::size_t at = random() % stride; at < size; at += 1 + random() % stride) out.push_back(at);
-  return out;
-}
-
-struct expectation {
-  engine::output_format format;
-  std::string text;
-  parted expected;
-  engine::parse_options options = {};
-};
 
 const engine::output_format hermes{call_format::hermes, true};
 const engine::output_format llama{call_format::llama3, false};
@@ -276,16 +199,7 @@ BOOST_AUTO_TEST_CASE(arguments_are_json_and_pieces_do_not_matter_for_damaged_out
   std::mt19937 random(11);
   for (const auto& e : expectations()) {
     for (int i = 0; i < 120; ++i) {
-      std::string text = e.text;
-      for (std::uint32_t n = 1 + random() % 3; n > 0 && !text.empty(); --n) {
-        const std::size_t at = random() % text.size();
-        switch (random() % 4) {
-          case 0: text.erase(at, 1 + random() % 4); break;
-          case 1: text.insert(at, 1, "{}[]\",:\\<>|0x \n"[random() % 15]); break;
-          case 2: text[at] = "{}[]\",:\\<>|0x \n"[random() % 15]; break;
-          default: text.insert(at, text.substr(random() % text.size(), random() % 12)); break;
-        }
-      }
+      const std::string text = damaged(e.text, random);
       const auto whole = in_pieces(e.format, e.options, text, {});
       BOOST_TEST(in_pieces(e.format, e.options, text, random_cuts(text.size(), random)) == whole, text);
     }
@@ -329,7 +243,6 @@ BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
   BOOST_TEST((of("Mistral-Small-3.2-24B-Instruct-2506") == mistral));
   BOOST_TEST((of("openai-gpt-oss-120b") == harmony));
   BOOST_TEST((of("SmolLM2") == engine::output_format{}));
-  BOOST_TEST((of("Qwen3-Coder").calls == call_format::none));
   BOOST_TEST((of("Phi-3") == engine::output_format{}));
   BOOST_TEST(engine::ends_in_reasoning("<|assistant|>\n<think>\n"));
   BOOST_TEST(!engine::ends_in_reasoning("<think>\n\n</think>\n\n"));

@@ -1,0 +1,57 @@
+// How each format writes calls, reasoning and answers, as data: the readers and the grammars follow these
+// tables. Immutable; any thread. Private to engine/chat.
+#pragma once
+
+#include <string_view>
+
+#include "engine/chat/output_format.hpp"
+
+namespace orcd::engine {
+
+/// A call written in elements: a name, then keys with values that are text.
+struct element_syntax {
+  std::string_view name_open{};   ///< before the name; may be empty
+  std::string_view name_close{};  ///< one byte after the name; empty: white space or the next element ends it
+  std::string_view key_open{};    ///< before a key
+  std::string_view key_close{};   ///< behind it
+  std::string_view value_open{};  ///< before the value; empty where key_close does that
+  std::string_view value_close{};  ///< behind the value
+  std::string_view call_close{};   ///< behind the last value; empty: the mark behind the call
+  bool value_lines = false;        ///< a line end before and one behind the value are not part of it
+};
+
+/// How the calls of an output are written. In what a grammar writes, white space is the models' own; readers
+/// take any.
+struct call_syntax {
+  enum class body {
+    none,
+    objects,    ///< a JSON object with name and arguments, or a list of them
+    named,      ///< the name, a line end, the arguments as a JSON object
+    elements,   ///< element_syntax
+    python,     ///< name(key=value, ...), a call a line
+    lead_name,  ///< objects in a list, or the name, [ARGS] and the arguments (mistral)
+    channels,   ///< harmony
+  };
+  body what = body::none;
+  std::string_view open{};     ///< the mark before calls
+  std::string_view close{};    ///< the mark behind them; may be empty
+  std::string_view trailer{};  ///< text behind them that is no mark; may be empty
+  bool bare = false;           ///< a call may begin the output without a mark
+  bool each = false;           ///< every call has marks of its own
+  std::string_view head{};     ///< between the mark and the first call
+  std::string_view number{};   ///< in an object before its number; empty: calls have none
+  std::string_view name{};     ///< in an object before the name
+  std::string_view middle{};   ///< between name and arguments
+  std::string_view tail{};     ///< behind the arguments
+  std::string_view foot{};     ///< behind the last call
+  std::string_view between{};  ///< between calls
+  element_syntax elements{};   ///< with body::elements
+};
+
+[[nodiscard]] const call_syntax& syntax_of(call_format format) noexcept;
+
+/// The marks of a format around its parts, or none.
+[[nodiscard]] mark_pair reasoning_marks(const output_format& format) noexcept;
+[[nodiscard]] mark_pair answer_marks(const output_format& format) noexcept;
+
+}  // namespace orcd::engine

@@ -1,0 +1,199 @@
+// A call as Python writes it. Its arguments are turned into JSON byte by byte; argument_stream checks that it
+// is JSON.
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/chat/argument_stream.hpp"
+#include "engine/chat/call_bodies.hpp"
+
+namespace orcd::engine {
+
+namespace {
+
+bool is_letter(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
+class python_reader final : public call_body {
+ public:
+  verdict push(char c, std::string& arguments) override {
+    switch (place_) {
+      case place::name: return in_name(c);
+      case place::key: return in_key(c, arguments);
+      case place::equals: return before_value(c, arguments);
+      case place::value: return in_value(c, arguments);
+      case place::string: return in_text(c, arguments);
+      case place::escape: return in_escape(c, arguments);
+      case place::word: return in_word(c, arguments);
+      case place::done: break;
+    }
+    return verdict::wrong;
+  }
+  bool close(std::string&) override { return false; }
+  bool committed() const noexcept override { return committed_; }
+  const std::string& name() const noexcept override { return name_; }
+  void complete(std::string& arguments) const override {
+    argument_stream rest = arguments_;
+    if (place_ == place::word) {
+      for (const char c : word_) {
+        if (rest.push(c, arguments) == argument_stream::verdict::wrong) break;
+      }
+    }
+    rest.complete(arguments);
+  }
+  std::string held() const override { return arguments_.held() + word_; }
+  bool in_string() const noexcept override { return place_ == place::string || place_ == place::escape; }
+
+ private:
+  enum class place { name, key, equals, value, string, escape, word, done };
+
+  /// Passes on JSON.
+  [[nodiscard]] verdict pass(std::string_view json, std::string& arguments) {
+    for (const char c : json) {
+      const auto v = arguments_.push(c, arguments);
+      if (v == argument_stream::verdict::wrong || v == argument_stream::verdict::outside)
+        return verdict::wrong;
+    }
+    return verdict::more;
+  }
+
+  verdict in_name(char c) {
+    if (name_.empty() && is_space(c)) return verdict::more;
+    if (c == '(' && !name_.empty()) {
+      place_ = place::key;
+      return verdict::more;
+    }
+    if (!is_name(c) || name_.size() >= name_bytes_max) return verdict::wrong;
+    name_ += c;
+    return verdict::more;
+  }
+
+  verdict in_key(char c, std::string& arguments) {
+    if (is_letter(c) || (is_digit(c) && !word_.empty())) {
+      if (word_.size() >= name_bytes_max) return verdict::wrong;
+      word_ += c;
+      return verdict::more;
+    }
+    if (word_.empty() && c == ')') return finish(arguments);
+    if (word_.empty() || (c != '=' && !is_space(c)))
+      return word_.empty() && is_space(c) ? verdict::more : verdict::wrong;
+    place_ = place::equals;
+    return before_value(c, arguments);
+  }
+
+  verdict before_value(char c, std::string& arguments) {
+    if (is_space(c)) return verdict::more;
+    if (c != '=') return verdict::wrong;
+    const std::string begin = std::string(committed_ ? ", \"" : "{\"") + std::exchange(word_, {}) + "\": ";
+    committed_ = true;
+    place_ = place::value;
+    return pass(begin, arguments);
+  }
+
+  verdict finish(std::string& arguments) {
+    const std::string_view end = committed_ ? "}" : "{}";
+    committed_ = true;
+    if (pass(end, arguments) == verdict::wrong) return verdict::wrong;
+    place_ = place::done;
+    return verdict::done;
+  }
+
+  /// A value, or what stands between the values of a list or an object.
+  verdict in_value(char c, std::string& arguments) {
+    if (is_space(c)) return verdict::more;
+    if (c == ',') {
+      if (comma_) return verdict::wrong;
+      if (depth_ == 0) {
+        place_ = place::key;
+      } else {
+        comma_ = true;  // passed on with the next value: Python may end with one
+      }
+      return verdict::more;
+    }
+    if (c == ')') return depth_ == 0 ? finish(arguments) : verdict::wrong;
+    if (c == ']' || c == '}') {
+      if (depth_ == 0) return verdict::wrong;
+      comma_ = false;
+      --depth_;
+      return pass({&c, 1}, arguments);
+    }
+    if (std::exchange(comma_, false) && pass(", ", arguments) == verdict::wrong) return verdict::wrong;
+    if (c == '\'' || c == '"') {
+      quote_ = c;
+      place_ = place::string;
+      return pass("\"", arguments);
+    }
+    if (is_letter(c) || is_digit(c) || c == '-') {
+      word_ = c;
+      place_ = place::word;
+      return verdict::more;
+    }
+    if (c == '[' || c == '{') ++depth_;
+    return pass(c == ':' ? std::string_view(": ") : std::string_view(&c, 1), arguments);
+  }
+
+  /// A number or a constant: passed on when it ends.
+  verdict in_word(char c, std::string& arguments) {
+    if (is_letter(c) || is_digit(c) || c == '.' || c == '+' || c == '-') {
+      if (word_.size() >= name_bytes_max) return verdict::wrong;
+      word_ += c;
+      return verdict::more;
+    }
+    const std::string_view json = word_ == "True"    ? "true"
+                                  : word_ == "False" ? "false"
+                                  : word_ == "None"  ? "null"
+                                                     : std::string_view(word_);
+    place_ = place::value;
+    if (pass(json, arguments) == verdict::wrong) return verdict::wrong;
+    word_.clear();
+    return in_value(c, arguments);
+  }
+
+  verdict in_text(char c, std::string& arguments) {
+    if (c == '\\') {
+      place_ = place::escape;
+      return verdict::more;
+    }
+    if (c == quote_) {
+      place_ = place::value;
+      return pass("\"", arguments);
+    }
+    return c == '"' ? pass("\\\"", arguments) : pass({&c, 1}, arguments);
+  }
+
+  verdict in_escape(char c, std::string& arguments) {
+    place_ = place::string;
+    switch (c) {
+      case '\n': return verdict::more;  // goes on in the next line
+      case '\'': return pass("'", arguments);
+      case 'x': return pass("\\u00", arguments);
+      case '0': return pass("\\u0000", arguments);
+      case 'a': return pass("\\u0007", arguments);
+      case 'v': return pass("\\u000b", arguments);
+      default: break;
+    }
+    const bool shared = std::string_view("\"\\/bfnrtu").find(c) != std::string_view::npos;
+    // Python keeps the backslash before what is no escape.
+    return pass((shared ? "\\" : "\\\\") + std::string(1, c), arguments);
+  }
+
+  place place_ = place::name;
+  bool committed_ = false;
+  bool comma_ = false;
+  int depth_ = 0;
+  char quote_ = 0;
+  std::string name_, word_;
+  argument_stream arguments_;
+};
+
+}  // namespace
+
+std::unique_ptr<call_body> make_python_reader() {
+  return std::make_unique<python_reader>();
+}
+
+}  // namespace orcd::engine

@@ -1,0 +1,334 @@
+// The formats in which calls are not one JSON object in <tool_call>: whole outputs, cut anywhere, damaged,
+// and arguments that are text, by the functions' schemas.
+#include <algorithm>
+#include <map>
+
+#include "engine/chat/argument_types.hpp"
+#include "engine/chat/call_syntax.hpp"
+#include "test/unit/chat/parted_output.hpp"
+#include "test/unit/jinja/render_case.hpp"
+
+using namespace orcd;
+using namespace orcd::test;
+using engine::answer_style;
+using engine::call_format;
+using engine::reasoning_style;
+using kind = engine::output_delta::kind;
+
+namespace {
+
+std::shared_ptr<const engine::argument_types> types() {
+  static const auto made = engine::argument_types::of(boost::json::parse(R"([
+    {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
+      "s": {"type": "string"}, "i": {"type": "integer"}, "b": {"type": "boolean"},
+      "l": {"type": "array", "items": {"type": "string"}}, "o": {"$ref": "#/$defs/point"},
+      "m": {"type": ["string", "null"]}, "e": {"enum": ["x", "y"]}, "any": {"description": "what you like"},
+      "u": {"anyOf": [{"type": "number"}, {"type": "null"}]}},
+      "$defs": {"point": {"type": "object"}}}}},
+    {"type": "function", "function": {"name": "g"}}])")
+                                                          .as_array());
+  return made;
+}
+
+const engine::output_format granite{call_format::granite, true, reasoning_style::think,
+                                    answer_style::response};
+const engine::output_format command{call_format::command_r, false};
+const engine::output_format action{call_format::action, true, reasoning_style::thinking,
+                                   answer_style::response_tokens};
+const engine::output_format fenced{call_format::tool_code, false};
+const engine::output_format glm{call_format::glm, false};
+const engine::output_format pairs{call_format::arg_pairs, true};
+const engine::output_format coder{call_format::qwen_coder, true};
+const engine::output_format seed{call_format::seed, true, reasoning_style::seed};
+const engine::output_format olmo{call_format::olmo, true};
+const engine::output_format magistral{call_format::mistral, true, reasoning_style::brackets};
+const engine::output_format ernie{call_format::hermes, true, reasoning_style::think, answer_style::response};
+
+engine::parse_options known() {
+  return {true, false, types()};
+}
+
+const std::vector<expectation> object_outputs{
+    {granite,
+     "<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"i\": 1}}, {\"name\": \"g\", \"arguments\": {}}]",
+     {"", "", {{"f", "{\"i\": 1}"}, {"g", "{}"}}}},
+    {granite, "<|tool_call|>{\"name\": \"f\", \"arguments\": {}}", {"", "", {{"f", "{}"}}}},
+    {granite, "<|tool_call|>[] none", {"<|tool_call|>[] none", "", {}}},
+    {granite, "<think>Hm.</think><response>Yes.</response>", {"Yes.", "Hm.", {}}},
+    {granite, "a <response> b </response>", {"a <response> b </response>", "", {}}},
+    {ernie,
+     "Hm.\n</think>\n\n<response>\nA moment.\n</response>\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": "
+     "{}}\n</tool_call>\n",
+     {"A moment.", "Hm.", {{"f", "{}"}}},
+     {true, true}},
+    {command,
+     "Action:\n```json\n[\n    {\n        \"tool_name\": \"f\",\n        \"parameters\": {\n            "
+     "\"i\": 1\n"
+     "        }\n    },\n    {\n        \"tool_name\": \"g\",\n        \"parameters\": {}\n    }\n]```",
+     {"", "", {{"f", "{\n            \"i\": 1\n        }"}, {"g", "{}"}}}},
+    {command, "Plan: look.\nAction:\n```json\n[]```", {"Plan: look.\nAction:\n```json\n[]```", "", {}}},
+    {command, "Action: none. ```json\n{}\n```", {"Action: none. ```json\n{}\n```", "", {}}},
+    {action,
+     "<|START_THINKING|>I look.<|END_THINKING|><|START_ACTION|>[\n    {\"tool_call_id\": \"0\", "
+     "\"tool_name\": "
+     "\"f\", \"parameters\": {\"s\": \"<|END_ACTION|>\"}},\n    {\"tool_call_id\": \"1\", \"tool_name\": "
+     "\"g\", "
+     "\"parameters\": {}}\n]<|END_ACTION|>",
+     {"", "I look.", {{"f", "{\"s\": \"<|END_ACTION|>\"}"}, {"g", "{}"}}}},
+    {action, "<|START_RESPONSE|>Hello.<|END_RESPONSE|>", {"Hello.", "", {}}},
+    {action,
+     "<|START_ACTION|>[{\"tool_name\": 1}]<|END_ACTION|>",
+     {"<|START_ACTION|>[{\"tool_name\": 1}]<|END_ACTION|>", "", {}}},
+    {fenced,
+     "I look.\n```tool_code\n{\"name\": \"f\", \"parameters\": {\"i\": 1}}\n```\n",
+     {"I look.", "", {{"f", "{\"i\": 1}"}}}},
+    {fenced,
+     "```tool_code\n[{\"name\": \"f\", \"parameters\": {}}, {\"name\": \"g\", \"parameters\": {}}]\n```",
+     {"", "", {{"f", "{}"}, {"g", "{}"}}}},
+    {fenced, "```tool_code\nprint(1)\n```", {"```tool_code\nprint(1)\n```", "", {}}},
+    {fenced, "```python\nx = {}\n```", {"```python\nx = {}\n```", "", {}}},
+    {magistral,
+     "[THINK]Hm, [TOOL_CALLS].[/THINK]Well.[TOOL_CALLS]f[ARGS]{\"i\": 1}",
+     {"Well.", "Hm, [TOOL_CALLS].", {{"f", "{\"i\": 1}"}}}},
+};
+
+const std::vector<expectation> named_outputs{
+    {glm, "f\n{\"i\": 1}", {"", "", {{"f", "{\"i\": 1}"}}}, known()},
+    {glm, "\nf\n{\"i\": 1}", {"", "", {{"f", "{\"i\": 1}"}}}, known()},
+    {glm, "f\n{}<|assistant|>g\n{\"a\": 2}", {"", "", {{"f", "{}"}, {"g", "{\"a\": 2}"}}}, known()},
+    {glm, "h\n{\"i\": 1}", {"h\n{\"i\": 1}", "", {}}, known()},
+    {glm, "f is a function\n{}", {"f is a function\n{}", "", {}}, known()},
+    {glm, "Hello f\n{}", {"Hello f\n{}", "", {}}, known()},
+    {glm, "f\n{\"i\": 1}", {"f\n{\"i\": 1}", "", {}}, {false, false, types()}},
+};
+
+const std::vector<expectation> element_outputs{
+    {pairs,
+     "\n<think>Hm.</think>\nI "
+     "look.\n<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>12</arg_value>\n<arg_key>i"
+     "</arg_key>\n<arg_value>12</arg_value>\n</tool_call>",
+     {"I look.", "Hm.", {{"f", "{\"s\": \"12\", \"i\": 12}"}}},
+     known()},
+    {pairs,
+     "<tool_call>f<arg_key>l</arg_key><arg_value>[\"</arg_value>\", "
+     "\"b\"]</arg_value></tool_call><tool_call>g"
+     "</tool_call>",
+     {"", "", {{"f", "{\"l\": [\"</arg_value>\", \"b\"]}"}, {"g", "{}"}}},
+     known()},
+    {pairs, "<tool_call>not a call</tool_call>", {"<tool_call>not a call</tool_call>", "", {}}, known()},
+    {pairs, "<tool_call></tool_call>", {"<tool_call></tool_call>", "", {}}, known()},
+    {pairs,
+     "<tool_call>g\n<arg_key>a</arg_key>\n<arg_value>say "
+     "\"hi\"\n\\</arg_value>\n<arg_key>b</arg_key>\n<arg_value>"
+     "{\"x\": 1}</arg_value></tool_call>",
+     {"", "", {{"g", "{\"a\": \"say \\\"hi\\\"\\n\\\\\", \"b\": {\"x\": 1}}"}}},
+     known()},
+    {coder,
+     "Ok.\n<tool_call>\n<function=f>\n<parameter=s>\nline <b>1</b>\n\n</parameter>\n<parameter=b>\nTrue\n"
+     "</parameter>\n<parameter=o>\n{\"a\": \"</parameter>\"}\n</parameter>\n</function>\n</tool_call>",
+     {"Ok.", "", {{"f", "{\"s\": \"line <b>1</b>\\n\", \"b\": true, \"o\": {\"a\": \"</parameter>\"}}"}}},
+     known()},
+    {coder,
+     "<tool_call>\n<function=f>\n<parameter=s>x</parameter>\n<parameter=i>\nmany\n</parameter>\n</function>\n"
+     "</tool_call>\n<tool_call>\n<function=g>\n</function>\n</tool_call>",
+     {"", "", {{"f", "{\"s\": \"x\", \"i\": \"many\"}"}, {"g", "{}"}}},
+     known()},
+    {coder,
+     "<tool_call>\n<function=g>\n</function>\n<function=g>\n</function>\n</tool_call> end",
+     {"end", "", {{"g", "{}"}, {"g", "{}"}}},
+     known()},
+    {coder, "<tool_call>\n<function=g>\n</tool_call>", {"", "", {{"g", "{}"}}}, known()},
+    {coder,
+     "<tool_call>\n<function=f>\n<parameter=m>\nnull\n</parameter>\n<parameter=e>\nx\n</"
+     "parameter>\n<parameter=u>\n"
+     "1.5\n</parameter>\n<parameter=any>\n\"quoted\"\n</parameter>\n<parameter=zz>\n</parameter>\n</"
+     "function>\n"
+     "</tool_call>",
+     {"", "", {{"f", "{\"m\": null, \"e\": \"x\", \"u\": 1.5, \"any\": \"quoted\", \"zz\": \"\"}"}}},
+     known()},
+    {coder, "<tool_call>\n<function=f g>", {"<tool_call>\n<function=f g>", "", {}}, known()},
+    {coder,
+     "<tool_call>\n<function=g>\n<parameter=a>\n1\n</parameter>\nstray</tool_call>",
+     {"stray</tool_call>", "", {{"g", "{\"a\": 1}"}}},
+     known()},
+    {seed,
+     "<seed:think>Hm.</seed:think>\nI look.\n<seed:tool_call>\n<function=f>\n<parameter=s> a\nb "
+     "</parameter>\n"
+     "<parameter=l>[]</parameter>\n</function>\n</seed:tool_call>",
+     {"I look.", "Hm.", {{"f", "{\"s\": \" a\\nb \", \"l\": []}"}}},
+     known()},
+};
+
+const std::vector<expectation> python_outputs{
+    {olmo,
+     "<function_calls>\nf(s='it\\'s \"x\"', i=-2, b=True, m=None, l=['a', \"b\",], o={'k': [1, 2.5]})\ng()\n"
+     "</function_calls>",
+     {"",
+      "",
+      {{"f",
+        "{\"s\": \"it's \\\"x\\\"\", \"i\": -2, \"b\": true, \"m\": null, \"l\": [\"a\", \"b\"], \"o\": "
+        "{\"k\": [1, 2.5]}}"},
+       {"g", "{}"}}}},
+    {olmo,
+     "<function_calls>f(a=\"\\x41\\d\\u00e9</function_calls>\")</function_calls> ok",
+     {"ok", "", {{"f", "{\"a\": \"\\u0041\\\\d\\u00e9</function_calls>\"}"}}}},
+    {olmo,
+     "<function_calls>not a call</function_calls>",
+     {"<function_calls>not a call</function_calls>", "", {}}},
+    {olmo,
+     "<function_calls>f(a=(1, 2))</function_calls>",
+     {"(1, 2))</function_calls>", "", {{"f", "{\"a\": null}"}}}},
+    {olmo, "<function_calls>f(a=tru", {"", "", {{"f", "{\"a\": true}"}}}},
+};
+
+std::vector<expectation> expectations() {
+  std::vector<expectation> out;
+  for (const auto* part : {&object_outputs, &named_outputs, &element_outputs, &python_outputs}) {
+    out.insert(out.end(), part->begin(), part->end());
+  }
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(call_formats)
+
+BOOST_AUTO_TEST_CASE(whole_outputs_and_split_at_every_position) {
+  for (const auto& e : expectations()) {
+    BOOST_TEST(in_pieces(e.format, e.options, e.text, {}) == e.expected, e.text);
+    std::vector<std::size_t> bytes;
+    for (std::size_t at = 1; at < e.text.size(); ++at) {
+      bytes.push_back(at);
+      BOOST_TEST(in_pieces(e.format, e.options, e.text, {at}) == e.expected, e.text);
+    }
+    BOOST_TEST(in_pieces(e.format, e.options, e.text, bytes) == e.expected, e.text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_cut_output_has_whole_arguments_and_no_mark_behind_a_call) {
+  for (const auto& e : expectations()) {
+    const bool plain = e.expected.content.empty() && !e.expected.calls.empty();
+    for (std::size_t size = 0; size < e.text.size(); ++size) {
+      const auto got = in_pieces(e.format, e.options, e.text.substr(0, size), {});
+      if (plain && !got.calls.empty()) BOOST_TEST(got.content == "", e.text.substr(0, size));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(damaged_outputs_have_whole_arguments_and_pieces_do_not_matter) {
+  std::mt19937 random(12);
+  for (const auto& e : expectations()) {
+    for (int i = 0; i < 200; ++i) {
+      const std::string text = damaged(e.text, random);
+      const auto whole = in_pieces(e.format, e.options, text, {});
+      BOOST_TEST(in_pieces(e.format, e.options, text, random_cuts(text.size(), random)) == whole, text);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(marks_that_came_as_tokens_are_read_like_their_text) {
+  for (const auto& e : expectations()) {
+    const auto marks = engine::marks_of(e.format);
+    engine::output_parser parser(e.format, e.options);
+    parted out;
+    for (std::string_view rest = e.text; !rest.empty();) {
+      const auto mark = std::find_if(marks.begin(), marks.end(), [&](auto m) { return rest.starts_with(m); });
+      if (mark != marks.end()) {
+        add(out, parser.push_mark(*mark));
+        rest.remove_prefix(mark->size());
+      } else {
+        add(out, parser.push(rest.substr(0, 1)));
+        rest.remove_prefix(1);
+      }
+    }
+    add(out, parser.finish());
+    BOOST_TEST(out == e.expected, e.text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_text_is_sent_while_it_comes) {
+  for (const auto& [format, begin] : {std::pair{coder, "<tool_call>\n<function=f>\n<parameter=s>\n"},
+                                      {seed, "<seed:tool_call><function=f><parameter=s>"},
+                                      {pairs, "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>"},
+                                      {olmo, "<function_calls>\nf(s='"}}) {
+    engine::output_parser parser(format, known());
+    const auto first = parser.push(begin);
+    BOOST_REQUIRE_EQUAL(first.size(), 2U);
+    BOOST_TEST(first[0].name == "f");
+    BOOST_TEST(first[1].text == "{\"s\": \"");
+    const auto second = parser.push("one <two");
+    BOOST_REQUIRE_EQUAL(second.size(), 1U);
+    BOOST_TEST(second[0].text == "one <two");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_value_that_never_ends_is_kept_up_to_a_limit) {
+  engine::output_parser parser(coder, known());
+  parted out;
+  add(out, parser.push("<tool_call><function=f><parameter=l>["));
+  const std::string many(3U << 20U, ' ');
+  add(out, parser.push(many + "rest"));
+  add(out, parser.finish());
+  BOOST_TEST_REQUIRE(out.calls.size() == 1U);
+  BOOST_TEST(out.calls[0].arguments == "{\"l\": []}");
+  BOOST_TEST(out.content.ends_with("rest"));
+}
+
+BOOST_AUTO_TEST_CASE(types_are_those_of_the_schema) {
+  const auto kinds = [](const char* schema) {
+    const auto root = boost::json::parse(schema);
+    return static_cast<int>(engine::kinds_of(root, root));
+  };
+  BOOST_TEST(kinds(R"({"type": "string"})") == engine::text_kind);
+  BOOST_TEST(kinds(R"({"type": "integer", "nullable": true})") == (engine::number_kind | engine::null_kind));
+  BOOST_TEST(kinds(R"({"const": "a"})") == engine::text_kind);
+  BOOST_TEST(kinds(R"({"enum": [1, "a", null]})") ==
+             (engine::number_kind | engine::text_kind | engine::null_kind));
+  BOOST_TEST(kinds(R"({"$ref": "#/$defs/a", "$defs": {"a": {"type": "array"}}})") == engine::array_kind);
+  BOOST_TEST(kinds(R"({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}})") == engine::any_kind);
+  BOOST_TEST(kinds(R"({"$ref": "#/nowhere"})") == engine::any_kind);
+  BOOST_TEST(kinds(R"({"anyOf": [{"type": "string"}, {"type": "null"}]})") ==
+             (engine::text_kind | engine::null_kind));
+  BOOST_TEST(kinds(R"({"allOf": [{"type": ["string", "null"]}, {"type": "string"}]})") == engine::text_kind);
+  BOOST_TEST(kinds(R"({"type": "tuple"})") == engine::any_kind);
+  BOOST_TEST(kinds("true") == engine::any_kind);
+}
+
+BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
+  const std::map<std::string, engine::output_format> formats{
+      {"ByteDance-Seed-OSS", seed},
+      {"GLM-4.5", pairs},
+      {"GLM-4.6", pairs},
+      {"GLM-4.7-Flash", pairs},
+      {"google-gemma-2-2b-it", {}},
+      {"google-gemma-3", {}},
+      {"ibm-granite-granite-3.3-2B-Instruct", granite},
+      {"ibm-granite-granite-4.0", {call_format::hermes, false}},
+      {"ibm-granite-granite-4.1", {call_format::hermes, false}},
+      {"mistralai-Ministral-3-14B-Reasoning-2512", magistral},
+      {"Qwen3-Coder", {call_format::qwen_coder, false}},
+      {"Qwen3-Instruct-2507", {call_format::hermes, false}},
+      {"HuggingFaceTB-SmolLM3-3B", {call_format::none, true}},
+      {"own-cohere2", action},
+      {"own-command-r", command},
+      {"own-ernie4.5", ernie},
+      {"own-exaone4", {call_format::hermes, true}},
+      {"own-gemma3-tools", fenced},
+      {"own-glm4-0414", glm},
+      {"own-olmo2", {}},
+      {"own-olmo3", olmo},
+      {"own-smollm3-tools", {call_format::hermes, true}},
+      {"vllm-granite", {call_format::granite, false}},
+      {"vllm-internlm2", {}},
+      {"vllm-mistral3", {call_format::mistral, false}},
+  };
+  for (const auto& [name, format] : formats) {
+    const auto found = engine::detect_output_format(read_data("templates/" + name + ".jinja"));
+    BOOST_TEST((found == format), name);
+  }
+  for (const char* open : {"<think>", "<seed:think>", "[THINK]", "<|START_THINKING|>"}) {
+    BOOST_TEST(engine::ends_in_reasoning(std::string("<assistant>") + open + "\n"));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -46,8 +46,8 @@ expr any_key() {
 /// The values of a text that a schema allows, where no value may hold `end`.
 class text_values {
  public:
-  text_values(grammar::program_builder& rules, const json::value& root, std::string_view end)
-      : rules_(rules), root_(root), end_(end) {}
+  text_values(const argument_parts& parts, const json::value& root)
+      : rules_(parts.rules), shared_(parts.texts), root_(root), end_(parts.syntax.elements.value_close) {}
 
   [[nodiscard]] expr of(const json::value& schema, const std::string& where, std::uint32_t depth = 0) {
     if (depth > references_max) fail(where, beyond);
@@ -71,8 +71,8 @@ class text_values {
   }
 
   [[nodiscard]] expr free() {
-    if (!free_) free_ = without_end({any_text()}, "#");
-    return free_;
+    if (!shared_.free) shared_.free = without_end({any_text()}, "#");
+    return shared_.free;
   }
 
  private:
@@ -92,20 +92,21 @@ class text_values {
   }
 
   [[nodiscard]] expr bounded(const json::object& schema, const std::string& where) {
-    std::vector<expr> all;
+    std::vector<expr> all, values;
+    std::vector<std::pair<std::string_view, std::string>> patterns;
     std::uint32_t least = 0, most = unbounded;
     for (const auto& [name, value] : schema) {
       const auto word = view(name);
       const std::string at = deeper(where, word);
       if (word == "type" || word == "nullable") continue;
       if (word == "enum" || word == "const") {
-        all.push_back(word == "const" ? one_of({value}, at) : one_of(list(value, at), at));
+        values.push_back(word == "const" ? one_of({value}, at) : one_of(list(value, at), at));
       } else if (word == "pattern") {
-        all.push_back(grammar::value_matching(text(value, at), at));
+        patterns.emplace_back(text(value, at), at);
       } else if (word == "format") {
         const auto pattern = grammar::pattern_of_format(text(value, at));
         if (pattern.empty()) rules_.note_ignored("format=" + std::string(text(value, at)));
-        if (!pattern.empty()) all.push_back(grammar::value_matching(pattern, at));
+        if (!pattern.empty()) patterns.emplace_back(pattern, at);
       } else if (word == "minLength" || word == "maxLength") {
         (word == "minLength" ? least : most) = count(value, at);
       } else if (grammar::kind_of_keyword(word) != grammar::keyword_kind::annotation) {
@@ -116,7 +117,20 @@ class text_values {
       if (least > most) grammar::contradict(deeper(where, "minLength"), "is above maxLength");
       all.push_back(repeat(grammar::code_points(0, 0x10FFFF), least, most));
     }
-    return all.empty() ? free() : without_end(all, where);
+    const std::size_t asked = all.size() + values.size() + patterns.size();
+    if (asked == 0) return free();
+    if (asked == 1 && !values.empty()) return values.front();
+    if (asked == 1 && !patterns.empty()) return matching(patterns.front().first, patterns.front().second);
+    all.insert(all.end(), values.begin(), values.end());
+    for (const auto& [pattern, at] : patterns) all.push_back(grammar::value_matching(pattern, at));
+    return without_end(all, where);
+  }
+
+  [[nodiscard]] expr matching(std::string_view pattern, const std::string& at) {
+    const auto known = shared_.patterns.find(pattern);
+    if (known != shared_.patterns.end()) return known->second;
+    const expr made = without_end({grammar::value_matching(pattern, at)}, at);
+    return shared_.patterns.emplace(pattern, made).first->second;
   }
 
   [[nodiscard]] static json::array list(const json::value& value, const std::string& at) {
@@ -134,6 +148,7 @@ class text_values {
     }
     return static_cast<std::uint32_t>(number);
   }
+  /// Those of the values that do not hold `end_`.
   [[nodiscard]] expr one_of(const json::array& values, const std::string& at) const {
     std::vector<expr> out;
     for (const json::value& value : values) {
@@ -151,9 +166,9 @@ class text_values {
   }
 
   grammar::program_builder& rules_;
+  shared_texts& shared_;
   const json::value& root_;
   std::string_view end_;
-  expr free_;
 };
 
 class argument_writer {
@@ -164,7 +179,7 @@ class argument_writer {
         python_(parts.syntax.what == call_syntax::body::python),
         strict_(tool.strict),
         root_(tool.parameters != nullptr ? *tool.parameters : any_),
-        values_(parts.rules, root_, elements_.value_close),
+        values_(parts, root_),
         compiler_(parts.rules, parts.shared, root_, tool.strict) {}
 
   [[nodiscard]] expr all() {
@@ -177,6 +192,7 @@ class argument_writer {
     std::vector<bool> required;
     if (properties != nullptr) {
       if (!properties->is_object()) fail("#/properties", "must be an object");
+      if (strict_) compiler_.check_strict(*schema, properties->get_object(), "#");
       for (const auto& [name, property] : properties->get_object()) {
         const std::string at = deeper("#/properties", view(name));
         out.push_back(member(literal(key(view(name), at)), value(property, at)));
@@ -202,8 +218,6 @@ class argument_writer {
       if (grammar::kind_of_keyword(word) != grammar::keyword_kind::annotation)
         fail(deeper("#", word), beyond);
     }
-    // What strict functions may not have is known to the compiler of JSON.
-    if (strict_) (void)compiler_.whole("#");
   }
 
   [[nodiscard]] bool takes_more(const json::object& schema, bool none_named) const {

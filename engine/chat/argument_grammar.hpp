@@ -6,6 +6,10 @@
 // engine/chat.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <string>
+
 #include "engine/chat/call_syntax.hpp"
 #include "engine/chat/output_frame.hpp"
 #include "engine/grammar/program_builder.hpp"
@@ -14,12 +18,19 @@
 
 namespace orcd::engine {
 
+/// Rules of texts that arguments of several functions share.
+struct shared_texts {
+  grammar::expr free;                                          ///< any text; null until it is needed
+  std::map<std::string, grammar::expr, std::less<>> patterns;  ///< texts that match a pattern
+};
+
 /// What arguments are written with.
 struct argument_parts {
   const call_syntax& syntax;
   const grammar::token_table& tokens;
   grammar::program_builder& rules;
   grammar::json_grammar& shared;
+  shared_texts& texts;
 };
 
 [[nodiscard]] grammar::expr make_arguments(const argument_parts& parts, const callable& tool);

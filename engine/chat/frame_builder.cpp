@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/chat/argument_grammar.hpp"
-
 namespace orcd::engine {
 
 using form = call_syntax::body;
@@ -42,7 +40,7 @@ expr frame_builder::reasoning() {
 
 expr frame_builder::arguments_of(const callable& tool) {
   if (syntax_.what == form::elements || syntax_.what == form::python) {
-    return make_arguments({syntax_, tokens_, rules_, shared_}, tool);
+    return make_arguments({syntax_, tokens_, rules_, shared_, texts_}, tool);
   }
   return valid(tool.parameters, tool.strict);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/chat/argument_grammar.hpp"
 #include "engine/chat/call_syntax.hpp"
 #include "engine/chat/output_frame.hpp"
 #include "engine/grammar/program_builder.hpp"
@@ -74,6 +75,7 @@ class frame_builder {
   const grammar::token_table& tokens_;
   grammar::program_builder rules_;
   grammar::json_grammar shared_;
+  shared_texts texts_;
 };
 
 }  // namespace orcd::engine

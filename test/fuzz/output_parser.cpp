@@ -4,12 +4,14 @@
 #include <boost/json.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/base/ensure.hpp"
+#include "engine/chat/argument_types.hpp"
 
 namespace {
 
@@ -36,9 +38,28 @@ void add(parted& to, const engine::output_deltas& deltas) {
   }
 }
 
-parted read(std::uint8_t choice, std::string_view text, std::size_t stride) {
-  const engine::output_format format{static_cast<engine::call_format>(choice % 5), (choice & 8U) != 0};
-  engine::output_parser parser(format, {(choice & 16U) == 0, (choice & 32U) != 0});
+/// Functions with arguments of every type.
+std::shared_ptr<const engine::argument_types> types() {
+  static const auto made = engine::argument_types::of(boost::json::parse(R"([
+    {"function": {"name": "f", "parameters": {"properties": {
+      "s": {"type": "string"}, "i": {"type": "integer"}, "b": {"type": "boolean"}, "l": {"type": "array"},
+      "o": {"type": "object"}, "m": {"type": ["string", "null"]}, "u": {"type": ["number", "null"]}}}}},
+    {"function": {"name": "g"}}])")
+                                                          .as_array());
+  return made;
+}
+
+/// The first byte: the format, whether there are no tools, an open reasoning, marks of reasoning and of
+/// answers; the second: the marks.
+engine::output_format format_of(std::uint8_t first, std::uint8_t second) {
+  const auto calls = static_cast<engine::call_format>((first & 15U) % engine::call_formats);
+  return {calls, (first & 64U) != 0, static_cast<engine::reasoning_style>(second >> 6U),
+          static_cast<engine::answer_style>((first & 128U) == 0 ? 0 : 1 + (second >> 7U))};
+}
+
+parted read(const std::uint8_t* head, std::string_view text, std::size_t stride) {
+  engine::output_parser parser(format_of(head[0], head[1]),
+                               {(head[0] & 16U) == 0, (head[0] & 32U) != 0, types()});
   parted out;
   for (std::size_t at = 0; at < text.size(); at += stride) add(out, parser.push(text.substr(at, stride)));
   add(out, parser.finish());
@@ -59,8 +80,8 @@ std::string printable(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   const std::string text = printable({reinterpret_cast<const char*>(data) + 2, size - 2});
-  const parted whole = read(data[0], text, text.size() + 1);
-  ORCD_ENSURE(read(data[0], text, 1 + data[1] % 9) == whole);
+  const parted whole = read(data, text, text.size() + 1);
+  ORCD_ENSURE(read(data, text, 1 + data[1] % 64 % 9) == whole);
   for (const auto& [name, arguments] : whole.calls) {
     boost::system::error_code ec;
     boost::json::parse_options deep;

@@ -65,6 +65,9 @@ class schema_compiler {
   [[nodiscard]] expr part(const boost::json::value& schema, const std::string& where) {
     return value(schema, where, 0);
   }
+  /// Refuses an object with these properties that strict mode does not allow.
+  void check_strict(const boost::json::object& schema, const boost::json::object& named,
+                    const std::string& where) const;
 
  private:
   using object = boost::json::object;
@@ -108,7 +111,6 @@ class schema_compiler {
   void check_member_counts(const object& schema, std::size_t named, std::size_t wanted, bool open,
                            const std::string& where) const;
   [[nodiscard]] boost::json::object named_properties(const object& schema, const std::string& where);
-  void check_strict(const object& schema, const boost::json::object& named, const std::string& where) const;
   [[nodiscard]] std::uint32_t count(const object& schema, const char* keyword, std::uint32_t otherwise,
                                     std::uint32_t limit, const std::string& where) const;
 

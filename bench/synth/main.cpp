@@ -1,7 +1,8 @@
 // Writes a GGUF model of a target's true shapes and types with random weights, for benchmarks and for
 // serving without a download.
-//   bench_synth --model NAME --out FILE [--layers N] [--seed N] [--vocab N]
-// An unknown NAME is answered with all that there are.
+//   bench_synth --model NAME --out FILE [--layers N] [--seed N] [--vocab N] [--type TYPE]
+// TYPE: of all matrices of layers, like Q3_K, instead of the published ones. An unknown NAME is answered with
+// all that there are.
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -14,7 +15,7 @@
 namespace {
 
 constexpr const char* usage =
-    "usage: bench_synth --model NAME --out FILE [--layers N] [--seed N] [--vocab N]\n";
+    "usage: bench_synth --model NAME --out FILE [--layers N] [--seed N] [--vocab N] [--type TYPE]\n";
 
 struct command {
   orcd::bench::model_choice choice;
@@ -32,6 +33,13 @@ T number(const std::string& name, const std::string& text) {
   return value;
 }
 
+orcd::engine::ggml_type type_named(const std::string& text) {
+  for (const auto& traits : orcd::engine::supported_types()) {
+    if (traits.name == text) return traits.type;
+  }
+  throw std::invalid_argument("--type is '" + text + "', not a tensor type such as Q3_K");
+}
+
 command parse(int argc, char** argv) {
   command c;
   for (int i = 1; i < argc; ++i) {
@@ -46,6 +54,8 @@ command parse(int argc, char** argv) {
       c.choice.layers = number<std::uint32_t>(name, value);
     } else if (name == "--vocab") {
       c.choice.vocab = number<std::uint32_t>(name, value);
+    } else if (name == "--type") {
+      c.choice.type = type_named(value);
     } else if (name == "--seed") {
       c.seed = number<std::uint64_t>(name, value);
     } else {

@@ -276,7 +276,25 @@ std::uint64_t planned_model::tensor_bytes() const noexcept {
   return total;
 }
 
-engine::result<planned_model> plan_model(const model_choice& choice) {
+namespace {
+
+/// Gives all matrices of layers a type, but for those that are floats for a reason.
+engine::result<void> use_type(planned_model& model, ggml_type type) {
+  const engine::type_traits& traits = engine::traits_of(type);
+  for (planned_tensor& tensor : model.tensors) {
+    if (!tensor.name.starts_with("blk.") || engine::traits_of(tensor.type).block_elems == 1) continue;
+    if (tensor.extents[0] % traits.block_elems != 0) {
+      return engine::error(engine::errc::invalid_request, tensor.name + " has rows of " +
+                                                              std::to_string(tensor.extents[0]) +
+                                                              "; blocks of " + std::string(traits.name) +
+                                                              " have " + std::to_string(traits.block_elems));
+    }
+    tensor.type = type;
+  }
+  return {};
+}
+
+engine::result<planned_model> plan_published(const model_choice& choice) {
   using engine::errc;
   using engine::error;
   const shape* found = nullptr;
@@ -307,6 +325,15 @@ engine::result<planned_model> plan_model(const model_choice& choice) {
                                      std::to_string(found->published_tensors) + " of " +
                                      std::to_string(found->published_bytes));
   }
+  return planned;
+}
+
+}  // namespace
+
+engine::result<planned_model> plan_model(const model_choice& choice) {
+  auto planned = plan_published(choice);
+  if (!planned || !choice.type) return planned;
+  if (const auto used = use_type(*planned, *choice.type); !used) return used.error();
   return planned;
 }
 

@@ -36,10 +36,12 @@ struct model_choice {
   std::string model;
   std::optional<std::uint32_t> layers;
   std::optional<std::uint32_t> vocab;
+  std::optional<engine::ggml_type> type;  ///< of all matrices of layers, instead of the published ones
 };
 
 /// Errors (invalid_request): an unknown model, layers outside 1..512, a vocabulary too small for its
-/// tokenizer. A model in its true size whose totals differ from the published file's is `internal`.
+/// tokenizer, a type whose blocks do not divide a row. A model in its true size whose totals differ from the
+/// published file's is `internal`.
 [[nodiscard]] engine::result<planned_model> plan_model(const model_choice& choice);
 
 }  // namespace orcd::bench

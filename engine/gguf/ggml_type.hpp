@@ -17,14 +17,24 @@ enum class ggml_type : std::uint32_t {
   q5_0 = 6,
   q5_1 = 7,
   q8_0 = 8,
+  q2_k = 10,
+  q3_k = 11,
   q4_k = 12,
   q5_k = 13,
   q6_k = 14,
+  iq2_xxs = 16,
+  iq2_xs = 17,
+  iq3_xxs = 18,
+  iq4_nl = 20,
+  iq3_s = 21,
+  iq2_s = 22,
+  iq4_xs = 23,
   bf16 = 30,
   tq1_0 = 34,
   tq2_0 = 35,
   i2_s = 36,  ///< of BitNet forks; the original removed the id
   mxfp4 = 39,
+  nvfp4 = 40,
   q1_0 = 41,
   q2_0 = 42,
 };
@@ -48,7 +58,7 @@ struct type_traits {
 /// The supported type with this id; nullopt when there is none.
 [[nodiscard]] std::optional<ggml_type> type_from_id(std::uint32_t id) noexcept;
 
-/// The name of any id that the format defines, supported or not ("Q2_K", "IQ4_XS", "removed(4)"), for
+/// The name of any id that the format defines, supported or not ("IQ1_S", "removed(4)"), for
 /// messages.
 [[nodiscard]] std::string_view known_type_name(std::uint32_t id) noexcept;
 

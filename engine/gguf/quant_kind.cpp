@@ -25,12 +25,22 @@ std::string_view file_type_name(std::uint64_t id) {
     case 16: return "Q5_K_S";
     case 17: return "Q5_K_M";
     case 18: return "Q6_K";
+    case 19: return "IQ2_XXS";
+    case 20: return "IQ2_XS";
+    case 21: return "Q2_K_S";
+    case 22: return "IQ3_XS";
+    case 23: return "IQ3_XXS";
     case 25: return "IQ4_NL";
+    case 26: return "IQ3_S";
+    case 27: return "IQ3_M";
+    case 28: return "IQ2_S";
+    case 29: return "IQ2_M";
     case 30: return "IQ4_XS";
     case 32: return "BF16";
     case 36: return "TQ1_0";
     case 37: return "TQ2_0";
     case 38: return "MXFP4";
+    case 39: return "NVFP4";
     default: return {};
   }
 }

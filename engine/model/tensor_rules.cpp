@@ -56,7 +56,8 @@ constexpr std::array globals{
 /// Whether it is one of the tensors that some files have and no forward pass here uses.
 bool is_ignored(std::string_view name) {
   return name.starts_with("cls.") || name.ends_with(".attn_rot_embd") ||
-         name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight");
+         name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight") ||
+         name.ends_with(".input_scale");  // of activations in NVFP4, which are f16 here
 }
 
 /// Whether it is a tensor of one of `count` layers from `first` on.
@@ -68,6 +69,13 @@ bool is_of_layers(std::string_view name, std::size_t first, std::uint32_t count)
 }
 
 constexpr std::string_view scale_suffix = ".scale";
+constexpr std::string_view weight_suffix = ".weight";
+
+/// The name of the tensor with a matrix's scale.
+std::string scale_name(const tensor_view& matrix) {
+  return std::string(matrix.name.substr(0, matrix.name.size() - weight_suffix.size())) +
+         std::string(scale_suffix);
+}
 
 bool has_scales(const gguf_file& file) {
   const auto tensors = file.tensors();
@@ -113,10 +121,8 @@ class binder {
 
   /// Multiplies a matrix that has been bound by the scale beside it.
   void bind_scale(tensor_view& matrix) {
-    constexpr std::string_view weight = ".weight";
-    if (!matrix || !matrix.name.ends_with(weight)) return;
-    const std::string name =
-        std::string(matrix.name.substr(0, matrix.name.size() - weight.size())) + std::string(scale_suffix);
+    if (!matrix || !matrix.name.ends_with(weight_suffix)) return;
+    const std::string name = scale_name(matrix);
     const tensor_view* scale = file_.find_tensor(name);
     if (scale == nullptr)
       return problems_.add("tensor '" + name + "' is missing; other matrices have theirs");
@@ -132,6 +138,12 @@ class binder {
     } else if (!std::isfinite(matrix.factor)) {
       problems_.add("tensor " + in_quotes(name) + " times the scale of its matrix is not finite");
     }
+  }
+
+  /// The same where it is one in NVFP4, of any family, and has a scale: the range of E4M3 alone is small.
+  void bind_scale_of_fp4(tensor_view& matrix) {
+    if (!matrix || matrix.type != ggml_type::nvfp4 || !matrix.name.ends_with(weight_suffix)) return;
+    if (file_.find_tensor(scale_name(matrix)) != nullptr) bind_scale(matrix);
   }
 
   void report_unknown(std::uint32_t unused_layers) {
@@ -237,6 +249,7 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
   const bool scaled = layers.weight_scales && has_scales(file);
   for (const global_rule& rule : globals) {
     bound.bind(weights.*rule.role, rule.name, rule.shape, rule.when, rule.allowed, first, false);
+    if (rule.allowed == types::any) bound.bind_scale_of_fp4(weights.*rule.role);
   }
   weights.layers.resize(spec.layers.size());
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
@@ -246,7 +259,11 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
       for (const layer_rule& rule : table) {
         bound.bind(weights.layers[i].*rule.role, prefix + rule.name, rule.shape, rule.when, rule.allowed,
                    spec.layers[i], fused);
-        if (scaled && rule.allowed == types::any) bound.bind_scale(weights.layers[i].*rule.role);
+        if (rule.allowed != types::any) continue;
+        if (scaled)
+          bound.bind_scale(weights.layers[i].*rule.role);
+        else
+          bound.bind_scale_of_fp4(weights.layers[i].*rule.role);
       }
     }
   }

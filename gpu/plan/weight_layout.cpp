@@ -319,6 +319,16 @@ kernels::packed_format packed_format_of(ggml_type type) noexcept {
     case ggml_type::q5_k: return packed_format::q5_k;
     case ggml_type::q6_k: return packed_format::q6_k;
     case ggml_type::mxfp4: return packed_format::mxfp4;
+    case ggml_type::q2_k: return packed_format::q2_k;
+    case ggml_type::q3_k: return packed_format::q3_k;
+    case ggml_type::iq4_nl: return packed_format::iq4_nl;
+    case ggml_type::iq4_xs: return packed_format::iq4_xs;
+    case ggml_type::nvfp4: return packed_format::nvfp4;
+    case ggml_type::iq3_s: return packed_format::iq3_s;
+    case ggml_type::iq3_xxs: return packed_format::iq3_xxs;
+    case ggml_type::iq2_s: return packed_format::iq2_s;
+    case ggml_type::iq2_xs: return packed_format::iq2_xs;
+    case ggml_type::iq2_xxs: return packed_format::iq2_xxs;
     // Sent as blocks of Q4_0 that hold the same values.
     case ggml_type::tq1_0:
     case ggml_type::tq2_0:

@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/product/packed_matrix.hpp"
+#include "kernels/product/quant_blocks.hpp"
 
 namespace orcd::kernels {
 
@@ -25,6 +26,16 @@ __host__ __device__ constexpr raw_block raw_block_of(packed_format f) {
     case packed_format::q4_k: return {256, 144};
     case packed_format::q5_k: return {256, 176};
     case packed_format::q6_k: return {256, 210};
+    case packed_format::q2_k: return {256, sizeof(block_q2_k)};
+    case packed_format::q3_k: return {256, sizeof(block_q3_k)};
+    case packed_format::iq4_nl: return {32, sizeof(block_iq4_nl)};
+    case packed_format::iq4_xs: return {256, sizeof(block_iq4_xs)};
+    case packed_format::nvfp4: return {64, sizeof(block_nvfp4)};
+    case packed_format::iq3_s: return {256, sizeof(block_iq3_s)};
+    case packed_format::iq3_xxs: return {256, sizeof(block_iq3_xxs)};
+    case packed_format::iq2_s: return {256, sizeof(block_iq2_s)};
+    case packed_format::iq2_xs: return {256, sizeof(block_iq2_xs)};
+    case packed_format::iq2_xxs: return {256, sizeof(block_iq2_xxs)};
     case packed_format::f16: return {1, 2};
     case packed_format::bf16: return {1, 2};
     case packed_format::f32: return {1, 4};
@@ -54,6 +65,26 @@ __device__ inline k_scales raw_k_scales(const std::byte* b, std::uint32_t h) {
   return s;
 }
 
+/// Set `set` of a Q3_K or IQ4_XS block's scales: those of blocks set, set + six_bit_sets and so on.
+template <packed_format F>
+__device__ six_bit_scales raw_six_bit_scales(const std::byte* b, std::uint32_t set) {
+  six_bit_scales s{};
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const std::uint32_t j = six_bit_sets(F) * i + set;
+    std::uint32_t low = 0;
+    std::uint32_t high = 0;
+    if constexpr (F == packed_format::q3_k) {
+      low = byte_at(b, 96 + j % 8) >> (j / 8 * 4) & 15U;
+      high = byte_at(b, 104 + j % 4) >> (j / 4 * 2) & 3U;
+    } else {
+      low = byte_at(b, 4 + j / 2) >> (j % 2 * 4) & 15U;
+      high = u16_at(b, 2) >> (j * 2) & 3U;
+    }
+    s.of[i] = static_cast<std::uint8_t>(low | high << 4);
+  }
+  return s;
+}
+
 /// The unsigned quantum of element i of a block; Q8_0 is biased by 128 and floats are their bits.
 template <packed_format F>
 __device__ std::uint32_t raw_quantum(const std::byte* b, std::uint32_t i) {
@@ -63,6 +94,18 @@ __device__ std::uint32_t raw_quantum(const std::byte* b, std::uint32_t i) {
   if constexpr (F == packed_format::q4_0 || F == packed_format::q4_1 || F == packed_format::mxfp4) {
     constexpr std::uint32_t quanta = F == packed_format::q4_0 ? 2 : F == packed_format::q4_1 ? 4 : 1;
     return byte_at(b, quanta + i % 16) >> (i / 16 * 4) & 15U;
+  }
+  if constexpr (F == packed_format::nvfp4)
+    return byte_at(b, 4 + i / 16 * 8 + i % 8) >> (i % 16 / 8 * 4) & 15U;
+  if constexpr (is_table_format(F)) {
+    const std::uint32_t at = F == packed_format::iq4_nl ? 2 : 8 + i / 32 * 16;
+    return exchange_upper_bits(byte_at(b, at + i % 16) >> (i % 32 / 16 * 4) & 15U);
+  }
+  if constexpr (F == packed_format::q2_k || F == packed_format::q3_k) {
+    constexpr std::uint32_t quanta = F == packed_format::q2_k ? 16 : 32;
+    const std::uint32_t two = byte_at(b, quanta + 32 * (i / 128) + i % 32) >> (i / 32 % 4 * 2) & 3U;
+    if constexpr (F == packed_format::q2_k) return two;
+    return two | (byte_at(b, i % 32) >> (i / 32) & 1U) << 2;
   }
   if constexpr (F == packed_format::q5_0 || F == packed_format::q5_1) {
     constexpr std::uint32_t high = F == packed_format::q5_0 ? 2 : 4;

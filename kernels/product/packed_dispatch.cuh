@@ -24,6 +24,16 @@ ORCD_HD Result with_format(packed_format format, Result otherwise, Run&& run) {
     case packed_format::q5_k: return run(format_constant<packed_format::q5_k>{});
     case packed_format::q6_k: return run(format_constant<packed_format::q6_k>{});
     case packed_format::mxfp4: return run(format_constant<packed_format::mxfp4>{});
+    case packed_format::q2_k: return run(format_constant<packed_format::q2_k>{});
+    case packed_format::q3_k: return run(format_constant<packed_format::q3_k>{});
+    case packed_format::iq4_nl: return run(format_constant<packed_format::iq4_nl>{});
+    case packed_format::iq4_xs: return run(format_constant<packed_format::iq4_xs>{});
+    case packed_format::nvfp4: return run(format_constant<packed_format::nvfp4>{});
+    case packed_format::iq3_s: return run(format_constant<packed_format::iq3_s>{});
+    case packed_format::iq3_xxs: return run(format_constant<packed_format::iq3_xxs>{});
+    case packed_format::iq2_s: return run(format_constant<packed_format::iq2_s>{});
+    case packed_format::iq2_xs: return run(format_constant<packed_format::iq2_xs>{});
+    case packed_format::iq2_xxs: return run(format_constant<packed_format::iq2_xxs>{});
     case packed_format::f16: return run(format_constant<packed_format::f16>{});
     case packed_format::bf16: return run(format_constant<packed_format::bf16>{});
     case packed_format::f32: return run(format_constant<packed_format::f32>{});

@@ -91,8 +91,9 @@ struct block_plan {
   static constexpr std::uint32_t slots_that_fit = (multiprocessor_shared_bytes - 1024 - stages * stage_bytes -
                                                    totals_bytes - exchange_bytes - barrier_bytes) /
                                                   (warps * slot_bytes);
+  static constexpr std::uint32_t chunks_max = SplitK ? 5 : 6;  ///< for which there are barriers
   static constexpr std::uint32_t slots = slots_that_fit >= chunk_slots
-                                             ? smaller(6, slots_that_fit / chunk_slots) * chunk_slots
+                                             ? smaller(chunks_max, slots_that_fit / chunk_slots) * chunk_slots
                                              : smaller(2, slots_that_fit);
   static constexpr std::uint32_t weight_bytes = warps * slots * slot_bytes;
   /// Whether slots are refilled with every stage that has been used, because few fit; else a chunk at a time.

@@ -6,7 +6,7 @@
 // is then a subnormal, n * 2^-24, and multiplied by a scale in one instruction. So that the product is a
 // normal half again, scales are stored multiplied by a power of two of their row, and a product's sums are
 // multiplied by the row scale that undoes both, and that a scale of the whole matrix multiplies. MXFP4's
-// block scales are stored relative to the row's largest for the same reason.
+// block scales are stored relative to the row's largest for the same reason; NVFP4's as they are.
 //
 // A matrix is cut into row tiles of 16 rows and units of 64 columns (32-value blocks) or 256 columns
 // (K formats). One (row tile, unit) is contiguous: quanta, high bits, scales. Tiles follow each other
@@ -36,6 +36,16 @@ enum class packed_format : std::uint8_t {
   q5_k,
   q6_k,
   mxfp4,
+  q2_k,
+  q3_k,
+  iq4_nl,
+  iq4_xs,
+  nvfp4,
+  iq3_s,
+  iq3_xxs,
+  iq2_s,
+  iq2_xs,
+  iq2_xxs,
   f16,
   bf16,
   f32
@@ -84,7 +94,17 @@ ORCD_HD constexpr unit_layout layout_of(packed_format f) {
     case packed_format::mxfp4: return {64, 512, 0, 32};    // upper byte of a relative f16 scale per 32
     case packed_format::q4_k: return {256, 2048, 0, 256};  // k_scales of 16 rows, two each; d, dmin
     case packed_format::q5_k: return {256, 2048, 512, 256};
-    case packed_format::q6_k: return {256, 2048, 1024, 288};  // 16 int8 scales, d
+    case packed_format::q6_k: return {256, 2048, 1024, 288};   // 16 int8 scales, d
+    case packed_format::q2_k: return {256, 1024, 0, 320};      // 16 scales and minimums a byte; d, dmin
+    case packed_format::q3_k: return {256, 1024, 512, 224};    // six_bit_scales of 16 rows, four each; d
+    case packed_format::iq4_nl: return {64, 512, 0, 64};       // d per 32
+    case packed_format::iq4_xs: return {256, 2048, 0, 128};    // six_bit_scales of 16 rows, two each; d
+    case packed_format::nvfp4: return {64, 512, 0, 64};        // E4M3 per 16
+    case packed_format::iq3_s: return {256, 1024, 512, 224};   // grid_scales: ninth bits, s per 32, d
+    case packed_format::iq3_xxs: return {256, 1024, 512, 32};  // d
+    case packed_format::iq2_s: return {256, 1024, 0, 288};     // ninth and tenth bits, s per 16, d
+    case packed_format::iq2_xs: return {256, 1024, 0, 160};    // s per 16, d
+    case packed_format::iq2_xxs: return {256, 1024, 0, 32};    // d
     case packed_format::f16: return {64, 2048, 0, 0};
     case packed_format::bf16: return {64, 2048, 0, 0};
     case packed_format::f32: return {64, 4096, 0, 0};
@@ -144,19 +164,95 @@ inline constexpr std::uint32_t k_minimum_bit = 4;
   return 256 + row % 8 * 4 + row / 8 * 2;
 }
 
+/// Q2_K: the same of the byte of scale and minimum, and the row's d or dmin.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t q2_scale_at(std::uint32_t row, std::uint32_t j) {
+  return q6_scale_at(row, j);
+}
+[[nodiscard]] ORCD_HD constexpr std::uint32_t q2_factor_at(std::uint32_t row, bool of_minimums) {
+  return k_factor_at(row, of_minimums) + 64;
+}
+/// How much higher the integers of its minimums lie.
+inline constexpr std::uint32_t q2_minimum_bit = 4;
+
+/// Q3_K and IQ4_XS: the scales, six bits each, of the four blocks of a row's unit of which one lane owns
+/// some. A half has the first, the second from bit 6 on, and four bits of the third; a byte has the fourth
+/// and the third's other two.
+struct six_bit_scales {
+  std::uint8_t of[4];
+
+  [[nodiscard]] ORCD_HD constexpr std::uint32_t half() const {
+    return of[0] | static_cast<std::uint32_t>(of[1]) << 6U | (of[2] & 15U) << 12U;
+  }
+  [[nodiscard]] ORCD_HD constexpr std::uint32_t byte() const { return of[3] | (of[2] >> 4U) << 6U; }
+  [[nodiscard]] bool operator==(const six_bit_scales&) const = default;
+};
+[[nodiscard]] ORCD_HD constexpr six_bit_scales six_bit_scales_of(std::uint32_t half, std::uint32_t byte) {
+  return {{static_cast<std::uint8_t>(half & 63U), static_cast<std::uint8_t>(half >> 6U & 63U),
+           static_cast<std::uint8_t>(half >> 12U | (byte >> 6U) << 4U),
+           static_cast<std::uint8_t>(byte & 63U)}};
+}
+inline constexpr std::uint32_t six_bit_bias = 32;
+/// Sets of four scales that a row's unit has: one for each lane t, or for each two.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t six_bit_sets(packed_format f) {
+  return f == packed_format::q3_k ? 4 : 2;
+}
+/// Where the half and the byte of a set are among a unit's scales, and the row's d. Rows g and g + 8 lie
+/// together.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t six_bit_half_at(packed_format f, std::uint32_t row,
+                                                              std::uint32_t set) {
+  return (row % 8 * six_bit_sets(f) + set) * 4 + row / 8 * 2;
+}
+[[nodiscard]] ORCD_HD constexpr std::uint32_t six_bit_byte_at(packed_format f, std::uint32_t row,
+                                                              std::uint32_t set) {
+  return 32 * six_bit_sets(f) + (row % 8 * six_bit_sets(f) + set) * 2 + row / 8;
+}
+[[nodiscard]] ORCD_HD constexpr std::uint32_t six_bit_factor_at(packed_format f, std::uint32_t row) {
+  return 48 * six_bit_sets(f) + row % 8 * 4 + row / 8 * 2;
+}
+/// NVFP4: where the scale of block j of 16 columns of a unit is.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t nvfp4_scale_at(std::uint32_t row, std::uint32_t j) {
+  return (row % 8 * 4 + j) * 2 + row / 8;
+}
+/// A lane's scale bits are moved to a half, whose value is then so many powers of two too small, and that is
+/// multiplied by as many more as f16 has room for; the row scale is what is then too much. So the product
+/// with any E2M1 number, which reads 2^14 too small, is a half without rounding.
+inline constexpr int nvfp4_scale_power = 15;
+inline constexpr float nvfp4_row_scale = 128.0F;  ///< 2^(14 + 8 - nvfp4_scale_power)
+
+[[nodiscard]] ORCD_HD constexpr bool is_grid_of_four(packed_format f) {
+  return f == packed_format::iq3_s || f == packed_format::iq3_xxs;
+}
+/// Formats whose quanta are indices of a grid (quant_grids.hpp) and signs; grid_tile.cuh has their layout.
+[[nodiscard]] ORCD_HD constexpr bool is_grid_format(packed_format f) {
+  return is_grid_of_four(f) || f == packed_format::iq2_s || f == packed_format::iq2_xs ||
+         f == packed_format::iq2_xxs;
+}
+/// Those whose integers are looked up: the index of iq4_values with its two upper bits exchanged.
+[[nodiscard]] ORCD_HD constexpr bool is_table_format(packed_format f) {
+  return f == packed_format::iq4_nl || f == packed_format::iq4_xs;
+}
+[[nodiscard]] ORCD_HD constexpr std::uint32_t exchange_upper_bits(std::uint32_t nibble) {
+  return (nibble & 3U) | (nibble & 4U) << 1U | (nibble & 8U) >> 1U;
+}
+[[nodiscard]] ORCD_HD constexpr bool is_fp4_format(packed_format f) {
+  return f == packed_format::mxfp4 || f == packed_format::nvfp4;
+}
+/// Formats whose unit is 256 columns.
 [[nodiscard]] ORCD_HD constexpr bool is_k_format(packed_format f) {
-  return f == packed_format::q4_k || f == packed_format::q5_k || f == packed_format::q6_k;
+  return layout_of(f).cols == chunk_cols;
 }
 [[nodiscard]] ORCD_HD constexpr bool is_float_format(packed_format f) {
   return f == packed_format::f16 || f == packed_format::bf16 || f == packed_format::f32;
 }
 [[nodiscard]] ORCD_HD constexpr bool has_minimum(packed_format f) {
   return f == packed_format::q4_1 || f == packed_format::q5_1 || f == packed_format::q4_k ||
-         f == packed_format::q5_k;
+         f == packed_format::q5_k || f == packed_format::q2_k;
 }
-/// Bits of a quantum; of an integer unless it is MXFP4.
+/// Bits of a quantum; of an integer unless it is an E2M1 number or an index. Not for grids.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t quantum_bits(packed_format f) {
   switch (f) {
+    case packed_format::q2_k: return 2;
+    case packed_format::q3_k: return 3;
     case packed_format::q5_0:
     case packed_format::q5_1:
     case packed_format::q5_k: return 5;
@@ -165,27 +261,45 @@ inline constexpr std::uint32_t k_minimum_bit = 4;
     default: return 4;
   }
 }
-/// What is subtracted from a quantum.
+/// What is subtracted from a quantum, or from what is looked up.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t quantum_bias(packed_format f) {
-  return has_minimum(f) || f == packed_format::mxfp4 ? 0 : 1U << (quantum_bits(f) - 1);
+  if (is_table_format(f)) return 128;
+  return has_minimum(f) || is_fp4_format(f) || is_grid_format(f) ? 0 : 1U << (quantum_bits(f) - 1);
 }
 /// The integers of rows 8 to 15 of a tile are so many bits higher in their halves, where a mask finds them
 /// without a shift, and their scales are as many powers of two smaller.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t upper_shift(packed_format f) {
-  return quantum_bits(f) == 5 ? 5 : quantum_bits(f) == 8 || f == packed_format::mxfp4 ? 0 : 4;
+  if (quantum_bits(f) == 8 || is_fp4_format(f) || is_table_format(f) || is_grid_format(f)) return 0;
+  return quantum_bits(f) == 6 ? 4 : quantum_bits(f);
 }
 /// Powers of two between a stored minimum of the block formats and what belongs to its stored scale.
 inline constexpr std::uint32_t minimum_shift = 8;
 
 /// Words that a lane has of a group of 64 columns: of the quanta, and of the high bits.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t quant_words(packed_format f) {
-  return f == packed_format::f32 ? 32 : is_float_format(f) ? 16 : f == packed_format::q8_0 ? 8 : 4;
+  if (f == packed_format::f32) return 32;
+  if (is_float_format(f)) return 16;
+  if (f == packed_format::q2_k || f == packed_format::q3_k || is_grid_format(f)) return 2;
+  return f == packed_format::q8_0 ? 8 : 4;
 }
 [[nodiscard]] ORCD_HD constexpr std::uint32_t high_words(packed_format f) {
-  return quantum_bits(f) == 5 ? 1 : quantum_bits(f) == 6 ? 2 : 0;
+  if (quantum_bits(f) == 5 || quantum_bits(f) == 3 || is_grid_of_four(f)) return 1;
+  return quantum_bits(f) == 6 ? 2 : 0;
+}
+/// Where word w of a lane's quanta is among those of a group. Up to four of all lanes lie together, so that a
+/// warp's loads are one contiguous run.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t quant_word_at(packed_format f, std::uint32_t lane,
+                                                            std::uint32_t w) {
+  const std::uint32_t together = quant_words(f) < 4 ? quant_words(f) : 4;
+  return w / together * together * 32 + lane * together + w % together;
+}
+/// Bits between the two elements of a pair: the second is in the upper half of a word, but for indices, which
+/// an instruction takes four together.
+[[nodiscard]] ORCD_HD constexpr std::uint32_t pair_distance(packed_format f) {
+  return is_table_format(f) ? 4 : 16;
 }
 
-/// MXFP4 values have bits scattered over a 16-bit half so that those of two pairs come together to a half's
+/// E2M1 values have bits scattered over a 16-bit half so that those of two pairs come together to a half's
 /// exponent and sign, bits 9 to 11 and 15, or to the same bits of its lower byte (fp4_pairs()): pair i's
 /// three low bits start here,
 ORCD_HD constexpr std::uint32_t fp4_magnitude_bit(std::uint32_t i) {
@@ -197,18 +311,29 @@ ORCD_HD constexpr std::uint32_t fp4_sign_bit(std::uint32_t i) {
 }
 
 /// Where a bit of a quantum is: in which of a lane's words (first the quanta, then the high bits), and where
-/// in the half of its element.
+/// in the word of the pair's first element.
 struct quantum_place {
   std::uint32_t word;
   std::uint32_t bit;
 };
-/// Of bit b of pair i of mma step s, except float formats. Pairs 0 and 2 are of row g, 1 and 3 of row g + 8.
+/// Of bit b of pair i of mma step s, except float formats and grids. Pairs 0 and 2 are of row g, 1 and 3 of
+/// row g + 8.
 [[nodiscard]] ORCD_HD constexpr quantum_place place_of_bit(packed_format f, std::uint32_t s, std::uint32_t i,
                                                            std::uint32_t b) {
-  if (f == packed_format::mxfp4) return {s, b < 3 ? fp4_magnitude_bit(i) + b : fp4_sign_bit(i)};
+  if (is_fp4_format(f)) return {s, b < 3 ? fp4_magnitude_bit(i) + b : fp4_sign_bit(i)};
   if (f == packed_format::q8_0) return {2 * s + i / 2, 8 * (i % 2) + b};
+  if (is_table_format(f)) return {s, 8 * i + b};
   const bool upper = i % 2 == 1;
   const std::uint32_t nth = 2 * s + i / 2;  // of the pairs of these rows
+  if (quantum_bits(f) == 2) return {nth / 4, 4 * (nth % 4) + (upper ? 2 : 0) + b};
+  if (quantum_bits(f) == 3) {
+    // A half has five: three and two or two and three of rows g and g + 8, which lie 3 bits higher. Bit 15 of
+    // all words is the last.
+    if (upper && nth == 7) return {b, 15};
+    if (upper && nth == 4) return {1, 12 + b};
+    if (upper) return {nth < 2 ? 0U : nth < 4 ? 1U : 2U, 3 + 6 * (nth < 4 ? nth % 2 : nth - 5) + b};
+    return {nth < 3 ? 0U : nth < 5 ? 1U : 2U, 6 * (nth < 3 ? nth : nth < 5 ? nth - 3 : nth - 5) + b};
+  }
   if (quantum_bits(f) == 5) {
     // A half has three: at 0 of row g, at 5 of row g + 8, at 10 of either. Bit 15 of all words is the last.
     if (upper && nth == 7) return {b, 15};
@@ -226,7 +351,7 @@ struct quantum_place {
 /// Bits of that pair that lie together, from the lowest on.
 [[nodiscard]] ORCD_HD constexpr std::uint32_t bits_together(packed_format f, std::uint32_t s,
                                                             std::uint32_t i) {
-  if (quantum_bits(f) == 5 && s == 3 && i == 3) return 1;
+  if ((quantum_bits(f) == 5 || quantum_bits(f) == 3) && s == 3 && i == 3) return 1;
   return quantum_bits(f) == 6 && s == 3 ? 4 : quantum_bits(f);
 }
 

@@ -8,7 +8,9 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/product/grid_tile.cuh"
 #include "kernels/product/packed_matrix.hpp"
+#include "kernels/product/quant_blocks.hpp"
 
 namespace orcd::kernels {
 
@@ -54,12 +56,6 @@ struct from_shared {
   }
 };
 
-__device__ inline __half2 as_half2(std::uint32_t bits) {
-  return *reinterpret_cast<__half2*>(&bits);
-}
-__device__ inline std::uint32_t as_bits(__half2 h) {
-  return *reinterpret_cast<std::uint32_t*>(&h);
-}
 __device__ inline __half half_of(std::uint32_t bits) {
   return __ushort_as_half(static_cast<unsigned short>(bits));
 }
@@ -69,6 +65,22 @@ ORCD_HD constexpr std::uint32_t default_stage_groups(packed_format f) {
   return is_float_format(f) ? 1 : f == packed_format::q8_0 ? 2 : 4;
 }
 
+/// Words of what the groups of a unit share, as a lane holds them.
+ORCD_HD constexpr std::uint32_t super_words(packed_format f) {
+  switch (f) {
+    case packed_format::q4_k:
+    case packed_format::q5_k: return 5;
+    case packed_format::q2_k: return 4;
+    case packed_format::q6_k:
+    case packed_format::q3_k:
+    case packed_format::iq4_xs:
+    case packed_format::iq3_s:
+    case packed_format::iq2_s: return 3;
+    case packed_format::iq2_xs: return 2;
+    default: return 1;
+  }
+}
+
 /// What a lane holds of G consecutive groups of 64 columns of one row tile; G divides 4.
 template <packed_format F, std::uint32_t G = default_stage_groups(F)>
 struct tile_stage {
@@ -76,8 +88,8 @@ struct tile_stage {
   static constexpr std::uint32_t words = quant_words(F);
 
   std::uint32_t quants[G][words + high_words(F)];  ///< the high bits last
-  std::uint32_t scale[G][2];  ///< block formats: d of rows g and g + 8, or d | m << 16 each
-  std::uint32_t super[F == packed_format::q6_k ? 3 : 5];  ///< K formats: a unit's scales of both rows
+  std::uint32_t scale[G][2];            ///< block formats: d of rows g and g + 8, or d | m << 16 each
+  std::uint32_t super[super_words(F)];  ///< K formats: a unit's scales of both rows
 
   /// Loads groups first .. first + G - 1 (first a multiple of G); those at or past `end` become zero.
   /// `super` must hold the current unit's scales when first is not a multiple of 4.
@@ -127,9 +139,11 @@ struct tile_stage {
     }
   }
 
-  /// Scales of rows g (low half) and g + 8 (high half), and what is added to their multiples.
+  /// Scales of rows g (low half) and g + 8 (high half), and what is added to their multiples; of grids the
+  /// bits of indices that are not among the quanta.
   struct scales {
     __half2 d, m;
+    std::uint32_t index_bits;
   };
   /// Of the columns that this lane owns of the stage's group u, which is group `in_unit` (0..3) of its 256
   /// columns.
@@ -141,13 +155,19 @@ struct tile_stage {
  private:
   template <class Source>
   __device__ void load_quants(const std::byte* p, bool inside, std::uint32_t u, std::uint32_t lane) {
+    if constexpr (words == 2) {
+      const uint2 v = inside ? Source::load_8(p + lane * 8) : uint2{0, 0};
+      quants[u][0] = v.x;
+      quants[u][1] = v.y;
+    } else {
 #pragma unroll
-    for (std::uint32_t w = 0; w < words; w += 4) {
-      const uint4 v = inside ? Source::load_16(p + w * 128 + lane * 16) : uint4{0, 0, 0, 0};
-      quants[u][w] = v.x;
-      quants[u][w + 1] = v.y;
-      quants[u][w + 2] = v.z;
-      quants[u][w + 3] = v.w;
+      for (std::uint32_t w = 0; w < words; w += 4) {
+        const uint4 v = inside ? Source::load_16(p + w * 128 + lane * 16) : uint4{0, 0, 0, 0};
+        quants[u][w] = v.x;
+        quants[u][w + 1] = v.y;
+        quants[u][w + 2] = v.z;
+        quants[u][w + 3] = v.w;
+      }
     }
   }
   template <class Source>
@@ -169,6 +189,8 @@ struct tile_stage {
       scale[u][1] = both.y;
     } else if constexpr (F == packed_format::mxfp4) {
       scale[u][0] = inside ? Source::load_2(p + at) : 0;
+    } else if constexpr (F == packed_format::nvfp4) {
+      scale[u][0] = inside ? Source::load_2(p + nvfp4_scale_at(g, t)) : 0;
     } else {
       scale[u][0] = inside ? Source::load_4(p + at * 2) : 0;
     }
@@ -180,6 +202,23 @@ struct tile_stage {
       super[0] = both.x;
       super[1] = both.y;
       super[2] = inside ? Source::load_4(p + q6_factor_at(g)) : 0;
+    } else if constexpr (F == packed_format::q2_k) {
+      const uint2 both = inside ? Source::load_8(p + q2_scale_at(g, t)) : uint2{0, 0};
+      const uint2 factors = inside ? Source::load_8(p + q2_factor_at(g, false)) : uint2{0, 0};
+      super[0] = both.x;
+      super[1] = both.y;
+      super[2] = factors.x;
+      super[3] = factors.y;
+    } else if constexpr (F == packed_format::q3_k || F == packed_format::iq4_xs) {
+      const std::uint32_t set = six_bit_sets(F) == 4 ? t : t / 2;
+      super[0] = inside ? Source::load_4(p + six_bit_half_at(F, g, set)) : 0;
+      super[1] = inside ? Source::load_2(p + six_bit_byte_at(F, g, set)) : 0;
+      super[2] = inside ? Source::load_4(p + six_bit_factor_at(F, g)) : 0;
+    } else if constexpr (is_grid_format(F)) {
+      constexpr grid_scales at = grid_scales_of(F);
+      super[0] = inside ? Source::load_4(p + at.factor_at + g * 4) : 0;
+      if constexpr (has_grid_scales(F)) super[1] = inside ? Source::load_4(p + grid_scale_at(F, g, t)) : 0;
+      if constexpr (has_index_bytes(F)) super[2] = inside ? Source::load_4(p + (g * 4 + t) * 4) : 0;
     } else {
       const uint2 both = inside ? Source::load_8(p + k_scale_at(g, t / 2, 0)) : uint2{0, 0};
       const uint2 factors = inside ? Source::load_8(p + k_factor_at(g, false)) : uint2{0, 0};
@@ -199,11 +238,18 @@ __device__ inline __half2 centre() {
   return as_half2(0x80008000U | bias | bias << (16 + upper_shift(F)));
 }
 
-/// word & mask | bits in one instruction; with two constants the compiler makes it two.
-__device__ inline std::uint32_t and_or(std::uint32_t word, std::uint32_t mask, std::uint32_t bits) {
-  std::uint32_t result;
-  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(word), "r"(mask), "r"(bits));
-  return result;
+/// The six-bit scales of rows g and g + 8 for group `in_unit`, less their bias.
+__device__ inline __half2 six_bit_scale(std::uint32_t halves, std::uint32_t two_bytes,
+                                        std::uint32_t in_unit) {
+  const std::uint32_t bytes = __byte_perm(two_bytes, 0, 0x4140);
+  std::uint32_t bits = 0;
+  if (in_unit < 2)
+    bits = and_or(halves >> 6 * in_unit, 0x003F003FU, 0x64006400U);
+  else if (in_unit == 2)
+    bits = and_or(bytes >> 2, 0x00300030U, and_or(halves >> 12, 0x000F000FU, 0x64006400U));
+  else
+    bits = and_or(bytes, 0x003F003FU, 0x64006400U);
+  return __hsub2(as_half2(bits), __float2half2_rn(1024.0F + six_bit_bias));
 }
 
 /// The scales of K formats become halves by the bits of 1024 + n, their minimums as subnormals.
@@ -218,6 +264,20 @@ __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(
     const __half2 sc = __hsub2(as_half2(both ^ 0x64806480U), __float2half2_rn(1152.0F));
     d = __hmul2(as_half2(super[2]), sc);
     m = __hmul2(d, centre<F>());
+  } else if constexpr (F == packed_format::q2_k) {
+    const std::uint32_t two = in_unit < 2 ? super[0] : super[1];
+    const std::uint32_t both = in_unit % 2 == 0 ? two : two >> 8;
+    const __half2 sc = __hsub2(as_half2(and_or(both, 0x000F000FU, 0x64006400U)), __float2half2_rn(1024.0F));
+    static_assert(q2_minimum_bit == 4);
+    d = __hmul2(as_half2(super[2]), sc);
+    m = __hneg2(__hmul2(as_half2(super[3]), as_half2(both & 0x00F000F0U)));
+  } else if constexpr (F == packed_format::q3_k || F == packed_format::iq4_xs) {
+    d = __hmul2(as_half2(super[2]), six_bit_scale(super[0], super[1], in_unit));
+    m = __hmul2(d, centre<F>());
+  } else if constexpr (is_grid_format(F)) {
+    d = __hmul2(as_half2(super[0]), grid_scale<F>(has_grid_scales(F) ? super[super_words(F) > 1] : 0,
+                                                  quants[u][words + high_words(F) - 1], in_unit));
+    if constexpr (has_index_bytes(F)) return {d, m, super[super_words(F) - 1] >> 8 * in_unit};
   } else if constexpr (is_k_format(F)) {
     std::uint32_t sc = 0;
     std::uint32_t mn = 0;
@@ -234,6 +294,9 @@ __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(
   } else if constexpr (F == packed_format::mxfp4) {
     // E2M1 bits moved into a half's exponent read 2^14 too small.
     d = as_half2(__byte_perm(scale[u][0], 0, 0x1404));
+  } else if constexpr (F == packed_format::nvfp4) {
+    constexpr std::uint32_t bits = 15U + nvfp4_scale_power;  // of a half: its exponent
+    d = __hmul2(as_half2(__byte_perm(scale[u][0], 0, 0x1404) >> 1), as_half2(bits << 10 | bits << 26));
   } else if constexpr (has_minimum(F)) {
     d = as_half2(__byte_perm(scale[u][0], scale[u][1], 0x5410));
     // 2^-16 is what a subnormal's 2^-24 leaves of the minimum's own power.
@@ -243,7 +306,7 @@ __device__ inline typename tile_stage<F, G>::scales tile_stage<F, G>::scales_of(
     d = as_half2(scale[u][0]);
     m = __hmul2(d, centre<F>());
   }
-  return {d, m};
+  return {d, m, 0};
 }
 
 /// Shifts `word` so that bit `from` comes to bit `to`.
@@ -258,7 +321,35 @@ __device__ inline std::uint32_t select_bits(std::uint32_t mask, std::uint32_t ch
   return result;
 }
 
-/// The pairs of a word of MXFP4 values as halves that are 2^14 too small: the E2M1 bits as a half's exponent
+/// The byte that stands for a nibble of IQ4_NL and IQ4_XS: the value plus 128. Of a positive value all other
+/// bits are exchanged, as table_pairs() needs them.
+ORCD_HD constexpr std::uint32_t table_byte(std::uint32_t nibble) {
+  const int value = iq4_values[exchange_upper_bits(nibble)];
+  return value < 0 ? static_cast<std::uint32_t>(value + 128) : 255U - static_cast<std::uint32_t>(value);
+}
+ORCD_HD constexpr std::uint32_t table_word(std::uint32_t first) {
+  return table_byte(first) | table_byte(first + 1) << 8 | table_byte(first + 2) << 16 |
+         table_byte(first + 3) << 24;
+}
+
+/// The values of a word of nibbles as integers with a bias. An instruction takes four nibbles at once and
+/// finds one of eight bytes for each, or where its highest bit is set copies of that byte's sign: so there is
+/// a table for each state of that bit, and for the sign to say nothing, the two that a nibble may mean have
+/// the same. Copies of a negative value's sign are zeros, of a positive one's ones, which the xor undoes.
+__device__ inline void table_pairs(std::uint32_t word, __half2 (&pairs)[4]) {
+  const std::uint32_t other = word ^ 0x88888888U;
+#pragma unroll
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    const std::uint32_t lower = __byte_perm(table_word(0), table_word(4), word >> 16 * half);
+    const std::uint32_t upper = __byte_perm(table_word(8), table_word(12), other >> 16 * half);
+    std::uint32_t four = 0;  // the xor, but the sign itself
+    asm("lop3.b32 %0, %1, %2, %3, 0xBC;" : "=r"(four) : "r"(lower), "r"(upper), "r"(0x80808080U));
+    pairs[2 * half] = as_half2(__byte_perm(four, 0, 0x4140));
+    pairs[2 * half + 1] = as_half2(__byte_perm(four, 0, 0x4342));
+  }
+}
+
+/// The pairs of a word of E2M1 values as halves that are 2^14 too small: the E2M1 bits as a half's exponent
 /// and mantissa. Pairs 2 and 3 are first shifted to where 0 and 1 lie.
 __device__ inline void fp4_pairs(std::uint32_t word, __half2 (&pairs)[4]) {
   constexpr std::uint32_t mask = 0x8E008E00U;
@@ -343,15 +434,20 @@ __device__ void tile_stage<F, G>::fragment(std::uint32_t u, std::uint32_t s, con
     return;
   } else {
     __half2 pairs[4];
-    if constexpr (F == packed_format::mxfp4)
+    if constexpr (is_fp4_format(F))
       fp4_pairs(quants[u][s], pairs);
+    else if constexpr (is_table_format(F))
+      table_pairs(quants[u][s], pairs);
+    else if constexpr (is_grid_format(F))
+      grid_pairs<F>(quants[u], s, both.index_bits, pairs);
     else
       integer_pairs<F>(quants[u], s, pairs);
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const __half2 d = (i & 1U) == 0 ? __low2half2(both.d) : __high2half2(both.d);
       const __half2 m = (i & 1U) == 0 ? __low2half2(both.m) : __high2half2(both.m);
-      a[i] = as_bits(F == packed_format::mxfp4 ? __hmul2(pairs[i], d) : __hfma2(pairs[i], d, m));
+      a[i] =
+          as_bits(quantum_bias(F) == 0 && !has_minimum(F) ? __hmul2(pairs[i], d) : __hfma2(pairs[i], d, m));
     }
   }
 }

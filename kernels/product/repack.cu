@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/product/ggml_blocks.cuh"
+#include "kernels/product/grid_blocks.cuh"
 #include "kernels/product/packed_dispatch.cuh"
 #include "kernels/product/repack.hpp"
 
@@ -38,10 +39,18 @@ __device__ std::uint32_t pair_col(std::uint32_t t, std::uint32_t s, std::uint32_
   return 16 * t + 4 * s + (i >> 1U) * 2;
 }
 
-/// Stores word w of a lane. Groups of four words of all lanes lie together, so that a warp's 16-byte loads
-/// are one contiguous run of 512 bytes.
-__device__ void store_word(std::byte* quants, std::uint32_t lane, std::uint32_t w, std::uint32_t value) {
-  reinterpret_cast<std::uint32_t*>(quants)[w / 4 * 128 + lane * 4 + w % 4] = value;
+/// Stores a lane's words of a group, quanta and high bits.
+template <packed_format F>
+__device__ void store_words(const std::uint32_t (&words)[quant_words(F) + high_words(F)], std::uint32_t lane,
+                            std::byte* quants, std::byte* high) {
+#pragma unroll
+  for (std::uint32_t w = 0; w < quant_words(F); ++w)
+    reinterpret_cast<std::uint32_t*>(quants)[quant_word_at(F, lane, w)] = words[w];
+  if constexpr (high_words(F) != 0) {
+#pragma unroll
+    for (std::uint32_t w = 0; w < high_words(F); ++w)
+      reinterpret_cast<std::uint32_t*>(high)[lane * high_words(F) + w] = words[quant_words(F) + w];
+  }
 }
 
 /// Packs the quanta that one lane owns in one group of 64 columns.
@@ -68,18 +77,28 @@ __device__ void pack_group(const repack_args& a, std::uint32_t tile, std::uint32
 #pragma unroll
         for (std::uint32_t b = 0; b < quantum_bits(F); ++b) {
           const quantum_place place = place_of_bit(F, s, i, b);
-          words[place.word] |= ((q0 >> b & 1U) | (q1 >> b & 1U) << 16) << place.bit;
+          words[place.word] |= ((q0 >> b & 1U) | (q1 >> b & 1U) << pair_distance(F)) << place.bit;
         }
       }
     }
   }
-#pragma unroll
-  for (std::uint32_t w = 0; w < quant_words(F); ++w) store_word(quants, lane, w, words[w]);
-  if constexpr (high_words(F) != 0) {
-#pragma unroll
-    for (std::uint32_t w = 0; w < high_words(F); ++w)
-      reinterpret_cast<std::uint32_t*>(high)[lane * high_words(F) + w] = words[quant_words(F) + w];
+  store_words<F>(words, lane, quants, high);
+}
+
+/// The same of indices of grids. Their further bits go to `scales`.
+template <packed_format F>
+__device__ void pack_grid_group(const repack_args& a, std::uint32_t tile, std::uint32_t group,
+                                std::uint32_t lane, std::byte* quants, std::byte* high, std::byte* scales) {
+  const std::uint32_t t = lane % 4;
+  const std::uint32_t in_unit = group % groups_per_chunk;
+  packed_grid_group<F> packed{};
+  for (std::uint32_t upper_row = 0; upper_row < 2; ++upper_row) {
+    const std::uint32_t row = tile * tile_rows + lane / 4 + 8 * upper_row;
+    const std::byte* b = block_at<F>(a, row, group * group_cols);
+    if (b != nullptr) packed.add(b, 4 * in_unit + t, upper_row, t);
   }
+  store_words<F>(packed.words, lane, quants, high);
+  if constexpr (has_index_bytes(F)) scales[lane * 4 + in_unit] = static_cast<std::byte>(packed.index_bits);
 }
 
 /// 2^e.
@@ -102,7 +121,13 @@ __device__ std::uint32_t exponent_of_scale(float scale) {
 
 /// Where a file block has its scale; a minimum follows it.
 template <packed_format F>
-constexpr std::uint32_t scale_at = F == packed_format::q6_k ? 208 : 0;
+constexpr std::uint32_t scale_at = F == packed_format::q6_k   ? 208
+                                   : F == packed_format::q2_k ? 80
+                                   : F == packed_format::q3_k ? 108
+                                                              : 0;
+/// What the formula of a format multiplies its scale with.
+template <packed_format F>
+constexpr float scale_unit = is_grid_format(F) ? grid_unit(F) : 1.0F;
 
 __device__ float half_value(const std::byte* b, std::uint32_t at) {
   return __half2float(__ushort_as_half(static_cast<unsigned short>(u16_at(b, at))));
@@ -135,8 +160,8 @@ __global__ void row_scale_kernel(repack_args a, std::uint32_t padded_rows) {
     if (b == nullptr) break;
     if constexpr (F == packed_format::mxfp4) {
       top = max(top, byte_at(b, 0));
-    } else {
-      top = max(top, __float_as_uint(fabsf(half_value(b, scale_at<F>))));
+    } else if constexpr (F != packed_format::nvfp4) {
+      top = max(top, __float_as_uint(fabsf(half_value(b, scale_at<F>) * scale_unit<F>)));
       if constexpr (has_minimum(F))
         top_minimum = max(top_minimum, __float_as_uint(fabsf(half_value(b, scale_at<F> + 2))));
     }
@@ -144,8 +169,9 @@ __global__ void row_scale_kernel(repack_args a, std::uint32_t padded_rows) {
   top = __reduce_max_sync(0xFFFFFFFFU, top);
   top_minimum = __reduce_max_sync(0xFFFFFFFFU, top_minimum);
   if (lane != 0) return;
-  const float scale = F == packed_format::mxfp4 ? scale_of_exponent(top)
-                                                : power_of_two(24 - scale_exponent<F>(top, top_minimum));
+  const float scale = F == packed_format::mxfp4   ? scale_of_exponent(top)
+                      : F == packed_format::nvfp4 ? nvfp4_row_scale
+                                                  : power_of_two(24 - scale_exponent<F>(top, top_minimum));
   a.row_scale[row] = row < a.rows ? scale : 0.0F;
 }
 
@@ -158,6 +184,48 @@ __device__ void store_scaled(std::byte* to, const std::byte* b, std::uint32_t at
   store_half(to, b == nullptr ? 0U : __half_as_ushort(__float2half_rn(half_value(b, at) * factor)));
 }
 
+/// Packs what a unit of 256 columns has for one row: `b` is the row's block, or null. `scale` and `factor`
+/// are what its scale and its minimum are multiplied with.
+template <packed_format F>
+__device__ void pack_k_scales(const std::byte* b, std::uint32_t row, float scale, float factor,
+                              std::byte* scales) {
+  if constexpr (F == packed_format::q6_k) {
+    for (std::uint32_t j = 0; j < 16; ++j) scales[q6_scale_at(row, j)] = b ? b[192 + j] : std::byte{0};
+    store_scaled(scales + q6_factor_at(row), b, scale_at<F>, scale);
+  } else if constexpr (F == packed_format::q2_k) {
+    for (std::uint32_t j = 0; j < 16; ++j) scales[q2_scale_at(row, j)] = b ? b[j] : std::byte{0};
+    store_scaled(scales + q2_factor_at(row, false), b, scale_at<F>, scale);
+    store_scaled(scales + q2_factor_at(row, true), b, scale_at<F> + 2,
+                 factor * power_of_two(-static_cast<int>(q2_minimum_bit)));
+  } else if constexpr (F == packed_format::q3_k || F == packed_format::iq4_xs) {
+    for (std::uint32_t set = 0; set < six_bit_sets(F); ++set) {
+      const six_bit_scales its = b ? raw_six_bit_scales<F>(b, set) : six_bit_scales{};
+      store_half(scales + six_bit_half_at(F, row, set), its.half());
+      scales[six_bit_byte_at(F, row, set)] = static_cast<std::byte>(its.byte());
+    }
+    store_scaled(scales + six_bit_factor_at(F, row), b, scale_at<F>, scale);
+  } else if constexpr (is_grid_format(F)) {
+    if constexpr (has_grid_scales(F)) {
+      for (std::uint32_t t = 0; t < 4; t += is_grid_of_four(F) ? 2 : 1) {
+        std::uint32_t half = 0;
+        for (std::uint32_t u = 0; b != nullptr && u < 4; ++u)
+          half |= raw_grid_scale<F>(b, 4 * u + t) << 4 * u;
+        store_half(scales + grid_scale_at(F, row % 8, t) + row / 8 * 2, half);
+      }
+    }
+    store_scaled(scales + grid_scales_of(F).factor_at + row % 8 * 4 + row / 8 * 2, b, scale_at<F>,
+                 scale * scale_unit<F>);
+  } else {
+    for (std::uint32_t h = 0; h < 2; ++h) {
+      const k_scales its = b ? raw_k_scales(b, h) : k_scales{};
+      for (std::uint32_t i = 0; i < 3; ++i) store_half(scales + k_scale_at(row, h, i), k_scale_half(its, i));
+    }
+    store_scaled(scales + k_factor_at(row, false), b, scale_at<F>, scale);
+    store_scaled(scales + k_factor_at(row, true), b, scale_at<F> + 2,
+                 factor * power_of_two(-static_cast<int>(k_minimum_bit)));
+  }
+}
+
 /// Packs the scales of one row of one unit; `row` is within the tile.
 template <packed_format F>
 __device__ void pack_scales(const repack_args& a, std::uint32_t tile, std::uint32_t unit, std::uint32_t row,
@@ -168,19 +236,12 @@ __device__ void pack_scales(const repack_args& a, std::uint32_t tile, std::uint3
   const float factor = scale_factor(row_scale);
   const float scale = row < tile_rows / 2 ? factor : factor * power_of_two(-static_cast<int>(upper_shift(F)));
   if constexpr (is_k_format(F)) {
-    const std::byte* b = block_at<F>(a, matrix_row, unit * 256);
-    if constexpr (F == packed_format::q6_k) {
-      for (std::uint32_t j = 0; j < 16; ++j) scales[q6_scale_at(row, j)] = b ? b[192 + j] : std::byte{0};
-      store_scaled(scales + q6_factor_at(row), b, scale_at<F>, scale);
-    } else {
-      for (std::uint32_t h = 0; h < 2; ++h) {
-        const k_scales its = b ? raw_k_scales(b, h) : k_scales{};
-        for (std::uint32_t i = 0; i < 3; ++i)
-          store_half(scales + k_scale_at(row, h, i), k_scale_half(its, i));
-      }
-      store_scaled(scales + k_factor_at(row, false), b, scale_at<F>, scale);
-      store_scaled(scales + k_factor_at(row, true), b, scale_at<F> + 2,
-                   factor * power_of_two(-static_cast<int>(k_minimum_bit)));
+    pack_k_scales<F>(block_at<F>(a, matrix_row, unit * 256), row, scale, factor, scales);
+  } else if constexpr (F == packed_format::nvfp4) {
+    const std::byte* b = block_at<F>(a, matrix_row, unit * 64);
+    for (std::uint32_t j = 0; j < 4; ++j) {
+      const std::uint32_t e = b == nullptr || byte_at(b, j) == nvfp4_no_scale ? 0U : byte_at(b, j) & 0x7FU;
+      scales[nvfp4_scale_at(row, j)] = static_cast<std::byte>(e);
     }
   } else if constexpr (F == packed_format::mxfp4) {
     const std::uint32_t top = exponent_of_scale(row_scale);
@@ -213,8 +274,13 @@ __global__ void repack_kernel(repack_args a, std::uint32_t units) {
   std::byte* out = a.packed + (static_cast<std::uint64_t>(tile) * units + unit) * layout.bytes();
   constexpr std::uint32_t groups = layout.cols / group_cols;
   for (std::uint32_t u = 0; u < groups; ++u) {
-    pack_group<F>(a, tile, unit * groups + u, lane, out + u * (layout.quant_bytes / groups),
-                  out + layout.quant_bytes + u * (layout.high_bytes / groups));
+    std::byte* const quants = out + u * (layout.quant_bytes / groups);
+    std::byte* const high = out + layout.quant_bytes + u * (layout.high_bytes / groups);
+    if constexpr (is_grid_format(F))
+      pack_grid_group<F>(a, tile, unit * groups + u, lane, quants, high,
+                         out + layout.quant_bytes + layout.high_bytes);
+    else
+      pack_group<F>(a, tile, unit * groups + u, lane, quants, high);
   }
   if constexpr (!is_float_format(F)) {
     if (lane < tile_rows) pack_scales<F>(a, tile, unit, lane, out + layout.quant_bytes + layout.high_bytes);

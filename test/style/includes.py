@@ -47,12 +47,13 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'kernels/device': (),
     # The file's own blocks, which host code reads too.
     'kernels/product/quant_blocks': (),
-    'kernels/product': ('kernels/device', 'kernels/product/quant_blocks'),
+    'kernels/product/quant_grids': (),
+    'kernels/product': ('kernels/device', 'kernels/product/quant_blocks', 'kernels/product/quant_grids'),
     'kernels/attention': ('kernels/product',),
     'kernels/layer': ('kernels/product',),
     'kernels/sample': ('kernels/device',),
     'kernels/decode_program': ('kernels/attention', 'kernels/layer', 'kernels/sample'),
-    'kernels/host': ('kernels/product/quant_blocks',),
+    'kernels/host': ('kernels/product/quant_blocks', 'kernels/product/quant_grids'),
 
     'engine/base': (),
     'engine/gguf': ('engine/base',),

@@ -1,5 +1,6 @@
 #include "test/support/random_blocks.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -71,6 +72,42 @@ void append_ternary(bytes& out, ggml_type type, float spread, std::mt19937_64& e
   }
 }
 
+void append_q2_k(bytes& out, float spread, std::mt19937_64& engine) {
+  const float d = spread / 1.12F / 10.0F;
+  for (std::size_t group = 0; group < 16; ++group) {
+    const auto scale = 5 + static_cast<unsigned>(engine() % 10);
+    const unsigned minimum = scale - 1 + static_cast<unsigned>(engine() % 3);
+    out.push_back(static_cast<std::byte>(scale | std::min(minimum, 15U) << 4U));
+  }
+  append_random(out, 64, engine);
+  append_half(out, d);
+  append_half(out, 1.5F * d);
+}
+
+void append_nvfp4(bytes& out, float spread, std::mt19937_64& engine) {
+  const int exponent = std::clamp(7 + static_cast<int>(std::lround(std::log2(spread / 2.9F))), 1, 14);
+  for (int group = 0; group < 4; ++group)
+    out.push_back(static_cast<std::byte>(exponent << 3 | static_cast<int>(engine() % 8)));
+  append_random(out, 32, engine);
+}
+
+/// A scale, then random bits: the mean magnitudes of tables and grids, times those of the scales of groups.
+void append_looked_up(bytes& out, ggml_type type, float spread, std::mt19937_64& engine) {
+  constexpr float six_bits = 18.5F;  // standard deviation less the middle
+  constexpr float odd = 18.4F;       // root of the mean square of 1, 3 .. 31
+  const auto block = [&](float mean) {
+    append_half(out, jitter(spread / mean, engine));
+    append_random(out, engine::traits_of(type).block_bytes - 2, engine);
+  };
+  switch (type) {
+    case ggml_type::iq4_nl: return block(70.0F);
+    case ggml_type::iq4_xs: return block(70.0F * six_bits);
+    case ggml_type::iq3_s:
+    case ggml_type::iq3_xxs: return block(9.0F * odd);
+    default: return block(3.4F * odd);
+  }
+}
+
 /// Standard deviations of uniform codes: 0..15 has 4.6, 0..31 has 9.2, -128..127 has 74, 0..63 has 18.5.
 void append_block(bytes& out, ggml_type type, float spread, std::mt19937_64& engine) {
   switch (type) {
@@ -108,6 +145,18 @@ void append_block(bytes& out, ggml_type type, float spread, std::mt19937_64& eng
       out.push_back(static_cast<std::byte>(exponent - 1 + static_cast<int>(engine() % 3)));
       return append_random(out, 16, engine);
     }
+    case ggml_type::q2_k: return append_q2_k(out, spread, engine);
+    case ggml_type::q3_k:
+      append_random(out, 108, engine);
+      return append_half(out, jitter(spread / 2.29F / 18.5F, engine));
+    case ggml_type::nvfp4: return append_nvfp4(out, spread, engine);
+    case ggml_type::iq4_nl:
+    case ggml_type::iq4_xs:
+    case ggml_type::iq3_s:
+    case ggml_type::iq3_xxs:
+    case ggml_type::iq2_s:
+    case ggml_type::iq2_xs:
+    case ggml_type::iq2_xxs: return append_looked_up(out, type, spread, engine);
     case ggml_type::tq1_0:
     case ggml_type::tq2_0:
     case ggml_type::i2_s:

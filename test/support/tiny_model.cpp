@@ -27,6 +27,14 @@ ggml_type fitting_type(ggml_type type, std::uint64_t cols) {
     case ggml_type::i2_s:
     case ggml_type::q1_0: return cols % 64 == 0 ? ggml_type::q2_0 : ggml_type::q4_0;
     case ggml_type::q5_k: return ggml_type::q5_1;
+    case ggml_type::q2_k:
+    case ggml_type::q3_k:
+    case ggml_type::iq4_xs:
+    case ggml_type::iq3_s:
+    case ggml_type::iq3_xxs:
+    case ggml_type::iq2_s:
+    case ggml_type::iq2_xs:
+    case ggml_type::iq2_xxs: return ggml_type::iq4_nl;
     default: return ggml_type::q8_0;
   }
 }

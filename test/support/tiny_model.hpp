@@ -27,8 +27,8 @@ struct tiny_model_options {
   std::uint32_t window = 0;        ///< gpt-oss: 0 = 8
 
   /// Type of the matrices. Columns that its block does not divide take the type that quantizers fall
-  /// back to (Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, ternary and one-bit ones to others of few bits,
-  /// 32-blocks to F16).
+  /// back to (Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, Q2_K, Q3_K and IQ ones to IQ4_NL, ternary and one-bit
+  /// ones to others of few bits, 32-blocks to F16).
   engine::ggml_type matrix_type = engine::ggml_type::f32;
   std::optional<engine::ggml_type> embedding_type;  ///< token_embd and output; default matrix_type
   std::optional<engine::ggml_type> expert_type;     ///< default matrix_type

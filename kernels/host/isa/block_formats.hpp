@@ -184,6 +184,93 @@ struct q5_k_format {
   }
 };
 
+struct q2_k_format {
+  static constexpr int elems = 256, bytes = sizeof(block_q2_k);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q2_k>(p);
+    const float d = half_to_float(b.d);
+    const float dmin = half_to_float(b.dmin);
+    for (int group = 0; group < 16; ++group) {
+      const float scale = d * static_cast<float>(b.scales[group] & 15);
+      const float min = dmin * static_cast<float>(b.scales[group] >> 4);
+      const std::uint8_t* qs = b.qs + 32 * (group / 8) + 16 * (group % 2);
+      sink(16 * group, scale * to_float((widen(qs) >> (2 * (group % 8 / 2))) & 3) - min);
+    }
+  }
+};
+
+struct q3_k_format {
+  static constexpr int elems = 256, bytes = sizeof(block_q3_k);
+  ORCD_INLINE int scale_of(const std::uint8_t* s, int group) {
+    const int low = group < 8 ? s[group] & 15 : s[group - 8] >> 4;
+    return (low | (s[8 + group % 4] >> (2 * (group / 4)) & 3) << 4) - 32;
+  }
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_q3_k>(p);
+    const float d = half_to_float(b.d);
+    for (int group = 0; group < 16; ++group) {
+      const float scale = d * static_cast<float>(scale_of(b.scales, group));
+      const int l = 16 * (group % 2);
+      const int_lanes low = (widen(b.qs + 32 * (group / 8) + l) >> (2 * (group % 8 / 2))) & 3;
+      const int_lanes high = ((widen(b.hmask + l) >> (group / 2)) & 1) << 2;
+      sink(16 * group, scale * to_float((low | high) - 4));
+    }
+  }
+};
+
+struct iq4_nl_format {
+  static constexpr int elems = 32, bytes = sizeof(block_iq4_nl);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_iq4_nl>(p);
+    const float d = half_to_float(b.d);
+    sink(0, d * to_float(look_up_nibbles(iq4_values, b.qs, 0)));
+    sink(16, d * to_float(look_up_nibbles(iq4_values, b.qs, 4)));
+  }
+};
+
+struct iq4_xs_format {
+  static constexpr int elems = 256, bytes = sizeof(block_iq4_xs);
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_iq4_xs>(p);
+    const float d = half_to_float(b.d);
+    const int high = b.scales_h[0] | b.scales_h[1] << 8;
+    for (int j = 0; j < 8; ++j) {
+      const int bits = (b.scales_l[j / 2] >> (4 * (j % 2)) & 15) | (high >> (2 * j) & 3) << 4;
+      const float scale = d * static_cast<float>(bits - 32);
+      const std::uint8_t* qs = b.qs + 16 * j;
+      sink(32 * j, scale * to_float(look_up_nibbles(iq4_values, qs, 0)));
+      sink(32 * j + 16, scale * to_float(look_up_nibbles(iq4_values, qs, 4)));
+    }
+  }
+};
+
+struct nvfp4_format {
+  static constexpr int elems = 64, bytes = sizeof(block_nvfp4);
+  /// Half of the E4M3 number, whose bits are also those of a half that is 2^8 too small.
+  ORCD_INLINE float half_scale(std::uint8_t e) {
+    if (e == nvfp4_no_scale) return 0.0F;
+    const unsigned bits = static_cast<unsigned>(e & 0x7F) << 7;
+    return 128.0F *
+           half_to_float({{static_cast<std::uint8_t>(bits & 255U), static_cast<std::uint8_t>(bits >> 8)}});
+  }
+  template <class Sink>
+  ORCD_INLINE void decode(const std::byte* p, Sink sink) {
+    const auto& b = block_at<block_nvfp4>(p);
+    for (int group = 0; group < 4; ++group) {
+      std::uint8_t codes[lane_count];
+      for (int i = 0; i < 8; ++i) {
+        codes[i] = b.qs[8 * group + i] & 15;
+        codes[8 + i] = b.qs[8 * group + i] >> 4;
+      }
+      sink(16 * group, half_scale(b.scales[group]) * to_float(mxfp4_format::doubled_value(widen(codes))));
+    }
+  }
+};
+
 struct i2_s_format {
   static constexpr int elems = 128, bytes = sizeof(block_i2_s);
   template <class Sink>

@@ -3,6 +3,7 @@
 
 #include "engine/gguf/ggml_type.hpp"
 #include "kernels/host/isa/block_formats.hpp"
+#include "kernels/host/isa/grid_formats.hpp"
 
 namespace orcd::kernels::host::ORCD_ISA {
 
@@ -18,10 +19,20 @@ ORCD_INLINE void for_format(engine::ggml_type type, Visitor visit) {
     case ggml_type::q5_0: return visit(q5_0_format{});
     case ggml_type::q5_1: return visit(q5_1_format{});
     case ggml_type::q8_0: return visit(q8_0_format{});
+    case ggml_type::q2_k: return visit(q2_k_format{});
+    case ggml_type::q3_k: return visit(q3_k_format{});
     case ggml_type::q4_k: return visit(q4_k_format{});
     case ggml_type::q5_k: return visit(q5_k_format{});
     case ggml_type::q6_k: return visit(q6_k_format{});
+    case ggml_type::iq4_nl: return visit(iq4_nl_format{});
+    case ggml_type::iq4_xs: return visit(iq4_xs_format{});
+    case ggml_type::iq3_s: return visit(iq3_s_format{});
+    case ggml_type::iq3_xxs: return visit(iq3_xxs_format{});
+    case ggml_type::iq2_s: return visit(iq2_s_format{});
+    case ggml_type::iq2_xs: return visit(iq2_xs_format{});
+    case ggml_type::iq2_xxs: return visit(iq2_xxs_format{});
     case ggml_type::mxfp4: return visit(mxfp4_format{});
+    case ggml_type::nvfp4: return visit(nvfp4_format{});
     case ggml_type::tq1_0: return visit(tq1_0_format{});
     case ggml_type::tq2_0: return visit(tq2_0_format{});
     case ggml_type::i2_s: return visit(i2_s_format{});

@@ -243,6 +243,24 @@ ORCD_INLINE int_lanes widen16(const std::uint8_t* from) {
 }
 #endif
 
+/// The low nibbles of sixteen bytes, or with a shift of 4 the high ones, as indices of sixteen signed values.
+#if defined(__AVX2__)
+ORCD_INLINE int_lanes look_up_nibbles(const std::int8_t* values, const std::uint8_t* from, int shift) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  const __m128i nibbles = _mm_and_si128(_mm_srli_epi16(bytes, shift), _mm_set1_epi8(15));
+  std::uint8_t found[lane_count];
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(found),
+                   _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)), nibbles));
+  return widen_signed(found);
+}
+#else
+ORCD_INLINE int_lanes look_up_nibbles(const std::int8_t* values, const std::uint8_t* from, int shift) {
+  std::int32_t wide[lane_count];
+  for (int i = 0; i < lane_count; ++i) wide[i] = values[from[i] >> shift & 15];
+  return load_int(wide);
+}
+#endif
+
 /// The fixed tree of matmul.hpp: 16 -> 8 -> 4 -> 2 -> 1, lane i + n/2 added to lane i.
 
 ORCD_INLINE float fold(float_lanes v) {

@@ -122,6 +122,7 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
     if (name != "mixtral") options.family = name;
   }
   all["llama"].mixture = true;
+  all["llama"].layers = 4;  // has matrices of every type
   all["llama-no-f32"] = all["llama"];
   all["llama-no-f32"].mixture_f32 = false;
   all["llama-f32"] = base;

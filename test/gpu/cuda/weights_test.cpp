@@ -1,5 +1,6 @@
 // Uploaded weights read back value by value: every matrix of every family, through the kernel that reads
 // packed rows, against the host's decoding of the file's blocks. Exact.
+#include <array>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 #include <numeric>
@@ -202,7 +203,7 @@ void check_model(const uploaded_model& m) {
 }
 
 std::vector<tiny_model_options> models() {
-  std::vector<tiny_model_options> all(7);
+  std::vector<tiny_model_options> all(12);
   all[0].layers = 4;
   all[0].embedding = 256;
   all[0].ffn = 512;
@@ -227,6 +228,20 @@ std::vector<tiny_model_options> models() {
   all[6].ffn = 256;
   all[6].matrix_type = ggml_type::tq1_0;
   all[6].expert_type = ggml_type::i2_s;
+  // Of layers, and of experts, the embedding and the output head.
+  constexpr std::array<std::array<ggml_type, 2>, 5> few_bits{{{ggml_type::q2_k, ggml_type::q3_k},
+                                                              {ggml_type::iq4_xs, ggml_type::iq4_nl},
+                                                              {ggml_type::nvfp4, ggml_type::iq3_s},
+                                                              {ggml_type::iq3_xxs, ggml_type::iq2_s},
+                                                              {ggml_type::iq2_xs, ggml_type::iq2_xxs}}};
+  for (std::size_t i = 0; i < few_bits.size(); ++i) {
+    tiny_model_options& model = all[7 + i];
+    model.experts = 3;
+    model.embedding = 512;
+    model.ffn = 256;
+    model.matrix_type = few_bits[i][0];
+    model.expert_type = model.embedding_type = few_bits[i][1];
+  }
   return all;
 }
 

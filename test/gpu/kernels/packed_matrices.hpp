@@ -32,12 +32,17 @@ inline std::ostream& operator<<(std::ostream& out, const format_pair& f) {
   return out << engine::traits_of(f.file).name;
 }
 inline const std::vector<format_pair> formats{
-    {ggml_type::q4_0, packed_format::q4_0, 0.05F},   {ggml_type::q4_1, packed_format::q4_1, 0.05F},
-    {ggml_type::q5_0, packed_format::q5_0, 0.05F},   {ggml_type::q5_1, packed_format::q5_1, 0.05F},
-    {ggml_type::q8_0, packed_format::q8_0, 0.05F},   {ggml_type::q4_k, packed_format::q4_k, 0.05F},
-    {ggml_type::q5_k, packed_format::q5_k, 0.05F},   {ggml_type::q6_k, packed_format::q6_k, 0.05F},
-    {ggml_type::mxfp4, packed_format::mxfp4, 0.05F}, {ggml_type::f16, packed_format::f16, 0.05F},
-    {ggml_type::bf16, packed_format::bf16, 0.05F},   {ggml_type::f32, packed_format::f32, 0.05F},
+    {ggml_type::q4_0, packed_format::q4_0, 0.05F},       {ggml_type::q4_1, packed_format::q4_1, 0.05F},
+    {ggml_type::q5_0, packed_format::q5_0, 0.05F},       {ggml_type::q5_1, packed_format::q5_1, 0.05F},
+    {ggml_type::q8_0, packed_format::q8_0, 0.05F},       {ggml_type::q4_k, packed_format::q4_k, 0.05F},
+    {ggml_type::q5_k, packed_format::q5_k, 0.05F},       {ggml_type::q6_k, packed_format::q6_k, 0.05F},
+    {ggml_type::mxfp4, packed_format::mxfp4, 0.05F},     {ggml_type::f16, packed_format::f16, 0.05F},
+    {ggml_type::bf16, packed_format::bf16, 0.05F},       {ggml_type::f32, packed_format::f32, 0.05F},
+    {ggml_type::q2_k, packed_format::q2_k, 0.05F},       {ggml_type::q3_k, packed_format::q3_k, 0.05F},
+    {ggml_type::iq4_nl, packed_format::iq4_nl, 0.05F},   {ggml_type::iq4_xs, packed_format::iq4_xs, 0.05F},
+    {ggml_type::nvfp4, packed_format::nvfp4, 0.05F},     {ggml_type::iq3_s, packed_format::iq3_s, 0.05F},
+    {ggml_type::iq3_xxs, packed_format::iq3_xxs, 0.05F}, {ggml_type::iq2_s, packed_format::iq2_s, 0.05F},
+    {ggml_type::iq2_xs, packed_format::iq2_xs, 0.05F},   {ggml_type::iq2_xxs, packed_format::iq2_xxs, 0.05F},
 };
 
 /// A random matrix on both sides.

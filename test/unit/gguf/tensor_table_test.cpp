@@ -61,8 +61,8 @@ BOOST_AUTO_TEST_CASE(every_supported_type_has_its_size) {
 }
 
 BOOST_AUTO_TEST_CASE(refuses_unsupported_types_by_name) {
-  expect_refused(with_tensor("blk.0.x", {256}, 10, 84).build(),
-                 {"type of tensor 'blk.0.x'", "10 (Q2_K)", "not supported", "Q4_K, Q5_K, Q6_K", "MXFP4"});
+  expect_refused(with_tensor("blk.0.x", {256}, 19, 50).build(),
+                 {"type of tensor 'blk.0.x'", "19 (IQ1_S)", "not supported", "Q4_K, Q5_K, Q6_K", "MXFP4"});
   expect_refused(with_tensor("t", {32}, 4, 18).build(), {"removed(4)"});
   expect_refused(with_tensor("t", {32}, 38, 18).build(), {"38 (removed(38), TL1 in BitNet forks)"});
   expect_refused(with_tensor("t", {32}, 43, 18).build(), {"43 (unknown)"});
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(type_names_are_known_even_when_unsupported) {
     BOOST_TEST((engine::type_from_id(id) == t.type));
     BOOST_TEST(&engine::traits_of(t.type) == &t);
   }
-  BOOST_TEST(!engine::type_from_id(10).has_value());
+  BOOST_TEST(!engine::type_from_id(19).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -170,6 +170,23 @@ BOOST_AUTO_TEST_CASE(scales_beside_the_matrices_multiply_them) {
   BOOST_TEST(scaled->model.weights.token_embd.factor == plain->model.weights.token_embd.factor);
 }
 
+BOOST_AUTO_TEST_CASE(a_matrix_in_nvfp4_may_have_a_scale_beside_it_in_any_family) {
+  tiny_model_options o;
+  o.matrix_type = ggml_type::nvfp4;
+  gguf_writer w = make_tiny_writer(o);
+  bytes half;
+  append_number(half, 0.5F);
+  w.add_tensor("blk.1.ffn_down.scale", {1}, ggml_type::f32, half);
+  w.add_tensor("output.scale", {1}, ggml_type::f32, half);
+  w.add_tensor("blk.1.ffn_down.input_scale", {1}, ggml_type::f32, half);  // of activations
+  const auto loaded = load(w);
+  const engine::model_weights& weights = loaded->model.weights;
+  BOOST_TEST(weights.layers[0].ffn_down.factor == 1.0F);
+  BOOST_TEST(weights.layers[1].ffn_down.factor == 0.5F);
+  BOOST_TEST(weights.token_embd.factor == 1.0F);
+  BOOST_TEST(weights.output.factor == 0.5F);
+}
+
 BOOST_AUTO_TEST_CASE(an_operator_names_the_activation) {
   const bytes image = tiny("llama").build();
   const auto file = engine::gguf_file::parse(image, "tiny.gguf").value();

@@ -212,10 +212,14 @@ BOOST_AUTO_TEST_CASE(packing_adds_at_most_three_percent_at_the_shapes_of_the_tar
     std::uint64_t rows, cols;
   };
   const std::vector<matrix> matrices{
-      {ggml_type::q5_0, 896, 896},    {ggml_type::q8_0, 128, 896},    {ggml_type::q4_k, 896, 4864},
-      {ggml_type::q6_k, 896, 4864},   {ggml_type::q8_0, 151936, 896}, {ggml_type::q4_k, 3072, 3072},
-      {ggml_type::q5_k, 9216, 3072},  {ggml_type::q6_k, 3072, 8192},  {ggml_type::q6_k, 32064, 3072},
-      {ggml_type::mxfp4, 2880, 2880}, {ggml_type::q8_0, 4096, 2880},  {ggml_type::q8_0, 201088, 2880},
+      {ggml_type::q5_0, 896, 896},      {ggml_type::q8_0, 128, 896},    {ggml_type::q4_k, 896, 4864},
+      {ggml_type::q6_k, 896, 4864},     {ggml_type::q8_0, 151936, 896}, {ggml_type::q4_k, 3072, 3072},
+      {ggml_type::q5_k, 9216, 3072},    {ggml_type::q6_k, 3072, 8192},  {ggml_type::q6_k, 32064, 3072},
+      {ggml_type::mxfp4, 2880, 2880},   {ggml_type::q8_0, 4096, 2880},  {ggml_type::q8_0, 201088, 2880},
+      {ggml_type::q2_k, 3072, 3072},    {ggml_type::q3_k, 3072, 8192},  {ggml_type::iq4_nl, 896, 896},
+      {ggml_type::iq4_xs, 9216, 3072},  {ggml_type::nvfp4, 4096, 4096}, {ggml_type::iq3_s, 3072, 3072},
+      {ggml_type::iq3_xxs, 4096, 4096}, {ggml_type::iq2_s, 4096, 4096}, {ggml_type::iq2_xs, 4096, 4096},
+      {ggml_type::iq2_xxs, 4096, 4096},
   };
   for (const matrix& m : matrices) {
     const packed_format format = gpu::packed_format_of(m.type);

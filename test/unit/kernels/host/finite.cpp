@@ -40,6 +40,16 @@ const std::vector<place> places{
     {ggml_type::q5_k, offsetof(kernels::block_q5_k, d), 2, 0x7c00, "d"},
     {ggml_type::q5_k, offsetof(kernels::block_q5_k, dmin), 2, 0x7c00, "dmin"},
     {ggml_type::q6_k, offsetof(kernels::block_q6_k, d), 2, 0x7c00, "d"},
+    {ggml_type::q2_k, offsetof(kernels::block_q2_k, d), 2, 0x7c00, "d"},
+    {ggml_type::q2_k, offsetof(kernels::block_q2_k, dmin), 2, 0x7c00, "dmin"},
+    {ggml_type::q3_k, offsetof(kernels::block_q3_k, d), 2, 0x7c00, "d"},
+    {ggml_type::iq4_nl, offsetof(kernels::block_iq4_nl, d), 2, 0x7c00, "d"},
+    {ggml_type::iq4_xs, offsetof(kernels::block_iq4_xs, d), 2, 0x7c00, "d"},
+    {ggml_type::iq3_s, offsetof(kernels::block_iq3_s, d), 2, 0x7c00, "d"},
+    {ggml_type::iq3_xxs, offsetof(kernels::block_iq3_xxs, d), 2, 0x7c00, "d"},
+    {ggml_type::iq2_s, offsetof(kernels::block_iq2_s, d), 2, 0x7c00, "d"},
+    {ggml_type::iq2_xs, offsetof(kernels::block_iq2_xs, d), 2, 0x7c00, "d"},
+    {ggml_type::iq2_xxs, offsetof(kernels::block_iq2_xxs, d), 2, 0x7c00, "d"},
     {ggml_type::tq1_0, offsetof(kernels::block_tq1_0, d), 2, 0x7c00, "d"},
     {ggml_type::tq2_0, offsetof(kernels::block_tq2_0, d), 2, 0x7c00, "d"},
     {ggml_type::q1_0, offsetof(kernels::block_q1_0, d), 2, 0x7c00, "d"},
@@ -111,6 +121,19 @@ BOOST_AUTO_TEST_CASE(an_mxfp4_scale_of_255_is_nan) {
   BOOST_TEST(found->block == 40U);
   BOOST_TEST(found->part == std::string("scale"));
   BOOST_TEST(found->what == std::string("NaN"));
+}
+
+BOOST_AUTO_TEST_CASE(an_nvfp4_scale_of_127_is_nan) {
+  for (std::size_t group = 0; group < 4; ++group) {
+    auto data = filled(ggml_type::nvfp4, 0xff);
+    BOOST_TEST(!find_not_finite(ggml_type::nvfp4, data.data(), blocks));
+    data[40 * sizeof(kernels::block_nvfp4) + group] = std::byte{127};
+    const auto found = find_not_finite(ggml_type::nvfp4, data.data(), blocks);
+    BOOST_REQUIRE(found);
+    BOOST_TEST(found->block == 40U);
+    BOOST_TEST(found->part == std::string("scale"));
+    BOOST_TEST(found->what == std::string("NaN"));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,7 +3,10 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "kernels/host/half.hpp"
 #include "kernels/host/matmul.hpp"
@@ -13,6 +16,15 @@ namespace {
 
 using namespace orcd;
 using engine::ggml_type;
+
+std::vector<std::byte> stored_bytes(const std::string& name) {
+  std::ifstream in(std::string(ORCD_TEST_DATA) + "/blocks/" + name, std::ios::binary);
+  const std::string raw{std::istreambuf_iterator<char>(in), {}};
+  BOOST_REQUIRE_MESSAGE(!raw.empty(), name);
+  std::vector<std::byte> bytes(raw.size());
+  std::memcpy(bytes.data(), raw.data(), raw.size());
+  return bytes;
+}
 
 /// Each of the two operations that make a value rounds once.
 void check_row(ggml_type type, const std::vector<std::byte>& row, std::uint32_t cols) {
@@ -46,6 +58,27 @@ BOOST_AUTO_TEST_CASE(random_blocks_decode_to_the_reference) {
     for (const ggml_type type : test::every_type) {
       for (int round = 0; round < 40; ++round)
         check_row(type, test::random_rows(type, 1, 1024, random), 1024);
+    }
+  });
+}
+
+// Blocks that ggml quantized, and others with every index of a grid (test/oracle/make_block_goldens.py).
+BOOST_AUTO_TEST_CASE(stored_blocks_decode_to_the_bits_of_the_gguf_package) {
+  const std::pair<ggml_type, std::string> all[] = {
+      {ggml_type::q2_k, "q2_k"},       {ggml_type::q3_k, "q3_k"},   {ggml_type::iq4_nl, "iq4_nl"},
+      {ggml_type::iq4_xs, "iq4_xs"},   {ggml_type::nvfp4, "nvfp4"}, {ggml_type::iq3_s, "iq3_s"},
+      {ggml_type::iq3_xxs, "iq3_xxs"}, {ggml_type::iq2_s, "iq2_s"}, {ggml_type::iq2_xs, "iq2_xs"},
+      {ggml_type::iq2_xxs, "iq2_xxs"}};
+  test::on_every_level([&](kernels::host::isa_level) {
+    for (const auto& [type, name] : all) {
+      const std::vector<std::byte> blocks = stored_bytes(name + ".bin");
+      const std::vector<std::byte> want = stored_bytes(name + ".f32");
+      const engine::type_traits& traits = engine::traits_of(type);
+      const std::size_t count = blocks.size() / traits.block_bytes * traits.block_elems;
+      BOOST_REQUIRE_MESSAGE(count >= 2048 && want.size() == count * sizeof(float), name);
+      std::vector<float> got(count);
+      kernels::host::dequantize_row(type, blocks.data(), static_cast<std::uint32_t>(count), got.data());
+      BOOST_TEST(std::memcmp(got.data(), want.data(), want.size()) == 0, name);
     }
   });
 }

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/product/quant_blocks.hpp"
+#include "kernels/product/quant_grids.hpp"
+
 namespace orcd::test {
 namespace {
 
@@ -88,6 +91,95 @@ reference_value ternary_or_few_bits(ggml_type type, const std::byte* block, unsi
   }
 }
 
+reference_value two_bits(const std::byte* block, unsigned i) {
+  const unsigned pair = byte_at(block, i / 16);
+  const unsigned n = byte_at(block, 16 + 32 * (i / 128) + i % 32) >> (2 * (i / 32 % 4)) & 3U;
+  return sum_of(half_at(block, 80) * (pair & 15U) * n, -half_at(block, 82) * (pair >> 4));
+}
+
+reference_value three_bits(const std::byte* block, unsigned i) {
+  const unsigned j = i / 16;
+  const unsigned low = j < 8 ? byte_at(block, 96 + j) & 15U : byte_at(block, 88 + j) >> 4;
+  const unsigned high = byte_at(block, 104 + j % 4) >> (2 * (j / 4)) & 3U;
+  const unsigned two = byte_at(block, 32 + 32 * (i / 128) + i % 32) >> (2 * (i / 32 % 4)) & 3U;
+  const unsigned third = byte_at(block, i % 32) >> (i / 32) & 1U;
+  const int n = static_cast<int>(two | third << 2) - 4;
+  return sum_of(half_at(block, 108) * (static_cast<int>(low | high << 4) - 32) * n, 0.0);
+}
+
+reference_value four_bits_of_a_table(const std::byte* block, unsigned i) {
+  const unsigned j = i / 32;
+  const unsigned high = (byte_at(block, 2) | byte_at(block, 3) << 8) >> (2 * j) & 3U;
+  const unsigned low = byte_at(block, 4 + j / 2) >> (4 * (j % 2)) & 15U;
+  const int value = kernels::iq4_values[nibble(block + 8 + 16 * j, i % 32)];
+  return sum_of(half_at(block, 0) * (static_cast<int>(low | high << 4) - 32) * value, 0.0);
+}
+
+reference_value nvfp4(const std::byte* block, unsigned i) {
+  static constexpr double magnitude[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  const unsigned e = byte_at(block, i / 16);
+  const unsigned exponent = e >> 3 & 15U;
+  const double scale = e == 0x7F       ? 0.0
+                       : exponent == 0 ? std::ldexp(e & 7U, -9)
+                                       : std::ldexp(8 + (e & 7U), static_cast<int>(exponent) - 10);
+  const unsigned byte = byte_at(block, 4 + i / 16 * 8 + i % 8);
+  const unsigned code = i % 16 < 8 ? byte & 15U : byte >> 4;
+  return sum_of((code >= 8 ? -scale : scale) * magnitude[code % 8], 0.0);
+}
+
+/// 2^-shift d (1 + 2 s) times a magnitude that a grid has, negative where the sign bit is set.
+reference_value of_grid(const std::byte* block, unsigned s, int shift, unsigned magnitude,
+                        unsigned negative) {
+  const double value = std::ldexp(half_at(block, 0) * (1 + 2 * s), -shift) * magnitude;
+  return sum_of(negative != 0 ? -value : value, 0.0);
+}
+
+/// Bit i of eight, of which the last makes the number of ones even.
+unsigned even_sign(unsigned seven, unsigned i) {
+  if (i < 7) return seven >> i & 1U;
+  return static_cast<unsigned>(std::popcount(seven)) & 1U;
+}
+unsigned word_at(const std::byte* p, unsigned at) {
+  return byte_at(p, at) | byte_at(p, at + 1) << 8 | byte_at(p, at + 2) << 16 | byte_at(p, at + 3) << 24;
+}
+
+reference_value grid_of_eight(ggml_type type, const std::byte* block, unsigned i) {
+  const unsigned nth = i / 8;
+  const auto code = [&](std::uint16_t entry) {
+    return unsigned{kernels::grid_levels_of_eight[entry >> (2 * (i % 8)) & 3U]};
+  };
+  if (type == ggml_type::iq2_xxs) {
+    const unsigned word = word_at(block, 6 + 8 * (i / 32));
+    const unsigned index = byte_at(block, 2 + 8 * (i / 32) + nth % 4);
+    return of_grid(block, word >> 28, 3, code(kernels::iq2_xxs_grid[index]),
+                   even_sign(word >> (7 * (nth % 4)) & 127U, i % 8));
+  }
+  if (type == ggml_type::iq2_xs) {
+    const unsigned word = byte_at(block, 2 + 2 * nth) | byte_at(block, 3 + 2 * nth) << 8;
+    const unsigned s = byte_at(block, 66 + i / 32) >> (4 * (i / 16 % 2)) & 15U;
+    return of_grid(block, s, 3, code(kernels::iq2_xs_grid[word & 511U]), even_sign(word >> 9, i % 8));
+  }
+  const unsigned index = byte_at(block, 2 + nth) | (byte_at(block, 66 + nth / 4) >> (2 * (nth % 4)) & 3U)
+                                                       << 8;
+  const unsigned s = byte_at(block, 74 + i / 32) >> (4 * (i / 16 % 2)) & 15U;
+  return of_grid(block, s, 3, code(kernels::iq2_s_grid[index]), byte_at(block, 34 + nth) >> (i % 8) & 1U);
+}
+
+reference_value grid_of_four(ggml_type type, const std::byte* block, unsigned i) {
+  const unsigned nth = i / 4;
+  const unsigned place = 3 * (i % 4);
+  if (type == ggml_type::iq3_xxs) {
+    const unsigned word = word_at(block, 66 + 4 * (i / 32));
+    const unsigned magnitude =
+        kernels::iq3_xxs_levels[kernels::iq3_xxs_grid[byte_at(block, 2 + nth)] >> place & 7U];
+    return of_grid(block, word >> 28, 2, magnitude, even_sign(word >> (7 * (i / 8 % 4)) & 127U, i % 8));
+  }
+  const unsigned index = byte_at(block, 2 + nth) | (byte_at(block, 66 + nth / 8) >> (nth % 8) & 1U) << 8;
+  const unsigned s = byte_at(block, 106 + i / 64) >> (4 * (i / 32 % 2)) & 15U;
+  return of_grid(block, s, 0, kernels::iq3_s_levels[kernels::iq3_s_grid[index] >> place & 7U],
+                 byte_at(block, 74 + i / 8) >> (i % 8) & 1U);
+}
+
 reference_value plain(ggml_type type, const std::byte* row, std::uint64_t index) {
   if (type == ggml_type::f16) return sum_of(half_at(row, 2 * index), 0.0);
   std::uint32_t bits = 0;
@@ -126,6 +218,16 @@ reference_value decode_value(ggml_type type, const std::byte* row, std::uint64_t
     case ggml_type::q5_k: return k_group(block, i, true);
     case ggml_type::q6_k: return six_bits(block, i);
     case ggml_type::mxfp4: return mxfp4(block, i);
+    case ggml_type::q2_k: return two_bits(block, i);
+    case ggml_type::q3_k: return three_bits(block, i);
+    case ggml_type::iq4_nl: return sum_of(half_at(block, 0) * kernels::iq4_values[nibble(block + 2, i)], 0.0);
+    case ggml_type::iq4_xs: return four_bits_of_a_table(block, i);
+    case ggml_type::nvfp4: return nvfp4(block, i);
+    case ggml_type::iq3_s:
+    case ggml_type::iq3_xxs: return grid_of_four(type, block, i);
+    case ggml_type::iq2_s:
+    case ggml_type::iq2_xs:
+    case ggml_type::iq2_xxs: return grid_of_eight(type, block, i);
     case ggml_type::tq1_0:
     case ggml_type::tq2_0:
     case ggml_type::i2_s:
@@ -144,7 +246,16 @@ std::vector<unsigned> half_offsets(ggml_type type) {
     case ggml_type::q5_0:
     case ggml_type::q1_0:
     case ggml_type::q2_0:
+    case ggml_type::iq4_nl:
+    case ggml_type::iq4_xs:
+    case ggml_type::iq3_s:
+    case ggml_type::iq3_xxs:
+    case ggml_type::iq2_s:
+    case ggml_type::iq2_xs:
+    case ggml_type::iq2_xxs:
     case ggml_type::q8_0: return {0};
+    case ggml_type::q2_k: return {80, 82};
+    case ggml_type::q3_k: return {108};
     case ggml_type::tq1_0: return {52};
     case ggml_type::tq2_0: return {64};
     case ggml_type::q4_1:

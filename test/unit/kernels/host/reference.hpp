@@ -33,11 +33,15 @@ struct reference_value {
 [[nodiscard]] std::vector<float> random_floats(std::size_t count, std::mt19937_64& random);
 
 inline constexpr engine::ggml_type every_type[] = {
-    engine::ggml_type::f32,   engine::ggml_type::f16,   engine::ggml_type::bf16, engine::ggml_type::q4_0,
-    engine::ggml_type::q4_1,  engine::ggml_type::q5_0,  engine::ggml_type::q5_1, engine::ggml_type::q8_0,
-    engine::ggml_type::q4_k,  engine::ggml_type::q5_k,  engine::ggml_type::q6_k, engine::ggml_type::mxfp4,
-    engine::ggml_type::tq1_0, engine::ggml_type::tq2_0, engine::ggml_type::i2_s, engine::ggml_type::q1_0,
-    engine::ggml_type::q2_0,
+    engine::ggml_type::f32,    engine::ggml_type::f16,     engine::ggml_type::bf16,
+    engine::ggml_type::q4_0,   engine::ggml_type::q4_1,    engine::ggml_type::q5_0,
+    engine::ggml_type::q5_1,   engine::ggml_type::q8_0,    engine::ggml_type::q4_k,
+    engine::ggml_type::q5_k,   engine::ggml_type::q6_k,    engine::ggml_type::mxfp4,
+    engine::ggml_type::tq1_0,  engine::ggml_type::tq2_0,   engine::ggml_type::i2_s,
+    engine::ggml_type::q1_0,   engine::ggml_type::q2_0,    engine::ggml_type::q2_k,
+    engine::ggml_type::q3_k,   engine::ggml_type::iq4_nl,  engine::ggml_type::iq4_xs,
+    engine::ggml_type::iq3_s,  engine::ggml_type::iq3_xxs, engine::ggml_type::iq2_s,
+    engine::ggml_type::iq2_xs, engine::ggml_type::iq2_xxs, engine::ggml_type::nvfp4,
 };
 
 /// Runs `body` with the kernels of each level that this processor has, then restores the choice.

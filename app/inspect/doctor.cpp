@@ -45,17 +45,6 @@ void add_all(std::vector<std::string>& to, More more) {
   for (auto& text : more) to.push_back(std::move(text));
 }
 
-std::string name_of(engine::call_format format) {
-  switch (format) {
-    case engine::call_format::none: return "";
-    case engine::call_format::hermes: return "hermes";
-    case engine::call_format::llama3: return "llama3";
-    case engine::call_format::mistral: return "mistral";
-    case engine::call_format::harmony: return "harmony";
-  }
-  return "";
-}
-
 void look_at_chat(const engine::gguf_file& file, doctor_report& out) {
   const auto text = engine::chat_template_text(file);
   auto tokens = engine::special_token_texts(file);
@@ -72,10 +61,12 @@ void look_at_chat(const engine::gguf_file& file, doctor_report& out) {
     out.problems.push_back("its chat template: " + format.error().message);
     return;
   }
-  const std::string calls = name_of(format->output().calls);
+  const engine::output_format& output = format->output();
+  const bool calls = output.calls != engine::call_format::none;
+  const bool parts = output.think || output.calls == engine::call_format::harmony;
   out.chat = "template of " + grouped(text->size()) + " bytes; tool calls " +
-             (calls.empty() ? "stay text" : "as " + calls) + "; reasoning " +
-             (format->output().think || calls == "harmony" ? "is parted from the answer" : "none");
+             (calls ? "as " + std::string(engine::to_string(output.calls)) : "stay text") + "; reasoning " +
+             (parts ? "is parted from the answer" : "has no marks");
 }
 
 std::unique_ptr<engine::tokenizer> look_at_tokenizer(const engine::gguf_file& file, doctor_report& out) {

@@ -33,6 +33,12 @@ constexpr auto known_marks = std::to_array<std::string_view>({"<|channel|>",
                                                               "\"tool_name\"",
                                                               "Action:"});
 
+// In the order of call_format.
+constexpr auto names = std::to_array<std::string_view>({"none", "hermes", "llama3", "mistral", "harmony",
+                                                        "granite", "command_r", "action", "tool_code", "glm",
+                                                        "arg_pairs", "qwen_coder", "seed", "olmo"});
+static_assert(names.size() == call_formats);
+
 constexpr std::string_view beginnings = "<[\"`A";  ///< the first bytes of the marks
 
 // In the order of reasoning_style.
@@ -84,6 +90,10 @@ call_format calls_of(const mentions& has) {
 }
 
 }  // namespace
+
+std::string_view to_string(call_format format) noexcept {
+  return names[static_cast<std::size_t>(format)];
+}
 
 output_format detect_output_format(std::string_view chat_template) {
   const mentions has(chat_template);

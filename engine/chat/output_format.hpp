@@ -29,6 +29,8 @@ enum class call_format : std::uint8_t {
   olmo,        ///< <function_calls>N(K=V, ...)</function_calls>: OLMo 3
 };
 inline constexpr int call_formats = 14;
+/// "hermes", "qwen_coder": for people. "none" where calls stay text.
+[[nodiscard]] std::string_view to_string(call_format format) noexcept;
 
 /// The marks around reasoning.
 enum class reasoning_style : std::uint8_t {

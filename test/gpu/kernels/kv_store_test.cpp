@@ -3,7 +3,9 @@
 #include <cuda_fp16.h>
 
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "kernels/attention/kv_layout.hpp"
@@ -132,6 +134,44 @@ BOOST_AUTO_TEST_CASE(pages_hold_the_definition_exactly) {
     for (const kv_type values : device_kv_types) {
       for (const std::uint32_t width : {16U, 32U, 64U, 80U, 96U, 128U, 160U, 256U})
         check(keys, values, width);
+    }
+  }
+}
+
+// Attention multiplies positions that a token does not see by zero: what wrong drafts have left there must
+// not be a NaN or an infinity.
+BOOST_AUTO_TEST_CASE(nothing_that_is_stored_is_not_finite) {
+  constexpr std::uint32_t width = 64;
+  constexpr float odd[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                           1.0F, -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::max()};
+  std::vector<float> row(std::size_t{3} * kv_heads * width);
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = odd[i % std::size(odd)];
+  const device_array<float> qkv{std::span<const float>(row)};
+  const std::vector<kernels::step_token> steps{{0, 5, 0}};
+  const device_array<kernels::step_token> device_steps{std::span<const kernels::step_token>(steps)};
+  const std::vector<std::int32_t> table{0};
+  const device_array<std::int32_t> page_table{std::span<const std::int32_t>(table)};
+  const device_array<__half> q(std::size_t{kv_heads} * width);
+  for (const kv_type type : device_kv_types) {
+    const std::size_t bytes = std::size_t{kv_heads} * page * engine::kv_row_bytes(type, width);
+    const device_array<std::uint8_t> k(bytes);
+    const device_array<std::uint8_t> v(bytes);
+    kernels::rope_store_args a;
+    a.qkv = qkv.data();
+    a.stride = 3 * kv_heads * width;
+    a.steps = device_steps.data();
+    a.columns = 1;
+    a.heads = a.kv_heads = kv_heads;
+    a.width = a.padded_width = width;
+    a.q = q.data();
+    a.cache = {k.data(), v.data(), page_table.data(), 1, type, type};
+    BOOST_REQUIRE_EQUAL(kernels::launch_rope_store(a, nullptr), 0);
+    for (const bool is_v : {false, true}) {
+      const matrix m{type, is_v, width, (is_v ? v : k).read()};
+      for (std::uint32_t i = 0; i < kv_heads * width; ++i) {
+        BOOST_TEST(std::isfinite(m.value(0, i / width, 5, i % width)),
+                   engine::to_string(type) << (is_v ? " value " : " key ") << i);
+      }
     }
   }
 }

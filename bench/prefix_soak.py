@@ -127,7 +127,7 @@ def main() -> int:
     answers: dict = {}
     with Worker('--model', OPTIONS.model, '--slots', str(OPTIONS.slots), '--kv-tokens',
                 str(OPTIONS.kv_tokens), '--cache-min-tokens', '8', '--imc-sessions', '2', '--max-queue',
-                str(max(16, OPTIONS.clients))) as worker:
+                str(max(16, OPTIONS.clients)), '--max-connections', str(256 + 2 * OPTIONS.clients)) as worker:
         worker.wait_event('ready')
         run(worker, min(OPTIONS.warm_up, OPTIONS.requests), answers)
         before = (worker.memory()['VmRSS'], worker.descriptors())

@@ -12,8 +12,8 @@ namespace orcd::engine {
 
 /// Pages of one job.
 struct job_pages {
-  std::uint32_t held = 0;
-  std::uint32_t further = 0;  ///< that it is expected to need beyond them
+  std::uint32_t held = 0;     ///< that others can have when it ends
+  std::uint32_t further = 0;  ///< that it is expected to need yet
 };
 
 /// Pages beyond all held ones that the jobs need at the worst moment, if they grow at the same pace and each

@@ -223,6 +223,12 @@ std::optional<kv_lease> kv_cache::reserve(const cache_request& wish, std::span<c
   return lease;
 }
 
+std::uint32_t kv_cache::own_pages(const kv_lease& lease) noexcept {
+  std::size_t shared = lease.path.size();
+  while (shared > 0 && prefix_tree::users_of(lease.path[shared - 1]) == 1) --shared;
+  return static_cast<std::uint32_t>(lease.pages.size() - shared);
+}
+
 bool kv_cache::extend(kv_lease& lease) {
   if (is_short(1)) return false;
   make_room(1);

@@ -93,6 +93,8 @@ class kv_cache {
   [[nodiscard]] std::optional<kv_lease> reserve(const cache_request& wish, std::span<const token_id> prompt,
                                                 std::uint32_t positions, std::uint32_t leave = 0,
                                                 bool again = false);
+  /// The lease's pages that no other job uses: others could have them if it ended.
+  [[nodiscard]] static std::uint32_t own_pages(const kv_lease& lease) noexcept;
   /// Adds a page to the lease; false while jobs hold too many.
   [[nodiscard]] bool extend(kv_lease& lease);
   /// Whether the job, with `computed` positions, stands before a full page of its prompt that another job may

@@ -50,6 +50,10 @@ kv_page prefix_tree::page_of(const node* at) noexcept {
   return at->page;
 }
 
+std::uint32_t prefix_tree::users_of(const node* at) noexcept {
+  return at->users;
+}
+
 prefix_tree::match prefix_tree::find(const std::string& salt, std::span<const token_id> tokens) const {
   match out;
   const auto root = roots_.find(salt);

@@ -50,6 +50,8 @@ class prefix_tree {
   [[nodiscard]] node* next(const std::string& salt, const node* parent,
                            std::span<const token_id> tokens) const;
   [[nodiscard]] static kv_page page_of(const node* at) noexcept;
+  /// Jobs that use it; no fewer than those of a node below it.
+  [[nodiscard]] static std::uint32_t users_of(const node* at) noexcept;
 
   /// Marks a node as used until release() was called as often. Callers mark the whole path from the root
   /// down.

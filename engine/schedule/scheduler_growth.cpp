@@ -25,12 +25,13 @@ std::uint32_t scheduler::positions_at_first(const sequence& job) const noexcept 
 std::uint32_t scheduler::pages_to_leave(const sequence& next) {
   if (running_ == 0) return 0;
   growing_.clear();
-  const auto add = [&](const sequence& job, std::uint32_t held) {
-    growing_.push_back({held, forecast_.further(held, cache_->pages_for(job.positions_max()))});
+  const auto further = [&](const sequence& job, std::size_t held) {
+    return forecast_.further(static_cast<std::uint32_t>(held), cache_->pages_for(job.positions_max()));
   };
-  add(next, cache_->pages_for(positions_at_first(next)));
+  // What it will share is not known yet.
+  growing_.push_back({0, further(next, cache_->pages_for(positions_at_first(next)))});
   for (const auto& job : slots_) {
-    if (job) add(*job, static_cast<std::uint32_t>(job->lease.pages.size()));
+    if (job) growing_.push_back({kv_cache::own_pages(job->lease), further(*job, job->lease.pages.size())});
   }
   return static_cast<std::uint32_t>(
       std::min<std::uint64_t>(further_pages_at_peak(growing_), accelerator_.kv_pages().pages));

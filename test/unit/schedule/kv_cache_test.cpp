@@ -66,6 +66,41 @@ BOOST_AUTO_TEST_CASE(a_second_job_shares_whole_pages_and_copies_the_rest) {
   BOOST_TEST(b.cache.counts().pages_free == 5U);
 }
 
+BOOST_AUTO_TEST_CASE(a_lease_grows_page_by_page_and_keeps_apart_what_it_shares) {
+  bench b(6);
+  auto one = b.cache.reserve({}, count_to(10), 10).value();
+  BOOST_TEST(kv_cache::own_pages(one) == 3U);
+  b.cache.publish(one, {}, count_to(10), 10);
+  BOOST_TEST(kv_cache::own_pages(one) == 3U);
+  auto other = b.cache.reserve({}, count_to(10), 10).value();
+  BOOST_TEST(kv_cache::own_pages(one) == 1U);
+  BOOST_TEST(kv_cache::own_pages(other) == 1U);
+  BOOST_TEST(b.cache.extend(other));
+  BOOST_TEST(b.cache.extend(other));
+  BOOST_TEST(kv_cache::own_pages(other) == 3U);
+  BOOST_TEST(!b.cache.extend(other));  // all six are in use
+  BOOST_TEST(other.pages.size() == 5U);
+  b.cache.set_back(std::move(one), {.session = "s"}, count_to(10), 10);
+  BOOST_TEST(b.cache.counts().sessions == 0U);
+  BOOST_TEST(kv_cache::own_pages(other) == 5U);
+  BOOST_TEST(b.cache.extend(other));  // in place of what the other has left
+  BOOST_TEST(b.cache.counts().evictions == 1U);
+  b.cache.finish(std::move(other), {}, count_to(10), 10);
+  BOOST_TEST(b.cache.counts().pages_free + b.cache.counts().pages_cached == 6U);
+}
+
+BOOST_AUTO_TEST_CASE(room_is_left_for_those_who_run) {
+  bench b(6);
+  auto one = b.cache.reserve({}, count_to(10), 10).value();
+  BOOST_TEST(!b.cache.reserve({}, count_to(110, 101), 10, 1));
+  auto other = b.cache.reserve({}, count_to(107, 101), 7, 1);
+  BOOST_TEST(other.has_value());
+  BOOST_TEST(b.cache.counts().queries == 2U);
+  b.cache.set_back(std::move(*other), {}, count_to(107, 101), 0);
+  BOOST_TEST(b.cache.reserve({}, count_to(107, 101), 7, 1, true).has_value());
+  BOOST_TEST(b.cache.counts().queries == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(the_last_token_of_a_prompt_is_always_computed) {
   for (const token_id length : {1, 2, 4, 5, 8, 9}) {
     bench b(8);

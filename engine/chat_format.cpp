@@ -44,8 +44,10 @@ chat_format::chat_format(chat_template compiled, std::string_view text, boost::j
       special_tokens_(std::move(special_tokens)),
       output_(detect_output_format(text)),
       text_(text) {
-  // Asked only where it matters: a template that knows no calls shows none, however they are written.
-  if (text.find("tool_calls") != std::string_view::npos) habits_ = learn_habits(template_, special_tokens_);
+  // Asked only where it matters: a template that knows neither calls nor their results shows none.
+  const auto mentions_any = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+  if (mentions_any("tool_calls") || mentions_any("observation"))
+    habits_ = learn_habits(template_, special_tokens_);
   digest_ = sha256_of(text);
   if (const auto* bos = special_tokens_.if_contains("bos_token")) {
     if (bos->is_string()) bos_ = std::string(bos->get_string());

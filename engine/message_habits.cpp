@@ -18,6 +18,7 @@ namespace json = boost::json;
 
 constexpr std::string_view probe_name = "orcd_probe";
 constexpr std::string_view probe_value = "Quetzalcoatlus";
+constexpr std::string_view probe_metadata = "Pterodactylus";
 constexpr std::string_view probe_id = "abcdef123";
 /// A fixed time, so that a template's habits do not depend on when it was loaded.
 constexpr chat_template::time_point probe_time{std::chrono::hours(24 * 20'000)};
@@ -40,6 +41,30 @@ json::object conversation(json::value content, json::value arguments, std::strin
           {"add_generation_prompt", true}};
 }
 
+/// Makes calls messages of their own (message_habits::metadata_calls).
+void part_calls(json::array& messages) {
+  json::array out;
+  for (json::value& value : messages) {
+    json::object& message = value.as_object();
+    if (message.at("role") == json::value("tool")) message["role"] = "observation";
+    json::value calls;
+    if (auto* found = message.if_contains("tool_calls")) calls = std::move(*found);
+    message.erase("tool_calls");
+    const bool says = calls.is_null() || message.at("content") != json::value("");
+    if (says) out.push_back(std::move(value));
+    if (calls.is_null()) continue;
+    for (json::value& call : calls.as_array()) {
+      json::object& function = call.at("function").as_object();
+      json::value& arguments = function.at("arguments");
+      if (!arguments.is_string()) arguments = json::serialize(arguments);
+      out.push_back(json::object{{"role", "assistant"},
+                                 {"metadata", std::move(function.at("name"))},
+                                 {"content", std::move(arguments)}});
+    }
+  }
+  messages = std::move(out);
+}
+
 class prober {
  public:
   prober(const chat_template& compiled, const json::object& special_tokens)
@@ -49,6 +74,18 @@ class prober {
   [[nodiscard]] bool shows(json::value content, json::value arguments, std::string_view id = probe_id) const {
     const auto text = rendered(conversation(std::move(content), std::move(arguments), id));
     return text && text->find(probe_value) != std::string::npos;
+  }
+  [[nodiscard]] bool shows_parted(const json::object& arguments) const {
+    json::object variables = conversation("", arguments, probe_id);
+    json::array& messages = variables.at("messages").as_array();
+    part_calls(messages);
+    // Any template may print the content; only one that reads the name shows a call.
+    for (json::value& message : messages) {
+      if (auto* name = message.as_object().if_contains("metadata")) *name = probe_metadata;
+    }
+    const auto text = rendered(variables);
+    return text && text->find(probe_value) != std::string::npos &&
+           text->find(probe_metadata) != std::string::npos;
   }
   [[nodiscard]] bool renders(std::string_view id) const {
     return rendered(conversation("", json::object{{"x", probe_value}}, id)).has_value();
@@ -137,6 +174,7 @@ message_habits learn_habits(const chat_template& compiled, const json::object& s
   }
   const json::value content = out.null_content ? json::value(nullptr) : json::value("");
   const bool shows = out.text_arguments ? probe.shows(content, text) : probe.shows(content, object);
+  out.metadata_calls = !shows && probe.shows_parted(object);
   // A template that shows no calls cannot mind their arguments.
   if (shows) out.any_text = probe.shows(content, json::string(probe_value));
   out.short_ids = !probe.renders("call_1") && probe.renders(probe_id);
@@ -155,6 +193,7 @@ void adapt_messages(json::array& messages, const message_habits& habits) {
     }
   }
   if (habits.short_ids) shorten_ids(messages);
+  if (habits.metadata_calls) part_calls(messages);
 }
 
 }  // namespace orcd::engine

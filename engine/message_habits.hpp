@@ -15,6 +15,9 @@ struct message_habits {
   bool text_arguments = false;  ///< calls' arguments are shown only where they are JSON text, not an object
   bool any_text = true;         ///< text that is no JSON can stand for arguments
   bool short_ids = false;       ///< calls' ids must have nine letters or digits
+  /// A call is a message of its own, whose `metadata` is the function's name and whose content the arguments;
+  /// a result has the role "observation" (GLM-4).
+  bool metadata_calls = false;
 };
 
 /// Learns a template's habits, in a bounded number of quick renderings.

@@ -16,6 +16,8 @@ import chat_templates
 # Templates that want ids of nine letters or digits, and those that take no text for arguments.
 SHORT_IDS = ('Mistral-Small-3.2-24B-Instruct-2506', 'mistralai-Mistral-Nemo-Instruct-2407', 'vllm-mistral3')
 NO_TEXT = ('ByteDance-Seed-OSS', 'GLM-4.5', 'GLM-4.6', 'GLM-4.7-Flash', 'Qwen3-Coder', 'own-olmo3')
+# Those in which a call is a message of its own.
+PARTED = ('own-glm4-0414',)
 TOOLS = [chat_scenarios.NOW]
 CUT = '{"zone": "Zü'
 
@@ -99,6 +101,23 @@ def short(ident):
     return ident if fits else hashlib.sha256(ident.encode()).hexdigest()[:9]
 
 
+def parted(messages):
+    """Each call as a message with the name in `metadata`, results as observations."""
+    out = []
+    for message in messages:
+        calls = message.pop('tool_calls', None)
+        if message['role'] == 'tool':
+            message['role'] = 'observation'
+        if calls is None or message['content']:
+            out.append(message)
+        for call in calls or []:
+            arguments = call['function']['arguments']
+            if not isinstance(arguments, str):
+                arguments = json.dumps(arguments, separators=(',', ':'), ensure_ascii=False)
+            out.append({'role': 'assistant', 'metadata': call['function']['name'], 'content': arguments})
+    return out
+
+
 def taken(messages, template):
     """The messages in the form that a template takes."""
     out = copy.deepcopy(messages)
@@ -111,7 +130,7 @@ def taken(messages, template):
             function = call['function']
             if template in NO_TEXT and not isinstance(function['arguments'], dict):
                 function['arguments'] = {'arguments': function['arguments']}
-    return out
+    return parted(out) if template in PARTED else out
 
 
 def main():

@@ -66,6 +66,12 @@ BOOST_AUTO_TEST_CASE(habits_of_templates_that_are_stricter) {
   const auto ids =
       habits_of(calls + "{% if c.id | length != 9 %}{{ raise_exception('ids') }}{% endif %}" + end);
   BOOST_TEST(ids.short_ids);
+  const auto parted =
+      habits_of("{% for m in messages %}<|{{ m.role }}|>{{ m.metadata }}\n{{ m.content }}{% endfor %}");
+  BOOST_TEST((parted.metadata_calls && !parted.null_content && !parted.text_arguments && parted.any_text));
+  BOOST_TEST(!easy.metadata_calls);
+  const auto words = habits_of("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}");
+  BOOST_TEST(!words.metadata_calls);
   const auto none = habits_of("{{ raise_exception('never') }}");
   BOOST_TEST((!none.null_content && !none.text_arguments && none.any_text && !none.short_ids));
 }

@@ -195,6 +195,10 @@ BOOST_AUTO_TEST_CASE(whatever_changes_the_grammar_changes_the_key) {
   sources.back().frame.format.think = true;
   sources.push_back(sources.back());
   sources.back().frame.in_reasoning = true;
+  sources.push_back(sources.back());
+  sources.back().frame.format.reasoning = engine::reasoning_style::seed;
+  sources.push_back(sources.back());
+  sources.back().frame.format.answer = engine::answer_style::response;
   sources.push_back(sources[1]);
   sources.back().constraints.tools = sources[3].constraints.tools;
   sources.push_back(sources[3]);

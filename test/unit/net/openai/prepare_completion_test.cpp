@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "engine/chat/argument_types.hpp"
 #include "engine/grammar/grammar.hpp"
 #include "test/unit/net/openai/letter_tokenizer.hpp"
 
@@ -143,6 +144,19 @@ BOOST_AUTO_TEST_CASE(tools_go_to_the_template_as_they_are) {
   BOOST_TEST(!none->reader.separates());
 }
 
+BOOST_AUTO_TEST_CASE(types_of_arguments_are_known_where_the_format_needs_them) {
+  const std::string typed = R"({"type":"function","function":{"name":"f","parameters":{"type":"object",
+    "properties":{"a":{"type":"string"}}}}})";
+  use("{% if tools %}x{% endif %}<tool_call><function=>");
+  const auto p = chat(",\"tools\":[" + typed + "]");
+  BOOST_TEST((p->reader.format.calls == engine::call_format::qwen_coder));
+  BOOST_TEST_REQUIRE(p->reader.parsing.types != nullptr);
+  BOOST_TEST(p->reader.parsing.types->of("f", "a").is_text());
+  BOOST_TEST(!p->reader.parsing.types->of("f", "b").is_text());
+  use("{% if tools %}x{% endif %}<tool_call>");
+  BOOST_TEST(chat(",\"tools\":[" + typed + "]")->reader.parsing.types == nullptr);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_to_be_enforced_needs_a_token_table) {
   use("{% if tools %}{{ tools }}{% endif %}<tool_call>");
   const std::string forced = ",\"tool_choice\":\"required\",\"tools\":[" + tool + "]";
@@ -164,6 +178,10 @@ BOOST_AUTO_TEST_CASE(where_the_output_begins) {
   BOOST_TEST(chat(object)->grammar->frame.in_reasoning);
   use("{{ messages[0].content }}<think>\n\n</think>\n\n");
   BOOST_TEST(!chat()->reader.parsing.in_reasoning);
+  BOOST_TEST(!chat(object)->grammar->frame.may_reason);
+  use("{{ messages[0].content }}<|START_THINKING|>");
+  BOOST_TEST(chat()->reader.parsing.in_reasoning);
+  use("{{ messages[0].content }}<seed:think>x</seed:think>");
   BOOST_TEST(!chat(object)->grammar->frame.may_reason);
 }
 

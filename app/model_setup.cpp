@@ -91,6 +91,7 @@ result<std::unique_ptr<engine::accelerator>> make_cuda(const options&, const gpu
 engine::model_source source_of(const options& opts) {
   return {.location = opts.model,
           .tokenizer = opts.tokenizer,
+          .tokenizer_pre = opts.tokenizer_pre,
           .context = opts.context,
           .slots = opts.slots,
           .rope = opts.rope,

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "engine/accelerator.hpp"
+#include "engine/text/split/pretokenizer.hpp"
 #include "net/discovery/etcd_messages.hpp"
 #include "net/http/cors.hpp"
 #include "net/http/request_gate.hpp"
@@ -113,6 +114,12 @@ requirement assign_path(text_view value, std::string& out) {
   return std::nullopt;
 }
 
+requirement assign_tokenizer_pre(text_view value, options& out) {
+  if (!engine::find_preset(value)) return "must be one of: " + std::string(engine::preset_names());
+  out.tokenizer_pre = value;
+  return std::nullopt;
+}
+
 requirement assign_worker_id(text_view value, options& out) {
   auto id = parse_uuid(value);
   if (!id) return "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000";
@@ -200,6 +207,9 @@ std::vector<option_row> identity_rows() {
        "tokenizer.json to use instead of the model's own (default: the model's, else tokenizer.json beside "
        "it)",
        [](text_view value, options& out) { return assign_path(value, out.tokenizer); }},
+      {"", "tokenizer-pre", "NAME",
+       "Pre-tokenizer of a BPE vocabulary, as files name it (default: the model's tokenizer.ggml.pre)",
+       assign_tokenizer_pre},
       {"", "chat-template", "PATH",
        "Jinja chat template to use instead of the model's own (default: the model's)",
        [](text_view value, options& out) { return assign_path(value, out.chat_template); }},

@@ -81,6 +81,7 @@ struct options {
   std::string model;                     ///< path, file: URI or shm:/name
   std::vector<std::string> model_names;  ///< what clients call it, "*" for any name; empty: as its file
   std::string tokenizer;                 ///< path, or empty for the model's own
+  std::string tokenizer_pre;             ///< instead of the file's tokenizer.ggml.pre, or empty
   std::string chat_template;             ///< path, or empty for the model's own
   bool allow_request_template = false;   ///< a chat request may bring its own
   bool parse_special_in_chat = false;    ///< special tokens are recognised in the text of messages

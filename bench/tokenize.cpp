@@ -1,7 +1,7 @@
 // Tokenizer speed on one thread: loads a vocabulary, encodes a text file several times, prints figures.
-//   bench_tokenize VOCABULARY TEXT [ROUNDS]
-// VOCABULARY is a GGUF file or a tokenizer.json. The best round counts; bench/tokenizer_bench.py runs
-// it side by side with the `tokenizers` package.
+//   bench_tokenize VOCABULARY TEXT [ROUNDS [PRE]]
+// VOCABULARY is a GGUF file or a tokenizer.json; PRE counts instead of a GGUF's tokenizer.ggml.pre. The best
+// round counts; bench/tokenizer_bench.py runs it side by side with the `tokenizers` package.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -33,25 +33,26 @@ double memory_mb(const std::string& field) {
   return 0;
 }
 
-result<std::unique_ptr<tokenizer>> load(const std::string& path, const std::string& json) {
+result<std::unique_ptr<tokenizer>> load(const std::string& path, const std::string& json,
+                                        const std::string& pre) {
   if (path.ends_with(".json")) return make_json_tokenizer(json);
   const auto file = gguf_file::open(path);
   if (!file) return file.error();
-  return make_gguf_tokenizer(*file);
+  return make_gguf_tokenizer(*file, pre);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: bench_tokenize VOCABULARY TEXT [ROUNDS]\n");
+    std::fprintf(stderr, "usage: bench_tokenize VOCABULARY TEXT [ROUNDS [PRE]]\n");
     return 2;
   }
   const std::string text = read(argv[2]);
   const std::string path = argv[1];
   std::string json = path.ends_with(".json") ? read(argv[1]) : std::string();
   const auto before = std::chrono::steady_clock::now();
-  const auto made = load(path, json);
+  const auto made = load(path, json, argc > 4 ? argv[4] : "");
   if (!made || text.empty()) {
     std::fprintf(stderr, "%s\n", text.empty() ? "the text is empty" : made.error().message.c_str());
     return 1;

@@ -2,6 +2,7 @@
 """Our tokenizer and the `tokenizers` package on the same 1 MB of mixed text, side by side, one thread each.
 
     python3 bench/tokenizer_bench.py BUILD_DIR
+    python3 bench/tokenizer_bench.py BUILD_DIR pretokenizers   # each of ours, over GPT-2's vocabulary
 
 BUILD_DIR holds bench_tokenize and the unpacked vocabularies (target test_vocabularies). Needs the PyPI
 package tokenizers. The two take turns; the best of the rounds counts for each. The text: sentences of
@@ -10,6 +11,7 @@ fixed seed. The package sees the text as one string and again cut into 256 piece
 helps most; its better figure is the one compared.
 """
 import json
+import lzma
 import os
 import random
 import subprocess
@@ -76,11 +78,32 @@ def compare(build, name, text):
           (figures["load_ms"], package_load, figures["loaded_mb"], figures["peak_mb"]))
 
 
+def pretokenizers(build, text):
+    with lzma.open(os.path.join(ROOT, "test/data/tokenizers/pretokenizers.json.xz")) as f:
+        names = [n for n in json.load(f)["columns"] if n != "gemma4"]
+    path = os.path.join(build, "vocabularies", "ggml-vocab-gpt-2.gguf")
+    speeds = dict.fromkeys(names, 0)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt", newline="") as f:
+        f.write(text)
+        f.flush()
+        for _ in range(ROUNDS):
+            for name in names:
+                command = [os.path.join(build, "bench_tokenize"), path, f.name, "3", name]
+                figures = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+                speeds[name] = max(speeds[name], figures["mb_per_s"])
+    for name in sorted(names, key=speeds.get):
+        print("%-24s %6.2f MB/s" % (name, speeds[name]))
+
+
 def main():
     text = mixed_text()
     print("%d bytes, %d characters" % (len(text.encode()), len(text)))
+    build = sys.argv[1] if len(sys.argv) > 1 else "build/release"
+    if sys.argv[2:] == ["pretokenizers"]:
+        pretokenizers(build, text)
+        return
     for name in ("qwen3.tokenizer.json", "gpt-oss.tokenizer.json"):
-        compare(sys.argv[1] if len(sys.argv) > 1 else "build/release", name, text)
+        compare(build, name, text)
 
 
 if __name__ == "__main__":

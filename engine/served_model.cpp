@@ -74,7 +74,7 @@ result<served_model> open_served_model(const model_source& source) {
   if (!file) return file.error();
   const auto beside = find_tokenizer_file(*file, file->location(), source.tokenizer);
   if (!beside) return beside.error();
-  auto vocabulary = make_tokenizer(*file, *beside);
+  auto vocabulary = make_tokenizer(*file, *beside, source.tokenizer_pre);
   if (!vocabulary) return vocabulary.error();
   auto spec = load_from(*file, source);
   if (!spec) return spec.error();
@@ -100,7 +100,7 @@ result<served_model> open_served_model(const model_source& source) {
                       std::move(*vocabulary),
                       std::move(*spec),
                       std::move(plan_for),
-                      *beside ? sha256_of((*beside)->text) : std::string(),
+                      *beside ? sha256_of((*beside)->text) : source.tokenizer_pre,
                       std::move(pairs)};
 }
 

@@ -19,9 +19,10 @@ namespace orcd::engine {
 
 /// Which model, and how it is to be served.
 struct model_source {
-  std::string location;       ///< path, file: URI or shm:/name
-  std::string tokenizer;      ///< path of a tokenizer.json, or empty for the model's own
-  std::uint32_t context = 0;  ///< tokens per slot; 0 = the model's
+  std::string location;         ///< path, file: URI or shm:/name
+  std::string tokenizer;        ///< path of a tokenizer.json, or empty for the model's own
+  std::string tokenizer_pre{};  ///< instead of the file's tokenizer.ggml.pre, or empty
+  std::uint32_t context = 0;    ///< tokens per slot; 0 = the model's
   std::uint32_t slots = 1;
   rope_overrides rope{};
   std::optional<pooling_kind> pooling{};       ///< instead of the file's
@@ -34,7 +35,7 @@ struct served_model {
   std::unique_ptr<engine::tokenizer> tokenizer;  ///< null of open_token_model()
   model spec;
   accelerator_config plan_for;         ///< slots, context and banned tokens
-  std::string tokenizer_digest;        ///< SHA-256 of a tokenizer that is not in `file`
+  std::string tokenizer_digest;        ///< SHA-256 of a tokenizer that is not in `file`, or its chosen `pre`
   std::optional<pair_format> pairs{};  ///< of a model that ranks
 };
 

@@ -4,7 +4,7 @@ set(ORCD_VOCABULARIES ${CMAKE_BINARY_DIR}/vocabularies)
 file(MAKE_DIRECTORY ${ORCD_VOCABULARIES})
 set(unpacked)
 foreach(name IN ITEMS ggml-vocab-gpt-2.gguf ggml-vocab-phi-3.gguf gpt-oss.tokenizer.json qwen3.tokenizer.json
-        golden.jsonl)
+        golden.jsonl pretokenizers.json)
   set(packed ${CMAKE_SOURCE_DIR}/test/data/tokenizers/${name}.xz)
   add_custom_command(OUTPUT ${ORCD_VOCABULARIES}/${name} DEPENDS ${packed} VERBATIM
                      COMMAND sh -c "\"$1\" -dc \"$2\" > \"$3\"" sh ${ORCD_XZ} ${packed}

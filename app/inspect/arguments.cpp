@@ -30,11 +30,11 @@ constexpr std::array flags{std::string_view("--help"),
                            std::string_view("--failover"),
                            std::string_view("--share-weights")};
 constexpr std::array valued_options{
-    std::string_view("--text"),      std::string_view("--file"),      std::string_view("--messages"),
-    std::string_view("--tools"),     std::string_view("--ctx"),       std::string_view("--slots"),
-    std::string_view("--vram-mib"),  std::string_view("--gpu"),       std::string_view("--kv-type-k"),
-    std::string_view("--kv-type-v"), std::string_view("--max-loras"), std::string_view("--max-lora-rank"),
-    std::string_view("--kv-tokens")};
+    std::string_view("--text"),      std::string_view("--file"),         std::string_view("--messages"),
+    std::string_view("--tools"),     std::string_view("--ctx"),          std::string_view("--slots"),
+    std::string_view("--vram-mib"),  std::string_view("--gpu"),          std::string_view("--kv-type-k"),
+    std::string_view("--kv-type-v"), std::string_view("--max-loras"),    std::string_view("--max-lora-rank"),
+    std::string_view("--kv-tokens"), std::string_view("--tokenizer-pre")};
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& all, std::string_view name) {
@@ -138,6 +138,7 @@ class parser {
     used_.push_back(name);
     if (name == "--text") out_.text = value;
     if (name == "--file") out_.input = value;
+    if (name == "--tokenizer-pre") out_.tokenizer_pre = value;
     if (name == "--messages") out_.messages = value;
     if (name == "--tools") out_.tools = value;
     if (name == "--ctx") return count(name, value, most_context, out_.context);
@@ -190,7 +191,9 @@ class parser {
   [[nodiscard]] bool belongs(std::string_view name) const {
     const inspect_action action = out_.action;
     if (name == "--text") return action == inspect_action::tokenize;
-    if (name == "--file") return action == inspect_action::tokenize || action == inspect_action::detokenize;
+    if (name == "--file" || name == "--tokenizer-pre") {
+      return action == inspect_action::tokenize || action == inspect_action::detokenize;
+    }
     if (name == "--messages" || name == "--tools" || name.ends_with("-generation-prompt")) {
       return action == inspect_action::chat;
     }
@@ -273,6 +276,7 @@ std::string_view inspect_usage() noexcept {
          "  detokenize FILE [ID...]      the text of token ids\n"
          "      --file F                 where the ids are (default: arguments, else standard input)\n"
          "      --no-special             leave control tokens out\n"
+         "      --tokenizer-pre NAME     for both: the pre-tokenizer, whatever tokenizer.ggml.pre says\n"
          "  chat FILE                    the prompt that the model's chat template makes of messages; FILE\n"
          "                               may also be a file that holds a template\n"
          "      --messages F             a JSON array, or an object of variables with the key messages\n"

@@ -21,9 +21,10 @@ struct inspect_arguments {
   std::string model;    ///< as gguf_file::open takes it, or a tokenizer.json
   bool json = false;    ///< one JSON object instead of text
   bool special = true;  ///< tokenize: add and recognise special tokens; detokenize: show control tokens
-  std::optional<std::string> text;        ///< tokenize: the text itself
-  std::optional<std::string> input;       ///< where text or ids come from; neither = standard input
-  std::vector<std::string> ids;           ///< detokenize: ids on the command line
+  std::optional<std::string> text;   ///< tokenize: the text itself
+  std::optional<std::string> input;  ///< where text or ids come from; neither = standard input
+  std::string tokenizer_pre;     ///< tokenize, detokenize: instead of the file's tokenizer.ggml.pre; or empty
+  std::vector<std::string> ids;  ///< detokenize: ids on the command line
   std::optional<std::string> messages;    ///< chat: a JSON file; none = standard input
   std::optional<std::string> tools;       ///< chat: a JSON file
   std::optional<bool> generation_prompt;  ///< chat: none = as the messages say, else yes

@@ -22,9 +22,13 @@ struct source {
   std::unique_ptr<engine::tokenizer> tokens;
 };
 
-result<source> open_source(const std::string& model) {
+result<source> open_source(const inspect_arguments& arguments) {
+  const std::string& model = arguments.model;
   source out;
   if (model.ends_with(".json")) {
+    if (!arguments.tokenizer_pre.empty()) {
+      return error{errc::invalid_request, "--tokenizer-pre is for GGUF files", "arguments"};
+    }
     const auto text = read_input_file(model);
     if (!text) return text.error();
     auto tokens = engine::make_json_tokenizer(*text);
@@ -37,7 +41,7 @@ result<source> open_source(const std::string& model) {
   out.file = std::make_unique<engine::gguf_file>(std::move(*file));
   const auto beside = engine::find_tokenizer_file(*out.file, out.file->location(), {});
   if (!beside) return beside.error();
-  auto tokens = engine::make_tokenizer(*out.file, *beside);
+  auto tokens = engine::make_tokenizer(*out.file, *beside, arguments.tokenizer_pre);
   if (!tokens) return tokens.error();
   out.tokens = std::move(*tokens);
   return out;
@@ -61,7 +65,7 @@ result<std::vector<token_id>> ids_of(const inspect_arguments& arguments, std::is
 }  // namespace
 
 result<std::string> inspect_tokenize(const inspect_arguments& arguments, std::istream& in) {
-  const auto from = open_source(arguments.model);
+  const auto from = open_source(arguments);
   if (!from) return from.error();
   const auto text = text_of(arguments, in);
   if (!text) return text.error();
@@ -88,7 +92,7 @@ result<std::string> inspect_tokenize(const inspect_arguments& arguments, std::is
 }
 
 result<std::string> inspect_detokenize(const inspect_arguments& arguments, std::istream& in) {
-  const auto from = open_source(arguments.model);
+  const auto from = open_source(arguments);
   if (!from) return from.error();
   const auto ids = ids_of(arguments, in);
   if (!ids) return ids.error();

@@ -13,6 +13,36 @@ namespace {
 
 constexpr std::string_view metaspace = "\xE2\x96\x81";
 
+// Cuts that change no token where the vocabulary is spelled as SentencePiece does: at the places that they
+// part no token goes on, so that none is merged over them. Lines and words are merged faster than a whole
+// text.
+std::vector<split_rule> harmless_cuts(const vocabulary& vocab, const bpe_settings& settings) {
+  if (settings.how != spelling::sentencepiece || settings.ignore_merges || !settings.stages.empty()) {
+    return settings.stages;
+  }
+  bool lines = true;
+  bool words = true;
+  for (int byte = 0; byte < 256; ++byte) {  // unknown characters would be joined over a cut
+    if (vocab.of_byte(static_cast<unsigned char>(byte)) < 0) return {};
+  }
+  for (std::uint32_t i = 0; i < vocab.size(); ++i) {
+    const auto id = static_cast<token_id>(i);
+    if (vocab.kind(id) != token_kind::normal && vocab.kind(id) != token_kind::user_defined) continue;
+    const std::string_view piece = vocab.piece(id);
+    if (piece.find('\n') != std::string_view::npos) {
+      lines = lines && piece.find_first_not_of('\n') == std::string_view::npos;
+    }
+    for (std::size_t at = piece.find(metaspace, 1); at != std::string_view::npos;
+         at = piece.find(metaspace, at + 1)) {
+      words = words && piece.substr(0, at).ends_with(metaspace);
+    }
+  }
+  std::vector<split_rule> cuts;
+  if (lines) cuts.push_back(split_rule::line_feed_run);
+  if (words) cuts.push_back(split_rule::metaspace_run_start);
+  return cuts;
+}
+
 std::string with_metaspaces(std::string_view text) {
   std::string out;
   out.reserve(text.size() + text.size() / 2);
@@ -156,7 +186,7 @@ bpe_tokenizer::bpe_tokenizer(vocabulary vocab, merge_table merges, bpe_settings 
     : vocab_tokenizer(std::move(vocab), std::move(rules)),
       merges_(std::move(merges)),
       settings_(std::move(settings)),
-      words_(settings_.stages),
+      words_(harmless_cuts(vocab_, settings_)),
       reachable_(std::make_unique<std::atomic<reach>[]>(vocab_.size())) {}
 
 std::unique_ptr<vocab_tokenizer::run> bpe_tokenizer::start() const {

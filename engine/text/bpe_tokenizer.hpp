@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "engine/text/merge_table.hpp"
-#include "engine/text/pretokenizer.hpp"
+#include "engine/text/split/pretokenizer.hpp"
 #include "engine/text/vocab_tokenizer.hpp"
 
 namespace orcd::engine {

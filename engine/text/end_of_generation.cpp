@@ -8,10 +8,10 @@ namespace orcd::engine {
 namespace {
 
 // Most specific first: likely_eos() takes the first that exists.
-constexpr std::array<std::string_view, 28> end_texts = {
+constexpr std::array<std::string_view, 33> end_texts = {
     "<|return|>", "<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>", "<|end_of_text|>",
-    "</s>", "<eos>", "<|call|>", "<|eom_id|>", "<EOT>", "_<EOT>", "<|flush|>", "<|calls|>",
-    "<end_of_utterance>",
+    "</s>", "<eos>", "<|call|>", "<|eom_id|>", "<EOT>", "_<EOT>", "<|flush|>", "<|calls|>", "<turn|>",
+    "<|tool_response>", "[EOT]", "[EOS]", "[e~[", "<end_of_utterance>",
     "<\xEF\xBD\x9C"
     "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
     // Fill-in-the-middle padding and file separators are never part of an answer.
@@ -29,7 +29,7 @@ std::vector<token_id> mark_end_tokens(vocabulary& vocab) {
   for (std::uint32_t i = 0; i < vocab.size(); ++i) {
     const auto id = static_cast<token_id>(i);
     const std::string_view text = vocab.piece(id);
-    if (text.size() < 4 || text.back() != '>') continue;
+    if (text.size() < 4) continue;
     if (std::find(end_texts.begin(), end_texts.end(), text) == end_texts.end()) continue;
     const token_kind kind = vocab.kind(id);
     if (kind == token_kind::absent || (kind == token_kind::normal && !is_bracketed(text))) continue;

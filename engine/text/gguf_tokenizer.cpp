@@ -88,22 +88,25 @@ void add_specials(const vocabulary& vocab, bool rstrip, special_tokens& specials
 struct infill_names {
   token_id infill_tokens::*to;
   std::array<const char*, 2> keys;
-  std::array<std::string_view, 5> pieces;
+  std::array<std::string_view, 7> pieces;
 };
 constexpr std::array<infill_names, 5> infill_table{
     {{&infill_tokens::prefix,
       {"fim_pre_token_id", "prefix_token_id"},
-      {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "\u2581<PRE>", "<|code_prefix|>"}},
+      {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "\u2581<PRE>", "<|code_prefix|>",
+       "<\uFF5Cfim\u2581begin\uFF5C>", "<|prefix|>"}},
      {&infill_tokens::suffix,
       {"fim_suf_token_id", "suffix_token_id"},
-      {"<|fim_suffix|>", "<fim_suffix>", "<fim-suffix>", "\u2581<SUF>", "<|code_suffix|>"}},
+      {"<|fim_suffix|>", "<fim_suffix>", "<fim-suffix>", "\u2581<SUF>", "<|code_suffix|>",
+       "<\uFF5Cfim\u2581hole\uFF5C>", "<|suffix|>"}},
      {&infill_tokens::middle,
       {"fim_mid_token_id", "middle_token_id"},
-      {"<|fim_middle|>", "<fim_middle>", "<fim-middle>", "\u2581<MID>", "<|code_middle|>"}},
+      {"<|fim_middle|>", "<fim_middle>", "<fim-middle>", "\u2581<MID>", "<|code_middle|>",
+       "<\uFF5Cfim\u2581end\uFF5C>", "<|middle|>"}},
      {&infill_tokens::repository,
       {"fim_rep_token_id", ""},
-      {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<reponame>", ""}},
-     {&infill_tokens::file, {"fim_sep_token_id", ""}, {"<|file_sep|>", "", "", "", ""}}}};
+      {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<reponame>"}},
+     {&infill_tokens::file, {"fim_sep_token_id", ""}, {"<|file_sep|>"}}}};
 
 result<infill_tokens> read_infill(const gguf_file& file, const vocabulary& vocab) {
   infill_tokens out;
@@ -165,7 +168,7 @@ result<token_id> settle_unknown(const gguf_file& file, std::vector<token_entry>&
   return *unknown;
 }
 
-result<merge_table> read_merges(const gguf_file& file, const vocabulary& vocab) {
+result<merge_table> read_merges(const gguf_file& file, const vocabulary& vocab, spelling how) {
   const auto merges = file.get_strings(key("merges"));
   if (!merges) return merges.error();
   if (merges->empty()) return refuse("tokenizer.ggml.merges is absent or empty");
@@ -173,6 +176,13 @@ result<merge_table> read_merges(const gguf_file& file, const vocabulary& vocab) 
     return refuse("tokenizer.ggml.merges has " + std::to_string(merges->size()) + " entries, the limit is " +
                   std::to_string(max_merges));
   }
+  const auto append = [how](std::string_view piece, std::string& out) {
+    if (how == spelling::byte_level) {
+      append_byte_level(piece, out);
+    } else {
+      out.append(piece);
+    }
+  };
   merge_table table(merges->size());
   std::string bytes;
   for (std::size_t rank = 0; rank < merges->size(); ++rank) {
@@ -183,9 +193,9 @@ result<merge_table> read_merges(const gguf_file& file, const vocabulary& vocab) 
                     "] is not two tokens with a space between");
     }
     bytes.clear();
-    append_byte_level(merge.substr(0, space), bytes);
+    append(merge.substr(0, space), bytes);
     const std::size_t cut = bytes.size();
-    append_byte_level(merge.substr(space + 1), bytes);
+    append(merge.substr(space + 1), bytes);
     const std::string_view all = bytes;
     const token_id left = vocab.find(all.substr(0, cut));
     const token_id right = vocab.find(all.substr(cut));
@@ -197,23 +207,48 @@ result<merge_table> read_merges(const gguf_file& file, const vocabulary& vocab) 
   return table;
 }
 
-result<std::unique_ptr<tokenizer>> make_bpe(const gguf_file& file, std::vector<token_entry> tokens) {
-  const auto pre = file.get_string(key("pre"), "default");
+// Some converters leave a byte token's kind out.
+void mark_byte_tokens(std::vector<token_entry>& tokens) {
+  for (token_entry& token : tokens) {
+    if (token.kind == token_kind::normal && parse_byte_piece(token.piece) >= 0) token.kind = token_kind::byte;
+  }
+}
+
+/// The name that `chosen`, if it is not empty, or the file gives. Files of Gemma 4 have it as their model.
+result<std::string_view> name_of_preset(const gguf_file& file, std::string_view chosen) {
+  if (!chosen.empty()) return chosen;
+  const auto model = file.get_string(key("model"), "");
+  if (model && *model == "gemma4") return std::string_view("gemma4");
+  return file.get_string(key("pre"), "default");
+}
+
+result<std::unique_ptr<tokenizer>> make_bpe(const gguf_file& file, std::vector<token_entry> tokens,
+                                            std::string_view chosen) {
+  const auto pre = name_of_preset(file, chosen);
   if (!pre) return pre.error();
   std::optional<pretokenizer_preset> preset = find_preset(*pre);
   if (!preset) {
-    return refuse("tokenizer.ggml.pre is '" + std::string(pre->substr(0, 64)) +
-                  "', which is not known; known are: " + std::string(preset_names()));
+    return refuse(
+        (chosen.empty() ? "tokenizer.ggml.pre" : "--tokenizer-pre") + std::string(" is '") +
+        std::string(pre->substr(0, 64)) +
+        "', which is not known; --tokenizer-pre NAME chooses one of: " + std::string(preset_names()));
   }
-  if (const auto unknown = settle_unknown(file, tokens, -1); !unknown) return unknown.error();
-  auto vocab = vocabulary::make(tokens, spelling::byte_level);
+  const auto unknown = settle_unknown(file, tokens, -1);
+  if (!unknown) return unknown.error();
+  bpe_settings settings;
+  if (preset->metaspace) {
+    settings.how = spelling::sentencepiece;
+    settings.unknown = *unknown;
+    settings.fuse_unknown = true;
+    mark_byte_tokens(tokens);
+  }
+  auto vocab = vocabulary::make(tokens, settings.how);
   if (!vocab) return vocab.error();
-  auto merges = read_merges(file, *vocab);
+  auto merges = read_merges(file, *vocab, settings.how);
   if (!merges) return merges.error();
   auto rules = read_rules(file, *vocab, false, preset->add_bos);
   if (!rules) return rules.error();
   rules->kind = "gguf-bpe/" + std::string(*pre);
-  bpe_settings settings;
   settings.stages = std::move(preset->stages);
   settings.ignore_merges = preset->ignore_merges;
   settings.nfc = preset->nfc;
@@ -297,17 +332,21 @@ result<std::unique_ptr<tokenizer>> make_wordpiece(const gguf_file& file, std::ve
 
 }  // namespace
 
-result<std::unique_ptr<tokenizer>> make_gguf_tokenizer(const gguf_file& file) {
+result<std::unique_ptr<tokenizer>> make_gguf_tokenizer(const gguf_file& file, std::string_view pre) {
   const auto model = file.require_string(key("model"));
   if (!model) return model.error();
-  if (*model != "gpt2" && *model != "llama" && *model != "bert") {
+  const bool bpe = *model == "gpt2" || *model == "gemma4";
+  if (!bpe && *model != "llama" && *model != "bert") {
     return refuse("tokenizer.ggml.model is '" + std::string(model->substr(0, 64)) +
-                  "'; supported are gpt2 (byte-level BPE), llama (SentencePiece) and bert (WordPiece)");
+                  "'; supported are gpt2 and gemma4 (BPE), llama (SentencePiece) and bert (WordPiece)");
+  }
+  if (!bpe && !pre.empty()) {
+    return refuse("--tokenizer-pre is for BPE; tokenizer.ggml.model is '" + std::string(*model) + "'");
   }
   auto tokens = read_tokens(file);
   if (!tokens) return tokens.error();
   if (*model == "bert") return make_wordpiece(file, std::move(*tokens));
-  return *model == "gpt2" ? make_bpe(file, std::move(*tokens)) : make_spm(file, std::move(*tokens));
+  return bpe ? make_bpe(file, std::move(*tokens), pre) : make_spm(file, std::move(*tokens));
 }
 
 }  // namespace orcd::engine

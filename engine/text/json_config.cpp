@@ -124,7 +124,7 @@ status read_pre_tokenizer(const json::object& o, json_pipeline& p) {
   if (type == "Digits") {
     const auto each = bool_member(o, "individual_digits", false);
     if (!each) return each.error();
-    p.stages.push_back(*each ? split_rule::digit_each : split_rule::digit_run);
+    p.stages.push_back(*each ? split_rule::split_digit_each : split_rule::split_digit_run);
     return {};
   }
   return unsupported("pre_tokenizer", type);

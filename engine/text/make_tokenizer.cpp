@@ -83,17 +83,22 @@ result<std::optional<tokenizer_file>> find_tokenizer_file(const gguf_file& file,
 }
 
 result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file,
-                                                  const std::optional<tokenizer_file>& beside) {
+                                                  const std::optional<tokenizer_file>& beside,
+                                                  std::string_view pre) {
+  const auto whole = file.get_string("tokenizer.huggingface.json", "");
+  const auto model = file.get_string("tokenizer.ggml.model", "none");
+  if (!beside && !model) return model.error();
+  const bool is_json = beside || (*model == "none" && whole && !whole->empty());
+  if (is_json && !pre.empty()) {
+    return refuse("--tokenizer-pre is for the tokenizer of a GGUF file; a tokenizer.json has its own");
+  }
   if (beside) {
     auto made = make_json_tokenizer(beside->text, ids_of(file));
     if (!made) return refuse(beside->path + ": " + made.error().message);
     return made;
   }
-  const auto model = file.get_string("tokenizer.ggml.model", "none");
-  if (!model) return model.error();
-  if (*model != "none") return make_gguf_tokenizer(file);
-  const auto whole = file.get_string("tokenizer.huggingface.json", "");
-  if (whole && !whole->empty()) return make_json_tokenizer(*whole, ids_of(file));
+  if (*model != "none") return make_gguf_tokenizer(file, pre);
+  if (is_json) return make_json_tokenizer(*whole, ids_of(file));
   return refuse(
       "the model file holds no tokenizer (tokenizer.ggml.model is absent) and there is no "
       "tokenizer.json beside it; name one with --tokenizer");

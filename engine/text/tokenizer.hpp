@@ -66,8 +66,10 @@ class tokenizer {
   [[nodiscard]] virtual std::string_view kind() const noexcept = 0;
 };
 
-/// The tokenizer inside a GGUF file (tokenizer.ggml.*).
-[[nodiscard]] result<std::unique_ptr<tokenizer>> make_gguf_tokenizer(const gguf_file& file);
+/// The tokenizer inside a GGUF file (tokenizer.ggml.*). `pre` counts instead of the file's tokenizer.ggml.pre
+/// unless it is empty; it is refused for a tokenizer that cuts no words before it merges.
+[[nodiscard]] result<std::unique_ptr<tokenizer>> make_gguf_tokenizer(const gguf_file& file,
+                                                                     std::string_view pre = {});
 
 /// A Hugging Face tokenizer.json (BPE models), given its whole text; at most 64 MiB.
 [[nodiscard]] result<std::unique_ptr<tokenizer>> make_json_tokenizer(std::string_view json);
@@ -84,8 +86,9 @@ struct tokenizer_file {
                                                                         std::string_view model_location,
                                                                         std::string_view path);
 
-/// The tokenizer of `beside` or, if that is nullopt, the GGUF's own.
+/// The tokenizer of `beside` or, if that is nullopt, the GGUF's own, for which `pre` is as above.
 [[nodiscard]] result<std::unique_ptr<tokenizer>> make_tokenizer(const gguf_file& file,
-                                                                const std::optional<tokenizer_file>& beside);
+                                                                const std::optional<tokenizer_file>& beside,
+                                                                std::string_view pre = {});
 
 }  // namespace orcd::engine

@@ -24,6 +24,12 @@ enum unicode_class : std::uint16_t {
   class_symbol = 0x080,       ///< \p{S}
   class_word = 0x100,         ///< \w
   class_nfc = 0x200,          ///< NFC may change or move it
+  class_han = 0x400,          ///< \p{Han}
+  class_decimal = 0x800,      ///< \p{Nd}
+  /// What the `tokenizers` package's own Punctuation and Digits find: ASCII punctuation and the \p{P} of an
+  /// older Unicode, and the \p{N} of a newer one.
+  class_split_punctuation = 0x1000,
+  class_split_digit = 0x2000,
 };
 
 /// All code points from `first` up to the next range's have these classes.

@@ -1,14 +1,17 @@
-// Arbitrary bytes through a GGUF byte-level BPE and a GGUF SentencePiece model with merges among all
-// short ASCII words, and through WordPiece: the first two give the bytes back, ids stay in range, and
-// streaming in any order of tokens never fails. The first byte chooses the pre-tokenizer.
+// Arbitrary bytes through a GGUF byte-level BPE with each pre-tokenizer, BPE over SentencePiece's spelling
+// and a GGUF SentencePiece model with merges among all short ASCII words, and through WordPiece: all but the
+// last give the bytes back, ids stay in range, and streaming in any order of tokens never fails. The first
+// byte chooses the pre-tokenizer.
 #include "engine/text/tokenizer.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <set>
+#include <sstream>
 #include <string>
 
 #include "engine/base/ensure.hpp"
+#include "engine/text/split/pretokenizer.hpp"
 #include "engine/text/token_stream.hpp"
 #include "engine/text/vocabulary.hpp"
 #include "test/support/gguf_writer.hpp"
@@ -64,7 +67,7 @@ std::unique_ptr<tokenizer> make_bpe(const std::string& pre) {
   return load(w);
 }
 
-std::unique_ptr<tokenizer> make_spm() {
+orcd::test::gguf_writer sentencepiece_vocabulary(const std::string& model) {
   std::vector<std::string> tokens{"<unk>", "<s>", "</s>"};
   std::vector<std::int32_t> types{2, 3, 3};
   std::vector<float> scores{0, 0, 0};
@@ -83,11 +86,35 @@ std::unique_ptr<tokenizer> make_spm() {
     scores.push_back(-static_cast<float>(tokens.size() % 5));
   }
   orcd::test::gguf_writer w;
-  w.add("general.architecture", "llama")
-      .add("tokenizer.ggml.model", "llama")
-      .add("tokenizer.ggml.tokens", tokens);
+  w.add("general.architecture", "llama").add("tokenizer.ggml.model", model);
+  w.add("tokenizer.ggml.tokens", tokens);
   w.add("tokenizer.ggml.token_type", types).add("tokenizer.ggml.scores", scores);
+  return w;
+}
+
+std::unique_ptr<tokenizer> make_spm() {
+  return load(sentencepiece_vocabulary("llama"));
+}
+
+std::unique_ptr<tokenizer> make_gemma4() {
+  auto w = sentencepiece_vocabulary("gemma4");
+  w.add("tokenizer.ggml.merges", std::vector<std::string>{"\u2581 a", "a b", "b a", "ab a", "\u2581 \u2581"});
   return load(w);
+}
+
+// One name for each list of rules, if possible one without NFC, which changes bytes. Those of SentencePiece's
+// spelling have no rules.
+std::vector<std::string> names_of_rules() {
+  std::vector<std::string> names;
+  std::set<std::vector<split_rule>> seen{{}};
+  for (const bool nfc : {false, true}) {
+    std::istringstream all{std::string(preset_names())};
+    for (std::string name; all >> name;) {
+      const auto preset = find_preset(name);
+      if (preset->nfc == nfc && seen.insert(preset->stages).second) names.push_back(name);
+    }
+  }
+  return names;
 }
 
 std::unique_ptr<tokenizer> make_wordpiece(bool cased) {
@@ -123,22 +150,24 @@ void check(const tokenizer& t, std::string_view bytes, bool exact) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const char* const names[] = {"gpt-2",  "smollm", "llama-bpe", "stablelm2",
-                                      "qwen35", "gpt-4o", "tekken",    "default"};
+  static const auto names = names_of_rules();
   static const auto bpe = [] {
     std::vector<std::unique_ptr<tokenizer>> all;
-    for (const char* name : names) all.push_back(make_bpe(name));
+    for (const auto& name : names) all.push_back(make_bpe(name));
     return all;
   }();
   static const auto spm = make_spm();
+  static const auto gemma4 = make_gemma4();
   static const auto uncased = make_wordpiece(false);
   static const auto cased = make_wordpiece(true);
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const std::size_t which = data[0] % std::size(names);
-  check(*bpe[which], bytes, std::string_view(names[which]) != "qwen35");  // which normalizes
+  const std::size_t which = data[0] % names.size();
+  check(*bpe[which], bytes, !find_preset(names[which])->nfc);
   // A literal U+2581 is SentencePiece's own spelling of a space.
   for (const auto* wordpiece : {&uncased, &cased}) check(**wordpiece, bytes, false);
-  check(*spm, bytes, bytes.find("\xE2\x96\x81") == std::string_view::npos);
+  const bool exact = bytes.find("\xE2\x96\x81") == std::string_view::npos;
+  check(*spm, bytes, exact);
+  check(*gemma4, bytes, exact);
   return 0;
 }

@@ -147,6 +147,23 @@ def test_missing_tokenizer_json(tiny_model, tmp_path):
     assert exit_code == FAILURE and 'none.json' in only_error(worker)['message']
 
 
+def test_unknown_pre_tokenizer_names_the_option(broken, image):
+    value = image.index(b'tokenizer.ggml.pre') + len('tokenizer.ggml.pre') + 4 + 8
+    message = refuse_model(broken(image[:value] + b'X' + image[value + 1:]))['message']
+    assert "tokenizer.ggml.pre is 'X" in message and '--tokenizer-pre NAME' in message and '\n' not in message
+
+
+def test_a_chosen_pre_tokenizer_is_what_runs(tiny_model):
+    def health(*options):
+        with Worker('--model', tiny_model, *options) as worker:
+            worker.wait_event('ready')
+            return worker.get('/health').json()
+
+    chosen = health('--tokenizer-pre', 'falcon')
+    assert chosen['tokenizer'] == 'gguf-bpe/falcon'
+    assert chosen['system_fingerprint'] != health()['system_fingerprint']
+
+
 def test_port_in_use(tiny_model):
     with socket.socket() as taken:
         taken.bind(('127.0.0.1', 0))

@@ -41,6 +41,20 @@ BOOST_AUTO_TEST_CASE(the_sample_config_shows_every_option_with_values_that_are_a
   BOOST_TEST(parsed->opts.inference_timeout_sec == standard.inference_timeout_sec);
 }
 
+BOOST_AUTO_TEST_CASE(tokenizer_pre_is_a_known_name) {
+  const auto parse = [](const std::string& name) {
+    const std::vector<std::string> words{"--model", "m.gguf", "--tokenizer-pre", name};
+    return app::parse_options(words, {}, [](const std::string&) { return engine::result<std::string>(""); });
+  };
+  const auto known = parse("deepseek-v3");
+  BOOST_TEST_REQUIRE(known.has_value(), (known ? "" : known.error().message));
+  BOOST_TEST(known->opts.tokenizer_pre == "deepseek-v3");
+  const auto unknown = parse("deepseek-v9");
+  BOOST_TEST_REQUIRE(unknown.has_error());
+  BOOST_TEST(unknown.error().param == "tokenizer-pre");
+  BOOST_TEST(unknown.error().message.find("must be one of: default gpt-2") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(every_row_refuses_what_it_cannot_be) {
   // No option of the table takes a control character; one that does has lost its check.
   const std::set<std::string> paths{"model",        "tokenizer",          "chat-template",  "api-key-file",

@@ -34,6 +34,12 @@ BOOST_AUTO_TEST_CASE(commands_and_options) {
   BOOST_TEST(!tokenize->json);
   BOOST_TEST(!tokenize->special);
 
+  for (const std::string_view action : {"tokenize", "detokenize"}) {
+    const auto chosen = parse({action, "m.gguf", "--tokenizer-pre", "falcon"});
+    BOOST_REQUIRE(chosen.has_value());
+    BOOST_TEST(chosen->tokenizer_pre == "falcon");
+  }
+
   const auto empty = parse({"tokenize", "m.gguf", "--text="});
   BOOST_REQUIRE(empty.has_value());
   BOOST_TEST(empty->text->empty());
@@ -80,6 +86,8 @@ BOOST_AUTO_TEST_CASE(wrong_usage) {
   BOOST_TEST(refusal({"tokenize", "a", "--text"}) == "--text needs a value");
   BOOST_TEST(refusal({"info", "a", "--text", "x"}) == "--text does not belong to this command");
   BOOST_TEST(refusal({"info", "a", "--no-special"}) == "--no-special does not belong to this command");
+  BOOST_TEST(refusal({"info", "a", "--tokenizer-pre", "x"}) ==
+             "--tokenizer-pre does not belong to this command");
   BOOST_TEST(refusal({"info", "a", "--tools", "x"}) == "--tools does not belong to this command");
   BOOST_TEST(refusal({"plan", "a", "--no-generation-prompt"}) ==
              "--no-generation-prompt does not belong to this command");

@@ -100,6 +100,13 @@ BOOST_AUTO_TEST_CASE(tokenize_and_back) {
   BOOST_TEST(plain.out.size() > ids.out.size());  // the special tokens' text, letter by letter
   BOOST_TEST(run({"detokenize", model}, plain.out).out == text + "\n");
 
+  const auto with = [this](std::string_view pre) {
+    return run({"tokenize", model, "--json", "--text", "hello", "--tokenizer-pre", pre});
+  };
+  BOOST_TEST(has(with("viking").out, "gguf-bpe/viking"));
+  BOOST_TEST(with("no-such").status == 1);
+  BOOST_TEST(has(with("no-such").err, "--tokenizer-pre is 'no-such'"));
+
   const boost::json::value value =
       boost::json::parse(run({"tokenize", model, "--json", "--text", "hello"}).out);
   BOOST_TEST(value.at("count").to_number<std::size_t>() == value.at("ids").as_array().size());

@@ -39,21 +39,21 @@ struct tiny {
   }
 };
 
-result<std::unique_ptr<tokenizer>> load(const gguf_writer& writer) {
+result<std::unique_ptr<tokenizer>> load(const gguf_writer& writer, std::string_view pre = {}) {
   const auto image = writer.build();
   const auto file = gguf_file::parse(image, "test.gguf");
   BOOST_TEST_REQUIRE(file.has_value(), (file.has_error() ? file.error().message : std::string()));
-  return make_gguf_tokenizer(*file);  // must not look at the image afterwards
+  return make_gguf_tokenizer(*file, pre);  // must not look at the image afterwards
 }
 
-std::unique_ptr<tokenizer> load_good(const gguf_writer& writer) {
-  auto made = load(writer);
+std::unique_ptr<tokenizer> load_good(const gguf_writer& writer, std::string_view pre = {}) {
+  auto made = load(writer, pre);
   BOOST_TEST_REQUIRE(made.has_value(), (made.has_error() ? made.error().message : std::string()));
   return std::move(*made);
 }
 
-void check_refused(const gguf_writer& writer, std::string_view why) {
-  const auto made = load(writer);
+void check_refused(const gguf_writer& writer, std::string_view why, std::string_view pre = {}) {
+  const auto made = load(writer, pre);
   BOOST_TEST_REQUIRE(made.has_error());
   BOOST_TEST(made.error().message.find(why) != std::string::npos, made.error().message);
   BOOST_TEST((made.error().code == errc::model_load_failed));
@@ -179,6 +179,56 @@ BOOST_AUTO_TEST_CASE(an_ordinary_word_is_not_mistaken_for_an_end) {
   BOOST_TEST(tok->is_control(33));
 }
 
+BOOST_AUTO_TEST_CASE(a_chosen_pre_counts_instead_of_the_files) {
+  tiny t;
+  t.add("zz", 1);
+  t.write("gpt2", "no-such").add("tokenizer.ggml.bos_token_id", std::uint32_t{29});
+  const auto tok = load_good(t.writer, "llama-bpe");
+  BOOST_TEST(tok->kind() == "gguf-bpe/llama-bpe");
+  check_ids(tok->encode("zz"), {29, 32});
+  check_ids(load_good(t.writer, "gpt-2")->encode("zz"), {25, 25});
+  check_refused(t.writer, "--tokenizer-pre is 'other', which is not known", "other");
+}
+
+BOOST_AUTO_TEST_CASE(ends_and_infill_tokens_of_other_families_are_known) {
+  tiny t;
+  for (const char* text : {"[EOT]", "[EOS]", "[e~[", "<turn|>"}) t.add(text, 3);  // 32..35
+  t.add("[EOS] ", 1);                                                             // an ordinary word
+  t.add("<\uFF5Cfim\u2581begin\uFF5C>", 3);                                       // 37..39
+  t.add("<\uFF5Cfim\u2581hole\uFF5C>", 3);
+  t.add("<\uFF5Cfim\u2581end\uFF5C>", 3);
+  const auto tok = load_good(t.write("gpt2", "deepseek-coder"));
+  for (const token_id id : {32, 33, 34, 35}) BOOST_TEST(tok->is_end_of_generation(id), id);
+  BOOST_TEST(!tok->is_end_of_generation(36));
+  BOOST_TEST(tok->infill().usable());
+  BOOST_TEST(tok->infill().prefix == 37);
+  BOOST_TEST(tok->infill().suffix == 38);
+  BOOST_TEST(tok->infill().middle == 39);
+}
+
+// BPE over SentencePiece's spelling: U+2581 for a space, no words, bytes for what has no token.
+BOOST_AUTO_TEST_CASE(gemma4_merges_whole_texts) {
+  tiny t;
+  t.tokens.clear();
+  t.types.clear();
+  const char* hex = "0123456789ABCDEF";
+  // Converters give some byte tokens the kind of a word.
+  for (int b = 0; b < 256; ++b) t.add({'<', '0', 'x', hex[b / 16], hex[b % 16], '>'}, b % 2 == 0 ? 6 : 1);
+  for (const char* text : {"a", "b", "\u2581", "\u2581a", "\u2581a\u2581", "\n", "\n\n", "<bos>"}) {
+    t.add(text, text == std::string_view("<bos>") ? 3 : 1);  // 256..263
+  }
+  t.merges = {"\u2581 a", "\u2581a \u2581", "\n \n"};
+  t.writer.add("general.architecture", "llama").add("tokenizer.ggml.model", "gemma4");
+  t.writer.add("tokenizer.ggml.tokens", t.tokens).add("tokenizer.ggml.token_type", t.types);
+  t.writer.add("tokenizer.ggml.merges", t.merges).add("tokenizer.ggml.bos_token_id", std::uint32_t{263});
+  const auto tok = load_good(t.writer);
+  BOOST_TEST(tok->kind() == "gguf-bpe/gemma4");
+  check_ids(tok->encode(" a b"), {263, 260, 257});  // a token across words
+  check_ids(tok->encode("ab\n\n\n", {false, true}), {256, 257, 262, 261});
+  check_ids(tok->encode("\u00e9", {false, true}), {0xC3, 0xA9});
+  BOOST_TEST(tok->decode(tok->encode(" a b\xff\u00e9\n", {false, false}), true) == " a b\xff\u00e9\n");
+}
+
 BOOST_AUTO_TEST_CASE(duplicates_and_useless_merges_do_no_harm) {
   tiny t;
   t.add("ab", 1);
@@ -238,7 +288,8 @@ BOOST_AUTO_TEST_CASE(lies_are_refused) {
   }
   {
     tiny t;
-    check_refused(t.write("gpt2", "no-such"), "known are: default gpt-2");
+    check_refused(t.write("gpt2", "no-such"),
+                  "pre is 'no-such', which is not known; --tokenizer-pre NAME chooses one of: default gpt-2");
   }
   {
     tiny t;
@@ -300,6 +351,11 @@ BOOST_AUTO_TEST_CASE(merges_by_score_and_falls_back_to_bytes) {
   check_ids(tok->encode("\xC3\xA9", {false, true}), {259, 3 + 0xC3, 3 + 0xA9});
   check_ids(tok->encode("\xFF", {false, true}), {259, 3 + 0xFF});
   BOOST_TEST(tok->decode(ids{1, 263, 3 + 0xC3, 3 + 0xA9}, false) == "ab\xC3\xA9");
+}
+
+BOOST_AUTO_TEST_CASE(a_pre_is_refused_where_no_words_are_cut) {
+  tiny_spm t;
+  check_refused(t.write_spm(), "--tokenizer-pre is for BPE; tokenizer.ggml.model is 'llama'", "gpt-2");
 }
 
 BOOST_AUTO_TEST_CASE(only_a_whole_decode_drops_the_leading_space) {

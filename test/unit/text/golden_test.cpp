@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "engine/text/nfc.hpp"
-#include "engine/text/pretokenizer.hpp"
+#include "engine/text/split/pretokenizer.hpp"
 #include "vocabulary_files.hpp"
 
 using namespace orcd::engine;

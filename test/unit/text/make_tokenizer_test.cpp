@@ -33,14 +33,15 @@ struct place {
   void put(const fs::path& name, std::string_view text) {
     std::ofstream(dir / name, std::ios::binary) << text;
   }
-  result<std::unique_ptr<tokenizer>> make(const std::string& path = {}, std::string location = {}) {
+  result<std::unique_ptr<tokenizer>> make(const std::string& path = {}, std::string location = {},
+                                          std::string_view pre = {}) {
     const auto image = writer.build();
     const auto file = gguf_file::parse(image, "model");
     BOOST_TEST_REQUIRE(file.has_value());
     const auto beside =
         find_tokenizer_file(*file, location.empty() ? (dir / "model.gguf").string() : location, path);
     if (!beside) return beside.error();
-    return make_tokenizer(*file, *beside);
+    return make_tokenizer(*file, *beside, pre);
   }
 };
 
@@ -64,6 +65,17 @@ BOOST_AUTO_TEST_CASE(the_gguf_comes_before_the_file_beside_it_and_a_path_before_
   BOOST_TEST(kind_of(p.make()) == "gguf-bpe/gpt-2");
   BOOST_TEST(kind_of(p.make((p.dir / "other").string())) == "tokenizer.json/gpt-2");
   BOOST_TEST(kind_of(p.make((p.dir / "other/tokenizer.json").string())) == "tokenizer.json/gpt-2");
+}
+
+BOOST_AUTO_TEST_CASE(a_chosen_pre_is_for_the_tokenizer_of_the_gguf) {
+  place p;
+  p.put("tokenizer.json", small_json);
+  BOOST_TEST(mentions(p.make("", "", "qwen2"), "--tokenizer-pre is for the tokenizer of a GGUF"));
+  orcd::test::add_vocabulary(p.writer, orcd::test::make_bpe_vocabulary(), "gpt-2");
+  BOOST_TEST(kind_of(p.make("", "", "qwen2")) == "gguf-bpe/qwen2");
+  place q;
+  q.writer.add("tokenizer.huggingface.json", small_json);
+  BOOST_TEST(mentions(q.make("", "", "qwen2"), "--tokenizer-pre is for the tokenizer of a GGUF"));
 }
 
 BOOST_AUTO_TEST_CASE(the_gguf_names_eos_for_a_tokenizer_json) {

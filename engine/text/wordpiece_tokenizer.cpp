@@ -40,8 +40,7 @@ bool is_space(char32_t code) {
 }
 
 bool is_punctuation(char32_t code) {
-  const std::uint16_t classes = unicode_table::instance().classes(code);
-  return (classes & class_punctuation) != 0 || (code < 0x80 && (classes & class_symbol) != 0);
+  return (unicode_table::instance().classes(code) & class_split_punctuation) != 0;
 }
 
 /// Whether a code point is dropped: controls, formats and private ones are not text; line ends and tabs count

@@ -125,6 +125,8 @@ BOOST_AUTO_TEST_CASE(a_word_is_its_longest_tokens_or_unknown) {
   BOOST_TEST(plain("\xC3\xA9\xC3\x89") == (ids{11, 12}));  // accents and capitals
   BOOST_TEST(plain("a\xE4\xB8\xAD"
                    "a") == (ids{7, 13, 7}));  // an ideograph is a word
+  // Canadian syllabics chi sign: a symbol, but punctuation in the package's table.
+  BOOST_TEST(plain("a\u166Da") == (ids{7, 1, 7}));
   BOOST_TEST(plain("a\xFF"
                    "b\xC3") == (ids{7, 8}));  // bytes that are no text
   BOOST_TEST(plain("") == ids{});

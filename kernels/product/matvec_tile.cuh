@@ -108,12 +108,12 @@ __device__ __forceinline__ void multiply_chunk(const std::byte* bytes, std::uint
   }
 }
 
-/// The same for kernels that run long: the weights of a whole chunk, unless they are floats, are read before
-/// the first is multiplied.
+/// The same for kernels that run long: the weights of a whole chunk, unless they are floats or indices of a
+/// grid, which take more registers to unpack, are read before the first is multiplied.
 template <packed_format F>
 __device__ __forceinline__ void multiply_chunk_ahead(const std::byte* bytes, std::uint32_t groups,
                                                      const __half* x, std::uint32_t lane, float (&acc)[4]) {
-  if constexpr (!is_float_format(F)) {
+  if constexpr (!is_float_format(F) && !is_grid_format(F)) {
     if (is_k_format(F) || groups == groups_per_chunk) {
       tile_stage<F, groups_per_chunk> whole;
       whole.template load<from_shared>(bytes, 0, groups_per_chunk, lane);

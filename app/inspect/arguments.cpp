@@ -191,9 +191,9 @@ class parser {
   [[nodiscard]] bool belongs(std::string_view name) const {
     const inspect_action action = out_.action;
     if (name == "--text") return action == inspect_action::tokenize;
-    if (name == "--file" || name == "--tokenizer-pre") {
-      return action == inspect_action::tokenize || action == inspect_action::detokenize;
-    }
+    const bool of_tokens = action == inspect_action::tokenize || action == inspect_action::detokenize;
+    if (name == "--file") return of_tokens;
+    if (name == "--tokenizer-pre") return of_tokens || action == inspect_action::doctor;
     if (name == "--messages" || name == "--tools" || name.ends_with("-generation-prompt")) {
       return action == inspect_action::chat;
     }
@@ -300,7 +300,7 @@ std::string_view inspect_usage() noexcept {
          "  doctor FILE                  whether it can be served, on which paths, what is odd about it, "
          "what it\n"
          "                               takes and how fast it should be; ends with 1 if it cannot\n"
-         "      --ctx, --slots, --kv-type-k, --kv-type-v, --vram-mib  as for plan\n"
+         "      --ctx, --slots, --kv-type-k, --kv-type-v, --vram-mib, --tokenizer-pre  as above\n"
          "\n"
          "  --json                       print one JSON object\n"
          "  --help, --version\n"

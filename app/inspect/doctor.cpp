@@ -69,13 +69,14 @@ void look_at_chat(const engine::gguf_file& file, doctor_report& out) {
              (parts ? "is parted from the answer" : "has no marks");
 }
 
-std::unique_ptr<engine::tokenizer> look_at_tokenizer(const engine::gguf_file& file, doctor_report& out) {
+std::unique_ptr<engine::tokenizer> look_at_tokenizer(const engine::gguf_file& file,
+                                                     const inspect_arguments& arguments, doctor_report& out) {
   const auto beside = engine::find_tokenizer_file(file, file.location(), "");
   if (!beside) {
     out.problems.push_back(beside.error().message);
     return nullptr;
   }
-  auto made = engine::make_tokenizer(file, *beside);
+  auto made = engine::make_tokenizer(file, *beside, arguments.tokenizer_pre);
   if (!made) {
     out.problems.push_back(made.error().message);
     return nullptr;
@@ -129,7 +130,7 @@ void look_at_model(const engine::gguf_file& file, const engine::model& m, const 
 doctor_report examine(const engine::gguf_file& file, const inspect_arguments& arguments) {
   doctor_report out;
   out.odd = odd_in_file(file);
-  const auto tokenizer = look_at_tokenizer(file, out);
+  const auto tokenizer = look_at_tokenizer(file, arguments, out);
   const auto model = engine::load_model(file, arguments.context);
   if (model) {
     look_at_model(file, *model, arguments, out);

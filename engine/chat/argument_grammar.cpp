@@ -204,7 +204,8 @@ class argument_writer {
       out.push_back(member(literal(key(name, "#/required")), value(any_, "#/required")));
       required.push_back(true);
     }
-    return listed(std::move(out), std::move(required), takes_more(*schema, out.empty()));
+    const bool more = takes_more(*schema, out.empty());
+    return listed(std::move(out), std::move(required), more);
   }
 
  private:

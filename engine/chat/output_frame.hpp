@@ -27,7 +27,8 @@ struct callable {
   bool strict = false;
 };
 
-/// With `parallel` several calls may follow each other, where the format has that (hermes, mistral).
+/// With `parallel` several calls may follow each other, where the format has that: all but llama3, harmony
+/// and glm.
 struct offered_calls {
   std::span<const callable> tools{};
   bool parallel = false;

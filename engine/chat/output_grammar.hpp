@@ -22,9 +22,9 @@ namespace orcd::engine {
     const output_frame& frame, const offered_calls& offered, const grammar::token_table& tokens);
 
 /// Any output in which calls of strict tools have valid arguments: what opens a call must be followed by the
-/// rest of one. Arguments of the other tools are restricted to objects only where the format needs that to
-/// find the end of a call (hermes, mistral, and llama3 for a call with a known name). An object that llama3
-/// would take for a call of an unknown function is excluded.
+/// rest of one. Arguments of the other tools are restricted to what the format takes for arguments only where
+/// that is needed to find the end of a call: in all but harmony, in llama3 and glm for a call with a known
+/// name. An object that llama3 would take for a call of an unknown function is excluded.
 [[nodiscard]] result<std::shared_ptr<const grammar::program>> make_open_grammar(
     const output_frame& frame, std::span<const callable> tools, const grammar::token_table& tokens);
 

@@ -4,7 +4,7 @@ KV memory; afterwards memory, descriptors and pages must be where they were, and
 first of its kind.
 
     bench/prefix_soak.py --model FILE --build DIR [--requests 100000] [--clients 6] [--seed 1]
-    bench/prefix_soak.py ... --requests 6000 --clients 256 --slots 256 --kv-tokens 65536 --longest 700
+    bench/prefix_soak.py ... --requests 15000 --clients 256 --slots 256 --kv-tokens 25600 --longest 600
 
 The second is for jobs that grow on pages for few of them: how many were set back is told.
 """
@@ -94,12 +94,12 @@ class Client(threading.Thread):
         if fate < 0.12:
             self.worker.call('POST', '/cancel', {'job_id': job})
         stream = Stream(self.connection)
-        events = stream.rest()
-        if stream.response.status != 200 or events[-1].name == 'error':
-            # An error event ends the connection.
+        # A refusal is no stream, and an error event ends the connection.
+        events = stream.rest() if stream.response.status == 200 else []
+        if not events or events[-1].name == 'error':
             self.connection.close()
             self.connection = Connection(self.worker.port)
-            return self.count('cancelled' if stream.response.status == 200 else str(stream.response.status))
+            return self.count('cancelled' if events else str(stream.response.status))
         text = text_of(events)
         with self.lock:
             if self.answers.setdefault((prompt, tokens), text) != text:

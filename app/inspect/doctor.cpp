@@ -116,12 +116,13 @@ void look_at_model(const engine::gguf_file& file, const engine::model& m, const 
   out.context = arguments.context != 0 ? arguments.context : spec.context_length;
   gpu_plan_request wanted{arguments.slots, out.context, arguments.kv};
   if (arguments.vram_mib > 0) wanted.vram_bytes = std::uint64_t{arguments.vram_mib} << 20U;
-  if (auto plan = plan_gpu(m, wanted)) {
-    out.memory = std::move(*plan);
-  } else {
-    out.cuda_problems.push_back(plan.error().message);
-  }
   if (!out.cuda_problems.empty()) return;
+  auto plan = plan_gpu(m, wanted);
+  if (!plan) {
+    out.cuda_problems.push_back(plan.error().message);
+    return;
+  }
+  out.memory = std::move(*plan);
   look_at_paths(spec, out);
   if (spec.pooling) return;
   out.token_bytes = engine::bytes_read_per_token(m);

@@ -6,6 +6,7 @@
 #include "gpu/plan/adapter_arena.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 #include "gpu/plan/draft_room.hpp"
+#include "gpu/plan/model_support.hpp"
 
 namespace orcd::app {
 namespace {
@@ -65,6 +66,8 @@ std::uint64_t kv_tokens_max(const gpu_plan& plan, const engine::model_spec& spec
 }  // namespace
 
 engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request& request) {
+  if (const auto taken = gpu::check_cuda_support(m.spec); !taken) return taken.error();
+  if (const auto tried = gpu::check_types_tried(m); !tried) return tried.error();
   gpu::device_plan_request one;
   one.slots = request.slots;
   one.context = request.context;

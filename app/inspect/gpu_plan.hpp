@@ -52,7 +52,7 @@ struct gpu_plan {
   }
 };
 
-/// Errors: model_load_failed, of a tensor that no kernel takes.
+/// Errors: model_load_failed, of a model or a tensor that no kernel takes.
 [[nodiscard]] engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request& request);
 
 }  // namespace orcd::app

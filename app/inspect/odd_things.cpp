@@ -106,9 +106,16 @@ std::vector<std::string> odd_in_model(const gguf_file& file, const engine::model
   std::vector<std::string> out;
   std::set<std::string_view> used;
   engine::for_each_tensor(m.weights, [&](const tensor_view& tensor) { used.insert(tensor.name); });
+  // A matrix's scale in a tensor of its own has become the view's factor.
+  const auto is_used = [&](std::string_view name) {
+    constexpr std::string_view scale = ".scale";
+    if (used.contains(name)) return true;
+    if (!name.ends_with(scale)) return false;
+    return used.contains(std::string(name.substr(0, name.size() - scale.size())) + ".weight");
+  };
   std::vector<std::string_view> unused;
   for (const tensor_view& tensor : file.tensors()) {
-    if (!used.contains(tensor.name)) unused.push_back(tensor.name);
+    if (!is_used(tensor.name)) unused.push_back(tensor.name);
   }
   if (!unused.empty()) out.push_back("tensors that nothing uses: " + some_of(unused));
   if (m.weights.output.data == m.weights.token_embd.data && !m.spec.pooling)

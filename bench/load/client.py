@@ -2,6 +2,7 @@
 import dataclasses
 import json
 import multiprocessing
+import queue
 import random
 import re
 import selectors
@@ -12,6 +13,7 @@ from typing import List, Tuple
 
 SILENCE_MAX = 300.0  # seconds in which no stream of a process gets a byte
 CONNECTIONS_MAX = 10_000
+ERROR = re.compile(rb'^data: \{"error"', re.M)
 USAGE = re.compile(rb'"completion_tokens":\s*(\d+)')
 
 
@@ -84,7 +86,7 @@ class Stream:
             raise Failure('the server closed a stream: ' + self.tail[-300:].decode(errors='replace'))
         data = self.tail + piece
         refused = not self.answers[-1].times and b'HTTP/1.1 ' in data and b'HTTP/1.1 200' not in data
-        if refused or b'"error"' in data:
+        if refused or ERROR.search(data):
             raise Failure('a request failed: ' + data[:400].decode(errors='replace'))
         if b'"text"' in piece:
             self.answers[-1].times.append(now)
@@ -135,6 +137,16 @@ def client(address, case, streams: range, vocab, opened, answers) -> None:
         answers.put(str(what) or repr(what))
 
 
+def answer_of(answers, children):
+    """What the next client says; one that ended without a word says that."""
+    while True:
+        try:
+            return answers.get(timeout=5)
+        except queue.Empty:
+            if any(child.exitcode for child in children):
+                return 'a client process ended early'
+
+
 def run_case(address, case: Case, processes: int, vocab: int) -> List[Answer]:
     """All answers of a case. Throws Failure when any request failed."""
     processes = min(processes, case.streams)
@@ -145,7 +157,7 @@ def run_case(address, case: Case, processes: int, vocab: int) -> List[Answer]:
                 for share in shares]
     for child in children:
         child.start()
-    results = [answers.get() for _ in children]
+    results = [answer_of(answers, children) for _ in children]
     for child in children:
         child.join()
     failures = [r for r in results if isinstance(r, str)]

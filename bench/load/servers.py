@@ -77,7 +77,10 @@ class Worker(StartedServer):
         self.wait_until(lambda: self.address)
 
     def see(self, line):
-        event = json.loads(line)
+        try:
+            event = json.loads(line)
+        except ValueError:
+            return  # of a driver or a sanitizer
         if event.get('event') == 'ready':
             self.address = ('127.0.0.1', event['port'])
 

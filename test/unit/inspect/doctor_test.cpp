@@ -145,6 +145,16 @@ BOOST_AUTO_TEST_CASE(odd_things) {
              1U);  // the projector is still there
 }
 
+BOOST_AUTO_TEST_CASE(a_scale_beside_a_matrix_is_used) {
+  tiny_model_options o;
+  o.family = "bitnet";
+  o.embedding = 256;
+  o.ffn = 256;
+  o.matrix_type = engine::ggml_type::i2_s;
+  o.weight_scales = true;
+  BOOST_TEST(!tells(examine(make_tiny_writer(o), 0).at("odd"), "nothing uses"));
+}
+
 BOOST_AUTO_TEST_CASE(more_bytes_or_more_kernels_are_slower) {
   tiny_model_options o;
   const bytes f32 = make_tiny_model(o);

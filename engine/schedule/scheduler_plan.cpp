@@ -5,6 +5,7 @@
 // they have as many as a chunk of one prompt, so that nobody who decodes waits longer for them.
 #include <algorithm>
 #include <new>
+#include <optional>
 
 #include "engine/schedule/scheduler.hpp"
 #include "engine/schedule/sequence.hpp"
@@ -24,18 +25,24 @@ bool scheduler::plan() {
 
 /// Chunks of prompts, from the next slot in turn on, until the step is full. The next turn begins behind the
 /// last slot that had one, or with that slot if others have left it less than it could use. A pooled sequence
-/// joins others only whole: that of an encoder cannot be cut.
+/// joins others only whole, since that of an encoder cannot be cut; the first that was left out for this
+/// begins the next turn.
 void scheduler::plan_prefill() {
   const auto count = static_cast<std::uint32_t>(slots_.size());
   const std::uint32_t first = prefill_turn_;
   const bool one_only = has_adapters();
   std::uint32_t left = chunk_tokens_;
+  std::optional<std::uint32_t> left_out;
   for (std::uint32_t i = 0; i < count && left > 0; ++i) {
     const std::uint32_t slot = (first + i) % count;
     const auto& job = slots_[slot];
     if (!job || !job->can_prefill() || waits_for_page(*job)) continue;
     const bool begins = left == chunk_tokens_;
-    if (!begins && (one_only || (job->pool && job->missing() > left))) continue;
+    if (!begins && one_only) continue;
+    if (!begins && job->pool && job->missing() > left) {
+      if (!left_out) left_out = slot;
+      continue;
+    }
     const std::uint32_t tokens = std::min(job->chunk_max(), left);
     const bool cut_short = !begins && tokens < job->chunk_max();
     add_part(*job, tokens);
@@ -43,6 +50,7 @@ void scheduler::plan_prefill() {
     left -= tokens;
     prefill_turn_ = cut_short ? slot : (slot + 1) % count;
   }
+  if (left_out) prefill_turn_ = *left_out;
 }
 
 /// Sequences with adapters have passes of their own on a device, so that several prompts would take longer

@@ -1,5 +1,6 @@
 // How many drafts a step on a GPU has room for, and what they take: logits and attention's partial results of
-// each. Planned from shapes alone, so that a plan without a GPU counts what the backend allocates. Pure.
+// each. The column that each has of every other buffer is part of the workspace. Planned from shapes alone,
+// so that a plan without a GPU counts what the backend allocates. Pure.
 #pragma once
 
 #include <cstdint>

@@ -126,6 +126,17 @@ class coming_and_going {
   std::uint32_t come_ = 0;
 };
 
+/// Sources that know whole texts, by the ids of jobs.
+[[nodiscard]] inline engine::speculation knowing(std::map<std::string, std::vector<engine::token_id>> whole,
+                                                 std::uint32_t vocab, std::uint32_t always, double wrong) {
+  return {true, always, [whole = std::move(whole), wrong, vocab](engine::job_request& job, std::uint32_t) {
+            const auto found = whole.find(job.job_id);
+            return std::make_unique<known_drafts>(
+                found == whole.end() ? std::vector<engine::token_id>() : found->second, wrong, vocab,
+                job.seed);
+          }};
+}
+
 /// Sources that know what `plain` gave.
 [[nodiscard]] inline engine::speculation knowing(const drafted_run& plain, const scheduled_limits& limits,
                                                  std::uint32_t always, double wrong) {
@@ -135,12 +146,7 @@ class coming_and_going {
     auto& tokens = whole[job.job_id] = job.prompt;
     tokens.insert(tokens.end(), plain.jobs[kind]->tokens().begin(), plain.jobs[kind]->tokens().end());
   }
-  return {true, always, [whole, wrong, vocab = limits.vocab](engine::job_request& job, std::uint32_t) {
-            const auto found = whole.find(job.job_id);
-            return std::make_unique<known_drafts>(
-                found == whole.end() ? std::vector<engine::token_id>() : found->second, wrong, vocab,
-                job.seed);
-          }};
+  return knowing(std::move(whole), limits.vocab, always, wrong);
 }
 
 [[nodiscard]] inline bool same_logprobs(const std::vector<engine::token_logprobs>& a,

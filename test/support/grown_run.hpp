@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ namespace orcd::test {
 struct grown_run {
   std::vector<std::shared_ptr<recording_sink>> jobs;
   std::uint64_t set_backs = 0;
+  engine::draft_counts drafts;
   engine::kv_cache_counts counts;
 };
 
@@ -65,8 +67,21 @@ struct grown_run {
     disturb(loop, step++);
   } while (loop.run_step());
   out.set_backs = loop.set_backs();
+  out.drafts = loop.drafts();
   out.counts = loop.cache_counts();
   return out;
+}
+
+/// Sources that know what `plain` gave, each token wrong with a probability.
+[[nodiscard]] inline engine::speculation knowing(const grown_run& plain, const scheduled_limits& limits,
+                                                 std::uint32_t always, double wrong) {
+  std::map<std::string, std::vector<engine::token_id>> whole;
+  for (std::uint32_t number = 0; number < plain.jobs.size(); ++number) {
+    const engine::job_request job = growing_job(number, limits);
+    auto& tokens = whole[job.job_id] = job.prompt;
+    tokens.insert(tokens.end(), plain.jobs[number]->tokens().begin(), plain.jobs[number]->tokens().end());
+  }
+  return knowing(std::move(whole), limits.vocab, always, wrong);
 }
 
 [[nodiscard]] inline std::string difference(const grown_run& a, const grown_run& b) {

@@ -70,8 +70,11 @@ BOOST_DATA_TEST_CASE(streams_on_few_pages_get_what_each_gets_alone, data::make(a
     BOOST_TEST(got.counts.pages_free + got.counts.pages_cached == pages);
     if (slots == 12) BOOST_TEST(got.set_backs > 0U);
   }
-  const grown_run drafted = bench.run(12, 20, 12, true, {.enabled = true, .always = 4});
+  const grown_run drafted = bench.run(12, 20, 12, true, knowing(alone, bench.limits, 4, 0.3));
   BOOST_TEST(difference(drafted, alone) == "", name << ": with drafts");
+  BOOST_TEST(drafted.set_backs > 0U);
+  BOOST_TEST(drafted.drafts.right > 0U);
+  BOOST_TEST(drafted.drafts.tokens > drafted.drafts.right);
 }
 
 BOOST_AUTO_TEST_CASE(as_many_slots_as_there_can_be_share_few_pages) {

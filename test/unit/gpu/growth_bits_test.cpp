@@ -80,13 +80,15 @@ BOOST_AUTO_TEST_CASE(drafts_and_lost_steps_change_nothing_on_few_pages) {
   bench.limits.slots = jobs;
   for (const std::uint32_t depth : {1U, 3U}) {
     const auto device = bench.make(jobs, depth == 1 ? 16 : 48, depth);
-    const grown_run got = run_growing(*device, bench.limits, jobs, true, {.enabled = true, .always = 4},
+    const grown_run got = run_growing(*device, bench.limits, jobs, true, knowing(alone, bench.limits, 4, 0.3),
                                       [](engine::scheduler& loop, std::uint32_t step) {
                                         if (step % 11 == 5) loop.interrupt();
                                       });
     expect_same(got, alone, "depth " + std::to_string(depth));
     BOOST_TEST_MESSAGE("depth " << depth << ": set back " << got.set_backs << " times");
     BOOST_TEST(got.set_backs > 0U);
+    BOOST_TEST(got.drafts.right > 0U);
+    BOOST_TEST(got.drafts.tokens > got.drafts.right);
   }
 }
 

@@ -56,6 +56,24 @@ BOOST_AUTO_TEST_CASE(each_input_has_its_result_in_its_place) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_long_input_is_not_passed_over_while_short_ones_keep_coming) {
+  for (const std::uint32_t depth : {1U, 2U}) {
+    pooled_bench b(4, 16);
+    b.options.launch_depth = depth;
+    b.up();
+    const auto many = b.submit(b.pooled("short", std::vector<std::uint32_t>(200, 5)));
+    const auto one = b.submit(b.pooled("long", {16}));
+    int steps = 0;
+    while (!one->ended() && steps < 100) {
+      b.steps(1);
+      ++steps;
+    }
+    BOOST_TEST(steps <= 8);
+    BOOST_TEST(!many->ended());
+    b.finish();
+  }
+}
+
 BOOST_AUTO_TEST_CASE(with_pages_they_are_all_given_back_and_nothing_is_kept) {
   const std::vector<std::uint32_t> lengths{9, 1, 30, 30, 4};
   pooled_bench b(2, 8);

@@ -1,5 +1,6 @@
 #include "engine/chat/argument_grammar.hpp"
 
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <string>
 #include <string_view>
@@ -33,14 +34,45 @@ constexpr std::uint32_t characters_max = 1U << 16U;
 expr any_text() {
   return repeat(grammar::code_points(0, 0x10FFFF), 0, unbounded);
 }
-expr any_key() {
+bool is_letter(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
+/// What the names of arguments are made of, so that readers find their end: of identifiers in Python, else of
+/// any characters but these.
+constexpr std::string_view no_key = "<>=,() \n\t\r\"'";
+constexpr std::uint32_t key_characters_max = 128;
+/// Of a name with others than ASCII's that must not be one of a list: each list has a rule of its own, and
+/// such a character needs more than 20 states.
+constexpr std::uint32_t listed_characters_max = 32;
+
+/// Names of ASCII characters and, with up to `wide_most` characters, of any.
+expr any_key(bool python, std::uint32_t wide_most) {
   grammar::byte_set first, more;
   for (int c = 0; c < 128; ++c) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    first[static_cast<std::size_t>(c)] = letter;
-    more[static_cast<std::size_t>(c)] = letter || (c >= '0' && c <= '9');
+    const char byte = static_cast<char>(c);
+    first[static_cast<std::size_t>(c)] =
+        python ? is_letter(byte) : no_key.find(byte) == std::string_view::npos;
+    more[static_cast<std::size_t>(c)] = first[static_cast<std::size_t>(c)] || (python && is_digit(byte));
   }
-  return sequence({grammar::one_of(first), repeat(grammar::one_of(more), 0, 63)});
+  const expr plain =
+      sequence({grammar::one_of(first), repeat(grammar::one_of(more), 0, key_characters_max - 1)});
+  if (python) return plain;
+  const expr wide = choice({grammar::one_of(first), grammar::code_points(0x80, 0x10FFFF)});
+  return choice({plain, repeat(wide, 1, wide_most)});
+}
+
+bool is_key(std::string_view name, bool python) {
+  // Bytes that do not begin a character are 10xxxxxx.
+  const auto characters = std::count_if(
+      name.begin(), name.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
+  if (name.empty() || characters > key_characters_max) return false;
+  if (!python) return name.find_first_of(no_key) == std::string_view::npos;
+  return is_letter(name.front()) &&
+         std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c); });
 }
 
 /// The values of a text that a schema allows, where no value may hold `end`.
@@ -186,26 +218,30 @@ class argument_writer {
     const json::object* schema = root_.if_object();
     if (schema == nullptr) return further();
     check(*schema);
-    const json::value* properties = schema->if_contains("properties");
+    const json::value* described = schema->if_contains("properties");
+    if (described != nullptr && !described->is_object()) fail("#/properties", "must be an object");
+    const json::object none;
+    const json::object& properties = described != nullptr ? described->get_object() : none;
+    if (strict_) compiler_.check_strict(*schema, properties, "#");
     const auto names = grammar::names_of(schema->if_contains("required"), "#/required");
-    std::vector<expr> out;
+    check_count(properties, names);
+    const named_arguments types = arguments_of(root_);
+    std::vector<expr> out, keys;
     std::vector<bool> required;
-    if (properties != nullptr) {
-      if (!properties->is_object()) fail("#/properties", "must be an object");
-      if (strict_) compiler_.check_strict(*schema, properties->get_object(), "#");
-      for (const auto& [name, property] : properties->get_object()) {
-        const std::string at = deeper("#/properties", view(name));
-        out.push_back(member(literal(key(view(name), at)), value(property, at)));
-        required.push_back(names.contains(view(name)));
-      }
+    for (const auto& [name, property] : properties) {
+      const std::string at = deeper("#/properties", view(name));
+      keys.push_back(key(view(name), at));
+      out.push_back(member(keys.back(), value(property, at, types.find(view(name))->second)));
+      required.push_back(names.contains(view(name)));
     }
     for (const std::string_view name : names) {
-      if (properties != nullptr && properties->get_object().contains(name)) continue;
-      out.push_back(member(literal(key(name, "#/required")), value(any_, "#/required")));
+      if (properties.contains(name)) continue;
+      keys.push_back(key(name, "#/required"));
+      out.push_back(member(keys.back(), value(any_, "#/required", {})));
       required.push_back(true);
     }
     const bool more = takes_more(*schema, out.empty());
-    return listed(std::move(out), std::move(required), more);
+    return listed(std::move(out), std::move(required), keys, more);
   }
 
  private:
@@ -221,6 +257,14 @@ class argument_writer {
     }
   }
 
+  static void check_count(const json::object& properties, const grammar::name_set& required) {
+    const auto named = static_cast<std::size_t>(std::count_if(
+        required.begin(), required.end(), [&](std::string_view name) { return !properties.contains(name); }));
+    if (properties.size() + named <= arguments_max) return;
+    fail("#", "an object has " + std::to_string(properties.size() + named) + " properties, the limit is " +
+                  std::to_string(arguments_max));
+  }
+
   [[nodiscard]] bool takes_more(const json::object& schema, bool none_named) const {
     const json::value* more = schema.if_contains("additionalProperties");
     if (more == nullptr) return none_named;
@@ -230,17 +274,26 @@ class argument_writer {
   }
 
   /// A name that readers take as a key.
-  [[nodiscard]] std::string key(std::string_view name, const std::string& at) const {
-    const bool plain = name.find_first_of("<>=,() \n\t\r\"'") == std::string_view::npos;
-    const bool begins = !python_ || (!name.empty() && (name[0] < '0' || name[0] > '9'));
-    if (name.empty() || name.size() > 128 || !plain || !begins) fail(at, beyond);
-    return std::string(name);
+  [[nodiscard]] expr key(std::string_view name, const std::string& at) const {
+    if (!is_key(name, python_)) fail(at, beyond);
+    return literal(name);
+  }
+  /// Any such name but the named ones, which have their own values and places.
+  [[nodiscard]] expr further_key(const std::vector<expr>& named) {
+    if (named.empty()) {
+      if (!parts_.texts.key)
+        parts_.texts.key = grammar::call(parts_.rules.add("#", any_key(python_, key_characters_max)));
+      return parts_.texts.key;
+    }
+    const grammar::rule_id rule = parts_.rules.declare("#");
+    parts_.rules.define_common(rule, {any_key(python_, listed_characters_max)}, named);
+    return grammar::call(rule);
   }
 
-  [[nodiscard]] expr value(const json::value& schema, const std::string& at) {
-    if (python_) return is_open(schema) ? parts_.shared.any_value() : compiler_.part(schema, at);
-    if (is_open(schema)) return values_.free();
-    return kinds_of(schema, root_) == text_kind ? values_.of(schema, at) : compiler_.part(schema, at);
+  [[nodiscard]] expr value(const json::value& schema, const std::string& at, const argument_type& type) {
+    if (python_) return type.open ? parts_.shared.any_value() : compiler_.part(schema, at);
+    if (type.open) return values_.free();
+    return type.is_text() ? values_.of(schema, at) : compiler_.part(schema, at);
   }
 
   [[nodiscard]] expr member(const expr& key, const expr& value) const {
@@ -258,15 +311,16 @@ class argument_writer {
     return parts_.tokens.is_token(text) ? grammar::token(text) : literal(text);
   }
 
-  [[nodiscard]] expr listed(std::vector<expr> members, std::vector<bool> required, bool more) {
+  [[nodiscard]] expr listed(std::vector<expr> members, std::vector<bool> required,
+                            const std::vector<expr>& named, bool more) {
     if (more) {
-      members.push_back(member(any_key(), value(any_, "#")));
+      members.push_back(member(further_key(named), value(any_, "#", {})));
       required.push_back(false);
     }
     if (members.empty()) return literal("");
     return grammar::list(std::move(members), std::move(required), literal(python_ ? ", " : ""), more);
   }
-  [[nodiscard]] expr further() { return listed({}, {}, true); }
+  [[nodiscard]] expr further() { return listed({}, {}, {}, true); }
 
   inline static const json::value any_ = true;
   const argument_parts& parts_;

@@ -21,6 +21,7 @@ namespace orcd::engine {
 /// Rules of texts that arguments of several functions share.
 struct shared_texts {
   grammar::expr free;                                          ///< any text; null until it is needed
+  grammar::expr key;                                           ///< any name; null until it is needed
   std::map<std::string, grammar::expr, std::less<>> patterns;  ///< texts that match a pattern
 };
 

@@ -12,9 +12,6 @@ namespace {
 
 namespace json = boost::json;
 
-/// The most arguments of a function that are looked at.
-constexpr std::size_t arguments_max = 512;
-
 std::string_view view(json::string_view text) {
   return {text.data(), text.size()};
 }
@@ -39,65 +36,82 @@ value_kinds kind_of(const json::value& value) {
   }
 }
 
-value_kinds of_types(const json::object& schema) {
-  const json::value* type = schema.if_contains("type");
-  if (type == nullptr) return any_kind;
-  value_kinds out = any_kind;
-  if (type->is_string()) out = kind_named(view(type->get_string()));
-  if (type->is_array()) {
-    out = 0;
-    for (const json::value& one : type->get_array())
-      out |= one.is_string() ? kind_named(view(one.get_string())) : any_kind;
-  }
-  const json::value* nullable = schema.if_contains("nullable");
-  return nullable != nullptr && *nullable == json::value(true) ? out | null_kind : out;
-}
-
+/// Finds what schemas of one document allow. Each schema is looked at only so far, and so are all together: a
+/// part that many refer to is looked at again for each of them.
 class kind_finder {
  public:
   explicit kind_finder(const json::value& root) : root_(root) {}
 
   [[nodiscard]] value_kinds of(const json::value& schema) {
+    steps_ = subschemas_max;
+    return visit(schema);
+  }
+
+ private:
+  static constexpr int subschemas_max = 16;
+  static constexpr std::size_t list_max = 256;
+  static constexpr std::size_t parts_max = 16'384;
+
+  [[nodiscard]] value_kinds visit(const json::value& schema) {
     if (!schema.is_object() || steps_ == 0) return any_kind;
     --steps_;
     const json::object& object = schema.get_object();
     value_kinds out = of_types(object);
     if (const auto* value = object.if_contains("const")) out &= kind_of(*value);
-    if (const auto* values = object.if_contains("enum")) out &= of_values(*values);
+    if (const auto* values = object.if_contains("enum")) out &= any_of(*values, kind_of);
     for (const char* keyword : {"anyOf", "oneOf"}) {
-      if (const auto* parts = object.if_contains(keyword)) out &= of_alternatives(*parts);
+      if (const auto* parts = object.if_contains(keyword))
+        out &= any_of(*parts, [this](const json::value& one) { return visit(one); });
     }
     if (const auto* to = object.if_contains("$ref")) out &= of_reference(*to);
-    if (const auto* parts = object.if_contains("allOf"); parts != nullptr && parts->is_array()) {
-      for (const json::value& part : parts->get_array()) out &= of(part);
+    if (const auto* parts = object.if_contains("allOf"); parts != nullptr && may_list(*parts)) {
+      for (const json::value& part : parts->get_array()) out &= visit(part);
     }
     return out == 0 ? any_kind : out;
   }
 
- private:
-  [[nodiscard]] static value_kinds of_values(const json::value& list) {
-    if (!list.is_array()) return any_kind;
+  [[nodiscard]] value_kinds of_types(const json::object& schema) {
+    const json::value* type = schema.if_contains("type");
+    if (type == nullptr) return any_kind;
+    value_kinds out = any_kind;
+    if (type->is_string()) out = kind_named(view(type->get_string()));
+    if (type->is_array()) {
+      out = any_of(*type, [](const json::value& one) {
+        return one.is_string() ? kind_named(view(one.get_string())) : any_kind;
+      });
+    }
+    const json::value* nullable = schema.if_contains("nullable");
+    return nullable != nullptr && *nullable == json::value(true) ? out | null_kind : out;
+  }
+
+  /// What the elements of a list are together; anything where the list is too long.
+  template <class KindOf>
+  [[nodiscard]] value_kinds any_of(const json::value& list, const KindOf& kind_of_one) {
+    if (!may_list(list)) return any_kind;
     value_kinds out = 0;
-    for (const json::value& one : list.get_array()) out |= kind_of(one);
+    for (const json::value& one : list.get_array()) out |= kind_of_one(one);
     return out;
   }
-  [[nodiscard]] value_kinds of_alternatives(const json::value& list) {
-    if (!list.is_array()) return any_kind;
-    value_kinds out = 0;
-    for (const json::value& one : list.get_array()) out |= of(one);
-    return out;
+  [[nodiscard]] bool may_list(const json::value& list) {
+    return list.is_array() && list.get_array().size() <= list_max && charge(list.get_array().size());
   }
   [[nodiscard]] value_kinds of_reference(const json::value& to) {
-    if (!to.is_string()) return any_kind;
+    if (!to.is_string() || !charge(1 + to.get_string().size() / 4)) return any_kind;
     try {
-      return of(grammar::resolve_reference(root_, view(to.get_string()), "#"));
+      return visit(grammar::resolve_reference(root_, view(to.get_string()), "#"));
     } catch (const grammar::grammar_failure&) {
       return any_kind;
     }
   }
+  [[nodiscard]] bool charge(std::size_t parts) noexcept {
+    if (parts > parts_left_) return false;
+    parts_left_ -= parts;
+    return true;
+  }
 
   const json::value& root_;
-  int steps_ = 16;  ///< subschemas that are looked at
+  int steps_ = 0;                       ///< subschemas that may still be looked at for this schema
+  std::size_t parts_left_ = parts_max;  ///< elements of lists, and references, for all schemas
 };
 
 }  // namespace
@@ -113,19 +127,25 @@ bool is_open(const json::value& schema) {
   });
 }
 
+named_arguments arguments_of(const json::value& parameters) {
+  named_arguments out;
+  const json::object* schema = parameters.if_object();
+  const json::value* properties = schema != nullptr ? schema->if_contains("properties") : nullptr;
+  if (properties == nullptr || !properties->is_object()) return out;
+  kind_finder kinds(parameters);
+  for (const auto& [name, property] : properties->get_object()) {
+    if (out.size() == arguments_max) break;
+    out[std::string(view(name))] = {kinds.of(property), is_open(property)};
+  }
+  return out;
+}
+
 std::shared_ptr<const argument_types> argument_types::of(const json::array& tools) {
   auto out = std::make_shared<argument_types>();
   for (const json::value& tool : tools) {
     const json::object& function = tool.at("function").as_object();
-    arguments& into = out->functions_[std::string(view(function.at("name").as_string()))];
-    const json::value* parameters = function.if_contains("parameters");
-    if (parameters == nullptr || !parameters->is_object()) continue;
-    const json::value* properties = parameters->get_object().if_contains("properties");
-    if (properties == nullptr || !properties->is_object()) continue;
-    for (const auto& [name, schema] : properties->get_object()) {
-      if (into.size() == arguments_max) break;
-      into[std::string(view(name))] = {kinds_of(schema, *parameters), is_open(schema)};
-    }
+    named_arguments& into = out->functions_[std::string(view(function.at("name").as_string()))];
+    if (const json::value* parameters = function.if_contains("parameters")) into = arguments_of(*parameters);
   }
   return out;
 }

@@ -4,7 +4,9 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,6 +33,15 @@ struct argument_type {
   /// A text as it stands. Of other arguments texts are written as JSON.
   [[nodiscard]] bool is_text() const noexcept { return kinds == text_kind; }
 };
+using named_arguments = std::map<std::string, argument_type, std::less<>>;
+
+/// The most arguments of a function that are known. Grammars refuse a function with more.
+inline constexpr std::size_t arguments_max = 512;
+
+/// The first arguments that a function's parameters name. The time is bounded for all of them together: where
+/// the schemas are too large, the later ones may be of any type. Grammars and readers both ask here, so that
+/// what one writes the other reads as the same type.
+[[nodiscard]] named_arguments arguments_of(const boost::json::value& parameters);
 
 class argument_types {
  public:
@@ -41,8 +52,7 @@ class argument_types {
   [[nodiscard]] argument_type of(std::string_view function, std::string_view argument) const;
 
  private:
-  using arguments = std::map<std::string, argument_type, std::less<>>;
-  std::map<std::string, arguments, std::less<>> functions_;
+  std::map<std::string, named_arguments, std::less<>> functions_;
 };
 
 }  // namespace orcd::engine

@@ -128,11 +128,6 @@ const call_syntax& syntax_of(call_format format) noexcept {
   return syntaxes[static_cast<std::size_t>(format)];
 }
 
-mark_pair reasoning_marks(const output_format& format) noexcept {
-  if (!format.think || format.calls == call_format::harmony) return {};
-  return all_reasoning_marks()[static_cast<std::size_t>(format.reasoning)];
-}
-
 mark_pair answer_marks(const output_format& format) noexcept {
   switch (format.answer) {
     case answer_style::bare: break;

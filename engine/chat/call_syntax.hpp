@@ -50,8 +50,7 @@ struct call_syntax {
 
 [[nodiscard]] const call_syntax& syntax_of(call_format format) noexcept;
 
-/// The marks of a format around its parts, or none.
-[[nodiscard]] mark_pair reasoning_marks(const output_format& format) noexcept;
+/// The marks of a format around an answer, or none.
 [[nodiscard]] mark_pair answer_marks(const output_format& format) noexcept;
 
 }  // namespace orcd::engine

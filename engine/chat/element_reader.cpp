@@ -11,6 +11,16 @@ namespace orcd::engine {
 
 namespace {
 
+/// 128 characters, which grammars may write.
+constexpr std::size_t key_bytes_max = 512;
+
+/// The type of a JSON value that begins like this and may hold in its strings what ends values; or none.
+value_kinds nesting_kind(char first) noexcept {
+  if (first == '[') return array_kind;
+  if (first == '{') return object_kind;
+  return first == '"' ? text_kind : value_kinds{0};
+}
+
 class element_reader final : public call_body {
  public:
   element_reader(const call_syntax& syntax, std::shared_ptr<const argument_types> types)
@@ -117,7 +127,7 @@ class element_reader final : public call_body {
   }
 
   verdict in_key(char c, std::string& arguments) {
-    if (key_.size() >= name_bytes_max + syntax_.key_close.size()) return verdict::wrong;
+    if (key_.size() >= key_bytes_max + syntax_.key_close.size()) return verdict::wrong;
     const std::string come = key_ + c;
     if (!come.ends_with(syntax_.key_close)) {
       key_ = come;
@@ -179,8 +189,8 @@ class element_reader final : public call_body {
     if (type_.is_text()) return append_escaped(arguments, {&c, 1});
     value_ += c;
     if (blank_ && is_space(c)) return;
-    // A quote may begin any text, unless the schema says that it is none.
-    if (std::exchange(blank_, false)) json_ = c == '[' || c == '{' || (c == '"' && !type_.open);
+    // A bracket or a quote may begin any text, unless the schema says that it is none.
+    if (std::exchange(blank_, false)) json_ = !type_.open && (type_.kinds & nesting_kind(c)) != 0;
     if (json_) json_ = scanner_.push(c) == json_scanner::verdict::more;
   }
 

@@ -89,6 +89,12 @@ call_format calls_of(const mentions& has) {
   return has("<|observation|>") ? call_format::glm : call_format::none;
 }
 
+/// Whether a mark stands at the end, white space behind it left out. No mark is nowhere.
+bool ends_with_mark(std::string_view text, std::string_view mark) noexcept {
+  const std::size_t last = text.find_last_not_of(" \n\t\r");
+  return !mark.empty() && last != std::string_view::npos && text.substr(0, last + 1).ends_with(mark);
+}
+
 }  // namespace
 
 std::string_view to_string(call_format format) noexcept {
@@ -121,16 +127,17 @@ output_format detect_output_format(std::string_view chat_template) {
   return out;
 }
 
-std::span<const mark_pair> all_reasoning_marks() noexcept {
-  return reasonings;
+mark_pair reasoning_marks(const output_format& format) noexcept {
+  if (!format.think || format.calls == call_format::harmony) return {};
+  return reasonings[static_cast<std::size_t>(format.reasoning)];
 }
 
-bool ends_in_reasoning(std::string_view prompt) noexcept {
-  const std::size_t last = prompt.find_last_not_of(" \n\t\r");
-  if (last == std::string_view::npos) return false;
-  prompt = prompt.substr(0, last + 1);
-  return std::any_of(reasonings.begin(), reasonings.end(),
-                     [&](const mark_pair& marks) { return prompt.ends_with(marks.open); });
+bool ends_in_reasoning(std::string_view prompt, const output_format& format) noexcept {
+  return ends_with_mark(prompt, reasoning_marks(format).open);
+}
+
+bool ends_after_reasoning(std::string_view prompt, const output_format& format) noexcept {
+  return ends_with_mark(prompt, reasoning_marks(format).close);
 }
 
 }  // namespace orcd::engine

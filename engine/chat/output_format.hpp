@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -77,10 +76,12 @@ struct parse_options {
 struct mark_pair {
   std::string_view open{}, close{};
 };
-/// All marks that are around reasoning in any format.
-[[nodiscard]] std::span<const mark_pair> all_reasoning_marks() noexcept;
+/// The marks of a format around reasoning, or none.
+[[nodiscard]] mark_pair reasoning_marks(const output_format& format) noexcept;
 
 /// Whether a rendered prompt ends inside reasoning, so that the output begins there.
-[[nodiscard]] bool ends_in_reasoning(std::string_view prompt) noexcept;
+[[nodiscard]] bool ends_in_reasoning(std::string_view prompt, const output_format& format) noexcept;
+/// Whether it ends behind a reasoning, which tells the model not to reason.
+[[nodiscard]] bool ends_after_reasoning(std::string_view prompt, const output_format& format) noexcept;
 
 }  // namespace orcd::engine

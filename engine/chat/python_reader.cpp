@@ -1,5 +1,8 @@
 // A call as Python writes it. Its arguments are turned into JSON byte by byte; argument_stream checks that it
 // is JSON.
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +20,25 @@ bool is_letter(char c) noexcept {
 bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
+bool is_octal(char c) noexcept {
+  return c >= '0' && c <= '7';
+}
+bool is_hexadecimal(char c) noexcept {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/// A code point as JSON escapes it; empty for what is none.
+std::string escape_of(std::uint32_t code) {
+  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return {};
+  char text[16];
+  if (code < 0x10000) {
+    std::snprintf(text, sizeof text, "\\u%04x", code);
+  } else {
+    const std::uint32_t rest = code - 0x10000;
+    std::snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xD800 + (rest >> 10U), 0xDC00 + (rest & 0x3FFU));
+  }
+  return text;
+}
 
 class python_reader final : public call_body {
  public:
@@ -28,6 +50,7 @@ class python_reader final : public call_body {
       case place::value: return in_value(c, arguments);
       case place::string: return in_text(c, arguments);
       case place::escape: return in_escape(c, arguments);
+      case place::code: return in_code(c, arguments);
       case place::word: return in_word(c, arguments);
       case place::done: break;
     }
@@ -46,10 +69,12 @@ class python_reader final : public call_body {
     rest.complete(arguments);
   }
   std::string held() const override { return arguments_.held() + word_; }
-  bool in_string() const noexcept override { return place_ == place::string || place_ == place::escape; }
+  bool in_string() const noexcept override {
+    return place_ == place::string || place_ == place::escape || place_ == place::code;
+  }
 
  private:
-  enum class place { name, key, equals, value, string, escape, word, done };
+  enum class place { name, key, equals, value, string, escape, code, word, done };
 
   /// Passes on JSON.
   [[nodiscard]] verdict pass(std::string_view json, std::string& arguments) {
@@ -148,7 +173,14 @@ class python_reader final : public call_body {
                                   : word_ == "None"  ? "null"
                                                      : std::string_view(word_);
     place_ = place::value;
-    if (pass(json, arguments) == verdict::wrong) return verdict::wrong;
+    // A word that is no JSON is not passed on in part: the whole of it is held.
+    argument_stream tried = arguments_;
+    std::string passed;
+    for (const char one : json) {
+      if (tried.push(one, passed) != argument_stream::verdict::more) return verdict::wrong;
+    }
+    arguments_ = std::move(tried);
+    arguments += passed;
     word_.clear();
     return in_value(c, arguments);
   }
@@ -166,19 +198,43 @@ class python_reader final : public call_body {
   }
 
   verdict in_escape(char c, std::string& arguments) {
+    if (is_octal(c) || c == 'U') {
+      word_ = {'\\', c};
+      place_ = place::code;
+      return verdict::more;
+    }
     place_ = place::string;
     switch (c) {
       case '\n': return verdict::more;  // goes on in the next line
       case '\'': return pass("'", arguments);
       case 'x': return pass("\\u00", arguments);
-      case '0': return pass("\\u0000", arguments);
       case 'a': return pass("\\u0007", arguments);
       case 'v': return pass("\\u000b", arguments);
       default: break;
     }
-    const bool shared = std::string_view("\"\\/bfnrtu").find(c) != std::string_view::npos;
+    const bool shared = std::string_view("\"\\bfnrtu").find(c) != std::string_view::npos ||
+                        (c == '/' && quote_ == '"');  // JSON's; none of Python's
     // Python keeps the backslash before what is no escape.
     return pass((shared ? "\\" : "\\\\") + std::string(1, c), arguments);
+  }
+
+  /// The digits of \ooo, of which there may be fewer, and of \UXXXXXXXX.
+  verdict in_code(char c, std::string& arguments) {
+    const bool octal = word_[1] != 'U';
+    const bool digit = octal ? is_octal(c) : is_hexadecimal(c);
+    if (!digit && !octal) return verdict::wrong;
+    const std::string come = digit ? word_ + c : word_;
+    if (digit && come.size() < (octal ? 4U : 10U)) {
+      word_ = come;
+      return verdict::more;
+    }
+    std::uint32_t code = 0;
+    std::from_chars(come.data() + (octal ? 1 : 2), come.data() + come.size(), code, octal ? 8 : 16);
+    const std::string json = escape_of(code);
+    if (json.empty() || pass(json, arguments) == verdict::wrong) return verdict::wrong;
+    word_.clear();
+    place_ = place::string;
+    return digit ? verdict::more : in_text(c, arguments);
   }
 
   place place_ = place::name;

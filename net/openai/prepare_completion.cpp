@@ -114,16 +114,6 @@ std::optional<std::uint32_t> system_tokens_of(const engine::chat_format& format,
   return static_cast<std::uint32_t>(ends.first - tokens.begin());
 }
 
-/// Whether the prompt ends behind an empty reasoning, which tells the model not to reason.
-bool ends_after_reasoning(std::string_view prompt) {
-  const auto last = prompt.find_last_not_of(" \n\r\t");
-  if (last == std::string_view::npos) return false;
-  const auto marks = engine::all_reasoning_marks();
-  return std::any_of(marks.begin(), marks.end(), [&](const engine::mark_pair& pair) {
-    return prompt.substr(0, last + 1).ends_with(pair.close);
-  });
-}
-
 /// A chat's prompt, and what made it.
 struct rendered_chat {
   std::optional<engine::chat_format> own;  ///< the request's template
@@ -189,10 +179,11 @@ result<std::optional<encoded_prompt>> encode_chat(const completion_request& aske
     if (!system) return std::optional<encoded_prompt>();
     out->system_tokens = *system;
   }
-  out->frame.format = format.output();
-  const bool reasons = shape.continues ? is_within_reasoning(prompt) : engine::ends_in_reasoning(prompt);
-  out->frame.in_reasoning = format.output().think && reasons;
-  out->frame.may_reason = !ends_after_reasoning(prompt);
+  const engine::output_format& output = format.output();
+  out->frame.format = output;
+  out->frame.in_reasoning =
+      shape.continues ? is_within_reasoning(prompt, output) : engine::ends_in_reasoning(prompt, output);
+  out->frame.may_reason = !engine::ends_after_reasoning(prompt, output);
   return out;
 }
 

@@ -35,12 +35,11 @@ engine::result<void> cut_at_mark(engine::rendered_prompt& prompt) {
   return {};
 }
 
-bool is_within_reasoning(std::string_view text) noexcept {
-  const auto marks = engine::all_reasoning_marks();
-  return std::any_of(marks.begin(), marks.end(), [&](const engine::mark_pair& pair) {
-    const auto begin = text.rfind(pair.open);
-    return begin != std::string_view::npos && text.find(pair.close, begin) == std::string_view::npos;
-  });
+bool is_within_reasoning(std::string_view text, const engine::output_format& format) noexcept {
+  const engine::mark_pair marks = engine::reasoning_marks(format);
+  if (marks.open.empty()) return false;
+  const auto begin = text.rfind(marks.open);
+  return begin != std::string_view::npos && text.find(marks.close, begin) == std::string_view::npos;
 }
 
 bool cut_prompt(std::vector<engine::token_id>& prompt, const prompt_shape& shape,

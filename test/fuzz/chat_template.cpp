@@ -84,8 +84,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   limits.quick_work = most_work / 10;
   limits.memory_bytes = 4U << 20U;
   limits.output_bytes = 1U << 16U;
+  engine::output_format format;
   const auto compiled = timed([&] {
-    (void)engine::detect_output_format(source);
+    format = engine::detect_output_format(source);
     return engine::chat_template::compile(source, limits);
   });
   if (!compiled) {
@@ -95,7 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::chrono::system_clock::time_point now{};
   const auto first = timed([&] { return compiled->render(variables, now); });
   ORCD_ENSURE(!first || first->size() <= limits.output_bytes);
-  if (first) (void)engine::ends_in_reasoning(*first);
+  if (first) (void)engine::ends_in_reasoning(*first, format);
   // What is quick enough is the same, an error too.
   const auto quick = compiled->render_quickly(variables, now);
   ORCD_ENSURE(same(first, quick ? *quick : compiled->render(variables, now)));

@@ -1,6 +1,7 @@
 // The formats in which calls are not one JSON object in <tool_call>: whole outputs, cut anywhere, damaged,
 // and arguments that are text, by the functions' schemas.
 #include <algorithm>
+#include <chrono>
 #include <map>
 
 #include "engine/chat/argument_types.hpp"
@@ -146,6 +147,11 @@ const std::vector<expectation> element_outputs{
      "</tool_call>",
      {"", "", {{"f", "{\"m\": null, \"e\": \"x\", \"u\": 1.5, \"any\": \"quoted\", \"zz\": \"\"}"}}},
      known()},
+    {coder,
+     "<tool_call>\n<function=f>\n<parameter=any>\n[see \"x\n</parameter>\n<parameter=zz>\n{\"\n"
+     "</parameter>\n<parameter=m>\n[\"\n</parameter>\n</function>\n</tool_call>",
+     {"", "", {{"f", R"({"any": "[see \"x", "zz": "{\"", "m": "[\""})"}}},
+     known()},
     {coder, "<tool_call>\n<function=f g>", {"<tool_call>\n<function=f g>", "", {}}, known()},
     {coder,
      "<tool_call>\n<function=g>\n<parameter=a>\n1\n</parameter>\nstray</tool_call>",
@@ -179,6 +185,22 @@ const std::vector<expectation> python_outputs{
      "<function_calls>f(a=(1, 2))</function_calls>",
      {"(1, 2))</function_calls>", "", {{"f", "{\"a\": null}"}}}},
     {olmo, "<function_calls>f(a=tru", {"", "", {{"f", "{\"a\": true}"}}}},
+    {olmo,
+     "<function_calls>f(a=foo)</function_calls>",
+     {"foo)</function_calls>", "", {{"f", "{\"a\": null}"}}}},
+    {olmo,
+     "<function_calls>f(a=[1, 2x])</function_calls>",
+     {", 2x])</function_calls>", "", {{"f", "{\"a\": [1]}"}}}},
+    {olmo,
+     R"(<function_calls>f(a='\012\1018\0x\7', b="\U0001F600\U000000e9", c='\/')</function_calls>)",
+     {"", "", {{"f", R"({"a": "\u000a\u00418\u0000x\u0007", "b": "\ud83d\ude00\u00e9", "c": "\\/"})"}}}},
+    {olmo, R"(<function_calls>f(a="\/")</function_calls>)", {"", "", {{"f", R"({"a": "\/"})"}}}},
+    {olmo,
+     R"(<function_calls>f(a='\U0011zz')</function_calls>)",
+     {R"(\U0011zz')</function_calls>)", "", {{"f", R"({"a": ""})"}}}},
+    {olmo,
+     R"(<function_calls>f(a='\U00110000')</function_calls>)",
+     {R"(\U00110000')</function_calls>)", "", {{"f", R"({"a": ""})"}}}},
 };
 
 std::vector<expectation> expectations() {
@@ -292,6 +314,46 @@ BOOST_AUTO_TEST_CASE(types_are_those_of_the_schema) {
   BOOST_TEST(kinds(R"({"allOf": [{"type": ["string", "null"]}, {"type": "string"}]})") == engine::text_kind);
   BOOST_TEST(kinds(R"({"type": "tuple"})") == engine::any_kind);
   BOOST_TEST(kinds("true") == engine::any_kind);
+  const auto many = [&](int size) {
+    boost::json::array list;
+    for (int i = 0; i < size; ++i) list.emplace_back("x");
+    return kinds(boost::json::serialize(boost::json::object{{"enum", std::move(list)}}).c_str());
+  };
+  BOOST_TEST(many(256) == engine::text_kind);
+  BOOST_TEST(many(257) == engine::any_kind);
+}
+
+// A part that every property refers to is looked at again for each of them.
+BOOST_AUTO_TEST_CASE(types_of_large_schemas_take_no_long_time) {
+  for (const std::size_t size : {250U, 100'000U}) {
+    for (const char* keyword : {"enum", "type", "anyOf", "allOf"}) {
+      boost::json::array list, references;
+      for (std::size_t i = 0; i < size; ++i) list.emplace_back("string");
+      for (int i = 0; i < 15; ++i) references.emplace_back(boost::json::object{{"$ref", "#/$defs/large"}});
+      boost::json::object properties{{"first", {{"type", "string"}}}}, large{{keyword, std::move(list)}};
+      for (std::size_t i = 1; i < engine::arguments_max; ++i)
+        properties["p" + std::to_string(i)] = {{"anyOf", references}};
+      const boost::json::value schema{{"properties", std::move(properties)}, {"$defs", {{"large", large}}}};
+      const auto start = std::chrono::steady_clock::now();
+      const auto types = engine::arguments_of(schema);
+      BOOST_TEST((std::chrono::steady_clock::now() - start < std::chrono::milliseconds(300)));
+      BOOST_TEST(types.size() == engine::arguments_max);
+      BOOST_TEST(types.find("first")->second.is_text());
+      BOOST_TEST(types.find("p511")->second.kinds == engine::any_kind);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_key_has_up_to_128_characters) {
+  std::string key;
+  for (int i = 0; i < 128; ++i) key += "\U00020BB7";
+  const auto text = [](const std::string& name) {
+    return "<tool_call><function=g><parameter=" + name + ">1</parameter></function></tool_call>";
+  };
+  const auto read = in_pieces(coder, known(), text(key), {});
+  BOOST_TEST_REQUIRE(read.calls.size() == 1U);
+  BOOST_TEST(read.calls[0].arguments == "{\"" + key + "\": 1}");
+  BOOST_TEST(in_pieces(coder, known(), text(key + "x"), {}).calls[0].arguments == "{}");
 }
 
 BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
@@ -326,8 +388,23 @@ BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
     const auto found = engine::detect_output_format(read_data("templates/" + name + ".jinja"));
     BOOST_TEST((found == format), name);
   }
-  for (const char* open : {"<think>", "<seed:think>", "[THINK]", "<|START_THINKING|>"}) {
-    BOOST_TEST(engine::ends_in_reasoning(std::string("<assistant>") + open + "\n"));
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_ends_at_the_marks_of_its_own_format) {
+  const engine::output_format formats[] = {olmo, seed, magistral, action};
+  for (const auto& written : formats) {
+    const auto marks = engine::reasoning_marks(written);
+    const std::string open = "<assistant>" + std::string(marks.open) + "\n",
+                      both = open + std::string(marks.close);
+    for (const auto& format : formats) {
+      const bool own = format == written;
+      BOOST_TEST(engine::ends_in_reasoning(open, format) == own, open);
+      BOOST_TEST(engine::ends_after_reasoning(both + " \n", format) == own, both);
+      BOOST_TEST(!engine::ends_in_reasoning(both, format));
+      BOOST_TEST(!engine::ends_after_reasoning(open, format));
+    }
+    BOOST_TEST(!engine::ends_in_reasoning(open, glm));
+    BOOST_TEST(!engine::ends_after_reasoning(both, glm));
   }
 }
 

@@ -150,6 +150,73 @@ BOOST_AUTO_TEST_CASE(arguments_that_are_text_follow_their_schema) {
              "tool \"f\": #/properties/a/const");
 }
 
+// Further arguments stand for none that is named: those have their place and their value.
+BOOST_AUTO_TEST_CASE(further_arguments_are_others_than_the_named) {
+  const auto schema = boost::json::parse(
+      R"({"properties": {"n": {"type": "integer"}}, "required": ["n", "m"], "additionalProperties": true})");
+  const std::vector<engine::callable> tools{{"f", &schema}};
+  const auto passes = [&](call_format format, const std::string& text) {
+    const frame_bench bench({{format, false}, false, true}, false);
+    const auto program = engine::make_call_grammar(bench.frame, {tools, false}, *bench.table);
+    BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
+    engine::grammar::matcher m(*program, bench.table);
+    return m.accept_text(text) && m.may_end();
+  };
+  const auto coder = [&](const std::vector<std::string>& names) {
+    std::string text = "<tool_call>\n<function=f>\n";
+    for (const auto& name : names) text += "<parameter=" + name + ">\n1\n</parameter>\n";
+    return passes(call_format::qwen_coder, text + "</function>\n</tool_call>");
+  };
+  const auto python = [&](const std::string& arguments) {
+    return passes(call_format::olmo, "<function_calls>\nf(" + arguments + ")\n</function_calls>");
+  };
+  BOOST_TEST(coder({"n", "m"}));
+  BOOST_TEST(coder({"n", "m", "nn", "issue-number", "\u65E5\u671F"}));
+  BOOST_TEST(coder({"n", "m", std::string(128, 'x')}));
+  BOOST_TEST(!coder({"n", "m", std::string(129, 'x')}));
+  BOOST_TEST(!coder({"n", "m", "n"}));
+  BOOST_TEST(!coder({"n", "m", "x", "m"}));
+  BOOST_TEST(python("n=1, m=\"a\", nn=2"));
+  BOOST_TEST(!python("n=1, m=\"a\", n=\"b\""));
+  BOOST_TEST(!python("n=1, m=\"a\", x=1, m=2"));
+}
+
+BOOST_AUTO_TEST_CASE(names_are_those_that_readers_take) {
+  const auto refusal = [](call_format format, const boost::json::value& schema, bool strict = false) {
+    const frame_bench bench({{format, false}, false, true}, false);
+    const std::vector<engine::callable> tools{{"f", &schema, strict}};
+    const auto made = engine::make_call_grammar(bench.frame, {tools, false}, *bench.table);
+    return made ? std::string() : made.error().message;
+  };
+  const auto named = [](const std::string& name) {
+    return boost::json::value{{"properties", {{name, {{"type", "string"}}}}}};
+  };
+  const auto olmo = call_format::olmo, coder = call_format::qwen_coder;
+  for (const char* name : {"user-id", "9a", "a.b", "a'", "\u65E5\u671F", ""}) {
+    BOOST_TEST(
+        refusal(olmo, named(name)).starts_with("tool \"f\": #/properties/" + std::string(name) + ": "));
+  }
+  BOOST_TEST(refusal(olmo, named("_user_9")) == "");
+  for (const char* name : {"user-id", "9a", "a.b", "\u65E5\u671F"})
+    BOOST_TEST(refusal(coder, named(name)) == "");
+  BOOST_TEST(refusal(coder, named(std::string(128, 'a'))) == "");
+  BOOST_TEST(refusal(coder, named(std::string(129, 'a'))) != "");
+
+  boost::json::object many;
+  boost::json::array all;
+  for (std::size_t i = 0; i < engine::arguments_max; ++i)
+    all.emplace_back(many.emplace("p" + std::to_string(i), true).first->key());
+  boost::json::value large{{"properties", many}, {"required", all}};
+  BOOST_TEST(refusal(coder, large) == "");
+  all.emplace_back("q");
+  large.as_object()["required"] = all;
+  for (const auto format : {olmo, coder}) {
+    BOOST_TEST(refusal(format, large) == "tool \"f\": #: an object has 513 properties, the limit is 512");
+    BOOST_TEST(
+        refusal(format, {{"type", "object"}}, true).starts_with("tool \"f\": #/additionalProperties: "));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_enforced_is_refused) {
   const frame_bench bench({{call_format::hermes, false}, false, true}, true);
   const std::vector<engine::callable> good{{"f", nullptr}};
@@ -191,6 +258,13 @@ BOOST_AUTO_TEST_CASE(many_large_tools_compile_within_the_limits) {
   BOOST_REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().message));
   BOOST_TEST_MESSAGE(tools.size() << " tools of " << bytes << " bytes compiled in " << took.count() << " ms");
   BOOST_TEST(bench.generate(*program, 1) != "");
+
+  // The names of further arguments are told from those of each function.
+  for (auto& schema : schemas) schema.as_object()["additionalProperties"] = true;
+  const frame_bench elements({{call_format::qwen_coder, false}, false, true}, true);
+  const std::vector<engine::callable> some(tools.begin(), tools.begin() + 48);
+  const auto open = engine::make_call_grammar(elements.frame, {some, true}, *elements.table);
+  BOOST_REQUIRE_MESSAGE(open.has_value(), (open ? "" : open.error().message));
 }
 
 BOOST_AUTO_TEST_CASE(a_mark_is_its_token_and_not_its_letters) {

@@ -244,9 +244,10 @@ BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
   BOOST_TEST((of("openai-gpt-oss-120b") == harmony));
   BOOST_TEST((of("SmolLM2") == engine::output_format{}));
   BOOST_TEST((of("Phi-3") == engine::output_format{}));
-  BOOST_TEST(engine::ends_in_reasoning("<|assistant|>\n<think>\n"));
-  BOOST_TEST(!engine::ends_in_reasoning("<think>\n\n</think>\n\n"));
-  BOOST_TEST(!engine::ends_in_reasoning("hi"));
+  const engine::output_format think{call_format::hermes, true};
+  BOOST_TEST(engine::ends_in_reasoning("<|assistant|>\n<think>\n", think));
+  BOOST_TEST(!engine::ends_in_reasoning("<think>\n\n</think>\n\n", think));
+  BOOST_TEST(!engine::ends_in_reasoning("hi", think));
 }
 
 /// Wherever max_tokens cuts calls off, nothing of what they are written in is content once there is a call.

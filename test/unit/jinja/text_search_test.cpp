@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(reasoning_at_the_end) {
                                          {"<think>a<think>\n", true},
                                          {"think>", false},
                                          {" \n", false}}) {
-    BOOST_TEST(engine::ends_in_reasoning(prompt) == expected, prompt);
+    BOOST_TEST(engine::ends_in_reasoning(prompt, {engine::call_format::none, true}) == expected, prompt);
   }
 }
 

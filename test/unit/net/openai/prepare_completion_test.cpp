@@ -303,6 +303,23 @@ BOOST_AUTO_TEST_CASE(an_answer_that_continues_the_last_message) {
   BOOST_TEST(two(R"(,"continue_final_message":true)").error().param == "continue_final_message");
 }
 
+BOOST_AUTO_TEST_CASE(only_the_marks_of_the_format_begin_reasoning) {
+  const auto in_reasoning = [&](const std::string& user, const std::string& assistant) {
+    request.body = R"({"continue_final_message":true,"messages":[{"role":"user","content":")" + user +
+                   R"("},{"role":"assistant","content":")" + assistant + R"("}]})";
+    const auto p = prepare(completion_kind::chat);
+    BOOST_TEST_REQUIRE(p.has_value());
+    return p->reader.parsing.in_reasoning;
+  };
+  const std::string messages = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+  use(messages + "{% if x %}<think></think>{% endif %}");
+  BOOST_TEST(!in_reasoning("what is [THINK]?", "I say "));
+  BOOST_TEST(!in_reasoning("what is <seed:think>?", "<think>Hm</think>I say "));
+  BOOST_TEST(in_reasoning("u", "<think>I say "));
+  use(messages);
+  BOOST_TEST(!in_reasoning("u", "<think>I say "));
+}
+
 BOOST_AUTO_TEST_CASE(what_a_template_refuses_is_the_message_s_fault) {
   use("{{ raise_exception('roles must alternate') }}");
   BOOST_TEST(chat().error().param == "messages");

@@ -181,8 +181,8 @@ result<std::optional<encoded_prompt>> encode_chat(const completion_request& aske
   }
   const engine::output_format& output = format.output();
   out->frame.format = output;
-  out->frame.in_reasoning =
-      shape.continues ? is_within_reasoning(prompt, output) : engine::ends_in_reasoning(prompt, output);
+  out->frame.in_reasoning = shape.continues ? is_within_reasoning((*rendered)->prompt, output)
+                                            : engine::ends_in_reasoning(prompt, output);
   out->frame.may_reason = !engine::ends_after_reasoning(prompt, output);
   return out;
 }

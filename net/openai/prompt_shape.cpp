@@ -35,9 +35,13 @@ engine::result<void> cut_at_mark(engine::rendered_prompt& prompt) {
   return {};
 }
 
-bool is_within_reasoning(std::string_view text, const engine::output_format& format) noexcept {
+bool is_within_reasoning(const engine::rendered_prompt& prompt,
+                         const engine::output_format& format) noexcept {
   const engine::mark_pair marks = engine::reasoning_marks(format);
   if (marks.open.empty()) return false;
+  std::string_view text = prompt.text;
+  const auto& parts = prompt.callers;
+  if (parts.size() >= 2) text.remove_prefix(parts[parts.size() - 2].from + parts[parts.size() - 2].size);
   const auto begin = text.rfind(marks.open);
   return begin != std::string_view::npos && text.find(marks.close, begin) == std::string_view::npos;
 }

@@ -22,8 +22,10 @@ namespace orcd::net {
 /// message. Error: invalid_request where the template does not print the message's text.
 [[nodiscard]] engine::result<void> cut_at_mark(engine::rendered_prompt& prompt);
 
-/// Whether a text ends within a reasoning that it has begun with the format's mark.
-[[nodiscard]] bool is_within_reasoning(std::string_view text, const engine::output_format& format) noexcept;
+/// Whether a prompt that was cut at its mark ends within a reasoning that the last message, or the template
+/// in front of it, has begun with the format's mark. What earlier messages say of marks begins nothing.
+[[nodiscard]] bool is_within_reasoning(const engine::rendered_prompt& prompt,
+                                       const engine::output_format& format) noexcept;
 
 /// Cuts a prompt as the request says. The answer's first `max_tokens` tokens (1 where it is not told) keep
 /// their room in the context. Returns whether the prompt's beginning was cut off.

@@ -315,7 +315,14 @@ BOOST_AUTO_TEST_CASE(only_the_marks_of_the_format_begin_reasoning) {
   use(messages + "{% if x %}<think></think>{% endif %}");
   BOOST_TEST(!in_reasoning("what is [THINK]?", "I say "));
   BOOST_TEST(!in_reasoning("what is <seed:think>?", "<think>Hm</think>I say "));
+  BOOST_TEST(!in_reasoning("what is <think>?", "I say "));
   BOOST_TEST(in_reasoning("u", "<think>I say "));
+  BOOST_TEST(in_reasoning("what is </think>?", "I say <think>"));
+  use("{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}<think>{% endif %}{{ m.content }}"
+      "{% endfor %}");
+  BOOST_TEST(in_reasoning("u", "I say "));
+  BOOST_TEST(in_reasoning("u", ""));
+  BOOST_TEST(!in_reasoning("u", "I say</think> "));
   use(messages);
   BOOST_TEST(!in_reasoning("u", "<think>I say "));
 }

@@ -18,9 +18,9 @@
 
 #include "bench/decode/figures.hpp"
 #include "bench/decode/measure.hpp"
-#include "engine/model/model_tensors.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
+#include "engine/model/model_tensors.hpp"
 #include "gpu/cuda/cuda_backend.hpp"
 #include "gpu/cuda/cuda_error.hpp"
 #include "gpu/host/host_backend.hpp"

@@ -107,7 +107,8 @@ class Runner:
             return
         text = run(here, self.folder)
         shapes = {'info': r'architecture +\w+', 'tokenize': r'^\d+( \d+)*$', 'detokenize': r'^.*$',
-                  'chat': r'weather', 'plan': r'(?s)weights +[\d,]+ bytes.*kv .*total '}
+                  'chat': r'weather', 'plan': r'(?s)weights +[\d,]+ bytes.*kv .*total ',
+                  'doctor': r'^loads +yes'}
         assert re.search(shapes[command.split()[1]], text, re.M), text
 
     def ask(self, command):

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/decode/command_line.hpp"
 #include "bench/decode/figures.hpp"
 #include "bench/decode/measure.hpp"
 #include "engine/gguf/gguf_file.hpp"
@@ -287,51 +288,27 @@ class benchmark {
 
 settings parse(int argc, char** argv) {
   settings s;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    if (name == "--quick") {
-      s.quick = true;
-      continue;
-    }
-    if (i + 1 >= argc) throw std::invalid_argument("'" + name + "' needs a value");
-    const std::string value = argv[++i];
-    if (name == "--model")
-      s.model = value;
-    else if (name == "--name")
-      s.name = value;
-    else if (name == "--json")
-      s.json = value;
-    else if (name == "--commit")
-      s.commit = value;
-    else if (name == "--backend")
-      s.backend = value;
-    else if (name == "--only")
-      s.only = value;
-    else if (name == "--chunk")
-      s.chunk = static_cast<std::uint32_t>(std::stoul(value));
-    else
-      throw std::invalid_argument("unknown option '" + name + "'");
-  }
-  if (s.model.empty() || s.name.empty()) throw std::invalid_argument("--model and --name are required");
-  if (s.backend != "cuda" && s.backend != "host") throw std::invalid_argument("--backend is cuda or host");
+  bench::read_options(argc, argv,
+                      {{{"--model", &s.model},
+                        {"--name", &s.name},
+                        {"--json", &s.json},
+                        {"--backend", &s.backend},
+                        {"--commit", &s.commit},
+                        {"--only", &s.only}},
+                       {{"--chunk", &s.chunk}},
+                       {{"--quick", &s.quick}}});
+  bench::check_common(s.model, s.name, s.backend);
   return s;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  constexpr auto usage =
+      "--model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--only PREFIX] [--chunk N] [--backend "
+      "cuda|host]";
+  return bench::run_benchmark("bench_cuda_decode", usage, [&] {
     benchmark(parse(argc, argv)).run();
     return 0;
-  } catch (const std::invalid_argument& e) {
-    std::fprintf(stderr,
-                 "bench_cuda_decode: %s\nusage: bench_cuda_decode --model FILE --name NAME [--json FILE] "
-                 "[--commit ID]\n                         [--quick] [--only PREFIX] [--chunk N] [--backend "
-                 "cuda|host]\n",
-                 e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_cuda_decode: %s\n", e.what());
-    return 1;
-  }
+  });
 }

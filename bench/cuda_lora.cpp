@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "bench/decode/adapters.hpp"
+#include "bench/decode/command_line.hpp"
 #include "bench/decode/figures.hpp"
 #include "bench/decode/measure.hpp"
 #include "engine/gguf/gguf_file.hpp"
@@ -207,29 +208,12 @@ class benchmark {
 
 settings parse(int argc, char** argv) {
   settings s;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    if (name == "--quick") {
-      s.quick = true;
-      continue;
-    }
-    if (i + 1 >= argc) throw std::invalid_argument("'" + name + "' needs a value");
-    const std::string value = argv[++i];
-    if (name == "--model")
-      s.model = value;
-    else if (name == "--name")
-      s.name = value;
-    else if (name == "--json")
-      s.json = value;
-    else if (name == "--backend")
-      s.backend = value;
-    else if (name == "--lora")
-      s.rank = static_cast<std::uint32_t>(std::stoul(value));
-    else
-      throw std::invalid_argument("unknown option '" + name + "'");
-  }
-  if (s.model.empty() || s.name.empty()) throw std::invalid_argument("--model and --name are required");
-  if (s.backend != "cuda" && s.backend != "host") throw std::invalid_argument("--backend is cuda or host");
+  bench::read_options(
+      argc, argv,
+      {{{"--model", &s.model}, {"--name", &s.name}, {"--json", &s.json}, {"--backend", &s.backend}},
+       {{"--lora", &s.rank}},
+       {{"--quick", &s.quick}}});
+  bench::check_common(s.model, s.name, s.backend);
   if (s.rank == 0 || s.rank > 512) throw std::invalid_argument("--lora takes a rank of 1 to 512");
   return s;
 }
@@ -237,17 +221,10 @@ settings parse(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  constexpr auto usage =
+      "--model FILE --name NAME [--lora RANK] [--json FILE] [--quick] [--backend cuda|host]";
+  return bench::run_benchmark("bench_cuda_lora", usage, [&] {
     benchmark(parse(argc, argv)).run();
     return 0;
-  } catch (const std::invalid_argument& e) {
-    std::fprintf(stderr,
-                 "bench_cuda_lora: %s\nusage: bench_cuda_lora --model FILE --name NAME [--lora RANK] [--json "
-                 "FILE] [--quick]\n                       [--backend cuda|host]\n",
-                 e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_cuda_lora: %s\n", e.what());
-    return 1;
-  }
+  });
 }

@@ -11,13 +11,13 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "bench/decode/command_line.hpp"
 #include "bench/decode/figures.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
@@ -211,25 +211,11 @@ class benchmark {
 
 settings parse(int argc, char** argv) {
   settings s;
-  const std::map<std::string, std::string settings::*> texts{{"--model", &settings::model},
-                                                             {"--name", &settings::name},
-                                                             {"--json", &settings::json},
-                                                             {"--backend", &settings::backend}};
-  const std::map<std::string, std::uint32_t settings::*> numbers{
-      {"--streams", &settings::streams}, {"--context", &settings::context}, {"--tokens", &settings::tokens}};
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    if (i + 1 >= argc) throw std::invalid_argument("'" + name + "' needs a value");
-    const std::string value = argv[++i];
-    if (const auto text = texts.find(name); text != texts.end()) {
-      s.*text->second = value;
-    } else if (const auto number = numbers.find(name); number != numbers.end()) {
-      s.*number->second = static_cast<std::uint32_t>(std::stoul(value));
-    } else {
-      throw std::invalid_argument("unknown option '" + name + "'");
-    }
-  }
-  if (s.model.empty() || s.name.empty()) throw std::invalid_argument("--model and --name are required");
+  bench::read_options(
+      argc, argv,
+      {{{"--model", &s.model}, {"--name", &s.name}, {"--json", &s.json}, {"--backend", &s.backend}},
+       {{"--streams", &s.streams}, {"--context", &s.context}, {"--tokens", &s.tokens}}});
+  bench::check_common(s.model, s.name, s.backend);
   if (s.streams == 0 || s.context == 0 || s.tokens < 2) throw std::invalid_argument("there is nothing to do");
   return s;
 }
@@ -237,16 +223,7 @@ settings parse(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return benchmark(parse(argc, argv)).run();
-  } catch (const std::invalid_argument& e) {
-    std::fprintf(stderr,
-                 "bench_cuda_replay: %s\nusage: bench_cuda_replay --model FILE --name NAME [--streams N] "
-                 "[--context N]\n                         [--tokens N] [--json FILE] [--backend cuda|host]\n",
-                 e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_cuda_replay: %s\n", e.what());
-    return 1;
-  }
+  constexpr auto usage =
+      "--model FILE --name NAME [--streams N] [--context N] [--tokens N] [--json FILE] [--backend cuda|host]";
+  return bench::run_benchmark("bench_cuda_replay", usage, [&] { return benchmark(parse(argc, argv)).run(); });
 }

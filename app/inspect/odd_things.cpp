@@ -76,7 +76,7 @@ void add_arrays(const gguf_file& file, std::vector<std::string>& out) {
   if (!names.empty()) out.push_back("its layers differ, by arrays of a value for each: " + some_of(names));
 }
 
-std::string head_and_rope(const engine::model_spec& spec) {
+std::string stretched_positions(const engine::model_spec& spec) {
   const auto stretched =
       std::find_if(spec.layers.begin(), spec.layers.end(), [](const engine::layer_spec& layer) {
         return layer.rope.scaling == engine::rope_scaling::yarn ||
@@ -122,7 +122,7 @@ std::vector<std::string> odd_in_model(const gguf_file& file, const engine::model
     out.emplace_back("the embedding is the output head, too");
   if (m.spec.embedding_before != 0 || m.spec.ffn_before != 0)
     out.emplace_back("its widths were padded with zeros by a converter");
-  if (std::string text = head_and_rope(m.spec); !text.empty()) out.push_back(std::move(text));
+  if (std::string text = stretched_positions(m.spec); !text.empty()) out.push_back(std::move(text));
   return out;
 }
 

@@ -166,18 +166,7 @@ class planner : tensor_list {
 
  private:
   void add_metadata() {
-    out_.header.add("general.architecture", s_.architecture);
-    out_.header.add("general.name", std::string(s_.name) + " with random weights");
-    out_.header.add("general.file_type", s_.file_type);
-    out_.header.add("general.quantization_version", std::uint32_t{2});
-    number("block_count", layers_);
-    number("context_length", s_.context);
-    number("embedding_length", s_.embedding);
-    number("feed_forward_length", s_.ffn);
-    number("attention.head_count", s_.heads);
-    number("attention.head_count_kv", s_.kv_heads);
-    key("attention.layer_norm_rms_epsilon", s_.rms_eps);
-    key("rope.freq_base", s_.rope_base);
+    add_common_keys(s_, layers_, s_.file_type);
     if (s_.kind == family::phi3) number("rope.dimension_count", s_.head_width);
     if (s_.kind != family::gpt_oss) return;
     number("attention.key_length", s_.head_width);
@@ -309,14 +298,12 @@ engine::result<planned_model> plan_published(const model_choice& choice) {
                                             "bitnet-2b-4t-q6_k, " +
                                             other_model_names());
   }
-  const std::uint64_t layers = choice.layers.value_or(static_cast<std::uint32_t>(found->layers));
+  const auto layers = layers_of(choice, found->layers);
+  if (!layers) return layers.error();
   const std::uint64_t vocab = choice.vocab.value_or(static_cast<std::uint32_t>(found->vocab));
-  if (layers < 1 || layers > 512) {
-    return error(errc::invalid_request, "--layers is " + std::to_string(layers) + "; it must be 1 to 512");
-  }
-  auto planned = planner(*found, layers, vocab).plan();
+  auto planned = planner(*found, *layers, vocab).plan();
   if (!planned) return planned;
-  const bool true_size = layers == found->layers && vocab == found->vocab;
+  const bool true_size = *layers == found->layers && vocab == found->vocab;
   if (true_size && (planned->tensors.size() != found->published_tensors ||
                     planned->tensor_bytes() != found->published_bytes)) {
     return error(errc::internal, std::to_string(planned->tensors.size()) + " tensors of " +

@@ -174,22 +174,11 @@ class planner : tensor_list {
  private:
   void add_metadata() {
     constexpr std::uint32_t q4_k_m = 15;
-    out_.header.add("general.architecture", s_.architecture);
-    out_.header.add("general.name", std::string(s_.name) + " with random weights");
-    out_.header.add("general.file_type", q4_k_m);
-    out_.header.add("general.quantization_version", std::uint32_t{2});
-    number("block_count", layers_);
-    number("context_length", s_.context);
-    number("embedding_length", s_.embedding);
-    number("feed_forward_length", s_.ffn);
-    number("attention.head_count", s_.heads);
-    number("attention.head_count_kv", s_.kv_heads);
+    add_common_keys(s_, layers_, q4_k_m);
     number("attention.key_length", s_.head_width);
     number("attention.value_length", s_.head_width);
     number("rope.dimension_count", s_.rotated == 0 ? s_.head_width : s_.rotated);
     number("vocab_size", vocab_);
-    key("attention.layer_norm_rms_epsilon", s_.rms_eps);
-    key("rope.freq_base", s_.rope_base);
     if (s_.window > 0) number("attention.sliding_window", s_.window);
     for (const number_key& one : s_.floats) {
       if (one.name == nullptr) continue;
@@ -276,12 +265,9 @@ class planner : tensor_list {
 std::optional<engine::result<planned_model>> plan_other_model(const model_choice& choice) {
   for (const model_shape& s : models) {
     if (choice.model != s.name) continue;
-    const std::uint64_t layers = choice.layers.value_or(static_cast<std::uint32_t>(s.layers));
-    if (layers < 1 || layers > 512) {
-      return engine::error(engine::errc::invalid_request,
-                           "--layers is " + std::to_string(layers) + "; it must be 1 to 512");
-    }
-    return planner(s, layers, choice.vocab.value_or(static_cast<std::uint32_t>(s.vocab))).plan();
+    const auto layers = layers_of(choice, s.layers);
+    if (!layers) return layers.error();
+    return planner(s, *layers, choice.vocab.value_or(static_cast<std::uint32_t>(s.vocab))).plan();
   }
   return std::nullopt;
 }

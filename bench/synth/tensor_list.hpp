@@ -16,6 +16,14 @@ namespace orcd::bench {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
+/// Layers of a model that is made: the choice's, or the model's own. Errors: invalid_request outside 1..512.
+[[nodiscard]] inline engine::result<std::uint64_t> layers_of(const model_choice& choice, std::uint64_t own) {
+  const std::uint64_t layers = choice.layers ? *choice.layers : own;
+  if (layers >= 1 && layers <= 512) return layers;
+  return engine::error(engine::errc::invalid_request,
+                       "--layers is " + std::to_string(layers) + "; it must be 1 to 512");
+}
+
 class tensor_list {
  protected:
   explicit tensor_list(std::string architecture) : architecture_(std::move(architecture)) {}
@@ -25,6 +33,23 @@ class tensor_list {
     out_.header.add(architecture_ + "." + name, value);
   }
   void number(const std::string& name, std::uint64_t value) { key(name, static_cast<std::uint32_t>(value)); }
+
+  /// The keys that every model has.
+  template <class Shape>
+  void add_common_keys(const Shape& s, std::uint64_t layers, std::uint32_t file_type) {
+    out_.header.add("general.architecture", architecture_);
+    out_.header.add("general.name", std::string(s.name) + " with random weights");
+    out_.header.add("general.file_type", file_type);
+    out_.header.add("general.quantization_version", std::uint32_t{2});
+    number("block_count", layers);
+    number("context_length", s.context);
+    number("embedding_length", s.embedding);
+    number("feed_forward_length", s.ffn);
+    number("attention.head_count", s.heads);
+    number("attention.head_count_kv", s.kv_heads);
+    key("attention.layer_norm_rms_epsilon", s.rms_eps);
+    key("rope.freq_base", s.rope_base);
+  }
 
   /// Names of linear() begin with that of the layer from now on.
   void begin_layer(std::uint64_t layer) { prefix_ = "blk." + std::to_string(layer) + "."; }

@@ -63,7 +63,6 @@ gpu::wait_clock cancellable_clock(gpu_wait_hooks hooks) {
 
 gpu::cuda_backend_options cuda_options(const options& opts, gpu_wait_hooks hooks) {
   gpu::cuda_backend_options cuda;
-  cuda.untried_types = false;
   cuda.gpu = {opts.gpu.index, opts.gpu.uuid};
   cuda.kv_bytes_max = opts.kv_cache_size_mb * mebibyte;
   cuda.pinned = !opts.no_pinned;

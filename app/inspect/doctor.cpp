@@ -110,9 +110,8 @@ void look_at_model(const engine::gguf_file& file, const engine::model& m, const 
               grouped(spec.vocab) + " rows of vocabulary, " + grouped(spec.context_length) + " positions";
   add_all(out.odd, odd_in_model(file, m));
   if (const auto host = gpu::check_host_support(m); !host) out.problems.push_back(host.error().message);
-  for (const auto& cuda : {gpu::check_cuda_support(spec), gpu::check_types_tried(m)}) {
-    if (!cuda) out.cuda_problems.push_back(cuda.error().message);
-  }
+  if (const auto cuda = gpu::check_cuda_support(spec); !cuda)
+    out.cuda_problems.push_back(cuda.error().message);
   out.context = arguments.context != 0 ? arguments.context : spec.context_length;
   gpu_plan_request wanted{arguments.slots, out.context, arguments.kv};
   if (arguments.vram_mib > 0) wanted.vram_bytes = std::uint64_t{arguments.vram_mib} << 20U;

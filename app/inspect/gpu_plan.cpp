@@ -67,7 +67,6 @@ std::uint64_t kv_tokens_max(const gpu_plan& plan, const engine::model_spec& spec
 
 engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request& request) {
   if (const auto taken = gpu::check_cuda_support(m.spec); !taken) return taken.error();
-  if (const auto tried = gpu::check_types_tried(m); !tried) return tried.error();
   gpu::device_plan_request one;
   one.slots = request.slots;
   one.context = request.context;

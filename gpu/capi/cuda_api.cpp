@@ -75,7 +75,6 @@ error missing(const char* argument) {
 /// Does not wait for a GPU, and leaves the primary context to the process.
 gpu::cuda_backend_options options_for(std::uint32_t index) {
   gpu::cuda_backend_options options;
-  options.untried_types = false;
   options.gpu = {index, {}};
   options.end = gpu::device_end::keep;
   options.wait.total = std::chrono::milliseconds(0);

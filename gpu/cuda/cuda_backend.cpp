@@ -146,7 +146,6 @@ std::string refused_router(const engine::model_spec& spec) {
 engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
                                                        const engine::accelerator_config& config) const {
   if (const auto taken = check_cuda_support(m.spec); !taken) return taken.error();
-  if (const auto tried = check_types_tried(m); !options_.untried_types && !tried) return tried.error();
   if (m.spec.vocab > kernels::sample_vocab_max) {
     return error(errc::model_load_failed, "a vocabulary of " + std::to_string(m.spec.vocab) +
                                               " rows: the CUDA sampler takes up to " +

@@ -24,8 +24,6 @@ struct cuda_backend_options {
   bool graphs = true;                                ///< false: every kernel launched by itself (debugging)
   /// Most sequences of a decode step that is one kernel; unset: as many as it is faster for.
   std::optional<std::uint32_t> one_kernel{};
-  /// Also types whose kernels were never run (check_types_tried); tests, which are to run them.
-  bool untried_types = true;
   bool keep_logits = false;  ///< copy every sampled row to the host for logits(); tests
   layer_tap tap{};           ///< unset: costs nothing; set: no graphs
   wait_policy wait{};        ///< how long to wait for a GPU

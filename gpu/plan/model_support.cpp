@@ -1,11 +1,9 @@
 #include "gpu/plan/model_support.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
-#include "engine/model/model_tensors.hpp"
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/product/packed_matrix.hpp"
 
@@ -74,21 +72,6 @@ bool has_plain_head(const model_spec& spec) noexcept {
 bool program_fits(const model_spec& spec) noexcept {
   return (has_plain_layers(spec) || has_plain_ternary_layers(spec)) &&
          spec.key_length <= kernels::narrow_head_max;
-}
-
-engine::result<void> check_types_tried(const engine::model& m) {
-  using engine::ggml_type;
-  constexpr std::array untried{ggml_type::q2_k,   ggml_type::q3_k,   ggml_type::iq4_nl,  ggml_type::iq4_xs,
-                               ggml_type::nvfp4,  ggml_type::iq3_s,  ggml_type::iq3_xxs, ggml_type::iq2_s,
-                               ggml_type::iq2_xs, ggml_type::iq2_xxs};
-  std::string found;
-  engine::for_each_tensor(m.weights, [&](const engine::tensor_view& tensor) {
-    if (found.empty() && std::find(untried.begin(), untried.end(), tensor.type) != untried.end())
-      found = "tensor '" + std::string(tensor.name) + "' has type " +
-              std::string(engine::traits_of(tensor.type).name);
-  });
-  if (found.empty()) return {};
-  return refused(found + ", whose CUDA kernels have not been tried on a GPU; --backend host serves it");
 }
 
 engine::result<void> check_cuda_support(const model_spec& spec) {

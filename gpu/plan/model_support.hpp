@@ -24,8 +24,4 @@ namespace orcd::gpu {
 /// model_load_failed, saying what no kernel takes: widths of heads, activations, mixtures of widths.
 [[nodiscard]] engine::result<void> check_cuda_support(const engine::model_spec& spec);
 
-/// model_load_failed, naming a matrix whose type has CUDA kernels that were never run on a GPU: what only
-/// reads well is not served.
-[[nodiscard]] engine::result<void> check_types_tried(const engine::model& m);
-
 }  // namespace orcd::gpu

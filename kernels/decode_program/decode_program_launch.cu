@@ -48,6 +48,8 @@ int launch_decode_program(const decode_program& program, CUstream_st* stream) {
   }
   if (program.needs.within(dense_code::has)) return launch_with<dense_code>(program, stream);
   if (program.needs.within(fp4_code::has)) return launch_with<fp4_code>(program, stream);
+  if (program.needs.within(few_bit_code::has)) return program_kernels<few_bit_code>::launch(program, stream);
+  if (program.needs.within(table_code::has)) return program_kernels<table_code>::launch(program, stream);
   return program_kernels<any_code>::launch(program, stream);
 }
 

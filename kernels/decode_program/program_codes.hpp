@@ -9,7 +9,7 @@ struct CUstream_st;
 
 namespace orcd::kernels {
 
-/// Every format, with experts: Mixtral, and all that the other two leave.
+/// Every format, with experts: Mixtral, and all that the others leave.
 struct any_code {
   static constexpr bool adapts = false;
   static constexpr program_needs has{~0U, true};
@@ -21,6 +21,22 @@ struct dense_code {
   static constexpr program_needs has{format_bit(packed_format::q4_0) | format_bit(packed_format::q5_0) |
                                          format_bit(packed_format::q8_0) | format_bit(packed_format::q4_k) |
                                          format_bit(packed_format::q5_k) | format_bit(packed_format::q6_k),
+                                     false};
+};
+/// Files of two and three bits a value, Q2_K and Q3_K with the K formats that llama.cpp mixes in.
+struct few_bit_code {
+  static constexpr bool adapts = false;
+  static constexpr program_needs has{format_bit(packed_format::q2_k) | format_bit(packed_format::q3_k) |
+                                         format_bit(packed_format::q4_k) | format_bit(packed_format::q5_k) |
+                                         format_bit(packed_format::q6_k),
+                                     false};
+};
+/// IQ4_XS and IQ4_NL files, with the formats that llama.cpp mixes in.
+struct table_code {
+  static constexpr bool adapts = false;
+  static constexpr program_needs has{format_bit(packed_format::iq4_nl) | format_bit(packed_format::iq4_xs) |
+                                         format_bit(packed_format::q5_k) | format_bit(packed_format::q6_k) |
+                                         format_bit(packed_format::q8_0),
                                      false};
 };
 /// gpt-oss: MXFP4 experts, Q8_0 elsewhere.

@@ -332,6 +332,15 @@ ORCD_HD constexpr std::uint32_t table_word(std::uint32_t first) {
          table_byte(first + 3) << 24;
 }
 
+/// Four of the eight bytes of `low` and `high`, as prmt.b32 takes them: where the highest bit of a nibble of
+/// `selector` is set, eight copies of the chosen byte's sign. __byte_perm() would clear that bit.
+__device__ inline std::uint32_t bytes_or_signs(std::uint32_t low, std::uint32_t high,
+                                               std::uint32_t selector) {
+  std::uint32_t result;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(low), "r"(high), "r"(selector));
+  return result;
+}
+
 /// The values of a word of nibbles as integers with a bias. An instruction takes four nibbles at once and
 /// finds one of eight bytes for each, or where its highest bit is set copies of that byte's sign: so there is
 /// a table for each state of that bit, and for the sign to say nothing, the two that a nibble may mean have
@@ -340,8 +349,8 @@ __device__ inline void table_pairs(std::uint32_t word, __half2 (&pairs)[4]) {
   const std::uint32_t other = word ^ 0x88888888U;
 #pragma unroll
   for (std::uint32_t half = 0; half < 2; ++half) {
-    const std::uint32_t lower = __byte_perm(table_word(0), table_word(4), word >> 16 * half);
-    const std::uint32_t upper = __byte_perm(table_word(8), table_word(12), other >> 16 * half);
+    const std::uint32_t lower = bytes_or_signs(table_word(0), table_word(4), word >> 16 * half);
+    const std::uint32_t upper = bytes_or_signs(table_word(8), table_word(12), other >> 16 * half);
     std::uint32_t four = 0;  // the xor, but the sign itself
     asm("lop3.b32 %0, %1, %2, %3, 0xBC;" : "=r"(four) : "r"(lower), "r"(upper), "r"(0x80808080U));
     pairs[2 * half] = as_half2(__byte_perm(four, 0, 0x4140));

@@ -24,7 +24,7 @@ inline std::string heads_of(const std::string& family, std::uint32_t width) {
 }
 
 inline void add_widths_of_heads(std::map<std::string, tiny_model_options>& all) {
-  for (const char* family : {"llama-no-f32", "phi3", "gpt-oss"}) {
+  for (const char* family : {"llama-no-f32", "phi3", "gpt-oss", "few-bit", "table"}) {
     for (const std::uint32_t width : {32U, 64U, 96U, 128U}) {
       tiny_model_options& heads = all[heads_of(family, width)] = all[family];
       heads.head_dim = width;
@@ -141,6 +141,13 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["gpt-oss"].window = 128;
   all["mixtral"].matrix_type = engine::ggml_type::q4_k;
   all["mixtral"].experts = 4;
+  for (const auto& [name, type] :
+       {std::pair{"few-bit", engine::ggml_type::q3_k}, {"table", engine::ggml_type::iq4_xs}}) {
+    all[name] = base;
+    all[name].family = "llama";
+    all[name].matrix_type = type;
+    all[name].embedding_type = engine::ggml_type::q6_k;
+  }
   // Residual streams of the widths of Phi-3-mini and of an 8B model.
   all["phi3-wide"] = all["phi3"];
   all["phi3-wide"].embedding = 3072;

@@ -100,7 +100,8 @@ class planned_forward {
 
 BOOST_AUTO_TEST_SUITE(decode_program)
 
-BOOST_DATA_TEST_CASE(every_family_is_taken, data::make(shape_names), name) {
+BOOST_DATA_TEST_CASE(every_family_is_taken,
+                     data::make({"llama-no-f32", "qwen2", "phi3", "gpt-oss", "mixtral"}), name) {
   const generated_model generated(name);
   const planned_forward taken(generated.path(), {1, generated_context, 512, {}});
   const std::size_t phases = 1 + taken.layers() * (taken.has_experts() ? 7 : 5) + 1;  // the output head's
@@ -114,8 +115,9 @@ BOOST_DATA_TEST_CASE(every_family_is_taken, data::make(shape_names), name) {
   BOOST_TEST(planned_forward(generated.path(), many).phases() == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(there_is_no_room_for_a_chunk_of_f32) {
-  const generated_model generated("llama-f32");
+/// All matrices of one model have that type, in the other one of them does.
+BOOST_DATA_TEST_CASE(there_is_no_room_for_a_chunk_of_f32, data::make({"llama-f32", "llama"}), name) {
+  const generated_model generated(name);
   const planned_forward refused(generated.path(), {1, generated_context, 512, {}});
   BOOST_TEST(refused.sequences() == 0U);
   BOOST_TEST(refused.phases() == 0U);
@@ -334,15 +336,18 @@ BOOST_AUTO_TEST_CASE(experts_of_wide_rows_have_the_same_bits) {
   compare_sequences("gpt-oss-wide", 6);
 }
 
-// A kernel for each width, of all formats, of K mixtures, and of MXFP4 experts.
+// A kernel for each width, and for each set of formats.
 BOOST_DATA_TEST_CASE(every_kernel_gives_the_same_bits,
-                     data::make(std::vector<std::string>{"llama-no-f32", "phi3", "gpt-oss"}) *
+                     data::make(std::vector<std::string>{"llama-no-f32", "phi3", "gpt-oss", "few-bit",
+                                                         "table"}) *
                          data::make({32U, 64U, 96U, 128U}),
                      family, width) {
   const std::string name = heads_of(family, width);
   const planned_forward taken(generated_model(name).path(), {1, generated_context, 512, {}});
   BOOST_TEST(taken.needs().within(kernels::dense_code::has) == (family == "phi3"));
   BOOST_TEST(taken.needs().within(kernels::fp4_code::has) == (family == "gpt-oss"));
+  BOOST_TEST(taken.needs().within(kernels::few_bit_code::has) == (family == "phi3" || family == "few-bit"));
+  BOOST_TEST(taken.needs().within(kernels::table_code::has) == (family == "table"));
   compare_one_kernel_with_many(name, 40);
   compare_sequences(name, 6);
 }

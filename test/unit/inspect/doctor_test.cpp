@@ -110,18 +110,6 @@ BOOST_AUTO_TEST_CASE(what_cuda_does_not_take) {
   BOOST_TEST(value.at("speeds").as_array().empty());
 }
 
-BOOST_AUTO_TEST_CASE(types_whose_kernels_no_gpu_has_run) {
-  tiny_model_options o;
-  o.embedding = 256;
-  o.ffn = 256;
-  o.matrix_type = engine::ggml_type::q3_k;
-  o.embedding_type = engine::ggml_type::q8_0;
-  const auto value = examine(make_tiny_writer(o), 0);
-  BOOST_TEST(value.at("loads").as_bool());
-  BOOST_TEST(!value.at("loads_with_cuda").as_bool());
-  BOOST_TEST(tells(value.at("cuda_problems"), "has type Q3_K, whose CUDA kernels have not been tried"));
-}
-
 BOOST_AUTO_TEST_CASE(odd_things) {
   tiny_model_options o;
   o.matrix_type = engine::ggml_type::q8_0;

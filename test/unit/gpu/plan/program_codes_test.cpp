@@ -55,6 +55,16 @@ BOOST_AUTO_TEST_CASE(fp4_experts_have_kernels_of_their_own) {
   BOOST_TEST(!needs_of({packed_format::mxfp4, packed_format::f16}, true).within(kernels::fp4_code::has));
 }
 
+BOOST_AUTO_TEST_CASE(files_of_fewer_bits_have_kernels_of_their_own) {
+  const auto three = needs_of({packed_format::q3_k, packed_format::q5_k, packed_format::q6_k}, false);
+  BOOST_TEST(three.within(kernels::few_bit_code::has));
+  BOOST_TEST(!three.within(kernels::dense_code::has));
+  const auto looked_up = needs_of({packed_format::iq4_xs, packed_format::q5_k, packed_format::q6_k}, false);
+  BOOST_TEST(looked_up.within(kernels::table_code::has));
+  BOOST_TEST(!looked_up.within(kernels::few_bit_code::has));
+  BOOST_TEST(!needs_of({packed_format::iq4_xs}, true).within(kernels::table_code::has));
+}
+
 BOOST_AUTO_TEST_CASE(one_kernel_has_code_for_everything) {
   for (std::uint32_t f = 0; f <= static_cast<std::uint32_t>(packed_format::f32); ++f)
     BOOST_TEST(needs_of({static_cast<packed_format>(f)}, true).within(kernels::any_code::has));

@@ -2,6 +2,7 @@
 // by sessions. All members are atomics; readers never wait. Source: WORK-3015.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/accelerator.hpp"
 #include "engine/base/error.hpp"
 #include "engine/model/kv_type.hpp"
 #include "engine/model/pooling.hpp"
@@ -103,6 +105,8 @@ struct draft_state {
   std::atomic<std::uint64_t> steps{0};     ///< a job's steps that had drafts
   std::atomic<std::uint64_t> tokens{0};    ///< drafts
   std::atomic<std::uint64_t> accepted{0};  ///< of them, those that became output
+  /// The same by how many drafts came before.
+  std::array<std::atomic<std::uint64_t>, drafts_max> accepted_at{};
 };
 
 /// Published state. `lifecycle` holds all of its values but busy, which is derived: ready with a job

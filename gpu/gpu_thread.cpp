@@ -163,6 +163,8 @@ struct gpu_thread::impl {
     state.drafts.steps = loop.drafts().steps;
     state.drafts.tokens = loop.drafts().tokens;
     state.drafts.accepted = loop.drafts().right;
+    for (std::size_t i = 0; i < state.drafts.accepted_at.size(); ++i)
+      state.drafts.accepted_at[i] = loop.drafts().right_at.at(i);
   }
 
   void accept(engine::job_request request, const std::shared_ptr<engine::event_sink>& sink) {

@@ -31,6 +31,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -92,6 +93,7 @@ struct draft_counts {
   std::uint64_t steps = 0;   ///< a sequence's steps that had drafts
   std::uint64_t tokens = 0;  ///< drafts
   std::uint64_t right = 0;   ///< of them, those that became output
+  std::array<std::uint64_t, drafts_max> right_at{};  ///< the same by how many drafts came before
 };
 
 class pooled_job;

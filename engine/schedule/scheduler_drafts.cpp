@@ -131,6 +131,7 @@ void scheduler::accept_drafts(const launched_part& part, std::span<const sampled
   ++draft_counts_.steps;
   draft_counts_.tokens += drafts.size();
   draft_counts_.right += right;
+  for (std::uint32_t i = 0; i < right; ++i) ++draft_counts_.right_at.at(i);
   job.drafts_tried += static_cast<std::uint32_t>(drafts.size());
   job.drafts_right += right;
   job.acceptance.note(job.guessed_kind, static_cast<std::uint32_t>(drafts.size()), right);

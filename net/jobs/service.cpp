@@ -115,7 +115,9 @@ metrics_snapshot service::snapshot() const {
   shot.step_age_seconds = std::chrono::duration<double>(now.step_age).count();
   shot.steps = context.state.steps.load();
   const auto& drafts = context.state.drafts;
-  shot.drafts = {drafts.steps.load(), drafts.tokens.load(), drafts.accepted.load()};
+  shot.drafts = {drafts.steps.load(), drafts.tokens.load(), drafts.accepted.load(), {}};
+  for (std::size_t i = 0; i < drafts.accepted_at.size(); ++i)
+    shot.drafts.accepted_at[i] = drafts.accepted_at[i].load();
   shot.waiting = now.waiting;
   shot.running = now.running;
   shot.connections = connections.size();

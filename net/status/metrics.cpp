@@ -93,6 +93,11 @@ void render_cache(metrics_text& out, const cache_facts& cache) {
          "Running jobs that gave their pages to older ones and wait for a slot again.", cache.set_backs);
 }
 
+void render_positions(metrics_text& out, const draft_facts& drafts) {
+  for (std::size_t i = 0; i < drafts.accepted_at.size(); ++i)
+    out.sample(static_cast<double>(drafts.accepted_at[i]), {{"position", std::to_string(i)}});
+}
+
 void render_drafts(metrics_text& out, const draft_facts& drafts) {
   out.family("worker_draft_steps_total", "counter", "Steps of a job that checked drafts.")
       .sample(static_cast<double>(drafts.steps));
@@ -100,6 +105,9 @@ void render_drafts(metrics_text& out, const draft_facts& drafts) {
       .sample(static_cast<double>(drafts.tokens));
   out.family("worker_draft_tokens_accepted_total", "counter", "Drafts that became output.")
       .sample(static_cast<double>(drafts.accepted));
+  out.family("worker_draft_tokens_accepted_at_total", "counter",
+             "Drafts that became output, by how many came before them in their step.");
+  render_positions(out, drafts);
 }
 
 void render_stored(metrics_text& out, const stored_facts& stored) {
@@ -156,6 +164,9 @@ void render_vllm(metrics_text& out, const metrics_snapshot& now) {
       .sample(static_cast<double>(now.drafts.tokens));
   out.family("vllm:spec_decode_num_accepted_tokens_total", "counter", "worker_draft_tokens_accepted_total.")
       .sample(static_cast<double>(now.drafts.accepted));
+  out.family("vllm:spec_decode_num_accepted_tokens_per_pos_total", "counter",
+             "worker_draft_tokens_accepted_at_total.");
+  render_positions(out, now.drafts);
   if (now.adapters_max == 0) return;
   std::string used;
   for (const auto& one : loaded_in(now)) {

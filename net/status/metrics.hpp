@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/accelerator.hpp"
 #include "engine/schedule/job.hpp"
 #include "net/models/adapter_list.hpp"
 #include "net/status/health.hpp"
@@ -59,6 +60,7 @@ struct stored_facts {
 /// Drafts of all jobs so far.
 struct draft_facts {
   std::uint64_t steps = 0, tokens = 0, accepted = 0;
+  std::array<std::uint64_t, engine::drafts_max> accepted_at{};  ///< by how many drafts came before
 };
 
 /// State that is read at the time of the scrape.

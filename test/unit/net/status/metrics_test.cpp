@@ -66,7 +66,6 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
                .pages_cached = 4,
                .pages_used = 2,
                .sessions = 1};
-  now.drafts = {.steps = 11, .tokens = 40, .accepted = 29};
   const auto text = render_metrics(m, now, {.milliseconds = true, .vllm = false});
   BOOST_TEST(has_line(text, "worker_requests_total{outcome=\"completed\"} 1"));
   BOOST_TEST(has_line(text, "worker_tokens_in_total 5"));
@@ -96,9 +95,6 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
   BOOST_TEST(has_line(text, "worker_prefix_cache_evictions_total 3"));
   BOOST_TEST(has_line(text, "worker_prefix_cache_blocks 4"));
   BOOST_TEST(has_line(text, "worker_prefix_cache_sessions 1"));
-  BOOST_TEST(has_line(text, "worker_draft_steps_total 11"));
-  BOOST_TEST(has_line(text, "worker_draft_tokens_total 40"));
-  BOOST_TEST(has_line(text, "worker_draft_tokens_accepted_total 29"));
   BOOST_TEST(render_metrics(m, now).find("duration_ms") == std::string::npos);
 
   std::set<std::string> families;
@@ -107,6 +103,20 @@ BOOST_AUTO_TEST_CASE(a_scrape_has_the_names_of_the_seeds_and_each_family_once) {
     if (line.starts_with("# TYPE ")) BOOST_TEST(families.insert(line).second, line);
   }
   BOOST_TEST(families.size() > 20U);
+}
+
+BOOST_AUTO_TEST_CASE(drafts_are_counted_whole_and_by_place) {
+  metrics_snapshot now;
+  now.drafts = {.steps = 11, .tokens = 40, .accepted = 29, .accepted_at = {11, 10, 8}};
+  const auto text = render_metrics({}, now, {.milliseconds = false, .vllm = true});
+  BOOST_TEST(has_line(text, "worker_draft_steps_total 11"));
+  BOOST_TEST(has_line(text, "worker_draft_tokens_total 40"));
+  BOOST_TEST(has_line(text, "worker_draft_tokens_accepted_total 29"));
+  for (const std::string name :
+       {"worker_draft_tokens_accepted_at_total", "vllm:spec_decode_num_accepted_tokens_per_pos_total"}) {
+    BOOST_TEST(has_line(text, name + "{position=\"2\"} 8"));
+    BOOST_TEST(has_line(text, name + "{position=\"14\"} 0"));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(jobs_that_were_set_back_are_what_vllm_calls_preempted) {

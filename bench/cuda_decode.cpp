@@ -1,7 +1,8 @@
 // Decoding, prefill, loading and VRAM of the CUDA backend on one model, with the streaming-read ceiling of
 // the same run. Prints a table and writes a flat JSON object of figures.
 //   bench_cuda_decode --model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--only PREFIX]
-//                     [--chunk N] [--backend cuda|host]
+//                     [--chunk N] [--backend cuda|host] [--contexts]
+// --contexts measures 8 to 256 sequences at contexts of 16, 1,024 and 8,192 in place of short batches.
 // The host backend is there to try the benchmark itself; it measures no ceiling and no VRAM.
 #include <cuda_runtime_api.h>
 
@@ -38,7 +39,8 @@ constexpr double seconds_max = 120.0;  ///< no measurement begins later than thi
 
 struct settings {
   std::string model, name, json, commit = "unknown", backend = "cuda";
-  std::string only;  ///< how the names of what is measured begin, like decode/b32; empty: all
+  std::string only;       ///< how the names of what is measured begin, like decode/b32; empty: all
+  bool contexts = false;  ///< batches at long contexts instead of short ones
   bool quick = false;
   std::uint32_t chunk = 0;  ///< 0 = the backend's own
 
@@ -149,8 +151,12 @@ class benchmark {
     read_file(s_.model);
     begin_ = steady::now();
     one_sequence();
-    several_sequences();
-    longest_context();
+    if (s_.contexts) {
+      several_contexts();
+    } else {
+      several_sequences();
+      longest_context();
+    }
     save();
   }
 
@@ -189,6 +195,35 @@ class benchmark {
       measure("decode/b" + std::to_string(sequences) + "/c0", [&] {
         return bench::measure_decode(*l.device, l.model.spec.vocab, sequences, short_prompt, limits_);
       });
+    }
+  }
+
+  /// Many sequences that all have long contexts, as far as memory and the model's context go.
+  void several_contexts() {
+    for (const std::uint32_t sequences : {8U, 64U, 128U, 256U}) {
+      for (const std::uint32_t context : {short_prompt, 1024U, 8192U}) {
+        const std::string what = "decode/b" + std::to_string(sequences) + "/c" + std::to_string(context);
+        if (what.starts_with(s_.only)) measure_contexts(what, sequences, context);
+      }
+    }
+  }
+
+  void measure_contexts(const std::string& what, std::uint32_t sequences, std::uint32_t context) {
+    try {
+      const loaded l = load(s_, sequences, bench::positions_needed(context, limits_));
+      if (l.context < bench::positions_needed(context, limits_))
+        return std::printf("%s: the model's context is %u\n", what.c_str(), l.context), void();
+      const engine::model_spec& spec = l.model.spec;
+      measure(what,
+              [&] { return bench::measure_decode(*l.device, spec.vocab, sequences, context, limits_); });
+      if (ceiling_ <= 0.0 || last_.runs == 0) return;
+      // With experts, many sequences need nearly all weights.
+      const std::uint64_t weights = spec.experts > 0 ? l.plan.weights_bytes : weight_bytes_;
+      const std::uint64_t cache = sequences * engine::kv_bytes_read(spec, context + limits_.tokens / 2);
+      const double floor_ms = 1e3 * static_cast<double>(weights + cache) / ceiling_;
+      add(what + "/share_of_floor", floor_ms / last_.step_ms);
+    } catch (const std::runtime_error& problem) {
+      std::printf("%s: %s\n", what.c_str(), problem.what());
     }
   }
 
@@ -296,7 +331,7 @@ settings parse(int argc, char** argv) {
                         {"--commit", &s.commit},
                         {"--only", &s.only}},
                        {{"--chunk", &s.chunk}},
-                       {{"--quick", &s.quick}}});
+                       {{"--quick", &s.quick}, {"--contexts", &s.contexts}}});
   bench::check_common(s.model, s.name, s.backend);
   return s;
 }
@@ -305,7 +340,8 @@ settings parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   constexpr auto usage =
-      "--model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--only PREFIX] [--chunk N] [--backend "
+      "--model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--only PREFIX] [--chunk N] "
+      "[--contexts] [--backend "
       "cuda|host]";
   return bench::run_benchmark("bench_cuda_decode", usage, [&] {
     benchmark(parse(argc, argv)).run();

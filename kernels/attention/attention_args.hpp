@@ -82,6 +82,7 @@ struct decode_attention_args {
   /// queries, keys and values of all of them, and nothing of the cache is read before the kernel before this
   /// one has ended.
   bool stored = false;
+  std::uint32_t pages_asked = 0;  ///< how many pages a block asks for ahead of its reads; the launch says
 };
 /// Query heads that a block of decode works on at a time, all of one kv head: a tile.
 inline constexpr std::uint32_t decode_heads = 8;

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(attention_memory<W, Blocks>::warps * 32,
   const step_token step = args.attend.steps[tile.column];
   if (threadIdx.x < args.rope.rope_dims / 2)
     rope_cos_sin[threadIdx.x] = rope_cos_sin_of(args.rope, step.position, threadIdx.x);
-  prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, pages_ahead<W> + 1, threadIdx.x,
+  prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, args.pages_asked, threadIdx.x,
                           blockDim.x);
   __syncthreads();
   attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z, memory{args, tile.column, rope_cos_sin},
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(attention_memory<W, Blocks>::warps * 32,
 }
 
 template <std::uint32_t W, kv_type K, kv_type V, std::uint32_t Blocks>
-int launch_blocks(const decode_attention_args& args, dim3 grid, cudaStream_t stream) {
+int launch_blocks(decode_attention_args args, dim3 grid, std::uint32_t multiprocessors, cudaStream_t stream) {
   constexpr std::uint32_t warps = attention_memory<W, Blocks>::warps;
   constexpr std::size_t bytes = asks_for_memory<W> ? sizeof(decode_shared<W, warps>) : 0;
   if constexpr (asks_for_memory<W>) {
@@ -57,6 +57,8 @@ int launch_blocks(const decode_attention_args& args, dim3 grid, cudaStream_t str
         decode_kernel<W, K, V, Blocks>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (opted_in != cudaSuccess) return opted_in;
   }
+  const std::uint32_t running = (Blocks > 0 ? Blocks : many_blocks<W>)*multiprocessors;
+  args.pages_asked = pages_to_ask<W, K, V>(grid.x * grid.y * grid.z, 2 * multiprocessors, running);
   return launch_dependent(decode_kernel<W, K, V, Blocks>, grid, dim3(warps * 32), bytes, stream, args);
 }
 
@@ -71,16 +73,16 @@ int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
   // Keys in registers would be older than what the kernel before has stored; the widest heads leave no
   // registers for them.
   if constexpr (K == kv_type::f16 && V == kv_type::f16 && W <= narrow_head_max) {
-    if (args.stored) return launch_blocks<W, K, V, 0>(args, grid, stream);
+    if (args.stored) return launch_blocks<W, K, V, 0>(args, grid, multiprocessors, stream);
     const std::uint32_t blocks = grid.x * grid.y * grid.z;
     // More warps help narrow heads, of which a tile has up to eight; wide heads come one to a tile in the
     // models served.
     if constexpr (W <= 64) {
-      if (blocks <= multiprocessors) return launch_blocks<W, K, V, 1>(args, grid, stream);
+      if (blocks <= multiprocessors) return launch_blocks<W, K, V, 1>(args, grid, multiprocessors, stream);
     }
-    if (blocks <= 2 * multiprocessors) return launch_blocks<W, K, V, 2>(args, grid, stream);
+    if (blocks <= 2 * multiprocessors) return launch_blocks<W, K, V, 2>(args, grid, multiprocessors, stream);
   }
-  return launch_blocks<W, K, V, 0>(args, grid, stream);
+  return launch_blocks<W, K, V, 0>(args, grid, multiprocessors, stream);
 }
 
 }  // namespace

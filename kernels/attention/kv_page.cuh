@@ -121,7 +121,7 @@ __device__ inline void multiply_fragment(float (&acc)[4], const kv_fragment& a, 
 }
 
 /// Bytes of the keys or of the values of a (page, kv head).
-__device__ inline std::uint64_t head_page_bytes(engine::kv_type type, std::uint32_t padded_width) {
+ORCD_HD constexpr std::uint64_t head_page_bytes(engine::kv_type type, std::uint32_t padded_width) {
   return type == engine::kv_type::q8_0 ? std::uint64_t{engine::kv_page_positions} *
                                              (padded_width / engine::kv_block_values) * engine::kv_block_bytes
                                        : std::uint64_t{engine::kv_page_positions} * padded_width * 2;

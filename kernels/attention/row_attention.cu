@@ -192,8 +192,9 @@ __device__ __forceinline__ void attend_tile(const decode_attention_args& args, c
   const std::uint32_t span = threadIdx.x / 32 * span_positions;
 #pragma unroll 1
   for (std::uint32_t page = tile.first_page + worker; page <= tile.last_page; page += workers) {
-    const std::uint32_t later = page + (1 + pages_ahead<W>)*workers;
-    if (later <= tile.last_page) prefetch_next<W, K, V>(a, tile.as_decode_tile(), last, later);
+    const std::uint32_t later = page + args.pages_asked * workers;
+    if (args.pages_asked > 0 && later <= tile.last_page)
+      prefetch_next<W, K, V>(a, tile.as_decode_tile(), last, later);
     const auto begin = static_cast<std::int32_t>(page * engine::kv_page_positions + span);
     const page_place place = page_of<W, K, V>(a, last.slot, page, tile.kv_head);
     span_in_memory<W, K, V> kv(place.keys, place.values, span);
@@ -218,9 +219,13 @@ __device__ __forceinline__ void attend_tile(const decode_attention_args& args, c
                 write);
 }
 
+/// Blocks of a multiprocessor.
+template <std::uint32_t W>
+constexpr std::uint32_t row_blocks = W <= 64 ? 3 : 4;
+
 /// grid: (as many blocks as share the tiles, kv heads, page workers).
 template <std::uint32_t W, kv_type K, kv_type V>
-__global__ void __launch_bounds__(row_threads, W <= 64 ? 3 : 4)
+__global__ void __launch_bounds__(row_threads, row_blocks<W>)
     row_kernel(const __grid_constant__ decode_attention_args args) {
   __shared__ row_shared<W> shared;
   const attention_args_paged& a = args.attend;
@@ -230,7 +235,7 @@ __global__ void __launch_bounds__(row_threads, W <= 64 ? 3 : 4)
     // The step's own positions may be prefetched as they were: what is written to them is written in L2.
     const row_tile tile(a, shared.tiles, blockIdx.x);
     prefetch_pages<W, K, V>(a, tile.as_decode_tile(), a.steps[tile.first + tile.columns - 1], blockIdx.z,
-                            gridDim.z, pages_ahead<W> + 1, threadIdx.x, row_threads);
+                            gridDim.z, args.pages_asked, threadIdx.x, row_threads);
   }
   wait_for_previous_kernel();
   allow_next_kernel();
@@ -242,7 +247,7 @@ __global__ void __launch_bounds__(row_threads, W <= 64 ? 3 : 4)
 }
 
 template <std::uint32_t W, kv_type K, kv_type V>
-int launch_rows(const decode_attention_args& args, cudaStream_t stream) {
+int launch_rows(decode_attention_args args, cudaStream_t stream) {
   if constexpr (W > narrow_head_max) {
     return cudaErrorInvalidValue;
   } else {
@@ -254,6 +259,8 @@ int launch_rows(const decode_attention_args& args, cudaStream_t stream) {
     const std::uint32_t most = tile_columns / (a.heads / a.kv_heads);
     const std::uint32_t tiles = (a.columns + most - 1) / most;
     const dim3 grid(tiles, a.kv_heads, decode_page_workers(a, tiles, 4 * multiprocessors));
+    args.pages_asked =
+        pages_to_ask<W, K, V>(grid.x * grid.y * grid.z, 4 * multiprocessors, row_blocks<W> * multiprocessors);
     return launch_dependent(row_kernel<W, K, V>, grid, dim3(row_threads), 0, stream, args);
   }
 }

@@ -38,7 +38,6 @@ template <std::uint32_t W, std::uint32_t MaxSequences>
 struct attention_flagged {
   static constexpr std::uint32_t warps = program_warps;
   static constexpr bool hands_over_partials = MaxSequences == 1;
-  static constexpr bool prefetches_pages = MaxSequences > 1;
   static constexpr bool caps_scores = false;
   /// For heads of 65 to 96. Narrower ones load keys and values together anyway; wider ones leave too few
   /// registers.
@@ -51,6 +50,9 @@ struct attention_flagged {
   std::uint32_t flag;
   const float2* rope_cos_sin;  ///< of the sequence's position
 
+  [[nodiscard]] __device__ __forceinline__ std::uint32_t pages_asked() const {
+    return MaxSequences > 1 ? pages_ahead<W> + 1 : 0;
+  }
   __device__ __forceinline__ void await_input() const {}  // read() waits for its words
   __device__ __forceinline__ void sync() const { sync_workers(); }
   [[nodiscard]] __device__ __forceinline__ auto partials(const decode_tile& tile, std::uint32_t first) const {

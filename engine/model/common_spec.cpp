@@ -159,7 +159,8 @@ void set_pairing(model_spec& spec, rope_pairing pairing) {
 }
 
 std::uint64_t model_spec::kv_bytes_per_token(kv_types types) const noexcept {
-  const std::uint64_t head = kv_row_bytes(types.keys, key_length) + kv_row_bytes(types.values, value_length);
+  const std::uint64_t head =
+      kv_row_bytes(types.keys, key_length) + kv_row_bytes(types.values, cached_value_length());
   std::uint64_t bytes = 0;
   for (const layer_spec& layer : layers) bytes += layer.kv_heads * head;
   return bytes;

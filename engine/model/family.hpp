@@ -91,6 +91,7 @@ extern const family command_r_family;
 extern const family cohere2_family;
 extern const family glm4_family;
 extern const family glm4moe_family;
+extern const family deepseek2_family;
 extern const family bert_family;
 extern const family bitnet_158_family;
 extern const family bitnet_25_family;

@@ -19,7 +19,7 @@ struct hparam_limits {
   static constexpr std::uint32_t layers = 512;
   static constexpr std::uint32_t embedding = 1U << 17U;
   static constexpr std::uint32_t heads = 1024;
-  static constexpr std::uint32_t head_dim = 512;
+  static constexpr std::uint32_t head_dim = 640;
   static constexpr std::uint32_t ffn = 1U << 20U;
   static constexpr std::uint32_t experts = 512;
   static constexpr std::uint32_t context = 1U << 24U;

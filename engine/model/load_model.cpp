@@ -184,6 +184,7 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
   read_pooling(from, pooling, out.spec);
   read_vocabulary(from, out.spec);
   apply_rope_overrides(rope, context != 0 ? context : out.spec.context_length, out.spec, problems);
+  scale_scores(out.spec);
   check_longrope(out.spec, problems);
   check_positions(context, out.spec, problems);
   // Shapes follow from the hyperparameters: with a wrong one, every tensor would be reported as well.

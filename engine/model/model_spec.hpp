@@ -36,7 +36,9 @@ struct rope_spec {
   double beta_slow = 1.0;
   bool round_correction_dims = false;  ///< floor/ceil of the YaRN bounds: every family but gpt-oss
   double log_multiplier = 0.0;         ///< YaRN: the magnitude is divided by 1 + 0.1 * this * ln(factor)
-  bool fixed = false;                  ///< an operator's overrides are for the other layers
+  /// YaRN: scores are multiplied by the square of 1 + 0.1 * this * ln(factor) (model_spec::attention_scale).
+  double score_log_multiplier = 0.0;
+  bool fixed = false;  ///< an operator's overrides are for the other layers
 };
 
 enum class ffn_kind { dense, moe };
@@ -89,14 +91,33 @@ struct layer_spec {
   std::uint32_t shared_size = 0;  ///< hidden width of the expert that every token has; 0 = there is none
 };
 
+/// Multi-head latent attention: all heads have one cached row, the normed latent and behind it a key part
+/// that is rotated. A query's unrotated part is brought into the latent's space by its head's attn_k_b, so
+/// that keys are the rows as they lie and values their first `rank` values; attn_v_b brings what a head has
+/// gathered back. Source: DeepSeek-V2 2405.04434, section 2.1.
+struct latent_spec {
+  std::uint32_t rank = 0;          ///< values of the latent; 0 = the model has none of this
+  std::uint32_t query_rank = 0;    ///< Q is attn_q_b of the norm of attn_q_a; 0 = it is attn_q of the input
+  std::uint32_t key_length = 0;    ///< of a head's query before it is in the latent's space
+  std::uint32_t value_length = 0;  ///< of what a head gives to attn_output
+  std::uint32_t rotated = 0;       ///< the last so many values of a query and of a cached row
+  [[nodiscard]] explicit operator bool() const noexcept { return rank != 0; }
+  [[nodiscard]] std::uint32_t unrotated() const noexcept { return key_length - rotated; }
+};
+
 /// A tensor of the weights, absent when its data pointer is null.
 struct layer_weights {
   tensor_view attn_norm, attn_norm_bias;
   tensor_view attn_qkv, attn_qkv_bias;  ///< fused, rows Q|K|V; else the three below
   tensor_view attn_q, attn_k, attn_v;
   tensor_view attn_q_bias, attn_k_bias, attn_v_bias;
-  tensor_view attn_q_norm, attn_k_norm;  ///< RMS before RoPE: see model_spec::wide_head_norms
-  tensor_view attn_sub_norm;             ///< RMS norm of what attention gives, before attn_output
+  tensor_view attn_q_norm, attn_k_norm;           ///< RMS before RoPE: see model_spec::wide_head_norms
+  tensor_view attn_q_a, attn_q_a_norm, attn_q_b;  ///< latent_spec::query_rank
+  tensor_view attn_kv_a, attn_kv_a_norm;          ///< rows of the latent, then of the rotated key
+  tensor_view attn_k_b;                           ///< {unrotated, rank, heads}
+  tensor_view attn_v_b;                           ///< {rank, value_length, heads}
+  tensor_view attn_kv_b;                          ///< instead of them; gpu/plan/latent_weights.hpp parts it
+  tensor_view attn_sub_norm;                      ///< RMS norm of what attention gives, before attn_output
   tensor_view attn_output, attn_output_bias;
   tensor_view attn_output_norm, attn_output_norm_bias;    ///< norm_placement::after
   tensor_view layer_output_norm, layer_output_norm_bias;  ///< norm_placement::after, too
@@ -141,7 +162,10 @@ struct model_spec {
   std::uint32_t vocab = 0;         ///< rows of the output matrix
   std::uint32_t key_length = 0;    ///< head dimension of Q and K
   std::uint32_t value_length = 0;  ///< head dimension of V
-  double rms_eps = 1e-5;           ///< of all norms, over widths that are not padded
+  /// With it, all layers have one kv head, key_length and value_length are those of a cached row, and the
+  /// value is a part of the key's row.
+  latent_spec latent;
+  double rms_eps = 1e-5;  ///< of all norms, over widths that are not padded
   std::uint32_t embedding_before =
       0;                         ///< `embedding` without zeros that a converter has added; 0: it has none
   std::uint32_t ffn_before = 0;  ///< the same of ffn_size
@@ -187,6 +211,8 @@ struct model_spec {
   [[nodiscard]] double activated_eps(const layer_spec& layer) const noexcept {
     return ffn_before == 0 ? rms_eps : rms_eps * (static_cast<double>(ffn_before) / layer.ffn_size);
   }
+  /// Of a cached row of values, which latents have none of.
+  [[nodiscard]] std::uint32_t cached_value_length() const noexcept { return latent ? 0 : value_length; }
   /// Bytes of K and V one position takes in every layer together.
   [[nodiscard]] std::uint64_t kv_bytes_per_token(kv_types types = {}) const noexcept;
 };

@@ -11,7 +11,9 @@ constexpr layer_tensor matrices[] = {
     &layer_weights::ffn_gate,    &layer_weights::ffn_up,      &layer_weights::ffn_down,
     &layer_weights::router,      &layer_weights::expert_gate, &layer_weights::expert_up,
     &layer_weights::expert_down, &layer_weights::shared_gate, &layer_weights::shared_up,
-    &layer_weights::shared_down,
+    &layer_weights::shared_down, &layer_weights::attn_q_a,    &layer_weights::attn_q_b,
+    &layer_weights::attn_kv_a,   &layer_weights::attn_k_b,    &layer_weights::attn_v_b,
+    &layer_weights::attn_kv_b,
 };
 
 constexpr layer_tensor vectors[] = {
@@ -44,6 +46,8 @@ constexpr layer_tensor vectors[] = {
     &layer_weights::ffn_post_norm,
     &layer_weights::choice_bias,
     &layer_weights::shared_router,
+    &layer_weights::attn_q_a_norm,
+    &layer_weights::attn_kv_a_norm,
 };
 
 using model_tensor = tensor_view model_weights::*;
@@ -118,7 +122,7 @@ std::uint64_t kv_bytes_read(const model_spec& spec, std::uint32_t positions) {
   std::uint64_t total = 0;
   for (const layer_spec& layer : spec.layers) {
     const std::uint64_t seen = layer.window == 0 ? positions : std::min(positions, layer.window);
-    total += seen * layer.kv_heads * (spec.key_length + spec.value_length) * half_bytes;
+    total += seen * layer.kv_heads * (spec.key_length + spec.cached_value_length()) * half_bytes;
   }
   return total;
 }

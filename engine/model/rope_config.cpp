@@ -130,4 +130,12 @@ void apply_rope_overrides(const rope_overrides& overrides, std::uint32_t context
   }
 }
 
+void scale_scores(model_spec& spec) {
+  const rope_spec& rope = spec.layers.front().rope;
+  const bool extrapolates = rope.scaling == rope_scaling::yarn && rope.ext_factor > 0.0 && rope.factor > 1.0;
+  if (!extrapolates) return;
+  const double growth = 1.0 + 0.1 * rope.score_log_multiplier * std::log(rope.factor);
+  spec.attention_scale *= growth * growth;
+}
+
 }  // namespace orcd::engine

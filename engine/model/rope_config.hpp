@@ -17,4 +17,8 @@ namespace orcd::engine {
 void apply_rope_overrides(const rope_overrides& overrides, std::uint32_t context, model_spec& spec,
                           problem_list& problems);
 
+/// Multiplies attention_scale by what YaRN does to scores (rope_spec::score_log_multiplier), once factors are
+/// settled.
+void scale_scores(model_spec& spec);
+
 }  // namespace orcd::engine

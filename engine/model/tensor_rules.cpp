@@ -89,6 +89,12 @@ std::string shape_text(std::span<const std::uint64_t> extents) {
   return out + "]";
 }
 
+/// Which of the ways to store a layer's matrices a file has chosen.
+struct stored_form {
+  bool fused = false;          ///< attn_qkv
+  bool split_latents = false;  ///< attn_k_b and attn_v_b
+};
+
 class binder {
  public:
   binder(const gguf_file& file, const model_spec& spec, problem_list& problems)
@@ -97,8 +103,8 @@ class binder {
   }
 
   void bind(tensor_view& to, const std::string& name, const std::array<extent, 3>& shape, presence when,
-            types allowed, const layer_spec& layer, bool fused) {
-    if (!applies(when, layer, fused)) return;
+            types allowed, const layer_spec& layer, stored_form form) {
+    if (!applies(when, layer, form)) return;
     const tensor_view* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
       if (!is_required(when, layer)) return;
@@ -156,17 +162,21 @@ class binder {
   }
 
  private:
-  bool applies(presence when, const layer_spec& layer, bool fused) const {
+  bool applies(presence when, const layer_spec& layer, stored_form form) const {
     switch (when) {
       case presence::split_qkv:
-      case presence::split_qkv_optional: return !fused;
-      case presence::fused_qkv: return fused;
+      case presence::split_qkv_optional: return !form.fused;
+      case presence::fused_qkv: return form.fused;
       case presence::dense:
       case presence::dense_optional: return layer.ffn == ffn_kind::dense;
       case presence::moe:
       case presence::moe_optional: return layer.ffn == ffn_kind::moe;
       case presence::shared_expert: return layer.shared_size > 0;
       case presence::shared_gate: return layer.shared_size > 0 && spec_.shared_gate;
+      case presence::whole_query: return spec_.latent.query_rank == 0;
+      case presence::factored_query: return spec_.latent.query_rank > 0;
+      case presence::joined_latents: return !form.split_latents;
+      case presence::split_latents: return form.split_latents;
       case presence::layer_norm: return spec_.norm == norm_kind::layer;
       case presence::norm_before: return spec_.norms == norm_placement::before;
       case presence::norm_after: return spec_.norms == norm_placement::after;
@@ -192,8 +202,9 @@ class binder {
 
   /// Products cannot overflow: every factor is within hparam_limits.
   std::uint64_t resolve(extent e, const layer_spec& layer) const {
-    const std::uint64_t key = spec_.key_length;
-    const std::uint64_t value = spec_.value_length;
+    const latent_spec& latent = spec_.latent;
+    const std::uint64_t key = latent ? latent.key_length : spec_.key_length;
+    const std::uint64_t value = latent ? latent.value_length : spec_.value_length;
     switch (e) {
       case extent::none: return 1;
       case extent::embedding: return spec_.embedding;
@@ -214,6 +225,12 @@ class binder {
       case extent::positions: return spec_.positions;
       case extent::token_types: return spec_.token_types;
       case extent::classes: return spec_.classes;
+      case extent::query_rank: return latent.query_rank;
+      case extent::latent_rank: return latent.rank;
+      case extent::latent_row: return latent.rank + latent.rotated;
+      case extent::unrotated: return latent.unrotated();
+      case extent::head_value: return latent.value_length;
+      case extent::joined_rows: return layer.heads * std::uint64_t{latent.unrotated() + latent.value_length};
     }
     return 1;
   }
@@ -248,17 +265,18 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
   const layer_spec& first = found == spec.layers.end() ? spec.layers.front() : *found;
   const bool scaled = layers.weight_scales && has_scales(file);
   for (const global_rule& rule : globals) {
-    bound.bind(weights.*rule.role, rule.name, rule.shape, rule.when, rule.allowed, first, false);
+    bound.bind(weights.*rule.role, rule.name, rule.shape, rule.when, rule.allowed, first, {});
     if (rule.allowed == types::any) bound.bind_scale_of_fp4(weights.*rule.role);
   }
   weights.layers.resize(spec.layers.size());
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const std::string prefix = "blk." + std::to_string(i) + ".";
-    const bool fused = file.find_tensor(prefix + "attn_qkv.weight") != nullptr;
+    const stored_form form{.fused = file.find_tensor(prefix + "attn_qkv.weight") != nullptr,
+                           .split_latents = file.find_tensor(prefix + "attn_k_b.weight") != nullptr};
     for (const auto& table : layers.rules) {
       for (const layer_rule& rule : table) {
         bound.bind(weights.layers[i].*rule.role, prefix + rule.name, rule.shape, rule.when, rule.allowed,
-                   spec.layers[i], fused);
+                   spec.layers[i], form);
         if (rule.allowed != types::any) continue;
         if (scaled)
           bound.bind_scale(weights.layers[i].*rule.role);

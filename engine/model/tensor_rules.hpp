@@ -15,11 +15,11 @@ enum class extent {
   none,
   embedding,
   vocab,
-  q_rows,         ///< heads * key_length
+  q_rows,         ///< heads * key_length, of a query before it is in a latent's space
   k_rows,         ///< kv_heads * key_length
   v_rows,         ///< kv_heads * value_length
   qkv_rows,       ///< the sum of the three
-  attention_out,  ///< heads * value_length
+  attention_out,  ///< heads * value_length, of a latent's heads theirs
   key_length,
   heads,
   ffn,
@@ -30,6 +30,12 @@ enum class extent {
   positions,
   token_types,
   classes,
+  query_rank,
+  latent_rank,
+  latent_row,   ///< the latent and the rotated key
+  unrotated,    ///< of a latent's head
+  head_value,   ///< latent_spec::value_length
+  joined_rows,  ///< heads * (unrotated + head_value)
 };
 
 enum class presence {
@@ -42,8 +48,12 @@ enum class presence {
   dense_optional,
   moe,  ///< required if the layer has experts
   moe_optional,
-  shared_expert,  ///< required if the layer has one
-  shared_gate,    ///< required if that has a gate
+  shared_expert,   ///< required if the layer has one
+  shared_gate,     ///< required if that has a gate
+  whole_query,     ///< required unless latent_spec::query_rank says that Q has two factors
+  factored_query,  ///< required if it does
+  joined_latents,  ///< required unless the layer has attn_k_b
+  split_latents,   ///< required if it does
   longrope,
   norm_before,        ///< required where norms come before
   norm_after,         ///< required where they come after

@@ -13,7 +13,7 @@ host_forward::layer_widths host_forward::widths(std::uint32_t layer) const noexc
   const engine::layer_spec& spec = spec_.layers[layer];
   const std::uint32_t q = spec.heads * spec_.key_length;
   const std::uint32_t k = spec.kv_heads * spec_.key_length;
-  const std::uint32_t v = spec.kv_heads * spec_.value_length;
+  const std::uint32_t v = spec.kv_heads * spec_.cached_value_length();
   return {q, k, v, q + k + v};
 }
 
@@ -91,7 +91,7 @@ void host_forward::rotate(std::uint32_t layer) {
     return tap("qkv_rot", layer, work_.qkv, std::uint64_t{columns_} * widths(layer).qkv);
   const engine::layer_spec& spec = spec_.layers[layer];
   const std::uint64_t at = std::uint64_t{rope_of_layer_[layer]} * extents_.columns * extents_.rope_pairs;
-  host::rope({.x = work_.qkv,
+  host::rope({.x = work_.qkv + (spec_.latent ? spec_.latent.rank : 0),
               .cosines = work_.cosines + at,
               .sines = work_.sines + at,
               .x_stride = widths(layer).qkv,
@@ -119,7 +119,7 @@ void host_forward::store_kv(std::uint32_t layer) {
                   .column_count = columns_,
                   .kv_heads = spec_.layers[layer].kv_heads,
                   .key_width = spec_.key_length,
-                  .value_width = spec_.value_length,
+                  .value_width = spec_.cached_value_length(),
                   .types = cache_.types()},
                  pool_);
 }
@@ -138,6 +138,7 @@ void host_forward::attend(std::uint32_t layer) {
                    .key_width = spec_.key_length,
                    .value_width = spec_.value_length,
                    .window = spec.window,
+                   .values_in_keys = static_cast<bool>(spec_.latent),
                    .softcap = static_cast<float>(spec_.attention_softcap),
                    .scale = static_cast<float>(spec_.attention_scale),
                    .types = cache_.types()},
@@ -148,11 +149,16 @@ void host_forward::attend(std::uint32_t layer) {
 /// Adds the projected attention to the residual stream, or leaves it for finish_half().
 void host_forward::project_attended(std::uint32_t layer) {
   const engine::layer_weights& weights = model_.weights.layers[layer];
-  const std::uint32_t width = spec_.layers[layer].heads * spec_.value_length;
-  normalise_in_place(weights.attn_sub_norm, work_.attended, width, spec_.rms_eps);
+  const std::uint32_t heads = spec_.layers[layer].heads;
+  const std::uint32_t width = heads * (spec_.latent ? spec_.latent.value_length : spec_.value_length);
+  float* const attended = spec_.latent ? work_.latent_values : work_.attended;
+  if (spec_.latent)
+    multiply_heads(weights.attn_v_b, {work_.attended, spec_.value_length, heads * spec_.value_length},
+                   {attended, spec_.latent.value_length, width});
+  normalise_in_place(weights.attn_sub_norm, attended, width, spec_.rms_eps);
   const kernels::matmul_args product = {.weights = matrix_of(weights.attn_output),
-                                        .x = work_.attended,
-                                        .ints = rounded(work_.attended, width, {&weights.attn_output}),
+                                        .x = attended,
+                                        .ints = rounded(attended, width, {&weights.attn_output}),
                                         .y = half_output(),
                                         .x_stride = width,
                                         .y_stride = spec_.embedding,
@@ -160,7 +166,7 @@ void host_forward::project_attended(std::uint32_t layer) {
                                         .bias = floats_of(weights.attn_output_bias),
                                         .accumulate = !spec_.post_norms};
   host::matmul({&product, 1}, pool_);
-  add_lora(engine::lora_target::attn_output, layer, work_.attended, width, half_output(), spec_.embedding);
+  add_lora(engine::lora_target::attn_output, layer, attended, width, half_output(), spec_.embedding);
 }
 
 }  // namespace orcd::gpu

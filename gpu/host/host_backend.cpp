@@ -15,6 +15,7 @@
 #include "gpu/host/host_pooling.hpp"
 #include "gpu/host/host_tensors.hpp"
 #include "gpu/host/host_weights.hpp"
+#include "gpu/plan/latent_weights.hpp"
 #include "gpu/plan/ternary_weights.hpp"
 #include "kernels/host/kernel_table.hpp"
 
@@ -190,11 +191,14 @@ class host_backend final : public engine::accelerator {
   std::optional<host_pooling> pooling_;
 };
 
-engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
+engine::result<engine::memory_plan> host_backend::load(const engine::model& given,
                                                        const engine::accelerator_config& config,
                                                        const std::function<void(unsigned)>& progress) {
   if (forward_) return error(errc::model_load_failed, "this backend has a model already, it loads one once");
   if (config.slots == 0) return error(errc::model_load_failed, "slots is 0, at least 1 is needed");
+  model_ = given;
+  part_joined_latents(model_, options_.threads);
+  const engine::model& m = model_;
   if (const auto enough = check_pages(config.kv_pages, context_of(m, config)); !enough) return enough.error();
   if (const auto supported = check_host_support(m); !supported) return supported.error();
   if (const auto room = check_adapter_room(m, config.adapters); !room) return room.error();
@@ -202,7 +206,6 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& m,
   if (const auto fits = check_memory(plan, options_.kv_bytes_max, config.weights.share); !fits)
     return fits.error();
   progress(0);
-  model_ = m;
   config_ = config;
   options_.chunk_tokens = chunk_of(m, config, options_.chunk_tokens);
   try {

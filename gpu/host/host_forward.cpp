@@ -110,7 +110,10 @@ void host_forward::run_layer(std::uint32_t layer) {
   const std::uint64_t width = std::uint64_t{columns_} * spec_.embedding;
   normalise(weights.attn_norm, weights.attn_norm_bias);
   tap("attn_norm", layer, work_.normed, width);
-  project_qkv(layer);
+  if (spec_.latent)
+    project_latents(layer);
+  else
+    project_qkv(layer);
   normalise_heads(layer);
   scale_queries(layer);
   rotate(layer);

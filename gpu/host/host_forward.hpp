@@ -78,6 +78,15 @@ class host_forward {
   [[nodiscard]] kernels::int8_rows rounded(const float* x, std::uint32_t width,
                                            std::initializer_list<const engine::tensor_view*> by);
   void project_qkv(std::uint32_t layer);
+  void project_latents(std::uint32_t layer);
+  void project_factored_query(const engine::layer_weights& weights);
+  /// Rows of [columns][heads]: where they begin, and how far apart heads and columns are.
+  template <class T>
+  struct head_rows {
+    T* at;
+    std::size_t head, column;
+  };
+  void multiply_heads(const engine::tensor_view& matrices, head_rows<const float> from, head_rows<float> to);
   void normalise_heads(std::uint32_t layer);
   void scale_queries(std::uint32_t layer);
   void rotate(std::uint32_t layer);

@@ -23,12 +23,15 @@ host_extents host_extents::of(const engine::model_spec& spec, std::uint32_t slot
   // One table per layer is the most there can be; layers that share a table leave the rest unused.
   e.rope_tables = static_cast<std::uint32_t>(spec.layers.size());
   for (const engine::layer_spec& layer : spec.layers) {
-    const std::uint32_t new_kv = layer.kv_heads * (spec.key_length + spec.value_length);
+    const std::uint32_t new_kv = layer.kv_heads * (spec.key_length + spec.cached_value_length());
+    e.latent_query = std::max(e.latent_query, layer.heads * spec.latent.key_length);
+    e.latent_values = std::max(e.latent_values, layer.heads * spec.latent.value_length);
     e.qkv = std::max(e.qkv, layer.heads * spec.key_length + new_kv);
     e.attended = std::max(e.attended, layer.heads * spec.value_length);
     e.ffn = std::max({e.ffn, layer.ffn_size, layer.shared_size});
     e.rope_pairs = std::max(e.rope_pairs, layer.rope.dims / 2);
   }
+  e.latent_factor = spec.latent.query_rank;
   if (spec.integer_activations) e.rounded = std::max({spec.embedding, e.attended, e.ffn});
   return e;
 }
@@ -62,6 +65,9 @@ std::uint64_t host_workspace::place(const engine::model_spec& spec, const host_e
   memory.give(normed, columns * spec.embedding);
   memory.give(qkv, columns * e.qkv);
   memory.give(attended, columns * e.attended);
+  memory.give(latent_query, columns * e.latent_query);
+  memory.give(latent_factor, columns * e.latent_factor);
+  memory.give(latent_values, columns * e.latent_values);
   memory.give(half_out, spec.post_norms || spec.shared_gate ? columns * spec.embedding : 0);
   memory.give(shared_gates, spec.shared_gate ? columns : 0);
   memory.give(gate_up, ffn_rows * 2 * e.ffn);
@@ -83,15 +89,26 @@ std::uint64_t host_workspace::place(const engine::model_spec& spec, const host_e
   return memory.used();
 }
 
+namespace {
+
+/// The most products of one parallel region: of experts' gate and up, or of every head of a latent.
+std::uint64_t products_of(const engine::model_spec& spec) {
+  std::uint32_t heads = 0;
+  for (const engine::layer_spec& layer : spec.layers) heads = std::max(heads, layer.heads);
+  return std::max(2 * spec.experts + 4, spec.latent ? heads : 0);
+}
+
+}  // namespace
+
 std::uint64_t host_workspace::bytes(const engine::model_spec& spec, const host_extents& extents) {
   host_workspace none;
   return none.place(spec, extents, nullptr) + 64 + extents.columns * sizeof(kernels::attention_column) +
-         extents.columns * sizeof(std::uint32_t) + (2 * spec.experts + 4) * sizeof(kernels::matmul_args);
+         extents.columns * sizeof(std::uint32_t) + products_of(spec) * sizeof(kernels::matmul_args);
 }
 
 host_workspace::host_workspace(const engine::model_spec& spec, const host_extents& extents)
     : attention(extents.columns), column_slots(extents.columns) {
-  products.reserve(2 * spec.experts + 4);
+  products.reserve(products_of(spec));
   const std::uint64_t needed = place(spec, extents, nullptr);
   memory_ = std::make_unique<std::byte[]>(needed + 64);
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
@@ -108,7 +125,7 @@ host_kv_cache::host_kv_cache(const engine::model_spec& spec, engine::kv_types ty
     : types_(types) {
   for (const engine::layer_spec& layer : spec.layers) {
     add(layer.kv_heads, engine::kv_row_bytes(types.keys, spec.key_length), pages);
-    add(layer.kv_heads, engine::kv_row_bytes(types.values, spec.value_length), pages);
+    add(layer.kv_heads, engine::kv_row_bytes(types.values, spec.cached_value_length()), pages);
   }
   if (!source.share && !source.imported) {
     memory_ = std::make_unique<std::byte[]>(bytes_);

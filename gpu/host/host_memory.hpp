@@ -19,13 +19,16 @@ namespace orcd::gpu {
 struct host_extents {
   std::uint32_t columns = 0;  ///< tokens of a step, all sequences together
   std::uint32_t slots = 0;
-  std::uint32_t draft_tokens = 0;  ///< of a step, all sequences together
-  std::uint32_t context = 0;       ///< positions per slot
-  std::uint32_t pages = 0;         ///< of the KV cache
-  std::uint32_t qkv = 0;           ///< Q | K | V of one token
-  std::uint32_t attended = 0;      ///< all heads of one token
-  std::uint32_t ffn = 0;           ///< hidden width
-  std::uint32_t ffn_rows = 0;      ///< feed-forward rows of a step: columns, times the experts used
+  std::uint32_t draft_tokens = 0;   ///< of a step, all sequences together
+  std::uint32_t context = 0;        ///< positions per slot
+  std::uint32_t pages = 0;          ///< of the KV cache
+  std::uint32_t qkv = 0;            ///< Q | K | V of one token
+  std::uint32_t attended = 0;       ///< all heads of one token
+  std::uint32_t latent_query = 0;   ///< models with latents: queries of all heads of one token,
+  std::uint32_t latent_factor = 0;  ///< the first factor of them,
+  std::uint32_t latent_values = 0;  ///< and what the heads give
+  std::uint32_t ffn = 0;            ///< hidden width
+  std::uint32_t ffn_rows = 0;       ///< feed-forward rows of a step: columns, times the experts used
   std::uint32_t rope_pairs = 0;
   std::uint32_t rope_tables = 0;
   std::uint32_t rounded = 0;  ///< activations in int8; 0 for models without
@@ -49,6 +52,9 @@ class host_workspace {
   float* normed = nullptr;           ///< [columns][embedding]
   float* qkv = nullptr;              ///< [columns][qkv]
   float* attended = nullptr;         ///< [columns][attended]
+  float* latent_query = nullptr;     ///< [columns][latent_query], as the next two for models with latents
+  float* latent_factor = nullptr;    ///< [columns][latent_factor]
+  float* latent_values = nullptr;    ///< [columns][latent_values]
   float* half_out = nullptr;         ///< [columns][embedding], where it is not added to the stream at once
   float* shared_gates = nullptr;     ///< [columns], models whose shared expert has a gate
   float* gate_up = nullptr;          ///< [ffn_rows][2 * ffn]

@@ -75,6 +75,10 @@ bool program_fits(const model_spec& spec) noexcept {
 }
 
 engine::result<void> check_cuda_support(const model_spec& spec) {
+  if (spec.latent) {
+    return refused("latent attention of architecture " + spec.architecture +
+                   ": the CUDA kernels do not have it; --backend host serves it");
+  }
   if (spec.key_length != spec.value_length || spec.key_length > kernels::head_width_max) {
     return refused("heads of " + std::to_string(spec.key_length) + " and " +
                    std::to_string(spec.value_length) + " values: the CUDA kernels need equal widths up to " +

@@ -225,6 +225,13 @@ void layout_builder::attention(const engine::layer_weights& from, const engine::
     to.k_bias = vector(from.attn_k_bias);
     to.v_bias = vector(from.attn_v_bias);
   }
+  to.q_a = matrix(from.attn_q_a);
+  to.q_a_norm = vector(from.attn_q_a_norm);
+  to.q_b = matrix(from.attn_q_b);
+  to.kv_a = matrix(from.attn_kv_a);
+  to.kv_a_norm = vector(from.attn_kv_a_norm);
+  to.k_b = stack(from.attn_k_b);
+  to.v_b = stack(from.attn_v_b);
   to.q_norm = vector(from.attn_q_norm);
   to.k_norm = vector(from.attn_k_norm);
   to.sinks = vector(from.attn_sinks);

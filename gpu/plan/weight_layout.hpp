@@ -25,6 +25,10 @@ struct cuda_layer_weights {
   kernels::packed_matrix q, k, v, o;
   kernels::packed_matrix gate, up, down;                       ///< dense layers
   kernels::packed_matrix expert_gate, expert_up, expert_down;  ///< stacks: data of expert 0, expert_stride
+  /// Of latents: the factors of Q, or `q` alone, the cached row, and stacks of a matrix a head.
+  kernels::packed_matrix q_a, q_b, kv_a, k_b, v_b;
+  const float* q_a_norm = nullptr;
+  const float* kv_a_norm = nullptr;
   const float* attn_norm = nullptr;
   const float* q_bias = nullptr;
   const float* k_bias = nullptr;

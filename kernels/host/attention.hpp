@@ -16,7 +16,7 @@
 
 namespace orcd::kernels {
 
-inline constexpr std::uint32_t attention_head_width_max = 512;
+inline constexpr std::uint32_t attention_head_width_max = 640;
 
 /// One new token: the pages of its sequence, its position, and how many positions it attends to.
 struct attention_column {
@@ -64,8 +64,11 @@ struct attention_args {
   std::uint32_t key_width = 0;    ///< at most attention_head_width_max
   std::uint32_t value_width = 0;  ///< at most attention_head_width_max
   std::uint32_t window = 0;       ///< positions seen, the token's own included; 0 = all
-  float softcap = 0.0F;           ///< scores become c * tanh(score / c); 0 = none
-  float scale = 0.0F;             ///< multiplies q.k
+  /// A value is the first value_width values of its position's key, in the key's type; cache.values is
+  /// unused.
+  bool values_in_keys = false;
+  float softcap = 0.0F;  ///< scores become c * tanh(score / c); 0 = none
+  float scale = 0.0F;    ///< multiplies q.k
   engine::kv_types types{};
 };
 

@@ -12,9 +12,10 @@ import torch
 from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
 from layouts import VOCAB
 from tiny_models import CHATML, Case, Tiny
-from transformers import (AutoModelForCausalLM, Cohere2Config, CohereConfig, Ernie4_5Config, Exaone4Config,
-                          Gemma2Config, Gemma3TextConfig, Glm4Config, Glm4MoeConfig, GraniteConfig,
-                          GraniteMoeConfig, GraniteMoeSharedConfig, LlamaConfig, Ministral3Config,
+from transformers import (AutoModelForCausalLM, Cohere2Config, CohereConfig, DeepseekV2Config,
+                          DeepseekV3Config, Ernie4_5Config, Exaone4Config, Gemma2Config, Gemma3TextConfig,
+                          Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GraniteConfig, GraniteMoeConfig,
+                          GraniteMoeSharedConfig, LlamaConfig, Ministral3Config,
                           Olmo2Config, Olmo3Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig,
                           SeedOssConfig, SmolLM3Config, Starcoder2Config)
 
@@ -36,6 +37,7 @@ class Layout:
     norm_offset: float = 0  # the file's norms have this added
     renamed: dict = field(default_factory=dict)  # original part -> the file's, where the table has another
     skip: tuple = ()
+    latents: tuple = ()     # heads, unrotated and value widths, where kv_b_proj is two stacks of matrices
 
 
 def unpermuted(head):
@@ -50,6 +52,16 @@ def split_rows(name, shape, parts):
     rows = shape[1] // len(parts)
     return Step([name.format(p) for p in parts], [(shape[0], rows, shape[2])] * len(parts),
                 lambda values: np.concatenate(values, axis=1))
+
+
+def latent_step(name, shape, latents):
+    """A stack of the keys' matrices, transposed, and one of the values'."""
+    heads, unrotated, value = latents
+    layer, rank = name.split(".")[2], shape[1]
+    return Step([f"blk.{layer}.attn_{p}_b.weight" for p in "kv"],
+                [(heads, rank, unrotated), (heads, value, rank)],
+                lambda values: np.concatenate([values[0].swapaxes(1, 2), values[1]],
+                                              axis=1).reshape(shape))
 
 
 def expert_step(name, shape):
@@ -78,6 +90,8 @@ def expert_step(name, shape):
 def step_of(name, shape, names, layout):
     if step := expert_step(name, shape):
         return step
+    if layout.latents and name.endswith("kv_b_proj.weight"):
+        return latent_step(name, shape, layout.latents)
     if name == "lm_head.weight":  # not in the table of families that tie it to the embedding
         return Step(["output.weight"], [shape], lambda values: values[0])
     file_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
@@ -328,6 +342,65 @@ def glm4moe_norms():
     return out
 
 
+def deepseek_sizes(unrotated, value, rank, **more):
+    return sizes(num_hidden_layers=3, num_key_value_heads=4, n_routed_experts=8, num_experts_per_tok=3,
+                 moe_intermediate_size=64, first_k_dense_replace=1, n_group=1, topk_group=1,
+                 rms_norm_eps=1e-6,  # transformers has it in the norms of latents whatever the model's is
+                 qk_nope_head_dim=unrotated, qk_rope_head_dim=16, v_head_dim=value, kv_lora_rank=rank) | more
+
+
+def deepseek_keys(rank, **more):
+    return {"attention.kv_lora_rank": rank, "rope.dimension_count": 16, "expert_count": 8,
+            "expert_used_count": 3, "expert_feed_forward_length": 64, "leading_dense_block_count": 1} | more
+
+
+def yarn_keys(multiplier):
+    return {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.yarn_beta_fast": 8.0,
+            "rope.scaling.original_context_length": 16, "rope.scaling.yarn_log_multiplier": multiplier}
+
+
+def deepseek_yarn(multiplier):
+    return {"rope_type": "yarn", "type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 8.0,
+            "beta_slow": 1.0, "mscale": multiplier, "mscale_all_dim": multiplier,
+            "original_max_position_embeddings": 16}
+
+
+def deepseek2():
+    """As the first converters wrote V2-Lite: attn_kv_b, widths of heads, nothing about the router."""
+    c = DeepseekV2Config(**deepseek_sizes(32, 32, 64, q_lora_rank=None, n_shared_experts=2,
+                                          rope_parameters=deepseek_yarn(0.707)))
+    keys = deepseek_keys(64, **yarn_keys(0.0707)) | {
+        "attention.key_length": 48, "attention.value_length": 32, "expert_shared_count": 2}
+    return tiny("deepseek2", "deepseek2", 54, c, keys, gains={"ffn_gate_inp": 2.0})
+
+
+def split_keys(unrotated, value, rank, query_rank):
+    return deepseek_keys(rank, **{
+        "attention.head_count_kv": 1, "attention.q_lora_rank": query_rank,
+        "attention.key_length": rank + 16, "attention.value_length": rank,
+        "attention.key_length_mla": unrotated + 16, "attention.value_length_mla": value,
+        "expert_shared_count": 1, "expert_gating_func": 2, "expert_weights_norm": True})
+
+
+def deepseek2_v3():
+    c = DeepseekV3Config(**deepseek_sizes(32, 32, 96, q_lora_rank=64, n_shared_experts=1,
+                                          routed_scaling_factor=2.5, norm_topk_prob=True,
+                                          rope_parameters=deepseek_yarn(1.0)))
+    keys = split_keys(32, 32, 96, 64) | yarn_keys(0.1) | {"expert_weights_scale": 2.5}
+    return tiny("deepseek2-v3", "deepseek2", 57, c, keys, Layout(latents=(4, 32, 32)))
+
+
+def deepseek2_glm():
+    """GLM-4.7-Flash: keys and values of different widths."""
+    more = deepseek_sizes(64, 96, 32, q_lora_rank=32, n_shared_experts=1, routed_scaling_factor=1.8,
+                          norm_topk_prob=True, num_attention_heads=5, num_key_value_heads=5,
+                          mlp_layer_types=["dense", "sparse", "sparse"])
+    del more["first_k_dense_replace"]
+    keys = split_keys(64, 96, 32, 32) | {"expert_weights_scale": 1.8}
+    return tiny("deepseek2-glm", "deepseek2", 56, Glm4MoeLiteConfig(**more), keys,
+                Layout(latents=(5, 64, 96)))
+
+
 def variants():
     """Other numbers of heads and keys, tied and untied outputs, biases."""
     tied, own_keys = {"tie_word_embeddings": True}, {"num_key_value_heads": 4}
@@ -375,4 +448,4 @@ def variants():
 
 ALL = [olmo2, olmo3, granite, granite_biased, granitemoe, granitemoe_shared, smollm3, seed_oss, internlm2,
        ernie4_5, exaone4, exaone4_windows, starcoder2, qwen3moe, qwen2moe, gemma2, gemma3, mistral3,
-       command_r, cohere2, glm4, glm4moe, glm4moe_norms]
+       command_r, cohere2, glm4, glm4moe, glm4moe_norms, deepseek2, deepseek2_v3, deepseek2_glm]

@@ -76,7 +76,8 @@ def write_gguf(tiny, stored, path):
         w.add_block_count(c.num_hidden_layers)
     w.add_feed_forward_length(c.intermediate_size)
     w.add_head_count(c.num_attention_heads)
-    w.add_head_count_kv(c.num_key_value_heads)
+    if "attention.head_count_kv" not in tiny.keys:
+        w.add_head_count_kv(c.num_key_value_heads)
     if "attention.layer_norm_epsilon" not in tiny.keys:
         w.add_layer_norm_rms_eps(c.rms_norm_eps)
     if "rope.freq_base" not in tiny.keys:

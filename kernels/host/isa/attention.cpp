@@ -87,11 +87,11 @@ template <engine::kv_type Type>
 void sum_values(const attention_args& a, const std::byte* values, scratch& s, std::uint32_t heads,
                 std::uint32_t base, std::uint32_t begin, std::uint32_t end) {
   const std::uint32_t width = padded(a.value_width);
+  const std::uint64_t row_bytes = engine::kv_row_bytes(Type, a.values_in_keys ? a.key_width : a.value_width);
   for (std::uint32_t h = 0; h < heads; ++h)
     for (std::uint32_t i = 0; i < width; i += lane_count) store(&s.chunk_values[h][i], splat(0.0F));
   for (std::uint32_t position = begin; position < end; ++position) {
-    widen_row<Type>(values + (position - base) * engine::kv_row_bytes(Type, a.value_width), a.value_width,
-                    s.row);
+    widen_row<Type>(values + (position - base) * row_bytes, a.value_width, s.row);
     for (std::uint32_t h = 0; h < heads; ++h) {
       const float weight = s.scores[h][position - base];
       float* sums = s.chunk_values[h];
@@ -161,7 +161,8 @@ void attend_heads(const attention_args& a, scratch& s, std::uint32_t column, std
     const std::uint64_t row =
         attention_first_row(at.pages[base / engine::kv_page_positions], a.kv_heads, kv_head);
     const std::byte* keys = a.cache.keys + row * engine::kv_row_bytes(a.types.keys, a.key_width);
-    const std::byte* values = a.cache.values + row * engine::kv_row_bytes(a.types.values, a.value_width);
+    const std::byte* values =
+        a.values_in_keys ? keys : a.cache.values + row * engine::kv_row_bytes(a.types.values, a.value_width);
     for_kv_type(
         a.types.keys, [&]<engine::kv_type Type>() __attribute__((always_inline)) {
           score_chunk<Type>(a, keys, s, heads, base, from, to);
@@ -169,9 +170,11 @@ void attend_heads(const attention_args& a, scratch& s, std::uint32_t column, std
     float largest[heads_at_once], sum[heads_at_once];
     for (std::uint32_t h = 0; h < heads; ++h) weigh_chunk(s.scores[h], largest[h], sum[h]);
     for_kv_type(
-        a.types.values, [&]<engine::kv_type Type>() __attribute__((always_inline)) {
-          sum_values<Type>(a, values, s, heads, base, from, to);
-        });
+        a.values_in_keys ? a.types.keys : a.types.values, [&]<engine::kv_type Type>()
+                                                              __attribute__((always_inline)) {
+                                                                sum_values<Type>(a, values, s, heads, base,
+                                                                                 from, to);
+                                                              });
     for (std::uint32_t h = 0; h < heads; ++h)
       merge(s.heads[h], largest[h], sum[h], s.chunk_values[h], padded(a.value_width));
   }

@@ -258,6 +258,64 @@ BOOST_AUTO_TEST_CASE(glm) {
                        "'blk.2.ffn_down_shexp.weight' is missing");
 }
 
+BOOST_AUTO_TEST_CASE(deepseek_latents) {
+  const auto whole = load_named("deepseek2");
+  const engine::model_spec& lite = whole->model.spec;
+  BOOST_TEST(lite.latent.rank == 64U);
+  BOOST_TEST(lite.latent.query_rank == 0U);
+  BOOST_TEST(lite.latent.unrotated() == 32U);
+  BOOST_TEST(lite.latent.value_length == 32U);
+  BOOST_TEST(lite.key_length == 80U);
+  BOOST_TEST(lite.value_length == 64U);
+  BOOST_TEST(lite.layers[0].kv_heads == 1U);
+  BOOST_TEST(lite.kv_bytes_per_token() == 3U * 80U * 2U);  // no values beside the keys
+  BOOST_TEST((lite.routing == router_weighting::softmax_all));
+  BOOST_TEST(lite.layers[1].shared_size == 128U);
+  const double growth = 1.0 + 0.0707 * std::log(4.0);
+  BOOST_TEST(std::abs(lite.attention_scale - growth * growth / std::sqrt(48.0)) < 1e-6);
+  BOOST_TEST(engine::make_rope_table(lite.layers[0].rope, {}).magnitude == 1.0F);
+  const auto split = load_named("deepseek2-glm");
+  BOOST_TEST(split->model.spec.latent.query_rank == 32U);
+  BOOST_TEST(split->model.spec.latent.unrotated() == 64U);
+  BOOST_TEST(split->model.spec.latent.value_length == 96U);
+  BOOST_TEST((split->model.spec.routing == router_weighting::sigmoid_renormalised));
+  BOOST_TEST(split->model.spec.expert_scale == 1.8, boost::test_tools::tolerance(1e-6));
+}
+
+BOOST_AUTO_TEST_CASE(a_scaling_that_an_operator_turns_off_leaves_scores_alone) {
+  const bytes image = image_of("deepseek2");
+  const auto file = engine::gguf_file::parse(image, "deepseek2").value();
+  engine::rope_overrides rope;
+  rope.scaling = engine::rope_scaling::none;
+  const auto model = engine::load_model(file, 0, rope);
+  BOOST_REQUIRE(model);
+  BOOST_TEST(std::abs(model->spec.attention_scale - 1.0 / std::sqrt(48.0)) < 1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(wrong_latents_are_refused) {
+  const bytes lite = image_of("deepseek2");
+  const auto expect = [](const bytes& image, std::string_view key, std::uint32_t value, const char* why) {
+    expect_image_refused(with_value(image, "deepseek2." + std::string(key), value), why);
+  };
+  expect(lite, "attention.kv_lora_rank", 0U, "kv_lora_rank' is 0");
+  expect(lite, "attention.kv_lora_rank", 63U, "kv_lora_rank' is 63; it must be even");
+  expect(lite, "attention.kv_lora_rank", 630U, "at most 640 with rope.dimension_count");
+  expect(lite, "attention.kv_lora_rank", 62U, "'blk.0.attn_kv_a_mqa.weight' has shape [32, 80]");
+  expect(lite, "rope.dimension_count", 48U, "less than the 48 values of a head's query");
+  expect_image_refused(without(lite, "deepseek2.attention.kv_lora_rank"), "kv_lora_rank");
+  expect_image_refused(without(lite, "blk.1.attn_kv_b.weight"), "'blk.1.attn_kv_b.weight' is missing");
+  const bytes split = image_of("deepseek2-glm");
+  expect(split, "attention.q_lora_rank", 0U, "q_lora_rank' is 0");
+  expect(split, "attention.q_lora_rank", 31U, "'blk.0.attn_q_a.weight' has shape [32, 32]");
+  expect(split, "attention.key_length", 50U, "key_length' is 50; kv_lora_rank and rope.dimension_count");
+  expect(split, "attention.value_length", 30U, "value_length' is 30; kv_lora_rank make it 32");
+  expect(split, "attention.value_length_mla", 95U, "'blk.0.attn_v_b.weight' has shape [32, 96, 5]");
+  expect(split, "expert_gating_func", 1U, "and there are exp_probs_b tensors");
+  expect_image_refused(without(split, "blk.1.attn_v_b.weight"), "'blk.1.attn_v_b.weight' is missing");
+  expect_image_refused(without(split, "blk.1.attn_k_b.weight"), "'blk.1.attn_kv_b.weight' is missing");
+  expect_image_refused(with_key(split, "deepseek2.expert_group_count", 2), "choice by groups of experts");
+}
+
 BOOST_AUTO_TEST_CASE(layers_that_predict_further_tokens_are_left) {
   const bytes image = image_of("glm4moe-norms");
   BOOST_TEST(load_image(image)->model.spec.layers.size() == 3U);

@@ -15,7 +15,7 @@ BOOST_AUTO_TEST_CASE(architectures) {
       {"architecture 'mamba'",
        "supported are llama, qwen2, qwen3, phi3, gpt-oss, olmo2, exaone4, granite, granitemoe, smollm3, "
        "seed_oss, internlm2, ernie4_5, mistral3, starcoder2, qwen3moe, qwen2moe, gemma2, gemma3, "
-       "command-r, cohere2, glm4, glm4moe, bert, bitnet-b1.58, bitnet-25, bitnet"});
+       "command-r, cohere2, glm4, glm4moe, deepseek2, bert, bitnet-b1.58, bitnet-25, bitnet"});
   expect_refused(tiny_with("gpt-oss", "general.architecture", "gptoss"), {"'gptoss'", "Ollama", "'gpt-oss'"});
   expect_refused(tiny_with("llama", "general.architecture", std::uint32_t{1}),
                  {"general.architecture", "string"});
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(hyperparameters_out_of_range) {
   refuse("attention.head_count_kv", 0, {"head_count_kv' is 0"});
   refuse("attention.head_count_kv", 8, {"4 heads on 8 key-value heads"});
   refuse("attention.head_count_kv", 3, {"4 heads on 3 key-value heads"});
-  refuse("attention.key_length", 514, {"key_length' is 514", "512"});
+  refuse("attention.key_length", 642, {"key_length' is 642", "640"});
   refuse("attention.key_length", 15, {"15", "even"});
   refuse("attention.value_length", 7, {"values is 7", "even"});
   refuse("context_length", 0, {"context_length' is 0"});

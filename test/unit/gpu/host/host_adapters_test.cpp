@@ -76,6 +76,7 @@ BOOST_AUTO_TEST_CASE(an_adapter_is_like_weights_that_it_is_merged_into) {
 
 BOOST_AUTO_TEST_CASE(four_adapters_in_four_slots_are_like_each_alone) {
   for (const test::tiny_case& c : test::every_tiny_model()) {
+    if (c.options.file.starts_with("deepseek2")) continue;  // models with latents take none
     auto options = c.options;
     options.context = context;
     const test::bytes image = test::make_tiny_model(options);

@@ -83,6 +83,9 @@ BOOST_AUTO_TEST_CASE(what_no_kernel_takes_is_refused) {
   model_spec unequal = plain();
   unequal.value_length = 32;
   BOOST_TEST(!gpu::check_cuda_support(unequal));
+  model_spec latent = plain();
+  latent.latent = {.rank = 64, .key_length = 48, .value_length = 32, .rotated = 16};
+  BOOST_TEST(gpu::check_cuda_support(latent).error().message.find("latent attention") != std::string::npos);
   model_spec squared = plain();
   squared.activation = engine::ffn_activation::relu_squared;
   BOOST_TEST(gpu::check_cuda_support(squared).error().param == "ffn-activation");

@@ -9,6 +9,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_tensors.hpp"
 #include "gpu/plan/arena_plan.hpp"
+#include "gpu/plan/latent_weights.hpp"
 #include "test/support/tiny_model.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
 
@@ -23,7 +24,9 @@ struct loaded_model {
   explicit loaded_model(const tiny_model_options& options)
       : image(make_tiny_model(options)),
         file(engine::gguf_file::parse(image, "tiny").value()),
-        model(engine::load_model(file).value()) {}
+        model(engine::load_model(file).value()) {
+    gpu::part_joined_latents(model, 1);
+  }
   bytes image;
   engine::gguf_file file;
   engine::model model;

@@ -1,0 +1,89 @@
+#include "gpu/plan/latent_weights.hpp"
+
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "kernels/host/embed.hpp"
+#include "kernels/host/thread_pool.hpp"
+
+namespace orcd::gpu {
+namespace {
+
+using engine::tensor_view;
+using buffer = std::shared_ptr<std::vector<float>>;
+
+/// A view of a stack of matrices, one a head, that lies in `values`.
+tensor_view stack_of(const tensor_view& like, std::array<std::uint64_t, 3> extents, const buffer& values) {
+  tensor_view out = like;
+  out.dims = 3;
+  out.extents = {extents[0], extents[1], extents[2], 1};
+  out.data = reinterpret_cast<const std::byte*>(values->data());
+  out.bytes = extents[2] * extents[1] * engine::row_bytes(engine::traits_of(out.type), extents[0]);
+  return out;
+}
+
+/// [heads][rank][unrotated], from rows of [heads][unrotated + value].
+tensor_view transposed_keys(const tensor_view& joined, const engine::latent_spec& latent, std::uint64_t heads,
+                            kernels::host::thread_pool& pool, engine::model_weights& weights) {
+  const std::uint64_t rank = latent.rank;
+  const std::uint64_t unrotated = latent.unrotated();
+  const std::uint64_t rows = unrotated + latent.value_length;
+  std::vector<float> decoded(unrotated * rank);
+  std::vector<std::int32_t> ids(unrotated);
+  const auto made = std::make_shared<std::vector<float>>(heads * rank * unrotated);
+  for (std::uint64_t head = 0; head < heads; ++head) {
+    std::iota(ids.begin(), ids.end(), static_cast<std::int32_t>(head * rows));
+    kernels::host::embed({.table = {.data = joined.data,
+                                    .type = joined.type,
+                                    .rows = static_cast<std::uint32_t>(joined.rows()),
+                                    .cols = static_cast<std::uint32_t>(joined.cols()),
+                                    .factor = joined.factor},
+                          .tokens = ids.data(),
+                          .out = decoded.data(),
+                          .columns = latent.unrotated()},
+                         pool);
+    float* const to = made->data() + head * rank * unrotated;
+    for (std::uint64_t i = 0; i < unrotated; ++i)
+      for (std::uint64_t r = 0; r < rank; ++r) to[r * unrotated + i] = decoded[i * rank + r];
+  }
+  tensor_view like = joined;
+  like.type = engine::ggml_type::f32;
+  like.factor = 1.0F;
+  weights.made.push_back(made);
+  return stack_of(like, {unrotated, rank, heads}, made);
+}
+
+/// [heads][value][rank], the file's rows.
+tensor_view values_of(const tensor_view& joined, const engine::latent_spec& latent, std::uint64_t heads,
+                      engine::model_weights& weights) {
+  const std::uint64_t row = engine::row_bytes(engine::traits_of(joined.type), joined.cols());
+  const std::uint64_t bytes = latent.value_length * row;
+  const auto made = std::make_shared<std::vector<float>>((heads * bytes + sizeof(float) - 1) / sizeof(float));
+  auto* const to = reinterpret_cast<std::byte*>(made->data());
+  for (std::uint64_t head = 0; head < heads; ++head) {
+    const std::uint64_t first = head * (latent.unrotated() + latent.value_length) + latent.unrotated();
+    std::memcpy(to + head * bytes, joined.data + first * row, bytes);
+  }
+  weights.made.push_back(made);
+  return stack_of(joined, {latent.rank, latent.value_length, heads}, made);
+}
+
+}  // namespace
+
+void part_joined_latents(engine::model& m, unsigned threads) {
+  if (!m.spec.latent) return;
+  kernels::host::thread_pool pool(threads);
+  for (std::size_t i = 0; i < m.weights.layers.size(); ++i) {
+    engine::layer_weights& layer = m.weights.layers[i];
+    const tensor_view joined = layer.attn_kv_b;
+    if (!joined) continue;
+    const std::uint64_t heads = m.spec.layers[i].heads;
+    layer.attn_k_b = transposed_keys(joined, m.spec.latent, heads, pool, m.weights);
+    layer.attn_v_b = values_of(joined, m.spec.latent, heads, m.weights);
+    layer.attn_kv_b = {};
+  }
+}
+
+}  // namespace orcd::gpu

@@ -6,6 +6,7 @@
 #include "gpu/plan/adapter_arena.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 #include "gpu/plan/draft_room.hpp"
+#include "gpu/plan/latent_weights.hpp"
 #include "gpu/plan/model_support.hpp"
 
 namespace orcd::app {
@@ -75,7 +76,9 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   const gpu::adapter_layout layout(m, request.adapters);
   const std::uint32_t columns = std::max(gpu::device_chunk_tokens, request.slots);
   one.adapters_bytes = gpu::adapter_arena(m, request.adapters, layout, request.slots, columns).bytes;
-  const auto planned = gpu::plan_device_memory(m, one);
+  engine::model parted = m;
+  gpu::part_joined_latents(parted, 0);
+  const auto planned = gpu::plan_device_memory(parted, one);
   if (!planned) return planned.error();
   gpu_plan out;
   out.engines = request.engines;

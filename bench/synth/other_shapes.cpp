@@ -24,6 +24,11 @@ struct expert_shape {
   bool choice_bias = false;
 };
 
+/// Of attention with one cached row for all heads; a rank of 0: others.
+struct latent_shape {
+  std::uint64_t rank = 0, query_rank = 0, unrotated = 0, value = 0;
+};
+
 struct number_key {
   const char* name;
   double value;
@@ -43,6 +48,7 @@ struct model_shape {
   std::uint64_t window = 0;
   std::uint64_t rotated = 0;  ///< values of a head; 0: all
   std::array<number_key, 4> floats{};
+  latent_shape latent{};
 };
 
 constexpr layer_extras plain{};
@@ -152,6 +158,48 @@ constexpr std::array models{
                 0,
                 64,
                 {{{"expert_weights_scale", 1.0}}}},
+    model_shape{"deepseek-v2-lite",
+                "deepseek2",
+                2048,
+                10944,
+                27,
+                16,
+                1,
+                576,
+                102400,
+                163840,
+                1e-6F,
+                10'000.0F,
+                vocabulary_kind::qwen2,
+                99757,
+                false,
+                plain,
+                {.count = 64, .used = 6, .ffn = 1408, .shared = 2, .dense_layers = 1},
+                0,
+                64,
+                {},
+                {.rank = 512, .query_rank = 0, .unrotated = 128, .value = 128}},
+    model_shape{"glm-4.7-flash",
+                "deepseek2",
+                2048,
+                10240,
+                47,
+                20,
+                1,
+                576,
+                154880,
+                202752,
+                1e-5F,
+                1'000'000.0F,
+                vocabulary_kind::qwen2,
+                154000,
+                false,
+                plain,
+                {.count = 64, .used = 4, .ffn = 1536, .shared = 1, .dense_layers = 1, .choice_bias = true},
+                0,
+                64,
+                {{{"expert_weights_scale", 1.8}}},
+                {.rank = 512, .query_rank = 768, .unrotated = 192, .value = 256}},
 };
 
 class planner : tensor_list {
@@ -176,7 +224,8 @@ class planner : tensor_list {
     constexpr std::uint32_t q4_k_m = 15;
     add_common_keys(s_, layers_, q4_k_m);
     number("attention.key_length", s_.head_width);
-    number("attention.value_length", s_.head_width);
+    number("attention.value_length", s_.latent.rank > 0 ? s_.latent.rank : s_.head_width);
+    if (s_.latent.rank > 0) add_latent_metadata();
     number("rope.dimension_count", s_.rotated == 0 ? s_.head_width : s_.rotated);
     number("vocab_size", vocab_);
     if (s_.window > 0) number("attention.sliding_window", s_.window);
@@ -185,6 +234,14 @@ class planner : tensor_list {
       key(one.name, static_cast<float>(one.value));
       if (std::string_view(one.name) == "rope.scaling.factor") key("rope.scaling.type", "linear");
     }
+  }
+
+  void add_latent_metadata() {
+    const latent_shape& latent = s_.latent;
+    number("attention.kv_lora_rank", latent.rank);
+    if (latent.query_rank > 0) number("attention.q_lora_rank", latent.query_rank);
+    number("attention.key_length_mla", latent.unrotated + s_.rotated);
+    number("attention.value_length_mla", latent.value);
   }
 
   void add_expert_metadata() {
@@ -200,22 +257,45 @@ class planner : tensor_list {
     key("expert_weights_norm", true);
   }
 
+  void add_latents() {
+    const latent_shape& latent = s_.latent;
+    const std::uint64_t q = s_.heads * (latent.unrotated + s_.rotated);
+    if (latent.query_rank > 0) {
+      linear("attn_q_a", s_.embedding, latent.query_rank, ggml_type::q4_k);
+      norm("attn_q_a_norm", latent.query_rank);
+      linear("attn_q_b", latent.query_rank, q, ggml_type::q4_k);
+    } else {
+      linear("attn_q", s_.embedding, q, ggml_type::q4_k);
+    }
+    linear("attn_kv_a_mqa", s_.embedding, latent.rank + s_.rotated, ggml_type::q8_0);
+    norm("attn_kv_a_norm", latent.rank);
+    matrix(prefix_ + "attn_k_b.weight", {latent.unrotated, latent.rank, s_.heads}, ggml_type::q8_0);
+    matrix(prefix_ + "attn_v_b.weight", {latent.rank, latent.value, s_.heads}, ggml_type::q8_0);
+    linear("attn_output", s_.heads * latent.value, s_.embedding, ggml_type::q4_k);
+  }
+
+  void add_attention(ggml_type values) {
+    const std::uint64_t q = s_.heads * s_.head_width;
+    const std::uint64_t kv = s_.kv_heads * s_.head_width;
+    linear("attn_q", s_.embedding, q, ggml_type::q4_k);
+    linear("attn_k", s_.embedding, kv, ggml_type::q4_k);
+    linear("attn_v", s_.embedding, kv, values);
+    linear("attn_output", q, s_.embedding, ggml_type::q4_k);
+    if (!s_.extras.qkv_biases) return;
+    vector(prefix_ + "attn_q.bias", {q}, 0.0F);
+    vector(prefix_ + "attn_k.bias", {kv}, 0.0F);
+    vector(prefix_ + "attn_v.bias", {kv}, 0.0F);
+  }
+
   void add_layer(std::uint64_t layer) {
     begin_layer(layer);
     const bool more = more_bits(layer, layers_);
     const ggml_type some = more ? ggml_type::q6_k : ggml_type::q4_k;
-    const std::uint64_t q = s_.heads * s_.head_width;
-    const std::uint64_t kv = s_.kv_heads * s_.head_width;
     norm("attn_norm", s_.embedding);
-    linear("attn_q", s_.embedding, q, ggml_type::q4_k);
-    linear("attn_k", s_.embedding, kv, ggml_type::q4_k);
-    linear("attn_v", s_.embedding, kv, some);
-    linear("attn_output", q, s_.embedding, ggml_type::q4_k);
-    if (s_.extras.qkv_biases) {
-      vector(prefix_ + "attn_q.bias", {q}, 0.0F);
-      vector(prefix_ + "attn_k.bias", {kv}, 0.0F);
-      vector(prefix_ + "attn_v.bias", {kv}, 0.0F);
-    }
+    if (s_.latent.rank > 0)
+      add_latents();
+    else
+      add_attention(some);
     if (s_.extras.head_norms) {
       norm("attn_q_norm", s_.head_width);
       norm("attn_k_norm", s_.head_width);

@@ -15,6 +15,7 @@
 #include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
 #include "gpu/plan/draft_room.hpp"
+#include "gpu/plan/latent_weights.hpp"
 #include "gpu/plan/model_support.hpp"
 #include "gpu/plan/step_results.hpp"
 #include "gpu/plan/ternary_weights.hpp"
@@ -178,6 +179,7 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
     return error(errc::model_load_failed, "a model is loaded already; a worker serves one for its lifetime");
   ORCD_ENSURE(config.slots > 0 && config.context_tokens > 0);
   model_ = given;
+  part_joined_latents(model_, 0);
   const engine::model& m = model_;
   if (m.spec.pooling) {
     // The decode program and graphs end with the choice of a token, which pooled models do not make.

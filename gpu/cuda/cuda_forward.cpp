@@ -30,6 +30,12 @@ struct widths {
       ffn = std::max({ffn, kernels::padded_cols(layer.ffn_size), kernels::padded_cols(layer.shared_size)});
       heads = std::max(heads, layer.heads);
     }
+    if (spec.latent) {
+      qkv = spec.latent.rank + spec.latent.rotated;
+      q = 0;
+      attended = kernels::padded_cols(heads * spec.latent.value_length);
+      head = spec.latent.rank;
+    }
     used = std::max(1U, spec.experts_used);
     activated_words = std::uint64_t{used} * ffn / (spec.integer_activations ? 1 : 2);
   }
@@ -121,7 +127,7 @@ work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& ext
   program_stamps = plan.reserve(extents.phase_stamps ? phases * kernels::program_blocks_max *
                                                            kernels::phase_stamps * sizeof(std::uint64_t)
                                                      : 0);
-  bytes = plan.bytes();
+  bytes = reserve_latents(spec, columns, plan);
 }
 
 cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
@@ -139,8 +145,10 @@ cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, 
       tap_(std::move(tap)) {
   ORCD_ENSURE(work.bytes() >= layout_.bytes &&
               cache.bytes() >= extents.memory_pages() * kv_page_bytes(spec_, extents.kv));
-  ORCD_ENSURE(spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max);
+  ORCD_ENSURE(spec_.latent ||
+              (spec_.key_length == spec_.value_length && padded_width_ <= kernels::head_width_max));
   write_tables();
+  if (spec_.latent) write_head_ids();
   if (program_sequences(spec_, extents_) > 0 && !tap_) write_program();
   // A copy from pageable memory may still be under way, and the step's stream does not wait for it.
   ORCD_CUDA(cudaStreamSynchronize(nullptr));
@@ -224,6 +232,7 @@ void cuda_forward::run(std::uint32_t columns, const pass_columns& pass) {
   add_residual_lora(engine::lora_target::token_embd, 0, {}, columns);
   scale_embeddings(columns);
   tap("embedding", 0, residual, std::uint64_t{columns} * spec_.embedding);
+  if (spec_.latent) sort_heads(columns);
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
     if (spec_.integer_activations) {
       ternary_layer(layer, columns, pass);

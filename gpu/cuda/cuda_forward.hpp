@@ -27,6 +27,7 @@
 #include "gpu/plan/model_support.hpp"
 #include "gpu/sequence_form.hpp"
 #include "kernels/attention/attention_args.hpp"
+#include "kernels/attention/latent_args.hpp"
 #include "kernels/decode_program/decode_program.hpp"
 #include "kernels/layer/experts_args.hpp"
 #include "kernels/layer/norm_to_int8.hpp"
@@ -129,7 +130,17 @@ struct work_layout {
   struct {
     std::uint64_t residual, qkv, attended, activated, expert_out, router_logits, inner, page_partials, end;
   } flagged;
+  /// Of models with latents: queries before and after their heads' matrices, what heads give, and the pairs
+  /// of a column and a head in the order of heads.
+  struct {
+    std::uint64_t factor, factor_half, query, unrotated, rotated, query_in_latent, attended, values;
+    std::uint64_t head_ids, order, tiles, tile_count;
+  } latent;
   std::uint64_t bytes = 0;
+
+ private:
+  /// Behind the others; returns the end.
+  std::uint64_t reserve_latents(const engine::model_spec& spec, std::uint64_t columns, arena_plan& plan);
 };
 
 class cuda_forward {
@@ -228,6 +239,21 @@ class cuda_forward {
   void ungated_ffn(std::uint32_t layer, std::uint32_t columns);
   void run_post_norm(std::uint32_t columns);
   void attend(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
+  void write_head_ids();
+  void sort_heads(std::uint32_t columns);
+  void multiply_heads(const kernels::packed_matrix& matrices, std::uint64_t from, std::uint64_t to,
+                      std::uint32_t columns);
+  void project_latent_query(std::uint32_t layer, std::uint32_t columns);
+  void project_latents(std::uint32_t layer, std::uint32_t columns);
+  void attend_latents(std::uint32_t columns, const kernels::latent_cache& cache, std::uint32_t first,
+                      bool spread) const;
+  void latent_half(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
+  void copy_latents(std::uint32_t layer, const engine::page_copy& what);
+  void clear_latents(std::span<const engine::kv_page> pages);
+  [[nodiscard]] kernels::latent_cache latent_pages_of(std::uint32_t layer) const;
+  [[nodiscard]] std::uint32_t attended_width(std::uint32_t layer) const noexcept {
+    return spec_.layers[layer].heads * (spec_.latent ? spec_.latent.value_length : spec_.value_length);
+  }
   [[nodiscard]] kernels::device_int8_rows integers(std::uint32_t width) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_residual(const float* weight, std::uint32_t columns) const;
   [[nodiscard]] kernels::norm_to_int8_args norm_of_attended(std::uint32_t layer, std::uint32_t columns) const;
@@ -275,7 +301,8 @@ class cuda_forward {
   cudaStream_t stream_;
   std::uint32_t padded_width_;
   std::vector<std::uint32_t> rope_of_layer_;  ///< index of the layer's table
-  std::vector<float> magnitudes_;             ///< of each table
+  kernels::tiled_matmul_args heads_;  ///< how the step's products of single heads go through their pairs
+  std::vector<float> magnitudes_;     ///< of each table
   std::vector<kernels::decode_program> programs_;
   std::vector<adapted_product> adapted_products_;           ///< of programs_[0]
   std::optional<kernels::decode_program> adapted_program_;  ///< of one sequence, with room for its adapters

@@ -26,10 +26,17 @@ kernels::kv_pages cuda_forward::pages_of(std::uint32_t layer) const {
   return cache;
 }
 
+kernels::latent_cache cuda_forward::latent_pages_of(std::uint32_t layer) const {
+  const kernels::kv_pages pages = pages_of(layer);
+  return {static_cast<__half*>(pages.keys), pages.page_table, pages.pages_per_slot};
+}
+
 std::uint64_t cuda_forward::key_page_bytes(std::uint32_t layer) const noexcept {
+  if (spec_.latent) return kernels::latent_page_bytes(spec_.latent.rank, spec_.latent.rotated);
   return kv_half_page_bytes(extents_.kv.keys, spec_.layers[layer].kv_heads, spec_.key_length);
 }
 std::uint64_t cuda_forward::value_page_bytes(std::uint32_t layer) const noexcept {
+  if (spec_.latent) return 0;
   return kv_half_page_bytes(extents_.kv.values, spec_.layers[layer].kv_heads, spec_.value_length);
 }
 
@@ -59,13 +66,37 @@ std::vector<engine::kv_page> cuda_forward::own_pages(std::uint32_t slot, std::ui
 
 void cuda_forward::copy(const engine::page_copy& what) {
   for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
+    if (spec_.latent) {
+      copy_latents(layer, what);
+      continue;
+    }
     ORCD_CUDA(kernels::launch_copy_positions(
         {pages_of(layer), spec_.layers[layer].kv_heads, padded_width_, what.from, what.to, what.positions},
         stream_));
   }
 }
 
+/// Positions of a page lie one after the other.
+void cuda_forward::copy_latents(std::uint32_t layer, const engine::page_copy& what) {
+  const std::uint64_t page = key_page_bytes(layer);
+  auto* const pages = static_cast<std::byte*>(pages_of(layer).keys);
+  const std::uint64_t bytes = page / engine::kv_page_positions * what.positions;
+  ORCD_CUDA(cudaMemcpyAsync(pages + static_cast<std::uint64_t>(what.to) * page,
+                            pages + static_cast<std::uint64_t>(what.from) * page, bytes,
+                            cudaMemcpyDeviceToDevice, stream_));
+}
+
+void cuda_forward::clear_latents(std::span<const engine::kv_page> pages) {
+  for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
+    const std::uint64_t bytes = key_page_bytes(layer);
+    auto* const all = static_cast<std::byte*>(pages_of(layer).keys);
+    for (const engine::kv_page page : pages)
+      ORCD_CUDA(cudaMemsetAsync(all + static_cast<std::uint64_t>(page) * bytes, 0, bytes, stream_));
+  }
+}
+
 void cuda_forward::clear(std::span<const engine::kv_page> pages) {
+  if (spec_.latent) return clear_latents(pages);
   kernels::clear_pages_args args;
   args.padded_width = padded_width_;
   for (std::size_t first = 0; first < pages.size(); first += kernels::cleared_pages_max) {

@@ -135,12 +135,11 @@ void cuda_forward::add_to_residual(kernels::packed_matmul_args& args) const {
 
 kernels::packed_matmul_args cuda_forward::o_of(std::uint32_t layer) const {
   const cuda_layer_weights& w = weights_.layers[layer];
-  const engine::layer_spec& spec = spec_.layers[layer];
   kernels::packed_matmul_args o;
   o.w[0] = w.o;
   o.bias[0] = w.o_bias;
   o.x = at<__half>(layout_.attended);
-  o.x_stride = kernels::padded_cols(spec.heads * spec_.value_length);
+  o.x_stride = kernels::padded_cols(attended_width(layer));
   add_to_residual(o);
   return o;
 }

@@ -170,13 +170,17 @@ void cuda_forward::shared_ffn(std::uint32_t layer, std::uint32_t columns) {
 void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass) {
   const cuda_layer_weights& w = weights_.layers[layer];
   if (layer == 0 || !enters_next()) enter_half(w.attn_norm, w.attn_norm_bias, columns, nullptr);
-  kernels::packed_matmul_args qkv = qkv_of(layer);
-  norm_outside(qkv);
-  multiply(qkv, nullptr, columns);
-  add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
-  tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
-  prepare_queries(layer, columns);
-  attend(layer, columns, pass);
+  if (spec_.latent) {
+    latent_half(layer, columns, pass);
+  } else {
+    kernels::packed_matmul_args qkv = qkv_of(layer);
+    norm_outside(qkv);
+    multiply(qkv, nullptr, columns);
+    add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
+    tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
+    prepare_queries(layer, columns);
+    attend(layer, columns, pass);
+  }
   kernels::packed_matmul_args o = o_of(layer);
   using next_norm = std::optional<const float*>;
   const next_norm of_ffn = enters_next() ? next_norm(w.ffn_norm) : std::nullopt;

@@ -5,6 +5,7 @@
 
 #include "gpu/plan/weight_layout.hpp"
 #include "kernels/attention/attention_args.hpp"
+#include "kernels/attention/latent_args.hpp"
 
 namespace orcd::gpu {
 namespace {
@@ -30,6 +31,10 @@ std::uint64_t kv_half_page_bytes(engine::kv_type type, std::uint32_t kv_heads, s
 
 std::uint64_t kv_page_bytes(const engine::model_spec& spec, engine::kv_types types) noexcept {
   std::uint64_t bytes = 0;
+  if (spec.latent) {
+    return times(spec.layers.size(),
+                 kernels::latent_page_bytes(spec.latent.rank, spec.latent.rotated));  // in f16
+  }
   for (const engine::layer_spec& layer : spec.layers) {
     bytes = plus(bytes, kv_half_page_bytes(types.keys, layer.kv_heads, spec.key_length));
     bytes = plus(bytes, kv_half_page_bytes(types.values, layer.kv_heads, spec.value_length));
@@ -49,6 +54,11 @@ engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
   if (request.kv.keys == engine::kv_type::f32 || request.kv.values == engine::kv_type::f32)
     return error(errc::worker_start_failed, "a KV cache in f32 is of the host backend alone",
                  request.kv.keys == engine::kv_type::f32 ? "kv-type-k" : "kv-type-v");
+  if (m.spec.latent && request.kv.keys != engine::kv_type::f16)
+    return error(errc::worker_start_failed,
+                 "a KV cache in " + std::string(to_string(request.kv.keys)) +
+                     " of a model with latent attention is of the host backend alone",
+                 "kv-type-k");
   const auto layout = lay_out_weights(m, 0);
   if (!layout) return layout.error();
   const engine::memory_plan plan{

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/attention/attention_args.hpp"
+#include "kernels/attention/latent_args.hpp"
 #include "kernels/product/packed_matrix.hpp"
 
 namespace orcd::gpu {
@@ -26,7 +27,7 @@ bool has_plain_router(const model_spec& spec) {
 
 bool has_plain_halves(const model_spec& spec) {
   return spec.norm == engine::norm_kind::rms && !spec.post_norms && !spec.parallel_halves &&
-         !spec.wide_head_norms && spec.attention_softcap == 0.0 && spec.query_scale == 0.0;
+         !spec.wide_head_norms && !spec.latent && spec.attention_softcap == 0.0 && spec.query_scale == 0.0;
 }
 
 bool has_shared_experts(const model_spec& spec) {
@@ -50,6 +51,28 @@ engine::result<void> check_widths(const model_spec& spec) {
   if (odd == widths.end()) return {};
   return refused("feed-forwards of several widths, one of " + std::to_string(*odd) +
                  " values: the CUDA kernels need multiples of 64 where widths differ");
+}
+
+engine::result<void> check_latents(const model_spec& spec) {
+  const engine::latent_spec& latent = spec.latent;
+  const auto refuse = [](const char* what, std::uint32_t value, const std::string& taken) {
+    return refused("latent attention with " + std::string(what) + " of " + std::to_string(value) +
+                   " values: the CUDA kernels take " + taken);
+  };
+  if (latent.rank % kernels::latent_rank_step != 0 || latent.rank > kernels::latent_rank_max) {
+    return refuse("a rank", latent.rank,
+                  "multiples of " + std::to_string(kernels::latent_rank_step) + " up to " +
+                      std::to_string(kernels::latent_rank_max));
+  }
+  if (latent.rotated == 0 || latent.rotated > kernels::latent_rotated_max)
+    return refuse("a rotated part", latent.rotated, "1 to " + std::to_string(kernels::latent_rotated_max));
+  const bool alike =
+      std::all_of(spec.layers.begin(), spec.layers.end(), [&](const engine::layer_spec& layer) {
+        return layer.heads == spec.layers.front().heads && layer.window == 0;
+      });
+  if (alike) return {};
+  return refused(
+      "latent attention with layers that differ in heads or have windows: the CUDA kernels have none");
 }
 
 }  // namespace
@@ -76,10 +99,8 @@ bool program_fits(const model_spec& spec) noexcept {
 
 engine::result<void> check_cuda_support(const model_spec& spec) {
   if (spec.latent) {
-    return refused("latent attention of architecture " + spec.architecture +
-                   ": the CUDA kernels do not have it; --backend host serves it");
-  }
-  if (spec.key_length != spec.value_length || spec.key_length > kernels::head_width_max) {
+    if (const auto taken = check_latents(spec); !taken) return taken;
+  } else if (spec.key_length != spec.value_length || spec.key_length > kernels::head_width_max) {
     return refused("heads of " + std::to_string(spec.key_length) + " and " +
                    std::to_string(spec.value_length) + " values: the CUDA kernels need equal widths up to " +
                    std::to_string(kernels::head_width_max));

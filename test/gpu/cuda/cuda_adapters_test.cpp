@@ -33,7 +33,7 @@ bool same(const logits_list& a, const logits_list& b) {
 BOOST_AUTO_TEST_SUITE(cuda_adapters)
 
 // With int8 activations the f16 of attention's output on the GPU alone makes some integers others.
-BOOST_DATA_TEST_CASE(adapters_give_the_hosts_logits, data::make(all_shape_names), name) {
+BOOST_DATA_TEST_CASE(adapters_give_the_hosts_logits, data::make(adapted_shape_names), name) {
   const bytes image = make_tiny_model(generated_shapes().at(name));
   adapter_rig device(image, on_gpu(), 1), host(image, gpu::make_host_backend(), 1);
   const double bound = device.model().spec.integer_activations ? 6e-2 : 3e-3;
@@ -56,7 +56,7 @@ BOOST_DATA_TEST_CASE(adapters_give_the_hosts_logits, data::make(all_shape_names)
   }
 }
 
-BOOST_DATA_TEST_CASE(neighbours_with_other_adapters_change_no_bit, data::make(all_shape_names), name) {
+BOOST_DATA_TEST_CASE(neighbours_with_other_adapters_change_no_bit, data::make(adapted_shape_names), name) {
   const bytes image = make_tiny_model(generated_shapes().at(name));
   adapter_rig rig(image, on_gpu()), plain(image, on_gpu(), 5, {}), one_slot(image, on_gpu(), 1);
   rig.put_four();
@@ -119,7 +119,7 @@ BOOST_DATA_TEST_CASE(sequences_of_several_pages_take_turns,
 }
 
 /// A row of A has more or fewer values than one round of loads takes, and a block more than one row.
-BOOST_DATA_TEST_CASE(adapters_at_once_are_the_same_in_one_kernel_and_in_many, data::make(all_shape_names),
+BOOST_DATA_TEST_CASE(adapters_at_once_are_the_same_in_one_kernel_and_in_many, data::make(adapted_shape_names),
                      name) {
   const bytes image = make_tiny_model(generated_shapes().at(name));
   adapter_rig one(image, on_gpu(), 1, {6, 85}), many(image, on_gpu({.one_kernel = 0}), 1, {6, 85});

@@ -84,6 +84,7 @@ BOOST_DATA_TEST_CASE(so_it_is_over_pages_and_with_every_cache, data::make(all_sh
   const generated_model generated(name);
   for (const engine::kv_types kv : {engine::kv_types{}, engine::kv_types{kv_type::q8_0, kv_type::q8_0},
                                     engine::kv_types{kv_type::bf16, kv_type::bf16}}) {
+    if (name.starts_with("deepseek2") && kv != engine::kv_types{}) continue;  // rows of latents are f16
     std::vector<token_id> text(300);
     std::minstd_rand random(7);
     loaded_cuda_model alone(generated.path(), 512, {}, {}, 1, kv);

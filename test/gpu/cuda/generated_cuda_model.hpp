@@ -32,6 +32,17 @@ inline void add_widths_of_heads(std::map<std::string, tiny_model_options>& all) 
   }
 }
 
+/// Files for which the decode program has kernels of their own.
+inline void add_few_bits(std::map<std::string, tiny_model_options>& all, const tiny_model_options& base) {
+  for (const auto& [name, type] :
+       {std::pair{"few-bit", engine::ggml_type::q3_k}, {"table", engine::ggml_type::iq4_xs}}) {
+    all[name] = base;
+    all[name].family = "llama";
+    all[name].matrix_type = type;
+    all[name].embedding_type = engine::ggml_type::q6_k;
+  }
+}
+
 /// Heads with keys of their own, or two or three of a key.
 inline void add_many_heads(std::map<std::string, tiny_model_options>& all) {
   // So many heads that a worker of the one kernel has every second page.
@@ -141,13 +152,7 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   all["gpt-oss"].window = 128;
   all["mixtral"].matrix_type = engine::ggml_type::q4_k;
   all["mixtral"].experts = 4;
-  for (const auto& [name, type] :
-       {std::pair{"few-bit", engine::ggml_type::q3_k}, {"table", engine::ggml_type::iq4_xs}}) {
-    all[name] = base;
-    all[name].family = "llama";
-    all[name].matrix_type = type;
-    all[name].embedding_type = engine::ggml_type::q6_k;
-  }
+  add_few_bits(all, base);
   // Residual streams of the widths of Phi-3-mini and of an 8B model.
   all["phi3-wide"] = all["phi3"];
   all["phi3-wide"].embedding = 3072;
@@ -176,6 +181,8 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   add_many_experts(all);
   add_widths_of_heads(all);
   add_ternary(all, base);
+  // Latents, of which a file has one matrix, or two stacks.
+  for (const char* file : {"deepseek2", "deepseek2-glm"}) all[file].file = file;
   return all;
 }
 
@@ -194,9 +201,13 @@ inline const std::vector<std::string> ternary_shape_names{"bitnet",
                                                           heads_of("bitnet", 96),
                                                           heads_of("bitnet", 128)};
 
-/// With many experts, and with integer activations.
-inline const std::vector<std::string> all_shape_names{"llama",   "llama-no-f32", "qwen2",       "phi3",
-                                                      "gpt-oss", "mixtral",      "gpt-oss-128", "bitnet"};
+/// With many experts, and with integer activations; all that adapters may change.
+inline const std::vector<std::string> adapted_shape_names{"llama",   "llama-no-f32", "qwen2",       "phi3",
+                                                          "gpt-oss", "mixtral",      "gpt-oss-128", "bitnet"};
+/// With latents, too.
+inline const std::vector<std::string> all_shape_names{"llama",     "llama-no-f32", "qwen2",       "phi3",
+                                                      "gpt-oss",   "mixtral",      "gpt-oss-128", "bitnet",
+                                                      "deepseek2", "deepseek2-glm"};
 
 /// A generated model in a file, and loaded models of it.
 class generated_model {

@@ -85,7 +85,16 @@ BOOST_AUTO_TEST_CASE(what_no_kernel_takes_is_refused) {
   BOOST_TEST(!gpu::check_cuda_support(unequal));
   model_spec latent = plain();
   latent.latent = {.rank = 64, .key_length = 48, .value_length = 32, .rotated = 16};
-  BOOST_TEST(gpu::check_cuda_support(latent).error().message.find("latent attention") != std::string::npos);
+  BOOST_TEST(gpu::check_cuda_support(latent).has_value());
+  BOOST_TEST(!gpu::has_plain_layers(latent));
+  latent.latent.rank = 72;
+  BOOST_TEST(gpu::check_cuda_support(latent).error().message.find("a rank of 72") != std::string::npos);
+  latent.latent.rank = 64;
+  latent.latent.rotated = 66;
+  BOOST_TEST(gpu::check_cuda_support(latent).error().message.find("rotated part of 66") != std::string::npos);
+  latent.latent.rotated = 16;
+  latent.layers[1].heads += 1;
+  BOOST_TEST(gpu::check_cuda_support(latent).error().message.find("differ in heads") != std::string::npos);
   model_spec squared = plain();
   squared.activation = engine::ffn_activation::relu_squared;
   BOOST_TEST(gpu::check_cuda_support(squared).error().param == "ffn-activation");

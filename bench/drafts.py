@@ -10,7 +10,8 @@ server runs plainly and with each of its n-gram drafters. For each:
 demo/http/drafts/KIND/off_tok_s, auto_tok_s, ratio  tokens behind the first over their time, of all requests
 demo/http/drafts/KIND/accepted, tokens_a_step       share of the drafts that were right; with auto
 demo/http/drafts/KIND/llama_cpp/DRAFTER_tok_s
-The worker's answers with and without drafts must be the same, or the run fails.
+The worker's answers with and without drafts must be the same, or the run fails. A drafter that llama.cpp's
+server does not have, or fails with, is told and has no figures.
 """
 import argparse
 import http.client
@@ -22,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / 'load'))
 
-from servers import LlamaServer, Worker  # noqa: E402
+from servers import Failure, LlamaServer, Worker, exit_on_sigterm  # noqa: E402
 
 LIMIT = 400  # tokens of an answer
 NGRAM_DRAFTERS = ('ngram-simple', 'ngram-map-k', 'ngram-mod', 'ngram-cache')
@@ -75,7 +76,7 @@ def ask(address, body):
     connection.request('POST', '/v1/chat/completions', json.dumps(body), headers)
     answer = connection.getresponse()
     if answer.status != 200:
-        raise SystemExit(f'{answer.status}: {answer.read(400).decode(errors="replace")}')
+        raise Failure(f'{answer.status}: {answer.read(400).decode(errors="replace")}')
     text, usage, times = '', {}, []
     for line in answer:
         if not line.startswith(b'data: {'):
@@ -87,6 +88,8 @@ def ask(address, body):
             times.append(time.perf_counter())
             text += piece
     connection.close()
+    if not times:
+        raise Failure('an answer has no text')
     return text, usage, times[-1] - times[0]
 
 
@@ -114,7 +117,7 @@ def measure_worker(chosen, figures):
             for kind, bodies in kinds().items():
                 texts, rate, right, wrong, tokens = run_kind(server.address, bodies, True)
                 if answers.setdefault(kind, texts) != texts:
-                    raise SystemExit(f'{kind}: drafts changed an answer')
+                    raise Failure(f'{kind}: drafts changed an answer')
                 figures[f'demo/http/drafts/{kind}/{mode}_tok_s'] = rate
                 if mode == 'auto':
                     figures[f'demo/http/drafts/{kind}/accepted'] = right / max(1, right + wrong)
@@ -124,14 +127,34 @@ def measure_worker(chosen, figures):
                                                      figures[f'demo/http/drafts/{kind}/off_tok_s'])
 
 
-def measure_llama(chosen, figures):
-    for drafter in ('none',) + NGRAM_DRAFTERS:
-        options = ['-ngl', '99', '-fa', 'on', '-np', '1', '-c', '4096', '--spec-type', drafter]
-        with LlamaServer(chosen.llama_server, chosen.model, options) as server:
-            run_kind(server.address, kinds()['free'][:1], False)
-            for kind, bodies in kinds().items():
-                rate = run_kind(server.address, bodies, False)[1]
-                figures[f'demo/http/drafts/{kind}/llama_cpp/{drafter}_tok_s'] = rate
+def measure_llama(chosen, drafter, figures):
+    options = ['-ngl', '99', '-fa', 'on', '-np', '1', '-c', '4096', '--spec-type', drafter]
+    with LlamaServer(chosen.llama_server, chosen.model, options) as server:
+        run_kind(server.address, kinds()['free'][:1], False)
+        for kind, bodies in kinds().items():
+            rate = run_kind(server.address, bodies, False)[1]
+            figures[f'demo/http/drafts/{kind}/llama_cpp/{drafter}_tok_s'] = rate
+
+
+def measure(chosen, figures):
+    """Whether all was measured."""
+    measure_worker(chosen, figures)
+    complete = True
+    for drafter in ('none',) + NGRAM_DRAFTERS if chosen.llama_server else ():
+        try:
+            measure_llama(chosen, drafter, figures)
+        except (Failure, OSError, http.client.HTTPException) as what:
+            print(f'{drafter} of llama.cpp failed: {what}', flush=True)
+            complete = False
+    return complete
+
+
+def tell(chosen, figures):
+    for key, value in figures.items():
+        figures[key] = round(value, 3)
+        print(f'{key:<60} {value:10.2f}')
+    if chosen.json:
+        Path(chosen.json).write_text(json.dumps(figures, indent=2) + '\n')
 
 
 def main():
@@ -143,16 +166,14 @@ def main():
     parser.add_argument('--llama-server')
     parser.add_argument('--json')
     chosen = parser.parse_args()
+    exit_on_sigterm()
     figures = {}
-    measure_worker(chosen, figures)
-    if chosen.llama_server:
-        measure_llama(chosen, figures)
-    for key, value in figures.items():
-        figures[key] = round(value, 3)
-        print(f'{key:<60} {value:10.2f}')
-    if chosen.json:
-        Path(chosen.json).write_text(json.dumps(figures, indent=2) + '\n')
-    return 0
+    try:
+        return 0 if measure(chosen, figures) else 1
+    except Failure as what:
+        raise SystemExit(str(what)) from None
+    finally:
+        tell(chosen, figures)
 
 
 if __name__ == '__main__':

@@ -6,9 +6,11 @@
 
 CASE is STREAMSxIN/OUT or STREAMSxIN/OUTxROUNDS: so many streams at once, each of which asks for OUT tokens
 after a prompt of IN tokens, ROUNDS times (1) one after the other. 1000x215/194 is a burst of a thousand
-requests. Prompts are random token ids of which no two requests share a beginning; every answer must have all
-of its tokens, or the run fails. The clients are processes of their own, half as many as there are cores
-unless --processes says otherwise; all connections are open before the first request is sent.
+requests. Prompts are random token ids of which no two requests share a beginning. Every answer must have all
+of its tokens, or the case has failed: it says why and has no figures, the next one begins, and the exit code
+is 1. The clients are processes of their own, half as many as there are cores unless --processes says
+otherwise; all connections are open before the first request is sent. The server ends with the run, at a
+SIGTERM too.
 
 For each case, printed and with --json written as one flat object of NAME/http/STREAMSxINxOUT/FIGURE:
 output_tok_s                tokens of all answers over the time from the first request to the last token
@@ -27,7 +29,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from client import Case, percentile, run_case  # noqa: E402
-from servers import LlamaServer, RunningServer, Worker  # noqa: E402
+from servers import Failure, LlamaServer, RunningServer, Worker, exit_on_sigterm  # noqa: E402
 
 
 def arguments():
@@ -69,18 +71,38 @@ def figures_of(case, answers):
             'gap_ms_p50': percentile(gaps, 0.5), 'gap_ms_p99': percentile(gaps, 0.99)}
 
 
-def main():
-    chosen = arguments()
-    figures = {}
+def measure(chosen, server, case):
+    """Figures of a case by their keys, printed; none of one that failed."""
+    try:
+        answers = run_case(server.address, case, chosen.processes, chosen.vocab)
+    except Failure as what:
+        print(f'{chosen.name}/http/{case} failed: {what}', flush=True)
+        return {}
+    figures = {f'{chosen.name}/http/{case}/{key}': value for key, value in figures_of(case, answers).items()}
+    for key, value in figures.items():
+        print(f'{key:<60} {value:12.2f}', flush=True)
+    return figures
+
+
+def measure_all(chosen):
+    figures, failed = {}, False
     with start(chosen) as server:
         for case in chosen.cases:
-            answers = run_case(server.address, case, chosen.processes, chosen.vocab)
-            for key, value in figures_of(case, answers).items():
-                figures[f'{chosen.name}/http/{case}/{key}'] = round(value, 3)
-                print(f'{chosen.name}/http/{case}/{key:<16} {value:12.2f}', flush=True)
-    if chosen.json:
-        Path(chosen.json).write_text(json.dumps(figures, indent=2) + '\n')
-    return 0
+            of_case = measure(chosen, server, case)
+            failed = failed or not of_case
+            figures.update((key, round(value, 3)) for key, value in of_case.items())
+            if chosen.json:  # after each case, so that a run that is ended keeps what it has
+                Path(chosen.json).write_text(json.dumps(figures, indent=2) + '\n')
+    return 1 if failed else 0
+
+
+def main():
+    chosen = arguments()
+    exit_on_sigterm()
+    try:
+        return measure_all(chosen)
+    except Failure as what:
+        raise SystemExit(str(what)) from None
 
 
 if __name__ == '__main__':

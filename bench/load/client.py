@@ -11,14 +11,12 @@ import time
 from threading import BrokenBarrierError
 from typing import List, Tuple
 
+from servers import Failure
+
 SILENCE_MAX = 300.0  # seconds in which no stream of a process gets a byte
 CONNECTIONS_MAX = 10_000
 ERROR = re.compile(rb'^data: \{"error"', re.M)
 USAGE = re.compile(rb'"completion_tokens":\s*(\d+)')
-
-
-class Failure(Exception):
-    """What ends the measurement, in words for the operator."""
 
 
 def percentile(values, share):
@@ -153,7 +151,9 @@ def run_case(address, case: Case, processes: int, vocab: int) -> List[Answer]:
     opened = multiprocessing.Barrier(processes)
     answers = multiprocessing.Queue()
     shares = [range(i, case.streams, processes) for i in range(processes)]
-    children = [multiprocessing.Process(target=client, args=(address, case, share, vocab, opened, answers))
+    # Daemons, which are ended when this process is.
+    children = [multiprocessing.Process(target=client, daemon=True,
+                                        args=(address, case, share, vocab, opened, answers))
                 for share in shares]
     for child in children:
         child.start()
@@ -162,5 +162,5 @@ def run_case(address, case: Case, processes: int, vocab: int) -> List[Answer]:
         child.join()
     failures = [r for r in results if isinstance(r, str)]
     if failures:
-        raise SystemExit(f'{case}: {failures[0]}')
+        raise Failure(failures[0])
     return [a for r in results for a in r]

@@ -1,6 +1,8 @@
 """Servers to load: each is started with a model, waited for, and ended."""
 import json
+import signal
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -10,6 +12,15 @@ import urllib.request
 START_LIMIT = 300.0  # seconds
 # Below the range from which clients' own ports come, so that none of theirs is in the way.
 LLAMA_PORT = 18080
+
+
+class Failure(Exception):
+    """Why something was not measured, in words for the operator."""
+
+
+def exit_on_sigterm():
+    """Makes SIGTERM unwind this program, as an error does, so that the server that it started ends, too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 class RunningServer:
@@ -49,7 +60,7 @@ class StartedServer:
         while not condition():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.end()
-                raise SystemExit('the server is not ready: ' + ''.join(self.last_lines))
+                raise Failure('the server is not ready: ' + ''.join(self.last_lines))
             time.sleep(0.05)
 
     def end(self):

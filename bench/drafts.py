@@ -8,7 +8,8 @@ quote (sentences of a passage), json (rows in a JSON schema) and free (open ques
 one after the other, at temperature 0. The worker runs with --speculate off and then with auto; llama.cpp's
 server runs plainly and with each of its n-gram drafters. For each:
 demo/http/drafts/KIND/off_tok_s, auto_tok_s, ratio  tokens behind the first over their time, of all requests
-demo/http/drafts/KIND/accepted, tokens_a_step       share of the drafts that were right; with auto
+demo/http/drafts/KIND/accepted, tokens_a_step       share of the drafts that were right, as /metrics counts
+                                                    them; with auto
 demo/http/drafts/KIND/llama_cpp/DRAFTER_tok_s
 The worker's answers with and without drafts must be the same, or the run fails. A drafter that llama.cpp's
 server does not have, or fails with, is told and has no figures.
@@ -16,8 +17,10 @@ server does not have, or fails with, is told and has no figures.
 import argparse
 import http.client
 import json
+import re
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -93,19 +96,24 @@ def ask(address, body):
     return text, usage, times[-1] - times[0]
 
 
+def drafts_so_far(address):
+    """Drafts that the worker has checked, and those that became output."""
+    with urllib.request.urlopen('http://{}:{}/metrics'.format(*address), timeout=10) as answer:
+        text = answer.read().decode()
+    counts = dict(re.findall(r'^(worker_draft_tokens\w*_total) (\S+)$', text, re.M))
+    return float(counts['worker_draft_tokens_total']), float(counts['worker_draft_tokens_accepted_total'])
+
+
 def run_kind(address, bodies, prediction):
-    """Answers of a kind, tokens a second, and what became of drafts."""
-    texts, tokens, seconds, right, wrong = [], 0, 0.0, 0, 0
+    """Answers of a kind, their tokens behind the first ones, and tokens a second."""
+    texts, tokens, seconds = [], 0, 0.0
     for body in bodies:
         asked = body if prediction else {k: v for k, v in body.items() if k != 'prediction'}
         text, usage, took = ask(address, asked)
         texts.append(text)
         tokens += usage['completion_tokens'] - 1
         seconds += took
-        details = usage.get('completion_tokens_details') or {}
-        right += details.get('accepted_prediction_tokens') or 0
-        wrong += details.get('rejected_prediction_tokens') or 0
-    return texts, tokens / seconds, right, wrong, tokens
+    return texts, tokens, tokens / seconds
 
 
 def measure_worker(chosen, figures):
@@ -115,12 +123,14 @@ def measure_worker(chosen, figures):
         with Worker(chosen.worker, chosen.model, options) as server:
             run_kind(server.address, kinds()['free'][:1], True)
             for kind, bodies in kinds().items():
-                texts, rate, right, wrong, tokens = run_kind(server.address, bodies, True)
+                checked, right = drafts_so_far(server.address)
+                texts, tokens, rate = run_kind(server.address, bodies, True)
                 if answers.setdefault(kind, texts) != texts:
                     raise Failure(f'{kind}: drafts changed an answer')
                 figures[f'demo/http/drafts/{kind}/{mode}_tok_s'] = rate
                 if mode == 'auto':
-                    figures[f'demo/http/drafts/{kind}/accepted'] = right / max(1, right + wrong)
+                    checked, right = (b - a for a, b in zip((checked, right), drafts_so_far(server.address)))
+                    figures[f'demo/http/drafts/{kind}/accepted'] = right / max(1, checked)
                     figures[f'demo/http/drafts/{kind}/tokens_a_step'] = tokens / max(1, tokens - right)
     for kind in answers:
         figures[f'demo/http/drafts/{kind}/ratio'] = (figures[f'demo/http/drafts/{kind}/auto_tok_s'] /
@@ -132,7 +142,7 @@ def measure_llama(chosen, drafter, figures):
     with LlamaServer(chosen.llama_server, chosen.model, options) as server:
         run_kind(server.address, kinds()['free'][:1], False)
         for kind, bodies in kinds().items():
-            rate = run_kind(server.address, bodies, False)[1]
+            rate = run_kind(server.address, bodies, False)[-1]
             figures[f'demo/http/drafts/{kind}/llama_cpp/{drafter}_tok_s'] = rate
 
 

@@ -6,7 +6,8 @@
 
 CASE is STREAMSxIN/OUT or STREAMSxIN/OUTxROUNDS: so many streams at once, each of which asks for OUT tokens
 after a prompt of IN tokens, ROUNDS times (1) one after the other. 1000x215/194 is a burst of a thousand
-requests. Prompts are random token ids of which no two requests share a beginning. Every answer must have all
+requests. Prompts are random token ids of which no two requests share a beginning, of all cases; another run
+at the same --url has others, a server that was started for its run the same. Every answer must have all
 of its tokens, or the case has failed: it says why and has no figures, the next one begins, and the exit code
 is 1. The clients are processes of their own, half as many as there are cores unless --processes says
 otherwise; all connections are open before the first request is sent. The server ends with the run, at a
@@ -24,6 +25,7 @@ import os
 import shlex
 import statistics
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -45,8 +47,10 @@ def arguments():
     parser.add_argument('--options', default='', help="more options of the server's program")
     parser.add_argument('--processes', type=int, default=max(1, (os.cpu_count() or 2) // 2))
     parser.add_argument('--vocab', type=int, default=32000, help='ids of the prompts are below')
+    parser.add_argument('--seed', help='of the prompts (1; with --url the time)')
     parser.add_argument('--json')
     chosen = parser.parse_args()
+    chosen.seed = chosen.seed or (str(time.time_ns()) if chosen.url else '1')
     if not chosen.url and not chosen.model:
         parser.error('--model is needed to start a server')
     return chosen
@@ -71,10 +75,10 @@ def figures_of(case, answers):
             'gap_ms_p50': percentile(gaps, 0.5), 'gap_ms_p99': percentile(gaps, 0.99)}
 
 
-def measure(chosen, server, case):
+def measure(chosen, server, number, case):
     """Figures of a case by their keys, printed; none of one that failed."""
     try:
-        answers = run_case(server.address, case, chosen.processes, chosen.vocab)
+        answers = run_case(server.address, case, chosen.processes, chosen.vocab, f'{chosen.seed}/{number}')
     except Failure as what:
         print(f'{chosen.name}/http/{case} failed: {what}', flush=True)
         return {}
@@ -87,8 +91,8 @@ def measure(chosen, server, case):
 def measure_all(chosen):
     figures, failed = {}, False
     with start(chosen) as server:
-        for case in chosen.cases:
-            of_case = measure(chosen, server, case)
+        for number, case in enumerate(chosen.cases):
+            of_case = measure(chosen, server, number, case)
             failed = failed or not of_case
             figures.update((key, round(value, 3)) for key, value in of_case.items())
             if chosen.json:  # after each case, so that a run that is ended keeps what it has

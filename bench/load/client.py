@@ -9,7 +9,7 @@ import selectors
 import socket
 import time
 from threading import BrokenBarrierError
-from typing import List, Tuple
+from typing import Iterator, List, Tuple
 
 from servers import Failure
 
@@ -52,22 +52,27 @@ class Answer:
     times: List[float]
 
 
+def prompts_of(length: int, vocab: int, seed: str) -> Iterator[List[int]]:
+    """Prompts without end. Those of another seed begin in another way, which a prefix cache must not know."""
+    chooser = random.Random(seed)
+    while True:
+        yield [chooser.randrange(vocab // 10, vocab) for _ in range(length)]
+
+
 class Stream:
     """One connection, which asks again when its answer has ended."""
 
-    def __init__(self, address: Tuple[str, int], case: Case, seed: int, vocab: int):
-        self.case, self.address = case, address
-        self.random = random.Random(seed)
-        self.vocab = vocab
+    def __init__(self, address: Tuple[str, int], case: Case, prompts: Iterator[List[int]]):
+        self.case, self.address, self.prompts = case, address, prompts
         self.answers: List[Answer] = []
         self.socket = socket.create_connection(address, timeout=SILENCE_MAX)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.body = self._request()
 
     def _request(self) -> bytes:
-        ids = [self.random.randrange(self.vocab // 10, self.vocab) for _ in range(self.case.prompt)]
-        body = json.dumps({'prompt': ids, 'max_tokens': self.case.tokens, 'temperature': 0, 'stream': True,
-                           'ignore_eos': True, 'stream_options': {'include_usage': True}}).encode()
+        body = json.dumps({
+            'prompt': next(self.prompts), 'max_tokens': self.case.tokens, 'temperature': 0, 'stream': True,
+            'ignore_eos': True, 'stream_options': {'include_usage': True}}).encode()
         return (b'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
                 b'Content-Length: %d\r\n\r\n' % len(body)) + body
 
@@ -124,9 +129,9 @@ def read_all(streams: List[Stream]) -> None:
                     left -= 1
 
 
-def client(address, case, streams: range, vocab, opened, answers) -> None:
+def client(address, case, streams: range, vocab, seed, opened, answers) -> None:
     try:
-        mine = [Stream(address, case, seed, vocab) for seed in streams]
+        mine = [Stream(address, case, prompts_of(case.prompt, vocab, f'{seed}/{i}')) for i in streams]
         opened.wait(SILENCE_MAX)
         read_all(mine)
         answers.put([a for stream in mine for a in stream.answers])
@@ -145,15 +150,15 @@ def answer_of(answers, children):
                 return 'a client process ended early'
 
 
-def run_case(address, case: Case, processes: int, vocab: int) -> List[Answer]:
-    """All answers of a case. Throws Failure when any request failed."""
+def run_case(address, case: Case, processes: int, vocab: int, seed: str) -> List[Answer]:
+    """All answers of a case, whose seed no other has. Throws Failure when any request failed."""
     processes = min(processes, case.streams)
     opened = multiprocessing.Barrier(processes)
     answers = multiprocessing.Queue()
     shares = [range(i, case.streams, processes) for i in range(processes)]
     # Daemons, which are ended when this process is.
     children = [multiprocessing.Process(target=client, daemon=True,
-                                        args=(address, case, share, vocab, opened, answers))
+                                        args=(address, case, share, vocab, seed, opened, answers))
                 for share in shares]
     for child in children:
         child.start()

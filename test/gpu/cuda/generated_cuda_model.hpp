@@ -77,6 +77,11 @@ inline void add_many_experts(std::map<std::string, tiny_model_options>& all) {
   all["gpt-oss-128-wide"].ffn = 64;
 }
 
+/// Latents, of which a file has one matrix, or two stacks.
+inline void add_latents(std::map<std::string, tiny_model_options>& all) {
+  for (const char* file : {"deepseek2", "deepseek2-glm"}) all[file].file = file;
+}
+
 /// Models with integer activations.
 inline void add_ternary(std::map<std::string, tiny_model_options>& all, const tiny_model_options& base) {
   tiny_model_options& plain = all["bitnet"] = base;
@@ -181,8 +186,7 @@ inline std::map<std::string, tiny_model_options> generated_shapes() {
   add_many_experts(all);
   add_widths_of_heads(all);
   add_ternary(all, base);
-  // Latents, of which a file has one matrix, or two stacks.
-  for (const char* file : {"deepseek2", "deepseek2-glm"}) all[file].file = file;
+  add_latents(all);
   return all;
 }
 

@@ -35,7 +35,7 @@ class mapped_cache {
   void spoil(engine::kv_page page, std::uint32_t place) {
     std::uint64_t part = 0;
     for (const engine::layer_spec& layer : spec_.layers) {
-      for (const std::uint32_t width : {spec_.key_length, spec_.value_length}) {
+      for (const std::uint32_t width : {spec_.key_length, spec_.cached_value_length()}) {
         for (std::uint32_t head = 0; head < layer.kv_heads; ++head) {
           const std::uint64_t row = kernels::attention_first_row(page, layer.kv_heads, head) + place;
           std::fill_n(halves_ + part + row * width, width, half_nan);

@@ -102,6 +102,20 @@ BOOST_AUTO_TEST_CASE(a_plan_has_every_class_and_holds_the_kv_limit) {
   BOOST_TEST(contains(refused.error().message, std::to_string(plan->kv_bytes - 1)));
 }
 
+BOOST_AUTO_TEST_CASE(latents_are_planned_as_one_row_a_position_in_f16) {
+  tiny_model_options options;
+  options.file = "deepseek2-glm";
+  const bytes image = make_tiny_model(options);
+  const auto file = engine::gguf_file::parse(image, "tiny").value();
+  const auto model = engine::load_model(file).value();
+  // 32 and 16 values, padded to 64, of three layers.
+  BOOST_TEST(gpu::kv_page_bytes(model.spec) == 3U * 256U * 64U * 2U);
+  gpu::device_plan_request request{.slots = 2, .context = 300, .workspace_bytes = 0, .kv_bytes_max = 0};
+  BOOST_TEST(gpu::plan_device_memory(model, request)->kv_bytes == 2 * 2 * gpu::kv_page_bytes(model.spec));
+  request.kv = {engine::kv_type::q8_0, engine::kv_type::f16};
+  BOOST_TEST(gpu::plan_device_memory(model, request).error().param == "kv-type-k");
+}
+
 BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_with_numbers_by_class) {
   const engine::memory_plan plan{.weights_bytes = 111'000'000'001,
                                  .kv_bytes = 222'000'002,

@@ -79,15 +79,6 @@ __device__ inline void load_transposed(std::uint32_t (&to)[4], const __half* row
                : "r"(shared_address(row))
                : "memory");
 }
-__device__ inline void multiply(float (&sum)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 /// A block's token, its heads and its share of the token's pages, every `workers`-th; chunks are counted
 /// through all of them.
 struct block_work {
@@ -215,7 +206,7 @@ __device__ void score_chunk(const latent_attention_args& a, const block_work& wo
       for (std::uint32_t half = 0; half < 2; ++half) {
         std::uint32_t q[4];
         load_matrices(q, queries + tile * 16 * memory.stride + k + half * 16);
-        multiply(sums[tile], q, b[2 * half], b[2 * half + 1]);
+        mma_16x8x16(sums[tile], q, b[2 * half], b[2 * half + 1]);
       }
     }
   }
@@ -290,8 +281,8 @@ __device__ void add_values(std::uint32_t rank, std::uint32_t chunk, const block_
       load_transposed(v, rows + (k + lane % 16) * memory.stride + first + lane / 16 * 8);
 #pragma unroll
       for (std::uint32_t tile = 0; tile < Tiles; ++tile) {
-        multiply(sums[tile][group][0], p[tile], v[0], v[1]);
-        multiply(sums[tile][group][1], p[tile], v[2], v[3]);
+        mma_16x8x16(sums[tile][group][0], p[tile], v[0], v[1]);
+        mma_16x8x16(sums[tile][group][1], p[tile], v[2], v[3]);
       }
     }
   }

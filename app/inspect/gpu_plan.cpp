@@ -76,9 +76,7 @@ engine::result<gpu_plan> plan_gpu(const engine::model& m, const gpu_plan_request
   const gpu::adapter_layout layout(m, request.adapters);
   const std::uint32_t columns = std::max(gpu::device_chunk_tokens, request.slots);
   one.adapters_bytes = gpu::adapter_arena(m, request.adapters, layout, request.slots, columns).bytes;
-  engine::model parted = m;
-  gpu::part_joined_latents(parted, 0);
-  const auto planned = gpu::plan_device_memory(parted, one);
+  const auto planned = gpu::plan_device_memory(gpu::with_parted_shapes(m), one);
   if (!planned) return planned.error();
   gpu_plan out;
   out.engines = request.engines;

@@ -155,6 +155,8 @@ class binder {
   void report_unknown(std::uint32_t unused_layers) {
     for (const tensor_view& tensor : file_.tensors()) {
       if (used_.contains(tensor.name) || is_ignored(tensor.name)) continue;
+      // Some converters wrote both forms of latents.
+      if (spec_.latent && tensor.name.ends_with(".attn_kv_b.weight")) continue;
       if (is_of_layers(tensor.name, spec_.layers.size(), unused_layers)) continue;
       problems_.add("tensor " + in_quotes(tensor.name) + " is not part of architecture " +
                     spec_.architecture);

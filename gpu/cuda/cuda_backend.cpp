@@ -179,15 +179,15 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
     return error(errc::model_load_failed, "a model is loaded already; a worker serves one for its lifetime");
   ORCD_ENSURE(config.slots > 0 && config.context_tokens > 0);
   model_ = given;
-  part_joined_latents(model_, 0);
   const engine::model& m = model_;
+  const engine::model shapes = with_parted_shapes(given);
   if (m.spec.pooling) {
     // The decode program and graphs end with the choice of a token, which pooled models do not make.
     options_.one_kernel = 0;
     options_.graphs = false;
     if (!m.spec.causal) options_.chunk_tokens = config.context_tokens;
   }
-  auto planned = plan(m, config);
+  auto planned = plan(shapes, config);
   if (!planned) return planned.error();
   try {
     if (!device_) {  // not again after an import that failed: what is destroyed resets the device
@@ -200,9 +200,10 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
     engine::memory_plan needed = *planned;
     if (imported) needed.weights_bytes = 0;
     if (config.cache.imported) needed.kv_bytes = 0;
-    const auto fits = check_vram(needed, imported ? 0 : upload_staging_bytes(m),
+    const auto fits = check_vram(needed, imported ? 0 : upload_staging_bytes(shapes),
                                  {memory.free_bytes, memory.total_bytes, device_->info()});
     if (!fits) return fits.error();
+    if (const auto parted = part_joined_latents(model_, 0); !parted) return parted.error();
     const auto ternary = prepare_ternary_weights(model_, 0, imported, [&] { progress(0); });
     if (!ternary) return ternary.error();
     if (const auto scales = require_code_scales(m); !scales) return scales.error();

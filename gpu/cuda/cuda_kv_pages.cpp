@@ -86,12 +86,16 @@ void cuda_forward::copy_latents(std::uint32_t layer, const engine::page_copy& wh
                             cudaMemcpyDeviceToDevice, stream_));
 }
 
+/// Pages that follow each other, as most do, are cleared together.
 void cuda_forward::clear_latents(std::span<const engine::kv_page> pages) {
-  for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
-    const std::uint64_t bytes = key_page_bytes(layer);
-    auto* const all = static_cast<std::byte*>(pages_of(layer).keys);
-    for (const engine::kv_page page : pages)
-      ORCD_CUDA(cudaMemsetAsync(all + static_cast<std::uint64_t>(page) * bytes, 0, bytes, stream_));
+  for (std::size_t first = 0, end = 0; first < pages.size(); first = end) {
+    for (end = first + 1; end < pages.size() && pages[end] == pages[end - 1] + 1;) ++end;
+    for (std::uint32_t layer = 0; layer < spec_.layers.size(); ++layer) {
+      const std::uint64_t bytes = key_page_bytes(layer);
+      auto* const all = static_cast<std::byte*>(pages_of(layer).keys);
+      ORCD_CUDA(cudaMemsetAsync(all + static_cast<std::uint64_t>(pages[first]) * bytes, 0,
+                                (end - first) * bytes, stream_));
+    }
   }
 }
 

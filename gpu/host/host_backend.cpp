@@ -57,9 +57,10 @@ const char* beside_weights(const engine::memory_plan& plan) noexcept {
 }
 
 /// Weights that stay in the mapped file, or are another process's, need no memory of this one.
-engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t kv_bytes_max,
-                                  bool copies_weights) {
-  const std::uint64_t needed = plan.total() - (copies_weights ? 0 : plan.weights_bytes);
+/// `made` are bytes of weights that are not in the file as they are used.
+engine::result<void> check_memory(const engine::memory_plan& plan, std::uint64_t made,
+                                  std::uint64_t kv_bytes_max, bool copies_weights) {
+  const std::uint64_t needed = plan.total() - (copies_weights ? 0 : plan.weights_bytes) + made;
   const std::uint64_t installed =
       static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   if (kv_bytes_max != 0 && plan.kv_bytes > kv_bytes_max) {
@@ -196,18 +197,18 @@ engine::result<engine::memory_plan> host_backend::load(const engine::model& give
                                                        const std::function<void(unsigned)>& progress) {
   if (forward_) return error(errc::model_load_failed, "this backend has a model already, it loads one once");
   if (config.slots == 0) return error(errc::model_load_failed, "slots is 0, at least 1 is needed");
-  model_ = given;
-  part_joined_latents(model_, options_.threads);
-  const engine::model& m = model_;
+  const engine::model m = with_parted_shapes(given);
   if (const auto enough = check_pages(config.kv_pages, context_of(m, config)); !enough) return enough.error();
   if (const auto supported = check_host_support(m); !supported) return supported.error();
   if (const auto room = check_adapter_room(m, config.adapters); !room) return room.error();
   const engine::memory_plan plan = plan_memory(m, config, options_.chunk_tokens);
-  if (const auto fits = check_memory(plan, options_.kv_bytes_max, config.weights.share); !fits)
-    return fits.error();
+  const auto fits = check_memory(plan, parted_bytes(given), options_.kv_bytes_max, config.weights.share);
+  if (!fits) return fits.error();
   progress(0);
   config_ = config;
   options_.chunk_tokens = chunk_of(m, config, options_.chunk_tokens);
+  model_ = given;
+  if (const auto parted = part_joined_latents(model_, options_.threads); !parted) return parted.error();
   try {
     unsigned done = 0;
     place_weights([&](unsigned percent) { progress(done = percent); });
@@ -434,7 +435,7 @@ std::unique_ptr<engine::accelerator> make_host_backend(host_backend_options opti
 }
 
 engine::memory_plan plan_host_memory(const engine::model& m, const engine::accelerator_config& config) {
-  return plan_memory(m, config, host_backend_options{}.chunk_tokens);
+  return plan_memory(with_parted_shapes(m), config, host_backend_options{}.chunk_tokens);
 }
 
 std::string_view host_isa_name() {

@@ -51,7 +51,8 @@ std::uint64_t planned_kv_bytes(const engine::model_spec& spec, std::uint32_t slo
 
 engine::result<engine::memory_plan> plan_device_memory(const engine::model& m,
                                                        const device_plan_request& request) {
-  if (request.kv.keys == engine::kv_type::f32 || request.kv.values == engine::kv_type::f32)
+  const bool values = !m.spec.latent && request.kv.values == engine::kv_type::f32;
+  if (request.kv.keys == engine::kv_type::f32 || values)
     return error(errc::worker_start_failed, "a KV cache in f32 is of the host backend alone",
                  request.kv.keys == engine::kv_type::f32 ? "kv-type-k" : "kv-type-v");
   if (m.spec.latent && request.kv.keys != engine::kv_type::f16)

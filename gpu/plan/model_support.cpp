@@ -6,6 +6,7 @@
 
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/attention/latent_args.hpp"
+#include "kernels/layer/experts_args.hpp"
 #include "kernels/product/packed_matrix.hpp"
 
 namespace orcd::gpu {
@@ -66,6 +67,14 @@ engine::result<void> check_latents(const model_spec& spec) {
   }
   if (latent.rotated == 0 || latent.rotated > kernels::latent_rotated_max)
     return refuse("a rotated part", latent.rotated, "1 to " + std::to_string(kernels::latent_rotated_max));
+  // Products of single heads go through the experts' sort.
+  const std::uint32_t heads = spec.layers.front().heads;
+  if (heads > kernels::experts_max) {
+    return refused("latent attention with " + std::to_string(heads) + " heads: the CUDA kernels take up to " +
+                   std::to_string(kernels::experts_max));
+  }
+  if (!spec.causal)
+    return refused("latent attention of all tokens to all: the CUDA kernels have it causal alone");
   const bool alike =
       std::all_of(spec.layers.begin(), spec.layers.end(), [&](const engine::layer_spec& layer) {
         return layer.heads == spec.layers.front().heads && layer.window == 0;

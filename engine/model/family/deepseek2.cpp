@@ -107,9 +107,18 @@ void read_router(hparam_reader& from, model_spec& spec) {
   }
   spec.expert_scale = from.number("expert_weights_scale", 0.0, 1e4, 1.0);
   if (spec.expert_scale == 0.0) spec.expert_scale = 1.0;  // "none" to converters
-  if (from.count("expert_group_count", 0, limits::experts, 1) > 1) {
-    from.problems().add("key '" + from.full("expert_group_count") +
-                        "' is above 1; a choice by groups of experts is not supported");
+  if (const auto groups = from.count("expert_group_count", 0, limits::experts, 1); groups > 1) {
+    from.problems().add("key '" + from.full("expert_group_count") + "' is " + std::to_string(groups) +
+                        ", above 1; a choice by groups of experts is not supported");
+  }
+}
+
+/// Parting it would lose where a code is that has no value.
+void check_joined_types(hparam_reader& from) {
+  for (const tensor_view& tensor : from.file().tensors()) {
+    if (tensor.type == ggml_type::i2_s && tensor.name.ends_with(".attn_kv_b.weight"))
+      from.problems().add("tensor '" + std::string(tensor.name) +
+                          "' has type I2_S, which is not supported there");
   }
 }
 
@@ -117,6 +126,7 @@ void read(hparam_reader& from, model_spec& spec) {
   set_pairing(spec, rope_pairing::interleaved);
   spec.regrouped_heads = false;
   read_latents(from, spec);
+  check_joined_types(from);
   read_score_growth(from, spec);
   if (spec.experts > 0) {
     read_moe(from, spec);

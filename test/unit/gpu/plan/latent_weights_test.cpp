@@ -43,7 +43,21 @@ BOOST_AUTO_TEST_CASE(every_value_is_where_it_belongs) {
   engine::model m = engine::load_model(file).value();
   const engine::tensor_view joined = m.weights.layers[1].attn_kv_b;
   BOOST_REQUIRE(joined);
-  gpu::part_joined_latents(m, 2);
+  const engine::model shapes = gpu::with_parted_shapes(m);
+  const std::uint64_t made = gpu::parted_bytes(m);
+  BOOST_REQUIRE(gpu::part_joined_latents(m, 2).has_value());
+  BOOST_TEST(gpu::parted_bytes(m) == 0U);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < m.weights.layers.size(); ++i) {
+    const engine::layer_weights &planned = shapes.weights.layers[i], &its = m.weights.layers[i];
+    BOOST_TEST(
+        (planned.attn_k_b.extents == its.attn_k_b.extents && planned.attn_k_b.type == its.attn_k_b.type));
+    BOOST_TEST(
+        (planned.attn_v_b.extents == its.attn_v_b.extents && planned.attn_v_b.type == its.attn_v_b.type));
+    BOOST_TEST((!planned.attn_kv_b && planned.attn_k_b.bytes == its.attn_k_b.bytes));
+    bytes += its.attn_k_b.bytes + its.attn_v_b.bytes;
+  }
+  BOOST_TEST(made == bytes);
   const engine::layer_weights& layer = m.weights.layers[1];
   BOOST_TEST(!layer.attn_kv_b);
   const std::uint32_t unrotated = 32, value = 32, rank = 64;

@@ -93,6 +93,13 @@ BOOST_AUTO_TEST_CASE(what_no_kernel_takes_is_refused) {
   latent.latent.rotated = 66;
   BOOST_TEST(gpu::check_cuda_support(latent).error().message.find("rotated part of 66") != std::string::npos);
   latent.latent.rotated = 16;
+  latent.causal = false;
+  BOOST_TEST(gpu::check_cuda_support(latent).error().message.find("causal alone") != std::string::npos);
+  latent.causal = true;
+  for (engine::layer_spec& layer : latent.layers) layer.heads = 513;
+  BOOST_TEST(gpu::check_cuda_support(latent).error().message.find("513 heads") != std::string::npos);
+  for (engine::layer_spec& layer : latent.layers) layer.heads = 512;
+  BOOST_TEST(gpu::check_cuda_support(latent).has_value());
   latent.layers[1].heads += 1;
   BOOST_TEST(gpu::check_cuda_support(latent).error().message.find("differ in heads") != std::string::npos);
   model_spec squared = plain();

@@ -25,7 +25,7 @@ struct loaded_model {
       : image(make_tiny_model(options)),
         file(engine::gguf_file::parse(image, "tiny").value()),
         model(engine::load_model(file).value()) {
-    gpu::part_joined_latents(model, 1);
+    BOOST_REQUIRE(gpu::part_joined_latents(model, 1).has_value());
   }
   bytes image;
   engine::gguf_file file;

@@ -11,6 +11,7 @@
 // needs all activations, so the blocks of a cluster load a part each and send it to all of them. Weights and
 // the scales of outputs start to come before the kernel ahead of this one has ended.
 #include <algorithm>
+#include <iterator>
 
 #include "kernels/device/launch.cuh"
 #include "kernels/product/balanced_blocks.hpp"
@@ -21,9 +22,23 @@
 namespace orcd::kernels {
 namespace {
 
+/// Formats of the files that most run. A kernel for these alone is compiled besides that for all: unpacking
+/// grids and what is looked up takes registers that the others would spill.
+constexpr std::uint32_t common_formats =
+    format_bit(packed_format::q4_0) | format_bit(packed_format::q4_1) | format_bit(packed_format::q5_0) |
+    format_bit(packed_format::q5_1) | format_bit(packed_format::q8_0) | format_bit(packed_format::q4_k) |
+    format_bit(packed_format::q5_k) | format_bit(packed_format::q6_k) | format_bit(packed_format::mxfp4) |
+    format_bit(packed_format::f16) | format_bit(packed_format::bf16) | format_bit(packed_format::f32);
+constexpr std::uint32_t all_formats = ~0U;
+
+bool in_common_formats(const packed_matmul_args& a) {
+  return std::all_of(a.w, a.w + std::min<std::size_t>(a.matrices, std::size(a.w)),
+                     [](const packed_matrix& w) { return (format_bit(w.format) & common_formats) != 0; });
+}
+
 /// Multiplies this warp's chunks of the pass and keeps their sums of each column; waits for the item's
 /// activations before the first.
-template <bool Grouped>
+template <bool Grouped, std::uint32_t Formats>
 __device__ __forceinline__ void multiply_pass(warp_chunks<Grouped>& chunks, const balanced_pass& pass,
                                               std::uint32_t end, std::uint32_t columns, const __half* x,
                                               const column_loader<Grouped>& activations, float* sums) {
@@ -35,17 +50,16 @@ __device__ __forceinline__ void multiply_pass(warp_chunks<Grouped>& chunks, cons
     if (waits) activations.wait();
     waits = false;
     float acc[4] = {0.0F, 0.0F, 0.0F, 0.0F};
-    with_format(kind.format(), 0, [&](auto format) {
+    with_format_of<Formats>(kind.format(), [&](auto format) {
       multiply_chunk_ahead<decltype(format)::value>(bytes, kind.groups(), x + kind.column(), threadIdx.x % 32,
                                                     acc);
-      return 0;
     });
     keep_sums(sums + (chunks.next() - pass.first) * tile_rows * columns, columns, threadIdx.x % 32, acc);
   }
 }
 
 /// Grouped: items are the experts of args.tiles; otherwise there is one item.
-template <bool Grouped>
+template <bool Grouped, std::uint32_t Formats>
 __global__ void __launch_bounds__(register_threads, 1)
     balanced_kernel(const __grid_constant__ tiled_matmul_args args,
                     const __grid_constant__ balanced_plan plan) {
@@ -99,8 +113,8 @@ __global__ void __launch_bounds__(register_threads, 1)
     // column of an mma influences another's.
     const std::uint32_t mine = min(threadIdx.x % 32 / 4, columns.count - 1);
     if (threadIdx.x / 32 < plan.warps)
-      multiply_pass(chunks, pass, (at - run.first) * plan.in_tile.d, columns.count,
-                    x + mine * plan.x_stride + 16 * (threadIdx.x % 4), activations, sums);
+      multiply_pass<Grouped, Formats>(chunks, pass, (at - run.first) * plan.in_tile.d, columns.count,
+                                      x + mine * plan.x_stride + 16 * (threadIdx.x % 4), activations, sums);
     __syncthreads();
     if constexpr (Grouped) {
       const std::uint32_t next = item_of<Grouped>(plan, at);
@@ -179,14 +193,15 @@ bool valid(const tiled_matmul_args& args) {
          (args.tiles == nullptr || (args.tile_count != nullptr && args.order != nullptr));
 }
 
-template <bool Grouped>
-int launch(const tiled_matmul_args& args, cudaStream_t stream) {
+template <bool Grouped, std::uint32_t Formats>
+int launch_with(const tiled_matmul_args& args, cudaStream_t stream) {
   const packed_matmul_args& a = args.matmul;
   const std::uint32_t columns = Grouped ? args.tile_columns : a.columns;
   balanced_plan plan;
   if (!valid(args) || !describe(a, columns, plan)) return cudaErrorInvalidValue;
-  static const cudaError_t opted_in = cudaFuncSetAttribute(
-      balanced_kernel<Grouped>, cudaFuncAttributeMaxDynamicSharedMemorySize, multiprocessor_shared_bytes);
+  static const cudaError_t opted_in =
+      cudaFuncSetAttribute(balanced_kernel<Grouped, Formats>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           multiprocessor_shared_bytes);
   if (opted_in != cudaSuccess) return opted_in;
   const device_room& room = room_of_device();
   if (room.status != cudaSuccess) return room.status;
@@ -201,8 +216,15 @@ int launch(const tiled_matmul_args& args, cudaStream_t stream) {
   if (tiles * std::max(plan.tiles.d, blocks) > UINT32_MAX ||  // the limit of divider
       !divide_memory(plan, columns, Grouped ? 0 : (plan.tiles.d + blocks - 1) / blocks))
     return cudaErrorInvalidValue;
-  return launch_dependent_clusters(balanced_kernel<Grouped>, plan.cluster_blocks, dim3(blocks), dim3(threads),
-                                   plan.slots_at + plan.slots * plan.slot_bytes, stream, args, plan);
+  return launch_dependent_clusters(balanced_kernel<Grouped, Formats>, plan.cluster_blocks, dim3(blocks),
+                                   dim3(threads), plan.slots_at + plan.slots * plan.slot_bytes, stream, args,
+                                   plan);
+}
+
+template <bool Grouped>
+int launch(const tiled_matmul_args& args, cudaStream_t stream) {
+  return in_common_formats(args.matmul) ? launch_with<Grouped, common_formats>(args, stream)
+                                        : launch_with<Grouped, all_formats>(args, stream);
 }
 
 }  // namespace

@@ -90,9 +90,9 @@ struct scheduler_config {
 
 /// Drafts of all jobs so far.
 struct draft_counts {
-  std::uint64_t steps = 0;   ///< a sequence's steps that had drafts
-  std::uint64_t tokens = 0;  ///< drafts
-  std::uint64_t right = 0;   ///< of them, those that became output
+  std::uint64_t steps = 0;                           ///< a sequence's steps that had drafts
+  std::uint64_t tokens = 0;                          ///< drafts
+  std::uint64_t right = 0;                           ///< of them, those that became output
   std::array<std::uint64_t, drafts_max> right_at{};  ///< the same by how many drafts came before
 };
 

@@ -341,8 +341,7 @@ settings parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   constexpr auto usage =
       "--model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--only PREFIX] [--chunk N] "
-      "[--contexts] [--backend "
-      "cuda|host]";
+      "[--contexts] [--backend cuda|host]";
   return bench::run_benchmark("bench_cuda_decode", usage, [&] {
     benchmark(parse(argc, argv)).run();
     return 0;

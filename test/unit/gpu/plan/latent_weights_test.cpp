@@ -66,10 +66,10 @@ BOOST_AUTO_TEST_CASE(every_value_is_where_it_belongs) {
   for (std::int32_t head = 0; head < 4; ++head) {
     const auto first = static_cast<std::int32_t>(unrotated + value) * head;
     const std::vector<float> keys = rows_of(joined, first, unrotated);
-    const std::vector<float> made = rows_of(layer.attn_k_b, head * static_cast<std::int32_t>(rank), rank);
+    const std::vector<float> parted = rows_of(layer.attn_k_b, head * static_cast<std::int32_t>(rank), rank);
     for (std::uint32_t i = 0; i < unrotated; ++i)
       for (std::uint32_t r = 0; r < rank; ++r)
-        BOOST_TEST_REQUIRE(made[r * unrotated + i] == keys[i * rank + r]);
+        BOOST_TEST_REQUIRE(parted[r * unrotated + i] == keys[i * rank + r]);
     BOOST_TEST(rows_of(layer.attn_v_b, head * static_cast<std::int32_t>(value), value) ==
                rows_of(joined, first + static_cast<std::int32_t>(unrotated), value));
   }

@@ -106,6 +106,7 @@ struct gpu_thread::impl {
     if (asked == stops_answered) return false;
     lock.unlock();
     end_all();
+    end_queued();
     lock.lock();
     stops_answered = asked;
     stop_answered.notify_all();
@@ -261,6 +262,15 @@ struct gpu_thread::impl {
     stopped = true;
     loop.cancel_all(cancel_reason::shutdown);
     publish_use();
+  }
+
+  /// Jobs that were submitted before the stop may still be in the queue; accept() ends them now.
+  void end_queued() {
+    try {
+      io.poll();
+    } catch (const std::bad_alloc&) {
+      loop.lose(out_of_memory());
+    }
   }
 
   engine::worker_state& state;

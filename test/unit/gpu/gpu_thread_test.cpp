@@ -291,6 +291,18 @@ BOOST_AUTO_TEST_CASE(stop_ends_every_job_and_answers_late_ones) {
   BOOST_TEST(b.device.steps() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(stop_ends_jobs_that_the_thread_had_not_yet_taken) {
+  fake_options options;
+  options.step_delay = endless;
+  thread_bench b(options);
+  std::vector<waiting_ptr> sinks{b.submit("running", {1, 2}, 5)};
+  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  for (int i = 0; i < 4; ++i) sinks.push_back(b.submit("queued" + std::to_string(i), {1, 2}, 5));
+  b.thread->stop();
+  for (const auto& sink : sinks) expect_error(sink->now(), errc::draining);
+  BOOST_TEST(b.device.steps() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(jobs_end_between_two_steps_and_later_ones_run) {
   fake_options options;
   options.step_delay = endless;

@@ -1,10 +1,8 @@
 #include "test/unit/gpu/tiny_backend.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <iostream>
 
 namespace orcd::test {
 
@@ -17,24 +15,6 @@ constexpr const char* family_files[] = {
     "olmo3",     "exaone4-windows", "granite",  "granitemoe-shared", "smollm3",   "seed_oss",
     "mistral3",  "starcoder2",      "qwen3moe", "qwen2moe",          "gemma2",    "gemma3",
     "command-r", "cohere2",         "glm4",     "glm4moe",           "deepseek2", "deepseek2-glm"};
-
-#if defined(__SANITIZE_THREAD__)
-/// One of each kind of layer: families differ in data, which no thread sees, and take minutes here.
-constexpr std::array kept = {"llama",  "mixtral",  "phi3, partial rotation", "gpt-oss", "bitnet",
-                             "gemma3", "deepseek2"};
-
-void leave_out_most(std::vector<tiny_case>& cases) {
-  static bool said = false;
-  std::erase_if(cases, [](const tiny_case& one) {
-    const bool out = std::ranges::find(kept, one.name) == kept.end();
-    if (out && !said) std::cout << "left out under the thread sanitizer: " << one.name << '\n';
-    return out;
-  });
-  said = true;
-}
-#else
-void leave_out_most(std::vector<tiny_case>& /*cases*/) {}
-#endif
 
 }  // namespace
 
@@ -102,7 +82,6 @@ std::vector<tiny_case> every_tiny_model() {
     o.weight_scales = true;
   });
   for (const char* file : family_files) add(file, [&](tiny_model_options& o) { o.file = file; });
-  leave_out_most(cases);
   return cases;
 }
 

@@ -19,7 +19,6 @@ struct tiny_case {
   std::string name;
   tiny_model_options options;
 };
-/// Of all families; under the thread sanitizer of each kind of layer only.
 [[nodiscard]] std::vector<tiny_case> every_tiny_model();
 
 class tiny_backend {

@@ -27,7 +27,8 @@ endif()
 
 # They have one thread, or those that unit_gpu has too: not run under the thread sanitizer.
 set(orcd_one_thread gguf safetensors model lora jinja chat grammar sampling golden inspect pod)
-# Suites of unit_gpu that run whole jobs of many models on one thread; what its kernels' threads do is in others.
+# Suites of unit_gpu that run whole jobs of many models on one thread; others have what the threads of kernels
+# do.
 set(orcd_one_thread_suites draft_bits growth_bits prefix_bits produced_bits rejected_drafts)
 
 # orcd_unit_test(NAME LINK...): what is in test/unit/NAME and its rooms becomes the executable and the CTest

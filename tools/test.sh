@@ -97,8 +97,9 @@ for stage in "$@"; do
   esac
   echo "== $stage: built in $((SECONDS - started)) s; test"
   [[ $stage == *san ]] && echo "== $stage: clients, operations and wgmma are run by the shipped build alone"
-  [ "$stage" = tsan ] &&
-    echo "== tsan: unit_gpu without $(sed -n 's/^set(orcd_one_thread_suites \(.*\))$/\1/p' cmake/targets.cmake)"
+  if [ "$stage" = tsan ]; then
+    echo "== unit_gpu without $(sed -n 's/^set(orcd_one_thread_suites \(.*\))/\1/p' cmake/targets.cmake)"
+  fi
   selection=(--parallel 2)
   [ "$stage" = fuzz ] && selection+=(--tests-regex '^fuzz_')
   left_out=$(tr ' ' '\n' <<<"${ORCD_LEFT_OUT:-}" | sed -n "s/^$stage://p" | paste -sd '|')

@@ -1,206 +1,12 @@
 #include "bench/synth/other_shapes.hpp"
 
-#include <array>
-
+#include "bench/synth/other_models.hpp"
 #include "bench/synth/tensor_list.hpp"
-#include "bench/synth/vocabulary.hpp"
 
 namespace orcd::bench {
 namespace {
 
 using engine::ggml_type;
-
-/// What layers have beside Llama's.
-struct layer_extras {
-  bool qkv_biases = false;
-  bool head_norms = false;  ///< of Q and K
-  bool norm_after = false;  ///< each half has a norm of what it gives
-  bool late_norm = false;   ///< the norm before the feed-forward has the original model's name
-};
-
-struct expert_shape {
-  std::uint64_t count = 0, used = 0, ffn = 0, shared = 0;
-  std::uint64_t dense_layers = 0;  ///< the first ones
-  bool choice_bias = false;
-};
-
-/// Of attention with one cached row for all heads; a rank of 0: others.
-struct latent_shape {
-  std::uint64_t rank = 0, query_rank = 0, unrotated = 0, value = 0;
-};
-
-struct number_key {
-  const char* name;
-  double value;
-};
-
-struct model_shape {
-  const char* name;
-  const char* architecture;
-  std::uint64_t embedding, ffn, layers, heads, kv_heads, head_width, vocab;
-  std::uint32_t context;
-  float rms_eps, rope_base;
-  vocabulary_kind tokenizer;
-  std::uint64_t merges;
-  bool tied = false;
-  layer_extras extras{};
-  expert_shape experts{};
-  std::uint64_t window = 0;
-  std::uint64_t rotated = 0;  ///< values of a head; 0: all
-  std::array<number_key, 4> floats{};
-  latent_shape latent{};
-};
-
-constexpr layer_extras plain{};
-constexpr expert_shape no_experts{};
-
-constexpr std::array models{
-    model_shape{"llama-3.1-8b", "llama", 4096, 14336, 32, 32, 8, 128, 128256, 131072, 1e-5F, 500'000.0F,
-                vocabulary_kind::qwen2, 280147},
-    model_shape{"mistral-small-3.2-24b", "llama", 5120, 32768, 40, 32, 8, 128, 131072, 131072, 1e-5F,
-                1'000'000'000.0F, vocabulary_kind::qwen2, 269443},
-    model_shape{"smollm3-3b", "smollm3", 2048, 11008, 36, 16, 4, 128, 128256, 65536, 1e-6F, 5'000'000.0F,
-                vocabulary_kind::qwen2, 280147, true},
-    model_shape{"seed-oss-36b",
-                "seed_oss",
-                5120,
-                27648,
-                64,
-                80,
-                8,
-                128,
-                155136,
-                524288,
-                1e-6F,
-                10'000'000.0F,
-                vocabulary_kind::qwen2,
-                154732,
-                false,
-                {.qkv_biases = true, .late_norm = true}},
-    model_shape{"granite-4-micro",
-                "granite",
-                2560,
-                8192,
-                40,
-                40,
-                8,
-                64,
-                100352,
-                131072,
-                1e-5F,
-                10'000'000.0F,
-                vocabulary_kind::qwen2,
-                100000,
-                true,
-                plain,
-                no_experts,
-                0,
-                0,
-                {{{"embedding_scale", 12.0},
-                  {"residual_scale", 0.22},
-                  {"attention.scale", 0.015625},
-                  {"logit_scale", 10.0}}}},
-    model_shape{"gemma-3-12b",
-                "gemma3",
-                3840,
-                15360,
-                48,
-                16,
-                8,
-                256,
-                262208,
-                131072,
-                1e-6F,
-                1'000'000.0F,
-                vocabulary_kind::sentencepiece,
-                0,
-                true,
-                {.head_norms = true, .norm_after = true},
-                no_experts,
-                1024,
-                0,
-                {{{"rope.scaling.factor", 8.0}}}},
-    model_shape{"qwen3-30b-a3b",
-                "qwen3moe",
-                2048,
-                6144,
-                48,
-                32,
-                4,
-                128,
-                151936,
-                40960,
-                1e-6F,
-                1'000'000.0F,
-                vocabulary_kind::qwen2,
-                151387,
-                false,
-                {.head_norms = true},
-                {.count = 128, .used = 8, .ffn = 768}},
-    // 20 of 46 layers, so that it fits a card of 80 GB beside its cache.
-    model_shape{"glm-4.5-air-20-layers",
-                "glm4moe",
-                4096,
-                10944,
-                20,
-                96,
-                8,
-                128,
-                151552,
-                131072,
-                1e-5F,
-                1'000'000.0F,
-                vocabulary_kind::qwen2,
-                151000,
-                false,
-                {.qkv_biases = true, .late_norm = true},
-                {.count = 128, .used = 8, .ffn = 1408, .shared = 1, .dense_layers = 1, .choice_bias = true},
-                0,
-                64,
-                {{{"expert_weights_scale", 1.0}}}},
-    model_shape{"deepseek-v2-lite",
-                "deepseek2",
-                2048,
-                10944,
-                27,
-                16,
-                1,
-                576,
-                102400,
-                163840,
-                1e-6F,
-                10'000.0F,
-                vocabulary_kind::qwen2,
-                99757,
-                false,
-                plain,
-                {.count = 64, .used = 6, .ffn = 1408, .shared = 2, .dense_layers = 1},
-                0,
-                64,
-                {},
-                {.rank = 512, .query_rank = 0, .unrotated = 128, .value = 128}},
-    model_shape{"glm-4.7-flash",
-                "deepseek2",
-                2048,
-                10240,
-                47,
-                20,
-                1,
-                576,
-                154880,
-                202752,
-                1e-5F,
-                1'000'000.0F,
-                vocabulary_kind::qwen2,
-                154000,
-                false,
-                plain,
-                {.count = 64, .used = 4, .ffn = 1536, .shared = 1, .dense_layers = 1, .choice_bias = true},
-                0,
-                64,
-                {{{"expert_weights_scale", 1.8}}},
-                {.rank = 512, .query_rank = 768, .unrotated = 192, .value = 256}},
-};
 
 class planner : tensor_list {
  public:
@@ -210,11 +16,12 @@ class planner : tensor_list {
   engine::result<planned_model> plan() {
     add_metadata();
     if (s_.experts.count > 0) add_expert_metadata();
-    const auto words = add_tokenizer(out_.header, s_.tokenizer, vocab_, s_.merges);
+    const auto words = add_tokenizer(out_.header, s_.tokenizer(), vocab_, s_.merges);
     if (!words) return words.error();
     matrix("token_embd.weight", {s_.embedding, vocab_}, s_.tied ? ggml_type::q6_k : ggml_type::q4_k);
     for (std::uint64_t layer = 0; layer < layers_; ++layer) add_layer(layer);
     vector("output_norm.weight", {s_.embedding}, 1.0F);
+    if (s_.extras.all_biases) vector("output_norm.bias", {s_.embedding}, 0.0F);
     if (!s_.tied) matrix("output.weight", {s_.embedding, vocab_}, ggml_type::q6_k);
     return std::move(out_);
   }
@@ -229,11 +36,12 @@ class planner : tensor_list {
     number("rope.dimension_count", s_.rotated == 0 ? s_.head_width : s_.rotated);
     number("vocab_size", vocab_);
     if (s_.window > 0) number("attention.sliding_window", s_.window);
+    if (s_.extras.layer_norm) key("attention.layer_norm_epsilon", s_.rms_eps);
     for (const number_key& one : s_.floats) {
-      if (one.name == nullptr) continue;
-      key(one.name, static_cast<float>(one.value));
-      if (std::string_view(one.name) == "rope.scaling.factor") key("rope.scaling.type", "linear");
+      if (one.name != nullptr) key(one.name, static_cast<float>(one.value));
     }
+    if (s_.rope_scaling != nullptr) key("rope.scaling.type", s_.rope_scaling);
+    if (s_.original_context > 0) number("rope.scaling.original_context_length", s_.original_context);
   }
 
   void add_latent_metadata() {
@@ -251,7 +59,8 @@ class planner : tensor_list {
     number("expert_used_count", e.used);
     number("expert_feed_forward_length", e.ffn);
     if (e.dense_layers > 0) number("leading_dense_block_count", e.dense_layers);
-    if (e.shared > 0) number("expert_shared_count", e.shared);
+    if (e.shared > 0 && e.shared_gate) number("expert_shared_feed_forward_length", e.shared * e.ffn);
+    if (e.shared > 0 && !e.shared_gate) number("expert_shared_count", e.shared);
     if (!e.choice_bias) return;
     number("expert_gating_func", sigmoid);
     key("expert_weights_norm", true);
@@ -281,32 +90,53 @@ class planner : tensor_list {
     linear("attn_k", s_.embedding, kv, ggml_type::q4_k);
     linear("attn_v", s_.embedding, kv, values);
     linear("attn_output", q, s_.embedding, ggml_type::q4_k);
+    if (s_.extras.all_biases) bias("attn_output", s_.embedding);
     if (!s_.extras.qkv_biases) return;
-    vector(prefix_ + "attn_q.bias", {q}, 0.0F);
-    vector(prefix_ + "attn_k.bias", {kv}, 0.0F);
-    vector(prefix_ + "attn_v.bias", {kv}, 0.0F);
+    bias("attn_q", q);
+    bias("attn_k", kv);
+    bias("attn_v", kv);
+  }
+
+  void add_norms_of_heads() {
+    const bool wide = s_.extras.wide_norms;
+    if (!wide && !s_.extras.head_norms) return;
+    norm("attn_q_norm", s_.head_width * (wide ? s_.heads : 1));
+    norm("attn_k_norm", s_.head_width * (wide ? s_.kv_heads : 1));
+  }
+
+  void add_norm_before(const std::string& name) {
+    if (s_.extras.no_norm_before) return;
+    norm(name, s_.embedding);
+    if (s_.extras.all_biases) bias(name, s_.embedding);
   }
 
   void add_layer(std::uint64_t layer) {
     begin_layer(layer);
     const bool more = more_bits(layer, layers_);
     const ggml_type some = more ? ggml_type::q6_k : ggml_type::q4_k;
-    norm("attn_norm", s_.embedding);
+    add_norm_before("attn_norm");
     if (s_.latent.rank > 0)
       add_latents();
     else
       add_attention(some);
-    if (s_.extras.head_norms) {
-      norm("attn_q_norm", s_.head_width);
-      norm("attn_k_norm", s_.head_width);
-    }
-    norm(s_.extras.late_norm ? "post_attention_norm" : "ffn_norm", s_.embedding);
+    add_norms_of_heads();
+    if (!s_.extras.one_norm) add_norm_before(s_.extras.late_norm ? "post_attention_norm" : "ffn_norm");
     if (s_.extras.norm_after) {
       norm("post_attention_norm", s_.embedding);
       norm("post_ffw_norm", s_.embedding);
     }
     if (s_.experts.count > 0 && layer >= s_.experts.dense_layers) return add_experts(some);
+    if (s_.extras.no_gate || s_.extras.fused_gate) return add_one_matrix_up(some);
     add_gated("", s_.ffn, some);
+  }
+
+  /// Either gate and up at once, or no gate.
+  void add_one_matrix_up(ggml_type down) {
+    linear("ffn_up", s_.embedding, s_.extras.fused_gate ? 2 * s_.ffn : s_.ffn, ggml_type::q4_k);
+    linear("ffn_down", s_.ffn, s_.embedding, of_rows(s_.ffn, down));
+    if (!s_.extras.all_biases) return;
+    bias("ffn_up", s_.ffn);
+    bias("ffn_down", s_.embedding);
   }
 
   /// What quantizers fall back to where a row is no multiple of 256 values.
@@ -318,6 +148,8 @@ class planner : tensor_list {
   void norm(const std::string& name, std::uint64_t width) {
     vector(prefix_ + name + ".weight", {width}, 1.0F);
   }
+
+  void bias(const std::string& name, std::uint64_t width) { vector(prefix_ + name + ".bias", {width}, 0.0F); }
 
   void add_gated(const std::string& ending, std::uint64_t width, ggml_type down) {
     linear("ffn_gate" + ending, s_.embedding, width, ggml_type::q4_k);
@@ -333,6 +165,7 @@ class planner : tensor_list {
     matrix(prefix_ + "ffn_up_exps.weight", {s_.embedding, e.ffn, e.count}, ggml_type::q4_k);
     matrix(prefix_ + "ffn_down_exps.weight", {e.ffn, s_.embedding, e.count}, of_rows(e.ffn, down));
     if (e.shared > 0) add_gated("_shexp", e.shared * e.ffn, down);
+    if (e.shared_gate) vector(prefix_ + "ffn_gate_inp_shexp.weight", {s_.embedding}, 0.0F);
   }
 
   const model_shape& s_;
@@ -343,7 +176,7 @@ class planner : tensor_list {
 }  // namespace
 
 std::optional<engine::result<planned_model>> plan_other_model(const model_choice& choice) {
-  for (const model_shape& s : models) {
+  for (const model_shape& s : other_models) {
     if (choice.model != s.name) continue;
     const auto layers = layers_of(choice, s.layers);
     if (!layers) return layers.error();
@@ -354,7 +187,7 @@ std::optional<engine::result<planned_model>> plan_other_model(const model_choice
 
 std::string other_model_names() {
   std::string out;
-  for (const model_shape& s : models) out += std::string(out.empty() ? "" : ", ") + s.name;
+  for (const model_shape& s : other_models) out += std::string(out.empty() ? "" : ", ") + s.name;
   return out;
 }
 

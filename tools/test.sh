@@ -98,7 +98,8 @@ for stage in "$@"; do
   echo "== $stage: built in $((SECONDS - started)) s; test"
   [[ $stage == *san ]] && echo "== $stage: clients, operations and wgmma are run by the shipped build alone"
   if [ "$stage" = tsan ]; then
-    echo "== unit_gpu without $(sed -n 's/^set(orcd_one_thread_suites \(.*\))/\1/p' cmake/targets.cmake)"
+    echo "== tsan: of unit tests, these or, after a !, all but these:"
+    sed -n 's/^set(orcd_thread_tests_\(.*\))/unit_\1/p' cmake/targets.cmake
   fi
   selection=(--parallel 2)
   [ "$stage" = fuzz ] && selection+=(--tests-regex '^fuzz_')

@@ -12,9 +12,9 @@
 
 namespace orcd::app {
 
-/// What an engine takes beside weights, KV cache and logits: CUDA context, kernels and workspace. Measured
-/// 350 to 390 MiB on three models (docs/performance.md), and some more.
-inline constexpr std::uint64_t engine_beside_bytes = std::uint64_t{400} << 20;
+/// What an engine takes beside what the backend allocates: CUDA context and kernels. Measured 337 to 339 MiB
+/// on three models (docs/performance.md: less the planned workspace), and some more.
+inline constexpr std::uint64_t cuda_context_bytes = std::uint64_t{352} << 20;
 
 struct gpu_plan_request {
   std::uint32_t slots = 1;
@@ -35,7 +35,8 @@ struct gpu_plan {
   std::uint64_t logits_bytes = 0;
   std::uint64_t adapters_bytes = 0;
   std::uint64_t drafts_bytes = 0;  ///< unless the worker runs with --speculate off
-  std::uint64_t beside_bytes = 0;
+  std::uint64_t workspace_bytes = 0;
+  std::uint64_t context_bytes = 0;
   std::uint64_t reserve_bytes = 0;   ///< that a worker leaves free when it loads
   std::uint64_t required_bytes = 0;  ///< of all engines
   std::optional<std::uint64_t> vram_bytes{};

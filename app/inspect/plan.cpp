@@ -63,7 +63,8 @@ std::string as_text(const gpu_plan& plan) {
     out += row_of("drafts", plan.drafts_bytes, "unless it runs with --speculate off" + each);
   if (plan.adapters_bytes > 0)
     out += row_of("adapters", plan.adapters_bytes, each.substr(each.empty() ? 0 : 2));
-  out += row_of("context", plan.beside_bytes, "CUDA context, kernels and workspace" + each + ": about");
+  out += row_of("workspace", plan.workspace_bytes, plan.engines > 1 ? "of each engine" : "");
+  out += row_of("context", plan.context_bytes, "CUDA context and kernels" + each + ": about");
   out += row_of("reserve", plan.reserve_bytes, "left free while loading");
   out += row_of("required", plan.required_bytes);
   if (!plan.vram_bytes) return out;
@@ -81,7 +82,8 @@ json::object as_object(const gpu_plan& plan) {
                    {"kv_bytes", plan.kv_bytes},
                    {"logits_bytes", plan.logits_bytes},
                    {"drafts_bytes", plan.drafts_bytes},
-                   {"context_bytes", plan.beside_bytes},
+                   {"workspace_bytes", plan.workspace_bytes},
+                   {"context_bytes", plan.context_bytes},
                    {"reserve_bytes", plan.reserve_bytes},
                    {"required_bytes", plan.required_bytes}};
   if (plan.adapters_bytes > 0) out["adapters_bytes"] = plan.adapters_bytes;

@@ -14,11 +14,11 @@
 #include "gpu/plan/allocation_counter.hpp"
 #include "gpu/plan/arena_hash.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
-#include "gpu/plan/draft_room.hpp"
 #include "gpu/plan/latent_weights.hpp"
 #include "gpu/plan/model_support.hpp"
 #include "gpu/plan/step_results.hpp"
 #include "gpu/plan/ternary_weights.hpp"
+#include "gpu/plan/work_layout.hpp"
 #include "kernels/attention/paged_attention.hpp"
 #include "kernels/layer/experts.hpp"
 
@@ -93,12 +93,7 @@ class cuda_backend final : public engine::accelerator {
 
  private:
   cuda_extents extents_of(const engine::model_spec& spec, const engine::accelerator_config& config) const {
-    cuda_extents out{config.slots, config.context_tokens, options_.chunk_tokens,
-                     config.kv,    config.kv_pages,       options_.one_kernel};
-    out.scratch_page = config.cache.share || config.cache.imported;
-    out.adapters = config.adapters.count > 0;
-    out.draft_tokens = plan_drafts(spec, out.slots, out.pages_per_slot(), config.draft_tokens).tokens;
-    return out;
+    return extents_for(spec, config, {options_.chunk_tokens, options_.one_kernel});
   }
   engine::result<engine::memory_plan> plan(const engine::model& m,
                                            const engine::accelerator_config& config) const;
@@ -131,10 +126,6 @@ class cuda_backend final : public engine::accelerator {
   std::optional<residency_audit> audit_;
 };
 
-sampler_layout layout_of(const engine::model_spec& spec, const cuda_extents& extents) {
-  return {spec.vocab, extents.slots, extents.sampling(), extents.context, work_layout(spec, extents).bytes};
-}
-
 std::string refused_router(const engine::model_spec& spec) {
   return std::to_string(spec.experts_used) + " of " + std::to_string(spec.experts) +
          " experts over an embedding of " + std::to_string(spec.embedding) +
@@ -164,9 +155,10 @@ engine::result<engine::memory_plan> cuda_backend::plan(const engine::model& m,
                      " positions, a slot's context is " + std::to_string(extents.context));
   }
   const std::uint64_t logits = std::uint64_t{extents.sampling()} * m.spec.vocab * sizeof(float);
-  auto plan = plan_device_memory(
-      m, {config.slots, config.context_tokens, layout_of(m.spec, extents).end - logits, options_.kv_bytes_max,
-          config.kv, extents.memory_pages(), cuda_adapters::bytes(m, config.adapters, extents)});
+  auto plan =
+      plan_device_memory(m, {config.slots, config.context_tokens,
+                             sampler_layout(m.spec, extents).end - logits, options_.kv_bytes_max, config.kv,
+                             extents.memory_pages(), cuda_adapters::bytes(m, config.adapters, extents)});
   if (plan) plan->logits_bytes = logits;
   if (plan && options_.pinned) plan->pinned_bytes = result_ring_bytes(extents.sampling());
   return plan;
@@ -181,12 +173,11 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
   model_ = given;
   const engine::model& m = model_;
   const engine::model shapes = with_parted_shapes(given);
-  if (m.spec.pooling) {
-    // The decode program and graphs end with the choice of a token, which pooled models do not make.
-    options_.one_kernel = 0;
-    options_.graphs = false;
-    if (!m.spec.causal) options_.chunk_tokens = config.context_tokens;
-  }
+  const step_choices choices =
+      choices_for(m.spec, config.context_tokens, {options_.chunk_tokens, options_.one_kernel});
+  options_.chunk_tokens = choices.chunk_tokens;
+  options_.one_kernel = choices.one_kernel;
+  if (m.spec.pooling) options_.graphs = false;  // they end with the choice of a token
   auto planned = plan(shapes, config);
   if (!planned) return planned.error();
   try {
@@ -230,7 +221,7 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
 
 void cuda_backend::allocate(const engine::model& m, const engine::accelerator_config& config,
                             const std::function<void(unsigned)>& progress) {
-  const sampler_layout sampler = layout_of(m.spec, extents_);
+  const sampler_layout sampler(m.spec, extents_);
   stream_ = make_stream();
   if (!config.weights.imported) weights_arena_ = vram_arena(device_->index(), plan_.weights_bytes);
   place_cache(config.cache);

@@ -19,31 +19,6 @@
 namespace orcd::gpu {
 namespace {
 
-/// Widths of a model's buffers, in values.
-struct widths {
-  explicit widths(const engine::model_spec& spec)
-      : embedding(kernels::padded_cols(spec.embedding)), head(kernels::padded_head_width(spec.key_length)) {
-    for (const auto& layer : spec.layers) {
-      qkv = std::max(qkv, (layer.heads + 2 * layer.kv_heads) * spec.key_length);
-      q = std::max(q, layer.heads * head);
-      attended = std::max(attended, kernels::padded_cols(layer.heads * spec.value_length));
-      ffn = std::max({ffn, kernels::padded_cols(layer.ffn_size), kernels::padded_cols(layer.shared_size)});
-      heads = std::max(heads, layer.heads);
-    }
-    if (spec.latent) {
-      qkv = spec.latent.rank + spec.latent.rotated;
-      q = 0;
-      attended = kernels::padded_cols(heads * spec.latent.value_length);
-      head = spec.latent.rank;
-    }
-    used = std::max(1U, spec.experts_used);
-    activated_words = std::uint64_t{used} * ffn / (spec.integer_activations ? 1 : 2);
-  }
-  std::uint32_t embedding, head;
-  std::uint32_t qkv = 0, q = 0, attended = 0, ffn = 0, heads = 0, used = 1;
-  std::uint64_t activated_words = 0;  ///< flagged words of a token: two f16 values each, or one f32
-};
-
 /// Whether the throughput product can do it: gate and up must have one format. Other pairs go to the
 /// few-column product.
 bool tiled_kernel_takes(const kernels::packed_matmul_args& args) {
@@ -58,77 +33,6 @@ std::uint32_t columns_that_fit(const kernels::packed_matmul_args& args) {
 }
 
 }  // namespace
-
-work_layout::work_layout(const engine::model_spec& spec, const cuda_extents& extents) {
-  const widths w(spec);
-  const std::uint64_t columns = extents.columns();
-  const std::uint64_t pairs = columns * w.used;
-  const std::uint64_t rope_tables = spec.layers.size();
-  arena_plan plan;
-  steps = plan.reserve(columns * sizeof(kernels::step_token));
-  sample_rows = plan.reserve(extents.sampling() * sizeof(std::int32_t));
-  page_table = plan.reserve(std::uint64_t{extents.slots} * extents.pages_per_slot() * sizeof(std::int32_t));
-  inv_freq = plan.reserve(rope_tables * kernels::head_width_max * sizeof(float));
-  residual = plan.reserve(columns * spec.embedding * sizeof(float));
-  normed = plan.reserve(columns * w.embedding * 2);
-  // No kernel writes its padding, which must stay zero.
-  attended = plan.reserve(columns * w.attended * 2);
-  qkv = plan.reserve(columns * w.qkv * sizeof(float));
-  q = plan.reserve(columns * w.q * 2);
-  // Experts' outputs lie where attention's input was, which has been used by then.
-  expert_out = qkv;
-  const std::uint64_t expert_out_bytes = spec.experts > 0 ? pairs * spec.embedding * sizeof(float) : 0;
-  if (expert_out_bytes > plan.bytes() - qkv) plan.reserve(expert_out_bytes - (plan.bytes() - qkv));
-  half_out = plan.reserve(spec.post_norms || spec.shared_gate ? columns * spec.embedding * sizeof(float) : 0);
-  const bool gated = spec.integer_activations || spec.activation == engine::ffn_activation::geglu_tanh;
-  const std::uint64_t hidden_values = gated ? 2ULL * w.ffn : has_gate(spec.activation) ? 0 : w.ffn;
-  hidden = plan.reserve(columns * hidden_values * sizeof(float));
-  const bool rounds = spec.integer_activations;
-  ints = plan.reserve(rounds ? columns * std::max({w.embedding, w.attended, w.ffn}) : 0);
-  int_scales = plan.reserve(rounds ? columns * sizeof(float) : 0);
-  int_sums = plan.reserve(rounds ? columns * sizeof(std::int32_t) : 0);
-  activated = plan.reserve(pairs * w.ffn * 2);
-  arrivals = plan.reserve(columns * std::max(w.heads, 1U) * sizeof(std::uint32_t));
-  router_logits = plan.reserve(columns * spec.experts * sizeof(float));
-  chosen = plan.reserve(pairs * sizeof(std::int32_t));
-  expert_weights = plan.reserve(pairs * sizeof(float));
-  order = plan.reserve(pairs * sizeof(std::int32_t));
-  tiles = plan.reserve(pairs * sizeof(kernels::expert_tile));  // as many as tiles of one column
-  tile_count = plan.reserve(sizeof(std::int32_t));
-  logits = plan.reserve(std::uint64_t{extents.sampling()} * spec.vocab * sizeof(float));
-  banned = plan.reserve((spec.vocab + 31) / 32 * sizeof(std::uint32_t));
-  key = plan.reserve(sizeof(unsigned long long));
-  const std::uint32_t together = program_sequences(spec, extents);
-  const std::uint64_t phases = together > 0 ? phases_max(spec) : 0;
-  const std::uint64_t rows = together > 0 ? share_rows_max(spec, together) : 0;
-  program = plan.reserve(decode_program_plan::bytes(phases, rows, kernels::program_blocks_max));
-  program_state = plan.reserve(sizeof(kernels::program_state));
-  const auto words = [&](std::uint64_t values) {
-    return plan.reserve(together * values * sizeof(std::uint64_t));
-  };
-  flagged.residual = words(spec.embedding);
-  flagged.qkv = words(w.qkv);
-  flagged.attended = words(w.attended / 2);
-  flagged.activated = words(w.activated_words);
-  flagged.expert_out = words(spec.experts > 0 ? std::uint64_t{w.used} * spec.embedding : 0);
-  flagged.router_logits = words(spec.experts);
-  const auto partial_floats = [&](std::uint32_t sequences) {
-    return kernels::decode_partial_floats(sequences, w.heads, extents.pages_per_slot(), w.head);
-  };
-  const bool handed = together > 0 && extents.kv == engine::kv_types{};
-  flagged.inner = words(extents.adapters ? 2 * kernels::program_inner_max : 0);
-  flagged.page_partials = plan.reserve(handed ? partial_floats(1) * sizeof(std::uint64_t) : 0);
-  flagged.end = plan.bytes();
-  // With one slot, and neither adapters nor drafts, steps either use the decode program or they do not, so
-  // that words and floats are never in use together.
-  partials = handed && extents.sampling() == 1 && !extents.adapters
-                 ? flagged.page_partials
-                 : plan.reserve(partial_floats(extents.sampling()) * sizeof(float));
-  program_stamps = plan.reserve(extents.phase_stamps ? phases * kernels::program_blocks_max *
-                                                           kernels::phase_stamps * sizeof(std::uint64_t)
-                                                     : 0);
-  bytes = reserve_latents(spec, columns, plan);
-}
 
 cuda_forward::cuda_forward(const engine::model& m, const cuda_weights& weights, const cuda_extents& extents,
                            const vram_arena& work, const vram_arena& cache, cudaStream_t stream,

@@ -24,7 +24,7 @@
 #include "gpu/cuda/vram_arena.hpp"
 #include "gpu/layer_tap.hpp"
 #include "gpu/plan/decode_program_plan.hpp"
-#include "gpu/plan/model_support.hpp"
+#include "gpu/plan/work_layout.hpp"
 #include "gpu/sequence_form.hpp"
 #include "kernels/attention/attention_args.hpp"
 #include "kernels/attention/latent_args.hpp"
@@ -61,51 +61,6 @@ struct adapted_product {
   std::vector<lora_output> outputs;
 };
 
-/// The sizes that memory is planned for.
-struct cuda_extents {
-  std::uint32_t slots = 1;
-  std::uint32_t context = 0;  ///< positions a slot
-  std::uint32_t chunk_tokens = 512;
-  engine::kv_types kv{};
-  std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
-  /// Most sequences of a decode step that is one kernel, if the kernel can do the model; unset:
-  /// sequences_best().
-  std::optional<std::uint32_t> one_kernel{};
-  bool phase_stamps = false;  ///< the kernel records the times of its phases
-  /// One more page, which nobody is told of: what runs while an engine is loaded must write to none that
-  /// another engine may be using.
-  bool scratch_page = false;
-  /// Sequences may have adapters, whose steps are many kernels even where others are one.
-  bool adapters = false;
-  std::uint32_t draft_tokens = 0;  ///< of a step, all sequences together
-
-  [[nodiscard]] std::uint32_t pages() const noexcept {
-    return kv_pages == 0 ? slots * pages_per_slot() : kv_pages;
-  }
-  /// Of the cache's memory.
-  [[nodiscard]] std::uint32_t memory_pages() const noexcept { return pages() + (scratch_page ? 1 : 0); }
-  [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
-    return (context + engine::kv_page_positions - 1) / engine::kv_page_positions;
-  }
-  /// Most tokens of a step that sample.
-  [[nodiscard]] std::uint32_t sampling() const noexcept { return slots + draft_tokens; }
-  /// Most columns of a pass: those of prompts, and of decoding sequences beside them.
-  [[nodiscard]] std::uint32_t columns() const noexcept { return chunk_tokens + sampling(); }
-  /// The same where a sequence has adapters: prompts and decoding sequences have passes of their own.
-  [[nodiscard]] std::uint32_t adapted_columns() const noexcept {
-    return chunk_tokens > sampling() ? chunk_tokens : sampling();
-  }
-};
-
-/// Most sequences of a step in one kernel.
-[[nodiscard]] inline std::uint32_t program_sequences(const engine::model_spec& spec,
-                                                     const cuda_extents& extents) noexcept {
-  if (!program_fits(spec)) return 0;
-  const std::uint32_t best = sequences_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0);
-  const std::uint32_t most = spec.integer_activations ? 1 : kernels::program_sequences_max;
-  return std::min({extents.slots, most, extents.one_kernel.value_or(best)});
-}
-
 /// What a pass's columns are: first those of prompts, then those of decoding sequences. Only attention makes
 /// a difference.
 struct pass_columns {
@@ -114,33 +69,6 @@ struct pass_columns {
   std::uint32_t decodes = 0;  ///< columns of decoding sequences
   /// Some of those are of one sequence, at positions in a row; otherwise each is of another.
   bool in_a_row = false;
-};
-
-/// Offsets of every buffer of a forward pass in its arena.
-struct work_layout {
-  explicit work_layout(const engine::model_spec& spec, const cuda_extents& extents);
-
-  std::uint64_t steps, sample_rows, page_table, inv_freq;
-  std::uint64_t ints, int_scales, int_sums;
-  std::uint64_t half_out, residual, normed, qkv, q, attended, hidden, activated, expert_out, arrivals;
-  std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
-  std::uint64_t partials, logits, banned, key;
-  std::uint64_t program, program_state, program_stamps;
-  /// Flagged words that the blocks of the decode program hand to each other.
-  struct {
-    std::uint64_t residual, qkv, attended, activated, expert_out, router_logits, inner, page_partials, end;
-  } flagged;
-  /// Of models with latents: queries before and after their heads' matrices, what heads give, and the pairs
-  /// of a column and a head in the order of heads.
-  struct {
-    std::uint64_t factor, factor_half, query, unrotated, rotated, query_in_latent, attended, values;
-    std::uint64_t head_ids, order, tiles, tile_count;
-  } latent;
-  std::uint64_t bytes = 0;
-
- private:
-  /// Behind the others; returns the end.
-  std::uint64_t reserve_latents(const engine::model_spec& spec, std::uint64_t columns, arena_plan& plan);
 };
 
 class cuda_forward {

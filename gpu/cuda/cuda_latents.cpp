@@ -13,26 +13,6 @@
 
 namespace orcd::gpu {
 
-std::uint64_t work_layout::reserve_latents(const engine::model_spec& spec, std::uint64_t columns,
-                                           arena_plan& plan) {
-  const engine::latent_spec& of = spec.latent;
-  const std::uint64_t pairs = of ? columns * spec.layers.front().heads : 0;
-  const std::uint64_t rotated_width = kernels::padded_latent_row(of.rank, of.rotated) - of.rank;
-  latent.factor = plan.reserve(columns * of.query_rank * sizeof(float));
-  latent.factor_half = plan.reserve(columns * kernels::padded_cols(of.query_rank) * 2);
-  latent.query = plan.reserve(pairs * of.key_length * sizeof(float));
-  latent.unrotated = plan.reserve(pairs * kernels::padded_cols(of.unrotated()) * 2);
-  latent.rotated = plan.reserve(pairs * rotated_width * 2);
-  latent.query_in_latent = plan.reserve(pairs * of.rank * sizeof(float));
-  latent.attended = plan.reserve(pairs * kernels::padded_cols(of.rank) * 2);
-  latent.values = plan.reserve(pairs * of.value_length * sizeof(float));
-  latent.head_ids = plan.reserve(pairs * sizeof(std::int32_t));
-  latent.order = plan.reserve(pairs * sizeof(std::int32_t));
-  latent.tiles = plan.reserve(pairs * sizeof(kernels::expert_tile));
-  latent.tile_count = plan.reserve(of ? sizeof(std::int32_t) : 0);
-  return plan.bytes();
-}
-
 /// Each pair's head; pairs of a column lie together.
 void cuda_forward::write_head_ids() {
   const std::uint32_t heads = spec_.layers.front().heads;

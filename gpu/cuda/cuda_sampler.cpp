@@ -11,21 +11,6 @@
 
 namespace orcd::gpu {
 
-sampler_layout::sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::uint32_t rows,
-                               std::uint32_t context, std::uint64_t from) {
-  arena_plan plan;
-  plan.reserve(from);
-  asked = plan.reserve(rows * sizeof(kernels::sample_column));
-  slot_states = plan.reserve(slots * sizeof(kernels::slot_state));
-  history = plan.reserve(std::uint64_t{slots} * context * sizeof(std::int32_t));
-  ticket = plan.reserve(sizeof(std::uint32_t));
-  ends = plan.reserve((vocab + 31) / 32 * sizeof(std::uint32_t));
-  allowed = plan.reserve(std::uint64_t{rows} * ((vocab + 31) / 32) * sizeof(std::uint32_t));
-  biases = plan.reserve(std::uint64_t{slots} * kernels::sample_biases_max * sizeof(kernels::sample_bias));
-  results = plan.reserve(result_ring_bytes(rows));
-  end = plan.bytes();
-}
-
 cuda_sampler::cuda_sampler(const sampler_layout& layout, const vram_arena& arena,
                            const forward_buffers& shared, std::uint32_t vocab, std::uint32_t slots,
                            std::uint32_t context, cudaStream_t stream)

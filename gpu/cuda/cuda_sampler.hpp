@@ -9,20 +9,10 @@
 #include "engine/accelerator.hpp"
 #include "gpu/cuda/cuda_error.hpp"
 #include "gpu/cuda/vram_arena.hpp"
-#include "gpu/plan/arena_plan.hpp"
+#include "gpu/plan/work_layout.hpp"
 #include "kernels/sample/step_control.hpp"
 
 namespace orcd::gpu {
-
-/// Offsets of the sampler's buffers in an arena, after those of the forward pass.
-struct sampler_layout {
-  /// `rows`: tokens of a step that sample at most, the slots' and drafts.
-  sampler_layout(std::uint32_t vocab, std::uint32_t slots, std::uint32_t rows, std::uint32_t context,
-                 std::uint64_t from);
-
-  std::uint64_t asked, slot_states, history, ticket, ends, allowed, biases, results;
-  std::uint64_t end = 0;  ///< of the last buffer
-};
 
 /// One token of a decode step: all that a sequence has in it, or one of several in a row.
 struct decoding_sequence {

@@ -87,11 +87,6 @@ int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
 
 }  // namespace
 
-std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads, std::uint32_t pages,
-                                    std::uint32_t padded_width) {
-  return static_cast<std::uint64_t>(columns) * heads * pages * (padded_width + 2);
-}
-
 int launch_attention_decode(const decode_attention_args& a, CUstream_st* stream) {
   if (!valid_attention(a.attend) || !valid_rope(a.rope) || a.partials == nullptr || a.arrivals == nullptr ||
       a.rope.columns != a.attend.columns || a.rope.heads != a.attend.heads ||

@@ -32,8 +32,10 @@ namespace orcd::kernels {
 /// Whether queries of several columns fit one tile of the mma.
 [[nodiscard]] bool rows_share(const attention_args_paged& args);
 /// Floats of workspace for `columns` tokens of `pages` pages each.
-[[nodiscard]] std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads,
-                                                  std::uint32_t pages, std::uint32_t padded_width);
+[[nodiscard]] constexpr std::uint64_t decode_partial_floats(std::uint32_t columns, std::uint32_t heads,
+                                                            std::uint32_t pages, std::uint32_t padded_width) {
+  return std::uint64_t{columns} * heads * pages * (padded_width + 2);
+}
 
 /// Columns are `count` chunks of consecutive positions, each of a sequence of its own; `chunks` has the
 /// columns of each, in their order, and is read before this returns. With `end`, which excludes a window,

@@ -1,0 +1,115 @@
+// What the CUDA backend's workspace holds: every buffer of a forward pass and of the sampler, by the sizes
+// that it is loaded for. The backend allocates by these offsets, and plans without a GPU count by them. Host
+// arithmetic alone; requests were checked before (check_cuda_support). Pure.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "engine/accelerator.hpp"
+#include "engine/model/model_spec.hpp"
+#include "gpu/plan/arena_plan.hpp"
+#include "gpu/plan/decode_program_plan.hpp"
+#include "gpu/plan/device_memory_plan.hpp"
+#include "gpu/plan/model_support.hpp"
+#include "kernels/decode_program/decode_program.hpp"
+
+namespace orcd::gpu {
+
+/// What a backend's owner may choose about steps.
+struct step_choices {
+  std::uint32_t chunk_tokens = device_chunk_tokens;
+  std::optional<std::uint32_t> one_kernel{};  ///< cuda_extents::one_kernel
+};
+/// The decode program ends with the choice of a token, which models that embed or rank do not make; one that
+/// attends all to all takes a whole context at once.
+[[nodiscard]] step_choices choices_for(const engine::model_spec& spec, std::uint32_t context,
+                                       step_choices wanted = {}) noexcept;
+
+/// The sizes that memory is planned for.
+struct cuda_extents {
+  std::uint32_t slots = 1;
+  std::uint32_t context = 0;  ///< positions a slot
+  std::uint32_t chunk_tokens = device_chunk_tokens;
+  engine::kv_types kv{};
+  std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
+  /// Most sequences of a decode step that is one kernel, if the kernel can do the model; unset:
+  /// sequences_best().
+  std::optional<std::uint32_t> one_kernel{};
+  bool phase_stamps = false;  ///< the kernel records the times of its phases
+  /// One more page, which nobody is told of: what runs while an engine is loaded must write to none that
+  /// another engine may be using.
+  bool scratch_page = false;
+  /// Sequences may have adapters, whose steps are many kernels even where others are one.
+  bool adapters = false;
+  std::uint32_t draft_tokens = 0;  ///< of a step, all sequences together
+
+  [[nodiscard]] std::uint32_t pages() const noexcept {
+    return kv_pages == 0 ? slots * pages_per_slot() : kv_pages;
+  }
+  /// Of the cache's memory.
+  [[nodiscard]] std::uint32_t memory_pages() const noexcept { return pages() + (scratch_page ? 1 : 0); }
+  [[nodiscard]] std::uint32_t pages_per_slot() const noexcept {
+    return (context + engine::kv_page_positions - 1) / engine::kv_page_positions;
+  }
+  /// Most tokens of a step that sample.
+  [[nodiscard]] std::uint32_t sampling() const noexcept { return slots + draft_tokens; }
+  /// Most columns of a pass: those of prompts, and of decoding sequences beside them.
+  [[nodiscard]] std::uint32_t columns() const noexcept { return chunk_tokens + sampling(); }
+  /// The same where a sequence has adapters: prompts and decoding sequences have passes of their own.
+  [[nodiscard]] std::uint32_t adapted_columns() const noexcept {
+    return chunk_tokens > sampling() ? chunk_tokens : sampling();
+  }
+};
+
+/// Most sequences of a step in one kernel.
+[[nodiscard]] inline std::uint32_t program_sequences(const engine::model_spec& spec,
+                                                     const cuda_extents& extents) noexcept {
+  if (!program_fits(spec)) return 0;
+  const std::uint32_t best = sequences_best(spec.embedding, spec.experts > 0 ? spec.experts_used : 0);
+  const std::uint32_t most = spec.integer_activations ? 1 : kernels::program_sequences_max;
+  return std::min({extents.slots, most, extents.one_kernel.value_or(best)});
+}
+
+/// Of a model that is loaded with `config`, for which `choices` have been made (choices_for).
+[[nodiscard]] cuda_extents extents_for(const engine::model_spec& spec,
+                                       const engine::accelerator_config& config,
+                                       const step_choices& choices) noexcept;
+
+/// Offsets of every buffer of a forward pass in its arena.
+struct work_layout {
+  work_layout(const engine::model_spec& spec, const cuda_extents& extents);
+
+  std::uint64_t steps, sample_rows, page_table, inv_freq;
+  std::uint64_t ints, int_scales, int_sums;
+  std::uint64_t half_out, residual, normed, qkv, q, attended, hidden, activated, expert_out, arrivals;
+  std::uint64_t router_logits, chosen, expert_weights, order, tiles, tile_count;
+  std::uint64_t partials, logits, banned, key;
+  std::uint64_t program, program_state, program_stamps;
+  /// Flagged words that the blocks of the decode program hand to each other.
+  struct {
+    std::uint64_t residual, qkv, attended, activated, expert_out, router_logits, inner, page_partials, end;
+  } flagged;
+  /// Of models with latents: queries before and after their heads' matrices, what heads give, and the pairs
+  /// of a column and a head in the order of heads.
+  struct {
+    std::uint64_t factor, factor_half, query, unrotated, rotated, query_in_latent, attended, values;
+    std::uint64_t head_ids, order, tiles, tile_count;
+  } latent;
+  std::uint64_t bytes = 0;
+
+ private:
+  /// Behind the others; returns the end.
+  std::uint64_t reserve_latents(const engine::model_spec& spec, std::uint64_t columns, arena_plan& plan);
+};
+
+/// Offsets of the sampler's buffers in the arena, after those of the forward pass: all of the workspace.
+struct sampler_layout {
+  sampler_layout(const engine::model_spec& spec, const cuda_extents& extents);
+
+  std::uint64_t asked, slot_states, history, ticket, ends, allowed, biases, results;
+  std::uint64_t end = 0;  ///< of the last buffer
+};
+
+}  // namespace orcd::gpu

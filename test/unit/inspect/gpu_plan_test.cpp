@@ -1,0 +1,107 @@
+// The workspace of the CUDA backend, and that plans without a GPU count by it.
+#include "app/inspect/gpu_plan.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include "engine/gguf/gguf_file.hpp"
+#include "gpu/plan/draft_room.hpp"
+#include "gpu/plan/work_layout.hpp"
+#include "test/support/tiny_model.hpp"
+
+using namespace orcd;
+
+namespace {
+
+engine::model loaded(const engine::gguf_file& file) {
+  auto m = engine::load_model(file);
+  BOOST_REQUIRE(m.has_value());
+  return std::move(*m);
+}
+
+/// What the backend allocates when it is loaded so, without weights and cache.
+std::uint64_t allocated(const engine::model_spec& spec, const engine::accelerator_config& config) {
+  const auto choices = gpu::choices_for(spec, config.context_tokens);
+  return gpu::sampler_layout(spec, gpu::extents_for(spec, config, choices)).end;
+}
+
+engine::accelerator_config config_of(std::uint32_t slots, std::uint32_t context) {
+  engine::accelerator_config config;
+  config.slots = slots;
+  config.context_tokens = context;
+  config.draft_tokens = gpu::draft_tokens_wanted;
+  return config;
+}
+
+/// Sizes of DeepSeek V2 Lite, which has 16 heads, and of V3's attention, which has 128; without tensors.
+engine::model_spec with_latents(std::uint32_t heads) {
+  engine::model_spec spec;
+  spec.embedding = 2'048;
+  spec.vocab = 102'400;
+  spec.latent = {.rank = 512, .query_rank = 0, .key_length = 192, .value_length = 128, .rotated = 64};
+  spec.experts = 64;
+  spec.experts_used = 6;
+  spec.layers.resize(27);
+  for (engine::layer_spec& layer : spec.layers) {
+    layer.heads = layer.kv_heads = heads;
+    layer.ffn_size = 1'408;
+    layer.shared_size = 2'816;
+  }
+  return spec;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(gpu_plan)
+
+BOOST_AUTO_TEST_CASE(a_plan_without_a_gpu_counts_all_that_is_allocated) {
+  for (const char* name : {"deepseek2", "deepseek2-glm", "qwen3moe", "gemma2", "llama"}) {
+    test::tiny_model_options options;
+    if (std::string_view(name) != "llama") options.file = name;
+    const test::bytes image = test::make_tiny_model(options);
+    const auto file = engine::gguf_file::parse(image, name).value();
+    const engine::model m = loaded(file);
+    for (const std::uint32_t slots : {1U, 4U, 200U}) {
+      const auto plan = app::plan_gpu(m, {.slots = slots, .context = 512});
+      BOOST_REQUIRE(plan.has_value());
+      const std::uint64_t planned = plan->workspace_bytes + plan->logits_bytes + plan->drafts_bytes;
+      BOOST_TEST(planned == allocated(m.spec, config_of(slots, 512)), name << " of " << slots);
+      BOOST_TEST(plan->required_bytes ==
+                 planned + plan->weights_bytes + plan->kv_bytes + plan->context_bytes + plan->reserve_bytes);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(buffers_end_where_the_next_begin) {
+  const engine::model_spec spec = with_latents(16);
+  const auto extents = gpu::extents_for(spec, config_of(4, 4'096), {});
+  const gpu::work_layout layout(spec, extents);
+  const std::uint64_t pairs = std::uint64_t{extents.columns()} * 16;
+  BOOST_TEST(layout.latent.unrotated - layout.latent.query == pairs * 192 * sizeof(float));
+  BOOST_TEST(layout.latent.attended - layout.latent.query_in_latent == pairs * 512 * sizeof(float));
+  BOOST_TEST(layout.latent.tile_count < layout.bytes);
+  const gpu::sampler_layout sampler(spec, extents);
+  BOOST_TEST(sampler.asked == layout.bytes);
+  BOOST_TEST(sampler.end > sampler.results);
+}
+
+BOOST_AUTO_TEST_CASE(latents_of_many_slots_take_more_than_a_guess) {
+  const engine::model_spec spec = with_latents(128);
+  const auto beside_logits = [&](std::uint32_t slots) {
+    const auto config = config_of(slots, 4'096);
+    const auto extents = gpu::extents_for(spec, config, {});
+    return allocated(spec, config) - std::uint64_t{extents.sampling()} * spec.vocab * sizeof(float);
+  };
+  BOOST_TEST(beside_logits(256) > (std::uint64_t{400} << 20));
+  BOOST_TEST(beside_logits(256) > 2 * beside_logits(4));
+}
+
+BOOST_AUTO_TEST_CASE(models_that_embed_have_no_program_and_may_take_a_context_at_once) {
+  engine::model_spec spec = with_latents(16);
+  spec.pooling.emplace();
+  BOOST_TEST(gpu::choices_for(spec, 300).one_kernel.value() == 0U);
+  BOOST_TEST(gpu::choices_for(spec, 300).chunk_tokens == gpu::device_chunk_tokens);
+  spec.causal = false;
+  BOOST_TEST(gpu::choices_for(spec, 300).chunk_tokens == 300U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

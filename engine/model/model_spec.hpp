@@ -199,6 +199,10 @@ struct model_spec {
   router_weighting routing = router_weighting::softmax_all_renormalised;
   std::uint32_t experts = 0;  ///< 0 = no MoE layer
   std::uint32_t experts_used = 0;
+  /// Experts are in so many groups of neighbours, and a token's are chosen from `expert_groups_used` of them:
+  /// those whose two best biased sigmoids have the largest sums. 1: from all.
+  std::uint32_t expert_groups = 1;
+  std::uint32_t expert_groups_used = 1;
   double expert_scale = 1.0;  ///< multiplies the experts' weights
   bool shared_gate = false;   ///< layers with a shared expert have a shared_router
   std::vector<layer_spec> layers;

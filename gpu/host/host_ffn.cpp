@@ -125,7 +125,9 @@ void host_forward::route(std::uint32_t layer) {
                    .experts = spec_.experts,
                    .used = spec_.experts_used,
                    .weighting = weighting_of(spec_.routing),
-                   .scale = static_cast<float>(spec_.expert_scale)},
+                   .scale = static_cast<float>(spec_.expert_scale),
+                   .groups = spec_.expert_groups,
+                   .groups_used = spec_.expert_groups_used},
                   pool_);
   group_by_expert();
 }

@@ -114,6 +114,10 @@ engine::result<void> check_cuda_support(const model_spec& spec) {
                    std::to_string(spec.value_length) + " values: the CUDA kernels need equal widths up to " +
                    std::to_string(kernels::head_width_max));
   }
+  if (spec.expert_groups > 1) {
+    return refused("a choice from " + std::to_string(spec.expert_groups_used) + " of " +
+                   std::to_string(spec.expert_groups) + " groups of experts: the CUDA router has none");
+  }
   if (spec.activation == ffn_activation::relu_squared && !spec.integer_activations) {
     return refused("the activation relu2 in architecture " + spec.architecture +
                        ": the CUDA kernels have it for BitNet models alone, whose squares they keep in f32",

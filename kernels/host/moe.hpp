@@ -32,6 +32,10 @@ struct moe_route_args {
   std::uint32_t used = 0;     ///< 1 .. experts
   expert_weighting weighting = expert_weighting::selected;
   float scale = 1.0F;  ///< multiplies the weights
+  /// Sigmoids: experts are in so many groups of neighbours, of two at least; chosen from are those
+  /// `groups_used` whose two best sigmoids with bias have the largest sums, ties to the lowest. 1: from all.
+  std::uint32_t groups = 1;  ///< divides `experts`
+  std::uint32_t groups_used = 1;
 };
 
 /// residual[c] += sum over i of weights[c][i] * expert_out[c * used + i], in ascending i.

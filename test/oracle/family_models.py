@@ -401,6 +401,33 @@ def deepseek2_glm():
                 Layout(latents=(5, 64, 96)))
 
 
+def grouped_keys(groups, used, **more):
+    return {"expert_group_count": groups, "expert_group_used_count": used} | more
+
+
+def deepseek2_groups():
+    """Experts chosen from groups, as DeepSeek-V3 and R1 do: from 2 groups of 4, of two experts each."""
+    c = DeepseekV3Config(**deepseek_sizes(32, 32, 32, q_lora_rank=32, n_shared_experts=1, num_hidden_layers=2,
+                                          num_attention_heads=2, num_key_value_heads=2, n_group=4,
+                                          topk_group=2, moe_intermediate_size=32, intermediate_size=32,
+                                          routed_scaling_factor=2.5, norm_topk_prob=True,
+                                          tie_word_embeddings=True))
+    keys = split_keys(32, 32, 32, 32) | grouped_keys(4, 2, expert_weights_scale=2.5,
+                                                     expert_feed_forward_length=32)
+    return tiny("deepseek2-groups", "deepseek2", 58, c, keys, Layout(latents=(2, 32, 32)))
+
+
+def deepseek2_groups_large():
+    """Groups of four experts, all of whose weights stay as they are."""
+    c = DeepseekV3Config(**deepseek_sizes(32, 32, 32, q_lora_rank=None, n_shared_experts=1,
+                                          n_routed_experts=16, num_experts_per_tok=5, n_group=4, topk_group=3,
+                                          norm_topk_prob=False, routed_scaling_factor=1.0))
+    keys = split_keys(32, 32, 32, 1) | grouped_keys(4, 3, expert_count=16, expert_used_count=5,
+                                                    expert_weights_norm=False)
+    del keys["attention.q_lora_rank"]
+    return tiny("deepseek2-groups-large", "deepseek2", 59, c, keys, Layout(latents=(4, 32, 32)))
+
+
 def variants():
     """Other numbers of heads and keys, tied and untied outputs, biases."""
     tied, own_keys = {"tie_word_embeddings": True}, {"num_key_value_heads": 4}
@@ -448,4 +475,5 @@ def variants():
 
 ALL = [olmo2, olmo3, granite, granite_biased, granitemoe, granitemoe_shared, smollm3, seed_oss, internlm2,
        ernie4_5, exaone4, exaone4_windows, starcoder2, qwen3moe, qwen2moe, gemma2, gemma3, mistral3,
-       command_r, cohere2, glm4, glm4moe, glm4moe_norms, deepseek2, deepseek2_v3, deepseek2_glm]
+       command_r, cohere2, glm4, glm4moe, glm4moe_norms, deepseek2, deepseek2_v3, deepseek2_glm,
+       deepseek2_groups, deepseek2_groups_large]

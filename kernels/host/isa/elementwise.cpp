@@ -83,6 +83,25 @@ void choose(const float* scores, std::uint32_t experts, std::uint32_t used, std:
   }
 }
 
+/// Takes the ranks of experts in groups that are not chosen from.
+void leave_groups_out(const moe_route_args& a, float* ranks) {
+  const std::uint32_t size = a.experts / a.groups;
+  float sums[moe_experts_max];
+  std::uint32_t best[moe_experts_max];
+  for (std::uint32_t g = 0; g < a.groups; ++g) {
+    const float* const group = ranks + std::size_t{g} * size;
+    std::uint32_t two[2];
+    choose(group, size, 2, two);
+    sums[g] = group[two[0]] + group[two[1]];
+  }
+  choose(sums, a.groups, a.groups_used, best);
+  bool kept[moe_experts_max] = {};
+  for (std::uint32_t i = 0; i < a.groups_used; ++i) kept[best[i]] = true;
+  for (std::uint32_t e = 0; e < a.experts; ++e) {
+    if (!kept[e / size]) ranks[e] = -__builtin_inff();
+  }
+}
+
 void weigh_by_softmax(const moe_route_args& a, const float* logits, const std::uint32_t* chosen,
                       float* weights) {
   const float largest = logits[chosen[0]];
@@ -106,6 +125,7 @@ void moe_route_column(const moe_route_args& a, std::uint32_t column) {
       scores[e] = 1.0F / (1.0F + exponential(-logits[e]));
       ranks[e] = a.choice_bias == nullptr ? scores[e] : scores[e] + a.choice_bias[e];
     }
+    if (a.groups > 1) leave_groups_out(a, ranks);
     choose(ranks, a.experts, a.used, chosen);
     for (std::uint32_t i = 0; i < a.used; ++i) weights[i] = scores[chosen[i]];
   } else {

@@ -124,6 +124,15 @@ const std::vector<std::string>& tiny_golden_names() {
   return names;
 }
 
+const std::vector<std::string>& host_golden_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = tiny_golden_names();
+    all.insert(all.end(), {"deepseek2-groups", "deepseek2-groups-large"});
+    return all;
+  }();
+  return names;
+}
+
 tiny_golden read_tiny_golden(const std::string& model_name) {
   std::filesystem::path folder = golden_dir();
   if (!std::filesystem::exists(folder / (model_name + ".json"))) folder = golden_dir("families");

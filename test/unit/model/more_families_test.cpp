@@ -324,8 +324,26 @@ BOOST_AUTO_TEST_CASE(wrong_latents_are_refused) {
   expect(split, "expert_gating_func", 1U, "and there are exp_probs_b tensors");
   expect_image_refused(without(split, "blk.1.attn_v_b.weight"), "'blk.1.attn_v_b.weight' is missing");
   expect_image_refused(without(split, "blk.1.attn_k_b.weight"), "'blk.1.attn_kv_b.weight' is missing");
-  expect_image_refused(with_key(split, "deepseek2.expert_group_count", 2),
-                       "expert_group_count' is 2, above 1");
+}
+
+BOOST_AUTO_TEST_CASE(groups_of_experts) {
+  const bytes image = image_of("deepseek2-groups");
+  const auto loaded = load_image(image);
+  BOOST_TEST(loaded->model.spec.expert_groups == 4U);
+  BOOST_TEST(loaded->model.spec.expert_groups_used == 2U);
+  BOOST_TEST(load_named("deepseek2-glm")->model.spec.expert_groups == 1U);
+  const auto expect = [&](const char* key, std::uint32_t value, const char* why) {
+    expect_image_refused(with_value(image, "deepseek2." + std::string(key), value), why);
+  };
+  expect("expert_group_count", 3U, "expert_group_count' is 3; it must part 8 experts into equal groups");
+  expect("expert_group_count", 8U, "expert_group_count' is 8; it must part 8 experts into equal groups");
+  expect("expert_group_used_count", 5U, "expert_group_used_count' is 5");
+  expect("expert_group_used_count", 0U, "expert_group_used_count' is 0");
+  expect("expert_group_used_count", 1U, "fewer than the 3 of a token");
+  expect("expert_gating_func", 1U, "expert_group_count' is 4; a choice by groups");
+  expect_image_refused(without(image, "deepseek2.expert_group_used_count"), "expert_group_used_count");
+  expect_image_refused(with_key(image_of("deepseek2"), "deepseek2.expert_group_count", 2),
+                       "a choice by groups of experts is supported with sigmoids");
 }
 
 BOOST_AUTO_TEST_CASE(layers_that_predict_further_tokens_are_left) {

@@ -11,26 +11,39 @@ double share_of(std::uint64_t tokens, std::uint64_t most) noexcept {
   return std::min(1.0, static_cast<double>(tokens) / static_cast<double>(most));
 }
 
+/// Pages that jobs hold after so many steps, if all of them still run: own ones and those that they got. It
+/// is asked once for each of up to 256 jobs, so that the loop has no division.
+std::uint64_t pages_after(std::span<const job_growth> jobs, std::uint32_t steps,
+                          std::uint32_t page_positions) noexcept {
+  const std::uint32_t whole = steps / page_positions;
+  const std::uint32_t rest = steps % page_positions;
+  std::uint64_t pages = 0;
+  for (const job_growth& job : jobs) {
+    const std::uint32_t wanted = whole + (rest > job.room_rest ? 1 : 0);
+    const std::uint32_t got = wanted > job.room_pages ? wanted - job.room_pages : 0;
+    pages += job.own_pages + std::min(got, job.further_pages);
+  }
+  return pages;
+}
+
 }  // namespace
 
-std::uint64_t further_pages_at_peak(std::span<job_pages> jobs) noexcept {
+std::uint64_t further_pages_at_peak(std::span<job_growth> jobs, std::uint32_t page_positions) noexcept {
   std::sort(jobs.begin(), jobs.end(),
-            [](const job_pages& a, const job_pages& b) { return a.further > b.further; });
-  std::uint64_t held = 0;
-  std::uint64_t peak = 0;
-  std::uint64_t running = 0;
-  // When one has its pages, those that need more are still there, and have grown as much.
-  for (const job_pages& job : jobs) {
-    held += job.held;
-    peak = std::max(peak, held + ++running * job.further);
+            [](const job_growth& a, const job_growth& b) { return a.steps > b.steps; });
+  const std::uint64_t held = pages_after(jobs, 0, page_positions);
+  std::uint64_t peak = held;
+  // It is just before a job ends; those that need more still run then.
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    peak = std::max(peak, pages_after(jobs.first(i + 1), jobs[i].steps, page_positions));
   }
   return peak - held;
 }
 
-std::uint32_t growth_forecast::further(std::uint32_t held, std::uint32_t most) const noexcept {
-  if (held >= most) return 0;
-  const std::uint32_t left = most - held;
-  return std::clamp(static_cast<std::uint32_t>(std::ceil(share_ * left)), 1U, left);
+std::uint32_t growth_forecast::further(std::uint32_t left, std::uint64_t room) const noexcept {
+  if (left <= room) return static_cast<std::uint32_t>(std::ceil(share_ * left));
+  return std::clamp(static_cast<std::uint32_t>(std::ceil(share_ * left)),
+                    static_cast<std::uint32_t>(room + 1), left);
 }
 
 void growth_forecast::ended(std::uint32_t tokens, std::uint32_t most) noexcept {

@@ -10,22 +10,29 @@
 
 namespace orcd::engine {
 
-/// Pages of one job.
-struct job_pages {
-  std::uint32_t held = 0;     ///< that others can have when it ends
-  std::uint32_t further = 0;  ///< that it is expected to need yet
+/// What one job has and will need.
+struct job_growth {
+  std::uint32_t own_pages = 0;  ///< that others can have when it ends
+  /// What it may still fill of the pages that it holds: whole pages and a part of one.
+  std::uint32_t room_pages = 0;
+  std::uint32_t room_rest = 0;
+  std::uint32_t further_pages = 0;  ///< that it is expected to need yet
+  std::uint32_t steps = 0;          ///< until it is expected to end
 };
 
-/// Pages beyond all held ones that the jobs need at the worst moment, if they grow at the same pace and each
-/// gives all of its pages back when it has what it is expected to need. Sorts `jobs`.
-[[nodiscard]] std::uint64_t further_pages_at_peak(std::span<job_pages> jobs) noexcept;
+/// Pages beyond all held ones that the jobs need at the worst moment, if each fills a position at a step
+/// until it has what it is expected to need, and gives its pages back when its steps are over. In steps,
+/// since jobs come to the ends of their pages at different ones: whoever needs a page just before another job
+/// ends needs it beside that job's. Sorts `jobs`.
+[[nodiscard]] std::uint64_t further_pages_at_peak(std::span<job_growth> jobs,
+                                                  std::uint32_t page_positions) noexcept;
 
 /// What share of what they asked for jobs use: at first none, then what they are seen to use.
 class growth_forecast {
  public:
-  /// Pages that a job is expected to need beyond the `held` ones, of `most` altogether: at least one, unless
-  /// it has all.
-  [[nodiscard]] std::uint32_t further(std::uint32_t held, std::uint32_t most) const noexcept;
+  /// Positions that a job is expected to fill of those that it has `left`: more than it has `room` for in its
+  /// pages, unless it has pages for all.
+  [[nodiscard]] std::uint32_t further(std::uint32_t left, std::uint64_t room) const noexcept;
   /// A job has ended with so many tokens of output, of the `most` that it asked for.
   void ended(std::uint32_t tokens, std::uint32_t most) noexcept;
   /// Pages have run out while the running jobs had made so many tokens, of the `most` of all of them.

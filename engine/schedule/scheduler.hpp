@@ -208,6 +208,8 @@ class scheduler {
   [[nodiscard]] bool has_adapters() const noexcept;
   [[nodiscard]] bool reserve(sequence& job);
   [[nodiscard]] std::uint32_t positions_at_first(const sequence& job) const noexcept;
+  [[nodiscard]] job_growth growth_of(const sequence& job, std::uint32_t own_pages, std::size_t pages,
+                                     std::uint32_t wait) const;
   [[nodiscard]] std::uint32_t pages_to_leave(const sequence& next);
   void grow();
   void note_want() noexcept;
@@ -284,7 +286,7 @@ class scheduler {
   std::vector<sampled_token> sampled_;
   std::vector<draft_offer> offers_;  ///< by slot
   launched_step spare_;
-  std::vector<job_pages> growing_;
+  std::vector<job_growth> growing_;
 
   interrupt_flag interrupt_{false};
   std::atomic<std::uint64_t> alone_{0};  ///< key of the only job of the steps in progress, else 0

@@ -20,21 +20,38 @@ std::uint32_t scheduler::positions_at_first(const sequence& job) const noexcept 
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(job.positions_max(), wanted));
 }
 
+/// How a job with these pages is expected to grow. Its last token may be the first of a page that it has yet
+/// to get. `wait`: steps until its prompt is computed.
+job_growth scheduler::growth_of(const sequence& job, std::uint32_t own_pages, std::size_t pages,
+                                std::uint32_t wait) const {
+  const std::uint32_t size = cache_->page_positions();
+  const std::uint64_t has = std::uint64_t{pages} * size;
+  const auto filled =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>({job.tokens.size(), job.positions_max(), has}));
+  const std::uint64_t room = has - filled;
+  const std::uint32_t further = forecast_.further(job.positions_max() - filled, room);
+  return {own_pages, static_cast<std::uint32_t>(room / size), static_cast<std::uint32_t>(room % size),
+          further > room ? cache_->pages_for(static_cast<std::uint32_t>(further - room)) : 0, wait + further};
+}
+
 /// Pages that the running jobs and the next one are expected to need after it is admitted. Where nobody runs
-/// it may have all of them.
+/// it may have all of them. Prompts share the steps' columns: a job may end no earlier than when all of them
+/// are computed, though it asked for one token, and others grow as long.
 std::uint32_t scheduler::pages_to_leave(const sequence& next) {
   if (running_ == 0) return 0;
+  std::uint64_t prompts = next.tokens.size();
+  for (const auto& job : slots_) prompts += job && job->missing() > 1 ? job->missing() : 0;
+  const auto wait = static_cast<std::uint32_t>(prompts / chunk_tokens_ + 1);
   growing_.clear();
-  const auto further = [&](const sequence& job, std::size_t held) {
-    return forecast_.further(static_cast<std::uint32_t>(held), cache_->pages_for(job.positions_max()));
-  };
   // What it will share is not known yet.
-  growing_.push_back({0, further(next, cache_->pages_for(positions_at_first(next)))});
+  growing_.push_back(growth_of(next, 0, cache_->pages_for(positions_at_first(next)), wait));
   for (const auto& job : slots_) {
-    if (job) growing_.push_back({kv_cache::own_pages(job->lease), further(*job, job->lease.pages.size())});
+    if (!job) continue;
+    growing_.push_back(growth_of(*job, kv_cache::own_pages(job->lease), job->lease.pages.size(),
+                                 job->missing() > 1 ? wait : 0));
   }
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(further_pages_at_peak(growing_), accelerator_.kv_pages().pages));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      further_pages_at_peak(growing_, cache_->page_positions()), accelerator_.kv_pages().pages));
 }
 
 /// Before a step is planned, so that no part of it belongs to a job that is set back.

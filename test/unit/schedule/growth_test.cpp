@@ -215,6 +215,24 @@ BOOST_AUTO_TEST_CASE(the_oldest_job_never_stops) {
   b.expect_nothing_lost();
 }
 
+// Prompts share the steps' columns. Who asks for one token has its pages until its prompt has had its turn,
+// and those that grow meanwhile take no pages from it.
+BOOST_AUTO_TEST_CASE(jobs_whose_prompts_wait_for_their_turn_are_seldom_set_back) {
+  growth_bench b(24, 12);
+  b.options.chunk_tokens = 2;
+  b.up();
+  std::vector<sink_ptr> sinks;
+  const auto limit = [](int i) { return i % 5 == 4 ? 30U : 1U; };
+  for (int i = 0; i < 60; ++i)
+    sinks.push_back(b.submit("n" + std::to_string(i), prompt_of(10 + i % 3, 1 + i), limit(i)));
+  b.finish();
+  for (int i = 0; i < 60; ++i)
+    expect_tokens(*sinks[static_cast<std::size_t>(i)],
+                  b.device->expected(prompt_of(10 + i % 3, 1 + i), limit(i)));
+  BOOST_TEST(b.loop->set_backs() <= 6U);
+  b.expect_nothing_lost();
+}
+
 // Each has pages of its own of what all have computed at once, and the tree has one of each.
 BOOST_AUTO_TEST_CASE(the_same_request_many_times_ends_on_pages_for_one) {
   for (const std::uint32_t pages : {16U, 17U, 20U, 40U}) {

@@ -1,6 +1,7 @@
 #include "engine/grammar/configurations.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "engine/grammar/grammar.hpp"
@@ -13,10 +14,50 @@ std::size_t mix(std::size_t seed, std::uint64_t value) noexcept {
   return (seed ^ value) * 0x9E37'79B9'7F4A'7C15U ^ seed >> 29U;
 }
 
+std::size_t hash_of(const stack_frame& f) noexcept {
+  // The table uses the low bits, which hold least of a product.
+  return mix(mix(mix(mix(1, f.to), f.least), f.most), f.below) >> 32U;
+}
+
+std::size_t hash_of(const std::vector<thread>& threads, bool accepting) noexcept {
+  std::size_t hash = accepting ? 3 : 5;
+  for (const thread& t : threads) hash = mix(mix(hash, t.state), t.stack);
+  return hash >> 32U;
+}
+
 }  // namespace
 
-std::size_t configurations::frame_hash::operator()(const stack_frame& f) const noexcept {
-  return mix(mix(mix(mix(1, f.to), f.least), f.most), f.below);
+template <class Is>
+std::uint32_t configurations::number_table::find(std::size_t hash, const Is& is_it) const {
+  const auto wanted = static_cast<std::uint32_t>(hash);
+  for (std::size_t at = wanted;; ++at) {
+    const slot& s = slots_[at & (slots_.size() - 1)];
+    if (s.number == unknown) return unknown;
+    if (s.hash == wanted && is_it(s.number)) return s.number;
+  }
+}
+
+void configurations::number_table::insert(std::size_t hash, std::uint32_t number) {
+  if (2 * (size_ + 1) > slots_.size()) {
+    const auto old = std::exchange(slots_, std::vector<slot>(2 * slots_.size()));
+    for (const slot& s : old) {
+      if (s.number != unknown) place(s);
+    }
+  }
+  place({static_cast<std::uint32_t>(hash), number});
+  ++size_;
+}
+
+void configurations::number_table::place(const slot& what) noexcept {
+  std::size_t at = what.hash;
+  while (slots_[at & (slots_.size() - 1)].number != unknown) ++at;
+  slots_[at & (slots_.size() - 1)] = what;
+}
+
+void configurations::number_table::clear() noexcept {
+  slots_.resize(slots_min);
+  std::fill(slots_.begin(), slots_.end(), slot{});
+  size_ = 0;
 }
 
 configurations::configurations(const program& grammar) : program_(grammar) {
@@ -29,20 +70,17 @@ configurations::configurations(const configurations& other)
       frames_(other.frames_),
       frame_ids_(other.frame_ids_),
       configs_(other.configs_),
+      next_(other.next_),
       config_ids_(other.config_ids_),
       work_(other.work_),
       bytes_(other.bytes_),
-      spent_(other.spent_) {
-  next_.reserve(other.next_.size());
-  for (const auto& steps : other.next_) next_.push_back(steps ? std::make_unique<row>(*steps) : nullptr);
-}
+      spent_(other.spent_) {}
 
 void configurations::clear() {
   frames_.assign(1, {});
   frame_ids_.clear();
-  configs_.assign(1, {});
-  next_.clear();
-  next_.push_back(std::make_unique<row>());
+  configs_.assign(1, std::make_shared<const config>());
+  next_.assign(1, std::make_shared<row>());
   config_ids_.clear();
   bytes_ = 0;
   spent_ = false;
@@ -99,21 +137,21 @@ config_id configurations::ended(stack_id stack) {
 }
 
 stack_id configurations::push(const stack_frame& frame) {
-  const auto known = frame_ids_.find(frame);
-  if (known != frame_ids_.end()) return known->second;
+  const std::size_t hash = hash_of(frame);
+  const stack_id known = frame_ids_.find(hash, [&](stack_id id) { return frames_[id].frame == frame; });
+  if (known != unknown) return known;
   // Includes its entry in the table, and the unused capacity of both.
   constexpr std::size_t bytes = 2 * sizeof(held_frame) + sizeof(stack_frame) + 40;
   if (!take(bytes)) return no_stack;
   const auto id = static_cast<stack_id>(frames_.size());
-  frame_ids_.emplace(frame, id);
   frames_.push_back({frame, frames_[frame.below].depth + 1});
+  frame_ids_.insert(hash, id);
   return id;
 }
 
 config_id configurations::find_step(config_id from, unsigned char byte) {
-  const auto count = configs_[from].threads.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const thread at = configs_[from].threads[i];
+  const auto here = configs_[from];  // the vector may move
+  for (const thread& at : here->threads) {
     const state& s = program_.states[at.state];
     const state_id to = s.next(byte);
     if (to == no_state) continue;
@@ -134,7 +172,10 @@ config_id configurations::find_step(config_id from, unsigned char byte) {
     follow({to, stack});
   }
   const config_id to = followed();
-  if (!spent_) (*next_[from])[byte] = to;
+  if (spent_) return to;
+  auto& steps = next_[from];
+  if (steps.use_count() > 1) steps = std::make_shared<row>(*steps);
+  (*steps)[byte] = to;
   return to;
 }
 
@@ -186,29 +227,27 @@ config_id configurations::followed() {
 
 config_id configurations::of(std::vector<thread> threads, bool accepting) {
   if (threads.empty() && !accepting) return dead;
-  std::size_t hash = accepting ? 3 : 5;
-  for (const thread& t : threads) hash = mix(mix(hash, t.state), t.stack);
-  const auto [first, last] = config_ids_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    const config& c = configs_[it->second];
-    if (c.accepting == accepting && c.threads == threads) return it->second;
-  }
+  const std::size_t hash = hash_of(threads, accepting);
+  const config_id known = config_ids_.find(hash, [&](config_id id) {
+    return configs_[id]->accepting == accepting && configs_[id]->threads == threads;
+  });
+  if (known != unknown) return known;
   if (!take(sizeof(row) + 2 * sizeof(config) + threads.capacity() * sizeof(thread) + 80)) return dead;
   const auto id = static_cast<config_id>(configs_.size());
-  configs_.push_back({std::move(threads), accepting});
-  next_.emplace_back(std::make_unique<row>())->fill(unknown);
-  config_ids_.emplace(hash, id);
+  configs_.push_back(std::make_shared<const config>(config{std::move(threads), accepting}));
+  next_.emplace_back(std::make_shared<row>())->fill(unknown);
+  config_ids_.insert(hash, id);
   return id;
 }
 
 config_id configurations::forget_all_but(config_id kept) {
-  const config old = std::move(configs_[kept]);
+  const auto old = configs_[kept];
   const auto frames = std::move(frames_);
   clear();
   // From the bottom of each stack upwards, every stack once.
   std::unordered_map<stack_id, stack_id> renamed{{bottom, bottom}};
   std::vector<thread> threads;
-  for (const thread& t : old.threads) {
+  for (const thread& t : old->threads) {
     std::vector<stack_id> path;
     for (stack_id at = t.stack; !renamed.contains(at); at = frames[at].frame.below) path.push_back(at);
     for (auto it = path.rbegin(); it != path.rend(); ++it) {
@@ -219,7 +258,7 @@ config_id configurations::forget_all_but(config_id kept) {
     threads.push_back({t.state, renamed.at(t.stack)});
   }
   std::sort(threads.begin(), threads.end());
-  return of(std::move(threads), old.accepting);
+  return of(std::move(threads), old->accepting);
 }
 
 }  // namespace orcd::engine::grammar

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "engine/grammar/program.hpp"
@@ -52,7 +51,8 @@ class configurations {
   static constexpr std::size_t threads_max = 256;
 
   explicit configurations(const program& grammar);
-  /// Of the same program; numbers mean the same in both.
+  /// Of the same program; numbers mean the same in both. What is known already is shared until either learns
+  /// more of it, so that a copy takes a fraction of the time of a step (both must stay on one thread).
   configurations(const configurations& other);
   configurations& operator=(const configurations&) = delete;
 
@@ -68,9 +68,9 @@ class configurations {
   [[nodiscard]] config_id of(std::vector<thread> threads, bool accepting);
 
   [[nodiscard]] const std::vector<thread>& threads(config_id id) const noexcept {
-    return configs_[id].threads;
+    return configs_[id]->threads;
   }
-  [[nodiscard]] bool accepting(config_id id) const noexcept { return configs_[id].accepting; }
+  [[nodiscard]] bool accepting(config_id id) const noexcept { return configs_[id]->accepting; }
   [[nodiscard]] const stack_frame& frame(stack_id stack) const noexcept { return frames_[stack].frame; }
 
   /// Positions followed so far: a measure of time.
@@ -115,8 +115,25 @@ class configurations {
     std::uint32_t round_ = 1;
     std::size_t size_ = 0;
   };
-  struct frame_hash {
-    std::size_t operator()(const stack_frame& f) const noexcept;
+  /// Numbers by hash, with open addressing. One block of memory, so that it is copied at once.
+  class number_table {
+   public:
+    /// The number of this hash for which `is_it` holds; unknown if there is none.
+    template <class Is>
+    [[nodiscard]] std::uint32_t find(std::size_t hash, const Is& is_it) const;
+    /// Of a number that is not in the table.
+    void insert(std::size_t hash, std::uint32_t number);
+    void clear() noexcept;
+
+   private:
+    struct slot {
+      std::uint32_t hash = 0;
+      std::uint32_t number = unknown;
+    };
+    void place(const slot& what) noexcept;
+    static constexpr std::size_t slots_min = 64;
+    std::vector<slot> slots_ = std::vector<slot>(slots_min);
+    std::size_t size_ = 0;
   };
 
   void clear();
@@ -130,10 +147,10 @@ class configurations {
 
   const program& program_;
   std::vector<held_frame> frames_;
-  std::unordered_map<stack_frame, stack_id, frame_hash> frame_ids_;
-  std::vector<config> configs_;
-  std::vector<std::unique_ptr<row>> next_;  ///< by pointer, so that no row moves when the vector grows
-  std::unordered_multimap<std::size_t, config_id> config_ids_;
+  number_table frame_ids_;
+  std::vector<std::shared_ptr<const config>> configs_;
+  std::vector<std::shared_ptr<row>> next_;  ///< a row that a copy has, too, is not written to
+  number_table config_ids_;
   // Scratch for the configuration that is being made.
   std::vector<thread> open_, found_;
   thread_set seen_;

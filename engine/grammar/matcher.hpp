@@ -44,8 +44,9 @@ class matcher final : public token_constraint {
   static constexpr std::uint64_t work_a_mask = 2'500'000;
   static constexpr std::uint64_t work_ahead = 24'000'000;
   static constexpr std::uint64_t work_a_token = 200'000;
-  /// Configurations of more bytes are not copied: that would take longer than a step saves.
-  static constexpr std::size_t copied_bytes_max = 1U << 20U;
+  /// Configurations of more bytes are not copied: that would take longer than a step saves. A usual schema
+  /// has as many as are kept at most.
+  static constexpr std::size_t copied_bytes_max = 4U << 20U;
   struct kept_mask {
     config_id config = dead;
     mask_words words;

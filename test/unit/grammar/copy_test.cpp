@@ -64,6 +64,26 @@ BOOST_AUTO_TEST_CASE(a_copy_goes_on_alike_and_by_itself) {
   }
 }
 
+// Every length of a bounded string in every element of a bounded list is a place of its own: a schema of
+// people's names knows megabytes of them after a hundred tokens, and its drafts need copies all the same.
+BOOST_AUTO_TEST_CASE(a_grammar_that_has_seen_much_can_be_copied_and_both_learn_alike) {
+  const piece_tokenizer vocabulary({"ab", "abc", "\"", "\",", " \"", "ddddddd"});
+  const auto table = engine::grammar::make_token_table(vocabulary, vocabulary.vocab_size());
+  const auto schema = engine::grammar::compile_json_schema(boost::json::parse(
+      R"({"type": "array", "minItems": 40, "maxItems": 40, "items": {"type": "string", "maxLength": 90}})"));
+  std::mt19937 random(5);
+  std::shared_ptr<engine::token_constraint> plain = engine::grammar::make_matcher(schema.value(), table);
+  for (int step = 0; step < 1'500; ++step) {
+    const auto copy = plain->copy();
+    BOOST_REQUIRE(copy != nullptr);
+    const auto token = some_token(mask_of(*copy), vocabulary.end(), random);
+    if (token < 0) break;
+    BOOST_REQUIRE((mask_of(*plain) == mask_of(*copy) && plain->work() == copy->work()));
+    BOOST_REQUIRE((copy->accept(token) && plain->accept(token)));
+    if (step % 2 == 0) plain = copy;
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_text_without_a_choice_is_forced_in_long_tokens) {
   const piece_tokenizer vocabulary({"ab", "abc", "bc", "abcde", "{\"", "\":"});
   const auto table = engine::grammar::make_token_table(vocabulary, vocabulary.vocab_size());

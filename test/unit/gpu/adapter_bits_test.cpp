@@ -26,14 +26,16 @@ struct answer {
 
 class service {
  public:
-  service(const test::tiny_backend& source, std::uint32_t slots, bool share)
+  service(const test::tiny_backend& source, std::uint32_t slots, bool share, std::uint32_t drafts = 0)
       : device_(gpu::make_host_backend({.threads = 1, .chunk_tokens = 64})) {
     engine::accelerator_config config{.slots = slots, .context_tokens = context, .banned_tokens = {}};
     config.adapters = {4, 6};
+    config.draft_tokens = 64;
     (void)device_->load(source.model(), config, [](unsigned) {}).value();
     engine::scheduler_config scheduling;
     scheduling.slots = slots;
     scheduling.cache = {.share = share, .tokens_min = 1};
+    scheduling.drafts = {drafts > 0, drafts};
     loop_ = std::make_unique<engine::scheduler>(*device_, scheduling);
     for (std::uint32_t i = 0; i < 4; ++i) {
       const auto adapter =
@@ -45,9 +47,11 @@ class service {
   [[nodiscard]] job_adapter one(std::uint32_t index, float strength = 1.0F) const {
     return {index, strength, digests_[index]};
   }
+  [[nodiscard]] engine::draft_counts drafts() const { return loop_->drafts(); }
   /// All at once.
   std::vector<answer> ask(const std::vector<token_id>& prompt,
-                          const std::vector<std::vector<job_adapter>>& adapters) {
+                          const std::vector<std::vector<job_adapter>>& adapters,
+                          const std::vector<std::vector<token_id>>& predictions = {}) {
     std::vector<std::shared_ptr<test::recording_sink>> sinks;
     for (const auto& list : adapters) {
       engine::job_request job;
@@ -58,6 +62,7 @@ class service {
       job.ignore_eos = true;
       job.sampling.temperature = 0.9F;
       job.adapters = list;
+      if (!predictions.empty()) job.prediction = predictions[sinks.size()];
       sinks.push_back(std::make_shared<test::recording_sink>());
       loop_->submit(std::move(job), sinks.back());
     }
@@ -98,6 +103,34 @@ BOOST_AUTO_TEST_CASE(slots_and_cache_change_no_token) {
       BOOST_TEST(got[i].cached == cached);
       for (std::size_t j = 0; j < i; ++j) BOOST_TEST((want[i] != want[j]));
     }
+  }
+}
+
+// What is expected is right at first, then wrong, then right again.
+BOOST_AUTO_TEST_CASE(drafts_beside_adapters_change_no_token) {
+  test::tiny_model_options options;
+  options.context = context;
+  const test::tiny_backend source(options);
+  service alone(source, 1, false);
+  const auto prompt = source.prompt(40, 1);
+  const std::vector<std::vector<job_adapter>> jobs{
+      {alone.one(0)}, {alone.one(1, 0.5F)}, {}, {alone.one(2), alone.one(0, -1.0F)}, {alone.one(3)}};
+  std::vector<std::vector<token_id>> want, predicted;
+  for (const auto& job : jobs) {
+    want.push_back(alone.ask(prompt, {job}).front().tokens);
+    predicted.push_back(want.back());
+    predicted.back().at(3) ^= 1;
+  }
+  for (const std::uint32_t drafts : {1U, 4U, 7U}) {
+    service together(source, 5, true, drafts);
+    for (const auto& expected : {want, predicted}) {
+      const std::vector<answer> got = together.ask(prompt, jobs, expected);
+      for (std::size_t i = 0; i < jobs.size(); ++i)
+        BOOST_TEST(got[i].tokens == want[i], boost::test_tools::per_element());
+    }
+    BOOST_TEST(together.drafts().right >= 15U, drafts << " drafts: " << together.drafts().right);
+    // One at a time comes past the wrong one.
+    if (drafts > 1) BOOST_TEST(together.drafts().right < together.drafts().tokens);
   }
 }
 

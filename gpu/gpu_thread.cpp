@@ -102,13 +102,15 @@ struct gpu_thread::impl {
   /// Answers calls of stop(); false if there was none since the last time.
   bool answer_stop() {
     std::unique_lock lock(stop_mutex);
-    const auto asked = stops_asked;
-    if (asked == stops_answered) return false;
-    lock.unlock();
-    end_all();
-    end_queued();
-    lock.lock();
-    stops_answered = asked;
+    if (stops_asked == stops_answered) return false;
+    while (stops_asked != stops_answered) {
+      const auto asked = stops_asked;
+      lock.unlock();
+      end_everything();
+      lock.lock();
+      // Another one may have kept the queue from being emptied.
+      if (asked == stops_asked) stops_answered = asked;
+    }
     stop_answered.notify_all();
     return true;
   }
@@ -264,10 +266,21 @@ struct gpu_thread::impl {
     publish_use();
   }
 
-  /// Jobs that were submitted before the stop may still be in the queue; accept() ends them now.
-  void end_queued() {
+  /// Of the jobs that were submitted before the stop some may still be in the queue; accept() ends them. A
+  /// shortage of memory keeps no caller of stop() waiting.
+  void end_everything() {
+    or_lose([this] { end_all(); });
+    std::size_t handled = 1;
+    while (handled > 0) {
+      io.restart();
+      or_lose([&] { handled = io.poll(); });
+    }
+  }
+
+  template <class Part>
+  void or_lose(Part&& part) {
     try {
-      io.poll();
+      part();
     } catch (const std::bad_alloc&) {
       loop.lose(out_of_memory());
     }

@@ -18,16 +18,17 @@ matcher::matcher(std::shared_ptr<const program> grammar, std::shared_ptr<const t
 token_mask matcher::mask() {
   const auto found =
       std::find_if(masks_.begin(), masks_.end(), [&](const kept_mask& m) { return m.config == at_; });
-  if (found != masks_.end()) return found->words;
+  if (found != masks_.end()) return *found->words;
   if (masks_.size() < masks_max) {
     masks_.emplace_back();
     next_mask_ = masks_.size() - 1;
   }
   kept_mask& to = masks_[next_mask_++ % masks_.size()];
-  to.words.assign(tokens_->words(), 0);
+  if (to.words.use_count() != 1) to.words = std::make_shared<mask_words>();
+  to.words->assign(tokens_->words(), 0);
   to.config = at_;
-  if (at_ != dead) find_mask(to.words);
-  return to.words;
+  if (at_ != dead) find_mask(*to.words);
+  return *to.words;
 }
 
 void matcher::find_mask(mask_words& out) {

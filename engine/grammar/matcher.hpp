@@ -49,7 +49,7 @@ class matcher final : public token_constraint {
   static constexpr std::size_t copied_bytes_max = 4U << 20U;
   struct kept_mask {
     config_id config = dead;
-    mask_words words;
+    std::shared_ptr<mask_words> words;  ///< a copy's, too, and then not written to
   };
 
   void find_mask(mask_words& out);

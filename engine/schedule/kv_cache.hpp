@@ -119,7 +119,7 @@ class kv_cache {
   void set_back(kv_lease&& lease, const cache_request& wish, std::span<const token_id> tokens,
                 std::uint32_t computed);
 
-  /// A number that changes whenever a reserve() that found too few pages might succeed.
+  /// A number that grows whenever pages are given back, so that a reserve() that found too few might succeed.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
   [[nodiscard]] std::uint32_t page_positions() const noexcept { return geometry_.page_positions; }
   [[nodiscard]] kv_cache_counts counts() const noexcept;

@@ -276,7 +276,7 @@ class scheduler {
   bool pages_lack_ = false;                ///< a job waits for pages, whoever has them
   bool is_heir_ = false;                   ///< of pages that are in memory of several processes
   std::uint64_t blocked_job_ = 0;          ///< key of the job that found too few pages,
-  std::uint64_t blocked_at_ = 0;           ///< and the cache's changes() then
+  std::uint64_t blocked_at_ = 0;           ///< and the cache's changes() and steps then
 
   sequence* beginning_ = nullptr;  ///< set while accelerator::begin() or extend() runs for this job
 

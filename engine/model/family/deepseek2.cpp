@@ -101,12 +101,13 @@ void read_groups(hparam_reader& from, model_spec& spec) {
                         "; a choice by groups of experts is supported with sigmoids "
                         "(expert_gating_func 2) alone");
   }
+  const bool said = from.has("expert_group_used_count");
   const std::uint32_t used = from.count("expert_group_used_count", 1, groups);
   const std::uint32_t size = spec.experts / groups;
   if (spec.experts % groups != 0 || size < 2) {
     from.problems().add(name + "; it must part " + std::to_string(spec.experts) +
                         " experts into equal groups of two at least");
-  } else if (used * size < spec.experts_used) {
+  } else if (said && used * size < spec.experts_used) {
     from.problems().add("key '" + from.full("expert_group_used_count") + "' is " + std::to_string(used) +
                         "; so many groups of " + std::to_string(size) + " experts have fewer than the " +
                         std::to_string(spec.experts_used) + " of a token");

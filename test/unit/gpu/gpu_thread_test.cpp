@@ -303,6 +303,23 @@ BOOST_AUTO_TEST_CASE(stop_ends_jobs_that_the_thread_had_not_yet_taken) {
   BOOST_TEST(b.device.steps() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_shortage_of_memory_keeps_no_caller_of_stop_waiting) {
+  fake_options options;
+  options.step_delay = endless;
+  scheduler_config config;
+  bool first = true;
+  config.on_released = [&] {
+    if (std::exchange(first, false)) throw std::bad_alloc();
+  };
+  thread_bench b(options, std::move(config));
+  (void)b.submit("running", {1, 2}, 5);
+  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  const auto queued = b.submit("queued", {1, 2}, 5);
+  b.thread->stop();
+  BOOST_TEST(!first);
+  BOOST_TEST(queued->now().error().has_value());
+}
+
 BOOST_AUTO_TEST_CASE(jobs_end_between_two_steps_and_later_ones_run) {
   fake_options options;
   options.step_delay = endless;

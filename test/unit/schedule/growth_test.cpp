@@ -233,6 +233,25 @@ BOOST_AUTO_TEST_CASE(jobs_whose_prompts_wait_for_their_turn_are_seldom_set_back)
   b.expect_nothing_lost();
 }
 
+// What the running one still needs gets less with each step, though it gives nothing back.
+BOOST_AUTO_TEST_CASE(a_job_starts_when_the_one_before_it_has_grown_enough) {
+  growth_bench b(100, 2);
+  // Jobs are seen to use what they ask for.
+  for (int i = 0; i < 64; ++i) (void)b.submit("usual" + std::to_string(i), prompt_of(4), 4);
+  b.finish();
+  const auto before = b.submit("before", prompt_of(40), 240);
+  b.steps(2);
+  const auto next = b.submit("next", prompt_of(40, 60), 240);
+  b.steps(100);
+  BOOST_TEST(b.loop->running() == 1U);
+  b.steps(120);
+  BOOST_TEST(b.loop->running() == 2U);
+  BOOST_TEST(!before->ended());
+  b.finish();
+  BOOST_TEST(b.loop->set_backs() == 0U);
+  expect_tokens(*next, b.device->expected(prompt_of(40, 60), 240));
+}
+
 // Each has pages of its own of what all have computed at once, and the tree has one of each.
 BOOST_AUTO_TEST_CASE(the_same_request_many_times_ends_on_pages_for_one) {
   for (const std::uint32_t pages : {16U, 17U, 20U, 40U}) {

@@ -89,13 +89,21 @@ struct gpu_thread::impl {
   // If a handler runs out of memory, the scheduler may be in no state to go on: all jobs get an error, and so
   // does the owner, which ends the process. Any other exception is a programming error.
   bool run_until_stopped() {
-    try {
+    bool goes_on = true;
+    or_lose([&] {
       io.run();
       io.restart();
-      return answer_stop() || !finishing || io.poll() > 0;
+      goes_on = answer_stop() || !finishing || io.poll() > 0;
+    });
+    return goes_on;
+  }
+
+  template <class Part>
+  void or_lose(Part&& part) {
+    try {
+      part();
     } catch (const std::bad_alloc&) {
       loop.lose(out_of_memory());
-      return true;
     }
   }
 
@@ -274,15 +282,6 @@ struct gpu_thread::impl {
     while (handled > 0) {
       io.restart();
       or_lose([&] { handled = io.poll(); });
-    }
-  }
-
-  template <class Part>
-  void or_lose(Part&& part) {
-    try {
-      part();
-    } catch (const std::bad_alloc&) {
-      loop.lose(out_of_memory());
     }
   }
 

@@ -19,7 +19,7 @@ struct layer_extras {
   bool norm_after = false;      ///< each half has a norm of what it gives
   bool late_norm = false;       ///< the norm before the feed-forward has the original model's name
   bool layer_norm = false;      ///< norms subtract the mean
-  bool all_biases = false;      ///< of norms and of every matrix
+  bool all_biases = false;      ///< of norms, of attention's output and of the feed-forward
   bool fused_gate = false;      ///< gate and up are one matrix
   bool no_gate = false;
 };

@@ -41,9 +41,8 @@ std::uint64_t further_pages_at_peak(std::span<job_growth> jobs, std::uint32_t pa
 }
 
 std::uint32_t growth_forecast::further(std::uint32_t left, std::uint64_t room) const noexcept {
-  if (left <= room) return static_cast<std::uint32_t>(std::ceil(share_ * left));
-  return std::clamp(static_cast<std::uint32_t>(std::ceil(share_ * left)),
-                    static_cast<std::uint32_t>(room + 1), left);
+  const auto usual = static_cast<std::uint32_t>(std::ceil(share_ * left));
+  return left <= room ? usual : std::clamp(usual, static_cast<std::uint32_t>(room + 1), left);
 }
 
 void growth_forecast::ended(std::uint32_t tokens, std::uint32_t most) noexcept {

@@ -112,8 +112,8 @@ bool scheduler::reserve(sequence& job) {
   if (!cache_) return true;
   // What running jobs are expected to need changes slowly while they go on; both numbers only grow.
   constexpr std::uint64_t steps_between = 32;
-  const auto verdict = [&] { return cache_->changes() + steps_ / steps_between; };
-  if (blocked_job_ == job.key && blocked_at_ == verdict()) {
+  const auto moment = [&] { return cache_->changes() + steps_ / steps_between; };
+  if (blocked_job_ == job.key && blocked_at_ == moment()) {
     starved_ = cache_->has_closed_pages();
     return false;
   }
@@ -123,7 +123,7 @@ bool scheduler::reserve(sequence& job) {
     ORCD_ENSURE(running_ > 0 || cache_->has_closed_pages());
     starved_ = cache_->has_closed_pages();
     blocked_job_ = job.key;
-    blocked_at_ = verdict();
+    blocked_at_ = moment();
     return false;
   }
   job.lease = std::move(*lease);

@@ -40,6 +40,7 @@ inline void add_few_bits(std::map<std::string, tiny_model_options>& all, const t
     all[name].family = "llama";
     all[name].matrix_type = type;
     all[name].embedding_type = engine::ggml_type::q6_k;
+    all[name].heads = 8;  // rows of the output projection are blocks of 256 with heads of 32 and 96, too
   }
 }
 

@@ -41,8 +41,12 @@ __global__ void __launch_bounds__(attention_memory<W, Blocks>::warps * 32,
   const step_token step = args.attend.steps[tile.column];
   if (threadIdx.x < args.rope.rope_dims / 2)
     rope_cos_sin[threadIdx.x] = rope_cos_sin_of(args.rope, step.position, threadIdx.x);
-  prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, args.pages_asked, threadIdx.x,
-                          blockDim.x);
+  if (args.pages_asked > 0)
+    prefetch_pages<W, K, V>(args.attend, tile, step, blockIdx.z, gridDim.z, args.pages_asked, threadIdx.x,
+                            blockDim.x);
+  else if (step.position >= 0)
+    prefetch_own_span<W, K, V, memory::prefetches_keys>(
+        args.attend, tile, step, page_range(args.attend, step.position).first + blockIdx.z);
   __syncthreads();
   attend_token<W, K, V>(args, tile, step, blockIdx.z, gridDim.z, memory{args, tile.column, rope_cos_sin},
                         *shared);
@@ -80,7 +84,7 @@ int launch_decode(const decode_attention_args& args, cudaStream_t stream) {
     if constexpr (W <= 64) {
       if (blocks <= multiprocessors) return launch_blocks<W, K, V, 1>(args, grid, multiprocessors, stream);
     }
-    if (blocks <= 2 * multiprocessors) return launch_blocks<W, K, V, 2>(args, grid, multiprocessors, stream);
+    return launch_blocks<W, K, V, 2>(args, grid, multiprocessors, stream);
   }
   return launch_blocks<W, K, V, 0>(args, grid, multiprocessors, stream);
 }

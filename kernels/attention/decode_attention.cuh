@@ -75,13 +75,15 @@ struct decode_shared {
 /// Where attention gets the product's values and leaves its results, in a kernel of its own: memory that the
 /// kernel before wrote and the next one reads. `Blocks` is how many blocks run on a multiprocessor. With one,
 /// it has a warp for each head of a tile and the token's key and value, which is more than read pages; with
-/// one or two, there are registers to prefetch keys; 0 stands for more.
+/// one or two, there are registers to prefetch keys, so that a warp waits for memory once or twice a page; 0
+/// stands for more.
 template <std::uint32_t W, std::uint32_t Blocks>
 struct attention_memory {
   static constexpr std::uint32_t warps = Blocks == 1 ? tile_columns + 2 : row_threads / 32;
   static constexpr std::uint32_t first_preparer = 0;   ///< the first warp that prepares heads
   static constexpr bool prefetches_keys = Blocks > 0;  ///< in registers, before the queries are there
   static constexpr bool hands_over_partials = false;   ///< between workers, in flagged words
+  static constexpr bool prefetches_spans = true;       ///< into L2, where pages_asked() is 0
   static constexpr bool caps_scores = true;            ///< where attention_args_paged::softcap is set
 
   const decode_attention_args& args;
@@ -144,22 +146,26 @@ __device__ void prepare_token(const rope_store_args& a, const decode_tile& tile,
   if (Memory::prefetches_keys && own != 0) store_head(a, id, step, own, head);
 }
 
-/// One warp: prefetches 32 positions of a page into L2.
-template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
-__device__ __forceinline__ void prefetch_span(const page_place& place, std::uint32_t span) {
-  const std::uint32_t lane = threadIdx.x % 32;
+/// One warp: prefetches the keys of 32 positions of a page into L2.
+template <std::uint32_t W, engine::kv_type K>
+__device__ __forceinline__ void prefetch_span_keys(const page_place& place, std::uint32_t span) {
   constexpr std::uint32_t key_bytes = K == engine::kv_type::q8_0 ? 1 : 2;
-  constexpr std::uint32_t value_bytes = V == engine::kv_type::q8_0 ? 1 : 2;
   constexpr std::uint32_t keys = span_positions * W * key_bytes;
-  for (std::uint32_t at = lane * l2_sector_bytes; at < keys; at += 32 * l2_sector_bytes)
+  for (std::uint32_t at = threadIdx.x % 32 * l2_sector_bytes; at < keys; at += 32 * l2_sector_bytes)
     prefetch_sector(place.keys + span * W * key_bytes + at);
+}
+
+/// One warp: prefetches the values of 32 positions of a page into L2.
+template <std::uint32_t W, engine::kv_type V>
+__device__ __forceinline__ void prefetch_span_values(const page_place& place, std::uint32_t span) {
+  constexpr std::uint32_t value_bytes = V == engine::kv_type::q8_0 ? 1 : 2;
   // A row holds the values of one dimension, or of two that are interleaved (kv_layout.hpp).
   constexpr bool pairs = V == engine::kv_type::q8_0;
   constexpr std::uint32_t rows = pairs ? W / 2 : W;
   constexpr std::uint32_t stride = (pairs ? 2 : 1) * engine::kv_page_positions * value_bytes;
   constexpr std::uint32_t begin_bytes = (pairs ? 2 : 1) * value_bytes;
   constexpr std::uint32_t sectors = span_positions * begin_bytes / l2_sector_bytes;
-  for (std::uint32_t i = lane; i < rows * sectors; i += 32)
+  for (std::uint32_t i = threadIdx.x % 32; i < rows * sectors; i += 32)
     prefetch_sector(place.values + i / sectors * stride + span * begin_bytes + i % sectors * l2_sector_bytes);
 }
 
@@ -213,8 +219,9 @@ __device__ __forceinline__ void prefetch_part(const attention_args_paged& a, con
 #pragma unroll 1
   for (std::uint32_t i = thread / 32; i < engine::kv_page_positions / span_positions; i += threads / 32) {
     const std::uint32_t begin = page * engine::kv_page_positions + i * span_positions;
-    if (begin <= static_cast<std::uint32_t>(step.position) && begin + span_positions > first)
-      prefetch_span<W, K, V>(place, i * span_positions);
+    if (begin > static_cast<std::uint32_t>(step.position) || begin + span_positions <= first) continue;
+    prefetch_span_keys<W, K>(place, i * span_positions);
+    prefetch_span_values<W, V>(place, i * span_positions);
   }
 }
 
@@ -247,6 +254,24 @@ __device__ void prefetch_pages(const attention_args_paged& a, const decode_tile&
     else if (thread == threads - 32 + i)
       prefetch_page<W, K, V>(page_of<W, K, V>(a, step.slot, page, tile.kv_head));
   }
+}
+
+/// What a warp prefetches where blocks ask for no whole pages ahead (pages_to_ask): its span of a page that
+/// it reads next, before the QKV product has ended or while the page before is folded. Of a page that is seen
+/// as a whole it is one half, so that what all blocks ask for stays in L2: the values, if the keys are
+/// prefetched in registers, else the keys, whose values follow while they are read.
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V, bool KeysInRegisters>
+__device__ __forceinline__ void prefetch_own_span(const attention_args_paged& a, const decode_tile& tile,
+                                                  const step_token& step, std::uint32_t page) {
+  const std::uint32_t span = threadIdx.x / 32 * span_positions;
+  const std::uint32_t begin = page * engine::kv_page_positions + span;
+  const auto first = static_cast<std::uint32_t>(first_seen(step.position, a.window));
+  if (span >= engine::kv_page_positions || begin > static_cast<std::uint32_t>(step.position) ||
+      begin + span_positions <= first)
+    return;
+  const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
+  if constexpr (!KeysInRegisters) prefetch_span_keys<W, K>(place, span);
+  if (KeysInRegisters || !sees_whole(a, step.position, page)) prefetch_span_values<W, V>(place, span);
 }
 
 /// Stores values d and d + 1 of a head of the tile, all pages folded.
@@ -325,10 +350,16 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
       prefetched_span<W> kv(next, span, shared.token, static_cast<std::uint32_t>(step.position - begin));
       attend_span<W, K, V>(kv, begin, form, mine, shared.page);
       prefetch_keys(page + workers);
+      if (Memory::prefetches_spans && asked == 0)
+        prefetch_own_span<W, K, V, true>(a, tile, step, page + workers);
     } else {
       const page_place place = page_of<W, K, V>(a, step.slot, page, tile.kv_head);
+      if (Memory::prefetches_spans && asked == 0 && sees_whole(a, step.position, page))
+        prefetch_span_values<W, V>(place, span);
       span_in_memory<W, K, V> kv(place.keys, place.values, span);
       attend_span<W, K, V>(kv, begin, form, mine, shared.page);
+      if (Memory::prefetches_spans && asked == 0)
+        prefetch_own_span<W, K, V, false>(a, tile, step, page + workers);
     }
     fold_page(shared.page);
     if (pages == 1) break;

@@ -9,6 +9,7 @@
 #include "kernels/layer/expert_choice.cuh"
 #include "kernels/layer/expert_weighting.cuh"
 #include "kernels/layer/experts.hpp"
+#include "kernels/layer/route_tile.cuh"
 
 namespace orcd::kernels {
 namespace {
@@ -119,44 +120,77 @@ __device__ std::int32_t number_experts(std::uint32_t experts, const std::int32_t
   return tile;
 }
 
-/// One block; a warp sorts one expert's pairs at a time, in their order.
-__global__ void __launch_bounds__(1024) sort_kernel(sort_experts_args a, std::uint32_t log2_step) {
+constexpr std::uint32_t sort_warps = 32;
+constexpr std::uint32_t sorted_pairs_max = 1U << 16U;  // so that a count of pairs before fits 16 bits
+
+/// One warp: walks its share of the pairs in their order. Calls use(pair, expert, n) for each, where n is
+/// counts[expert] and what the walk has added to it: one for each pair of that expert.
+template <class Use>
+__device__ __forceinline__ void walk_pairs(const sort_experts_args& a, std::uint16_t* counts, Use use) {
+  constexpr std::uint32_t all = 0xFFFFFFFFU;
+  constexpr std::uint32_t ahead = 4;  // reads under way
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t share = (a.pairs + 32 * sort_warps - 1) / (32 * sort_warps) * 32;
+  const std::uint32_t begin = threadIdx.x / 32 * share;
+  const std::uint32_t end = min(begin + share, a.pairs);
+  for (std::uint32_t base = begin; base < end; base += 32 * ahead) {
+    std::int32_t chosen[ahead];
+#pragma unroll
+    for (std::uint32_t i = 0; i < ahead; ++i) {
+      const std::uint32_t pair = base + 32 * i + lane;
+      chosen[i] = pair < end ? a.chosen[pair] : -1;
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < ahead; ++i) {
+      const std::uint32_t same = __match_any_sync(all, chosen[i]);
+      const std::uint32_t before = __popc(same & ((1U << lane) - 1));
+      const std::uint32_t n = chosen[i] < 0 ? 0 : counts[chosen[i]];
+      __syncwarp();
+      if (chosen[i] >= 0) {
+        if (before == 0) counts[chosen[i]] = static_cast<std::uint16_t>(n + __popc(same));
+        use(base + 32 * i + lane, chosen[i], n + before);
+      }
+      __syncwarp();
+    }
+  }
+}
+
+/// One block: each warp counts the experts of its share of the pairs, and then puts them behind those of the
+/// warps before it, so that each expert's pairs keep their order.
+__global__ void __launch_bounds__(sort_warps * 32) sort_kernel(sort_experts_args a, std::uint32_t log2_step) {
+  __shared__ std::uint16_t of_warp[sort_warps][experts_max];  // first counts, then those of the warps before
   __shared__ std::int32_t counts[experts_max];
   __shared__ std::int32_t starts[experts_max];
   __shared__ std::int32_t first_tiles[experts_max];
   const std::int32_t step = 1 << log2_step;
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::uint32_t lane = threadIdx.x % 32;
   wait_for_previous_kernel();
   allow_next_kernel();
-  for (std::uint32_t e = threadIdx.x; e < a.experts; e += blockDim.x) counts[e] = 0;
+  for (std::uint32_t e = lane; e < a.experts; e += 32) of_warp[warp][e] = 0;
+  __syncwarp();
+  walk_pairs(a, of_warp[warp], [](std::uint32_t, std::int32_t, std::uint32_t) {});
   __syncthreads();
-  for (std::uint32_t i = threadIdx.x; i < a.pairs; i += blockDim.x) atomicAdd(&counts[a.chosen[i]], 1);
-  __syncthreads();
-  if (threadIdx.x < 32) {
-    const std::int32_t tiles = number_experts(a.experts, counts, starts, first_tiles,
-                                              [&](std::int32_t n) { return (n + step - 1) >> log2_step; });
-    if (threadIdx.x == 0) *a.tile_count = tiles;
+  if (threadIdx.x < a.experts) {
+    std::uint32_t sum = 0;
+    for (std::uint32_t w = 0; w < sort_warps; ++w) {
+      const std::uint32_t its = of_warp[w][threadIdx.x];
+      of_warp[w][threadIdx.x] = static_cast<std::uint16_t>(sum);
+      sum += its;
+    }
+    counts[threadIdx.x] = static_cast<std::int32_t>(sum);
   }
   __syncthreads();
-  const std::uint32_t lane = threadIdx.x % 32;
-  for (std::uint32_t e = threadIdx.x / 32; e < a.experts; e += blockDim.x / 32) {
-    std::int32_t at = starts[e];
-    constexpr std::uint32_t ahead = 8;  // reads under way
-    for (std::uint32_t base = 0; base < a.pairs; base += 32 * ahead) {
-      std::int32_t chosen[ahead];
-#pragma unroll
-      for (std::uint32_t i = 0; i < ahead; ++i) {
-        const std::uint32_t pair = base + 32 * i + lane;
-        chosen[i] = pair < a.pairs ? a.chosen[pair] : -1;
-      }
-#pragma unroll
-      for (std::uint32_t i = 0; i < ahead; ++i) {
-        const bool mine = chosen[i] == static_cast<std::int32_t>(e);
-        const std::uint32_t mask = __ballot_sync(0xFFFFFFFFU, mine);
-        if (mine)
-          a.order[at + __popc(mask & ((1U << lane) - 1))] = static_cast<std::int32_t>(base + 32 * i + lane);
-        at += __popc(mask);
-      }
-    }
+  if (warp == 0) {
+    const std::int32_t tiles = number_experts(a.experts, counts, starts, first_tiles,
+                                              [&](std::int32_t n) { return (n + step - 1) >> log2_step; });
+    if (lane == 0) *a.tile_count = tiles;
+  }
+  __syncthreads();
+  walk_pairs(a, of_warp[warp], [&](std::uint32_t pair, std::int32_t e, std::uint32_t n) {
+    a.order[starts[e] + static_cast<std::int32_t>(n)] = static_cast<std::int32_t>(pair);
+  });
+  for (std::uint32_t e = warp; e < a.experts; e += sort_warps) {
     for (std::int32_t t = static_cast<std::int32_t>(lane); t * step < counts[e]; t += 32) {
       a.tiles[first_tiles[e] + t] = {static_cast<std::int32_t>(e), starts[e] + t * step,
                                      min(step, counts[e] - t * step)};
@@ -176,6 +210,11 @@ __global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_ar
   }));
 }
 
+cudaError_t launch_choose(const route_args& a, cudaStream_t stream) {
+  return launch_dependent(choose_kernel, dim3((a.columns + row_warps - 1) / row_warps), dim3(row_threads), 0,
+                          stream, a);
+}
+
 }  // namespace
 
 int launch_route(const route_args& a, CUstream_st* stream) {
@@ -189,6 +228,11 @@ int launch_route(const route_args& a, CUstream_st* stream) {
   if (opted_in != cudaSuccess) return opted_in;
   std::uint32_t multiprocessors = 0;
   if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
+  const dim3 tiles((a.columns + logit_tile - 1) / logit_tile, (a.experts + logit_tile - 1) / logit_tile);
+  if (3 * tiles.x * tiles.y >= multiprocessors) {
+    const cudaError_t status = launch_dependent(logits_kernel, tiles, dim3(logit_warps * 32), 0, stream, a);
+    return status != cudaSuccess ? status : launch_choose(a, stream);
+  }
   // A block reads its rows alone, so that few columns are given to as many blocks as there are.
   std::uint32_t group = row_warps;
   while (group > 1 && a.columns * ((a.experts + group / 2 - 1) / (group / 2)) <= multiprocessors) group /= 2;
@@ -200,17 +244,16 @@ int launch_route(const route_args& a, CUstream_st* stream) {
   const bool last_chooses = a.columns <= blocks;
   const cudaError_t status = launch_dependent(route_kernel, dim3(std::min(a.columns, blocks), groups),
                                               dim3(row_threads), bytes, stream, a, group, last_chooses);
-  if (status != cudaSuccess || last_chooses) return status;
-  return launch_dependent(choose_kernel, dim3((a.columns + row_warps - 1) / row_warps), dim3(row_threads), 0,
-                          stream, a);
+  return status != cudaSuccess || last_chooses ? status : launch_choose(a, stream);
 }
 
 int launch_sort_experts(const sort_experts_args& a, CUstream_st* stream) {
   if (a.chosen == nullptr || a.order == nullptr || a.tiles == nullptr || a.tile_count == nullptr ||
-      a.pairs == 0 || a.experts == 0 || a.experts > experts_max || !std::has_single_bit(a.tile_columns)) {
+      a.pairs == 0 || a.pairs > sorted_pairs_max || a.experts == 0 || a.experts > experts_max ||
+      !std::has_single_bit(a.tile_columns)) {
     return cudaErrorInvalidValue;
   }
-  return launch_dependent(sort_kernel, dim3(1), dim3(1024), 0, stream, a,
+  return launch_dependent(sort_kernel, dim3(1), dim3(sort_warps * 32), 0, stream, a,
                           static_cast<std::uint32_t>(std::countr_zero(a.tile_columns)));
 }
 

@@ -17,8 +17,8 @@ enum class route_weighting : std::uint8_t { selected, all, sigmoid_renormalised,
 /// logits[m][e] = router[e] . norm(x[m]) + bias[e], all in f32: routing decides which weights are read, so
 /// its input is not rounded to f16. Then the `used` highest of each column, and their weights.
 struct route_args {
-  const float* x = nullptr;            ///< [columns][width]
-  const float* norm_weight = nullptr;  ///< [width]
+  const float* x = nullptr;            ///< [columns][width]; 16-byte aligned
+  const float* norm_weight = nullptr;  ///< [width]; 16-byte aligned
   float norm_eps = 0.0F;
   const float* router = nullptr;  ///< [experts][width], f32 rows; 16-byte aligned
   const float* bias = nullptr;    ///< [experts] or null
@@ -40,7 +40,7 @@ struct route_args {
 /// Sorts the pairs (column, rank) by expert and cuts each expert's run into tiles of `tile_columns`.
 struct sort_experts_args {
   const std::int32_t* chosen = nullptr;  ///< [pairs]
-  std::uint32_t pairs = 0;
+  std::uint32_t pairs = 0;               ///< at most 65,536
   std::uint32_t experts = 0;
   std::int32_t* order = nullptr;       ///< [pairs]
   expert_tile* tiles = nullptr;        ///< [sorted_tiles_max(pairs, experts, tile_columns)]

@@ -197,7 +197,10 @@ BOOST_AUTO_TEST_CASE(the_router_matches_f64_and_its_neighbours_change_no_bit) {
         {140U, 5000U, 32U},
         // Groups of sixteen blocks a column, of all columns at once and of some after the others.
         {9U, 2880U, 128U},
-        {140U, 2880U, 128U}}) {
+        {140U, 2880U, 128U},
+        // Tiles of columns by experts, the last ones not full; rows that end within a slab, or a group of 64.
+        {300U, 2048U, 128U},
+        {361U, 1000U, 33U}}) {
     const routing r(rows, width, experts, 4);
     const auto together = r.route(0, r.columns);
     check_choice(r, together);
@@ -219,6 +222,53 @@ BOOST_AUTO_TEST_CASE(the_router_matches_f64_and_its_neighbours_change_no_bit) {
       }
     }
   }
+}
+
+// Every expert's pairs keep their order, and are cut into tiles.
+BOOST_AUTO_TEST_CASE(pairs_are_sorted_by_expert_in_their_order) {
+  std::mt19937_64 random(7);
+  for (const auto& [pairs, experts, tile, some] : {std::tuple{1U, 1U, 16U, 1U},
+                                                   {31U, 4U, 16U, 4U},
+                                                   {1025U, 32U, 64U, 32U},
+                                                   {4096U, 128U, 128U, 128U},
+                                                   {4096U, 128U, 32U, 3U},
+                                                   {10'240U, 20U, 128U, 20U},
+                                                   {65'536U, 512U, 16U, 512U},
+                                                   {65'536U, 512U, 128U, 1U}}) {
+    std::vector<std::int32_t> chosen(pairs);
+    for (std::int32_t& e : chosen) e = static_cast<std::int32_t>(random() % some * (experts / some));
+    const device_array<std::int32_t> given{std::span<const std::int32_t>(chosen)};
+    const device_array<std::int32_t> order(pairs);
+    const device_array<kernels::expert_tile> tiles(kernels::sorted_tiles_max(pairs, experts, tile));
+    const device_array<std::int32_t> count(1);
+    BOOST_REQUIRE_EQUAL(
+        kernels::launch_sort_experts(
+            {given.data(), pairs, experts, order.data(), tiles.data(), count.data(), tile}, nullptr),
+        0);
+    std::vector<std::int32_t> want(pairs);
+    std::iota(want.begin(), want.end(), 0);
+    std::stable_sort(want.begin(), want.end(),
+                     [&](std::int32_t a, std::int32_t b) { return chosen[a] < chosen[b]; });
+    BOOST_TEST((order.read() == want), pairs << " pairs of " << experts << " experts");
+    const auto cut = tiles.read();
+    std::int32_t at = 0;
+    for (std::int32_t t = 0; t < count.read().front(); ++t) {
+      BOOST_REQUIRE_EQUAL(cut[t].first, at);
+      BOOST_REQUIRE_GT(cut[t].count, 0);
+      BOOST_REQUIRE_LE(cut[t].count, static_cast<std::int32_t>(tile));
+      for (std::int32_t i = 0; i < cut[t].count; ++i)
+        BOOST_REQUIRE_EQUAL(chosen[want[at + i]], cut[t].expert);
+      at += cut[t].count;
+      // A tile is full, or the last of its expert.
+      if (cut[t].count < static_cast<std::int32_t>(tile) && at < static_cast<std::int32_t>(pairs))
+        BOOST_TEST(chosen[want[at]] != cut[t].expert);
+    }
+    BOOST_TEST(at == static_cast<std::int32_t>(pairs));
+  }
+  const device_array<std::int32_t> one(1);
+  const device_array<kernels::expert_tile> tile(1);
+  BOOST_TEST(kernels::launch_sort_experts({one.data(), 65'537, 1, one.data(), tile.data(), one.data(), 16},
+                                          nullptr) != 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

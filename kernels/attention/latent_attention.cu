@@ -17,7 +17,9 @@
 #include "kernels/attention/latent_attention.hpp"
 #include "kernels/attention/paged_attention.cuh"
 #include "kernels/device/arrival.cuh"
+#include "kernels/device/bulk_copy.cuh"
 #include "kernels/device/launch.cuh"
+#include "kernels/device/matrices.cuh"
 
 namespace orcd::kernels {
 namespace {
@@ -64,21 +66,6 @@ struct block_memory {
   float* keep;            ///< [heads], what the last chunk scales earlier sums by
 };
 
-__device__ inline std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
-__device__ inline void load_matrices(std::uint32_t (&to)[4], const __half* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(shared_address(row))
-               : "memory");
-}
-__device__ inline void load_transposed(std::uint32_t (&to)[4], const __half* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(shared_address(row))
-               : "memory");
-}
 /// A block's token, its heads and its share of the token's pages, every `workers`-th; chunks are counted
 /// through all of them.
 struct block_work {
@@ -181,7 +168,7 @@ __device__ void fetch(const latent_attention_args& a, const block_work& work, st
   const std::uint32_t words = width / 8;
   for (std::uint32_t i = threadIdx.x; i < chunk_positions * words; i += threads) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                     shared_address(to + i / words * memory.stride + i % words * 8)),
+                     shared_address_of(to + i / words * memory.stride + i % words * 8)),
                  "l"(from + std::uint64_t{i} * 8)
                  : "memory");
   }
@@ -199,13 +186,13 @@ __device__ void score_chunk(const latent_attention_args& a, const block_work& wo
   float sums[Tiles][4] = {};
   for (std::uint32_t k = 0; k < width; k += 32) {
     std::uint32_t b[4];
-    load_matrices(b, keys + k);
+    load_matrices(b, shared_address_of(keys + k));
 #pragma unroll
     for (std::uint32_t tile = 0; tile < Tiles; ++tile) {
 #pragma unroll
       for (std::uint32_t half = 0; half < 2; ++half) {
         std::uint32_t q[4];
-        load_matrices(q, queries + tile * 16 * memory.stride + k + half * 16);
+        load_matrices(q, shared_address_of(queries + tile * 16 * memory.stride + k + half * 16));
         mma_16x8x16(sums[tile], q, b[2 * half], b[2 * half + 1]);
       }
     }
@@ -271,14 +258,15 @@ __device__ void add_values(std::uint32_t rank, std::uint32_t chunk, const block_
     std::uint32_t p[Tiles][4];
 #pragma unroll
     for (std::uint32_t tile = 0; tile < Tiles; ++tile)
-      load_matrices(p[tile],
-                    memory.probabilities + (tile * 16 + lane % 16) * probability_stride + k + lane / 16 * 8);
+      load_matrices(
+          p[tile], shared_address_of(memory.probabilities + (tile * 16 + lane % 16) * probability_stride + k +
+                                     lane / 16 * 8));
 #pragma unroll
     for (std::uint32_t group = 0; group < groups_max; ++group) {
       const std::uint32_t first = (threadIdx.x / 32 + group * warps) * 16;
       if (first >= rank) continue;
       std::uint32_t v[4];
-      load_transposed(v, rows + (k + lane % 16) * memory.stride + first + lane / 16 * 8);
+      load_transposed(v, shared_address_of(rows + (k + lane % 16) * memory.stride + first + lane / 16 * 8));
 #pragma unroll
       for (std::uint32_t tile = 0; tile < Tiles; ++tile) {
         mma_16x8x16(sums[tile][group][0], p[tile], v[0], v[1]);

@@ -2,301 +2,43 @@
 // eight query vectors, so every key and value that it reads serves both; the sums of the current page stay in
 // its registers.
 //
-//   queries --> shared memory, once            keys, values: VRAM --> L1 --> registers as operand A
+//   queries --> shared memory, once            keys, values --> registers as operand A
 //   for each page, for each of its 8 spans:    scores, softmax, weighted values, folded in registers
 //   page done:                                 folded into the set's totals, shared memory, page by page
 //
-// All warps of a block that work on the same page read the same span at the same time: the first brings it
-// into L1 for the others. Where queries are few, several warps share the same two tiles and alternate in
-// pages.
+// All warps of a block that work on the same page read the same span at the same time. f16 ones are brought
+// into shared memory for all of them while the span before is read (staged_span.cuh); others go through L1,
+// where the first warp brings them. Where queries are few, several warps share the same two tiles and
+// alternate in pages.
 #include <algorithm>
 
 #include "kernels/attention/attention_dispatch.cuh"
-#include "kernels/attention/paged_attention.cuh"
+#include "kernels/attention/prefill_parts.cuh"
+#include "kernels/attention/staged_span.cuh"
+#include "kernels/device/bulk_copy.cuh"
 #include "kernels/device/launch.cuh"
 
 namespace orcd::kernels {
 namespace {
 
-using engine::kv_type;
-
-constexpr std::uint32_t prefill_warps = 8;
-constexpr std::uint32_t prefill_threads = prefill_warps * 32;
-constexpr std::uint32_t warp_tiles = 2;
-constexpr std::uint32_t warp_queries = warp_tiles * tile_columns;
-constexpr std::uint32_t page_spans = engine::kv_page_positions / span_positions;
-
-/// A block's shared memory. A set is the queries of one warp, or of the warps that share their pages.
 template <std::uint32_t W>
-struct prefill_shared {
-  static constexpr std::uint32_t lane_values = W / 4;  ///< weighted values of a tile that one lane has
-  /// Rows of queries are 64 bytes off a multiple of 128, so that reads of 16 bytes have no bank conflicts.
-  static constexpr std::uint32_t query_stride = W / 64 * 64 + 32;
+constexpr std::uint32_t prefill_blocks = W <= 96 ? 2 : 1;  ///< of a multiprocessor
 
-  alignas(16) __half queries[prefill_warps][warp_queries][query_stride];
-  alignas(16) __half probabilities[prefill_warps][warp_tiles][tile_columns][span_positions + 8];
-  float totals[prefill_warps][warp_tiles][lane_values][32];
-  softmax_state states[prefill_warps][warp_tiles][tile_columns];
-  std::uint32_t pages[prefill_warps];  ///< of each set: pages folded so far
-};
-
-/// The last position that a token sees.
-__device__ inline std::int32_t last_seen(const attention_args_paged& a, std::int32_t position) {
-  return a.end == 0 ? position : static_cast<std::int32_t>(a.end) - 1;
-}
-
-constexpr std::uint32_t grid_chunks_max = 64;
-
-/// Which blocks of a launch, by blockIdx.x, have which chunk's columns.
-struct chunk_grid {
-  std::uint32_t count;
-  std::uint32_t first_column[grid_chunks_max + 1];  ///< and behind the last chunk
-  std::uint32_t first_block[grid_chunks_max + 1];
-};
-
-/// A block's chunk, and the block's number in it.
-struct chunk_place {
-  std::uint32_t first_column;
-  std::uint32_t columns;
-  std::uint32_t block;
-
-  __device__ __forceinline__ explicit chunk_place(const chunk_grid& grid) {
-    std::uint32_t chunk = 0;
-#pragma unroll
-    for (std::uint32_t step = grid_chunks_max / 2; step > 0; step /= 2) {
-      if (chunk + step < grid.count && blockIdx.x >= grid.first_block[chunk + step]) chunk += step;
-    }
-    first_column = grid.first_column[chunk];
-    columns = grid.first_column[chunk + 1] - first_column;
-    // The last queries see most positions, so they begin first.
-    block = grid.first_block[chunk + 1] - 1 - blockIdx.x;
-  }
-};
-
-/// A warp's place in the launch and its two tiles. Query indices are token-major, from the chunk's first on.
-struct warp_place {
-  std::uint32_t set;      ///< in the block
-  std::uint32_t worker;   ///< has every `workers`-th of the set's pages
-  std::uint32_t workers;  ///< that share a set
-  std::uint32_t column;   ///< the chunk's first
-  std::uint32_t queries;  ///< of the chunk
-  std::uint32_t first;    ///< query of the set
-  lane_queries mine[warp_tiles];
-
-  __device__ __forceinline__ warp_place(const attention_args_paged& a, const chunk_place& chunk,
-                                        std::uint32_t page_workers)
-      : set(threadIdx.x / 32 / page_workers),
-        worker(threadIdx.x / 32 % page_workers),
-        workers(page_workers),
-        column(chunk.first_column),
-        queries(chunk.columns * (a.heads / a.kv_heads)),
-        first((chunk.block * (prefill_warps / page_workers) + set) * warp_queries) {
-    const std::uint32_t group = a.heads / a.kv_heads;
-#pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
-#pragma unroll
-      for (std::uint32_t c = 0; c < 2; ++c) {
-        const std::uint32_t query = first + n * tile_columns + 2 * (threadIdx.x % 4) + c;
-        mine[n].position[c] = query < queries ? last_seen(a, a.steps[column + query / group].position) : -1;
-        mine[n].first_seen[c] = first_seen(max(mine[n].position[c], 0), a.window);
-      }
-    }
-  }
-  /// Synchronizes the warps that read the same pages at the same time.
-  __device__ __forceinline__ void sync_readers() const {
-    asm volatile("bar.sync %0, %1;" ::"r"(worker + 1), "r"(prefill_threads / workers) : "memory");
-  }
-};
-
-/// Pages that any query of the block sees.
-struct page_range {
-  std::uint32_t first;
-  std::uint32_t last;
-
-  __device__ __forceinline__ page_range(const attention_args_paged& a, const warp_place& at) {
-    const std::uint32_t group = a.heads / a.kv_heads;
-    const std::uint32_t sets = prefill_warps / at.workers;
-    const std::uint32_t begin = at.first - at.set * warp_queries;
-    const std::uint32_t end = min(begin + sets * warp_queries, at.queries) - 1;
-    const step_token* const steps = a.steps + at.column;
-    first = static_cast<std::uint32_t>(first_seen(steps[begin / group].position, a.window)) /
-            engine::kv_page_positions;
-    last = static_cast<std::uint32_t>(last_seen(a, steps[end / group].position)) / engine::kv_page_positions;
-  }
-};
-
-/// Sums of one page: the states of the lane's two columns, and its weighted values, as the accumulators have
-/// them.
-template <std::uint32_t W>
-struct page_sums {
-  softmax_state state[warp_tiles][2];
-  float value[warp_tiles][W / 16][4];
-
-  __device__ __forceinline__ void clear() {
-#pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
-      state[n][0] = state[n][1] = {-INFINITY, 0.0F};
-#pragma unroll
-      for (std::uint32_t d = 0; d < W / 16; ++d) {
-#pragma unroll
-        for (std::uint32_t i = 0; i < 4; ++i) value[n][d][i] = 0.0F;
-      }
-    }
-  }
-  /// What folding an unseen span does to the bits: it makes a negative zero positive.
-  __device__ __forceinline__ void fold_nothing() {
-#pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
-#pragma unroll
-      for (std::uint32_t d = 0; d < W / 16; ++d) {
-#pragma unroll
-        for (std::uint32_t i = 0; i < 4; ++i) value[n][d][i] = __fadd_rn(value[n][d][i], 0.0F);
-      }
-    }
-  }
-};
-
-/// Loads the warp's share of its set's queries into shared memory, zeros past the last one, and clears the
-/// set's totals.
-template <std::uint32_t W>
-__device__ __forceinline__ void begin_set(const attention_args_paged& a, const warp_place& at,
-                                          prefill_shared<W>& shared) {
-  const std::uint32_t group = a.heads / a.kv_heads;
-  const std::uint32_t thread = at.worker * 32 + threadIdx.x % 32;
-  const std::uint32_t threads = at.workers * 32;
-  for (std::uint32_t i = thread; i < warp_queries * W / 8; i += threads) {
-    const std::uint32_t query = at.first + i / (W / 8);
-    uint4 q{};
-    if (query < at.queries) {
-      const std::uint64_t row =
-          static_cast<std::uint64_t>(at.column + query / group) * a.heads + blockIdx.y * group;
-      q = reinterpret_cast<const uint4*>(a.q + (row + query % group) * W)[i % (W / 8)];
-    }
-    reinterpret_cast<uint4*>(shared.queries[at.set][i / (W / 8)])[i % (W / 8)] = q;
-  }
-  float* const totals = shared.totals[at.set][0][0];
-  for (std::uint32_t i = thread; i < warp_tiles * shared.lane_values * 32; i += threads) totals[i] = 0.0F;
-  for (std::uint32_t i = thread; i < warp_queries; i += threads)
-    shared.states[at.set][i / tile_columns][i % tile_columns] = {-INFINITY, 0.0F};
-  if (thread == 0) shared.pages[at.set] = 0;
-}
-
-/// One warp: folds a span of a page into the page's sums.
-template <std::uint32_t W, kv_type K, kv_type V>
-__device__ __forceinline__ void fold_span(const attention_args_paged& a, const warp_place& at,
-                                          const page_place& page, std::uint32_t span, std::int32_t begin,
-                                          prefill_shared<W>& shared, page_sums<W>& sums) {
-  const std::uint32_t g = threadIdx.x % 32 / 4;
-  const std::uint32_t t = threadIdx.x % 4;
-  auto& probabilities = shared.probabilities[threadIdx.x / 32];
-  float scores[warp_tiles][2][4] = {};
-#pragma unroll
-  for (std::uint32_t j = 0; j < W / 32; ++j) {
-    uint4 q[warp_tiles];
-#pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n)
-      q[n] = *reinterpret_cast<const uint4*>(&shared.queries[at.set][n * tile_columns + g][32 * j + 8 * t]);
-#pragma unroll
-    for (std::uint32_t r = 0; r < 2; ++r) {
-      const kv_fragment keys = key_fragment<K, W>(page.keys, span + 16 * r, j);
-#pragma unroll
-      for (std::uint32_t n = 0; n < warp_tiles; ++n) multiply_fragment<K>(scores[n][r], keys, q[n]);
-    }
-  }
-  fold_factors factors[warp_tiles][2];
-#pragma unroll
-  for (std::uint32_t n = 0; n < warp_tiles; ++n) {
-    const span_states states =
-        span_softmax(scores[n], begin, score_form{a.scale, a.softcap}, at.mine[n], probabilities[n]);
-#pragma unroll
-    for (std::uint32_t c = 0; c < 2; ++c) factors[n][c] = fold_state(sums.state[n][c], states.column[c]);
-  }
-  __syncwarp();
-  uint4 p[warp_tiles];
-#pragma unroll
-  for (std::uint32_t n = 0; n < warp_tiles; ++n)
-    p[n] = *reinterpret_cast<const uint4*>(&probabilities[n][g][8 * t]);
-#pragma unroll
-  for (std::uint32_t d = 0; d < W / 16; ++d) {
-    const kv_fragment values = value_fragment<V, W>(page.values, 16 * d, span);
-#pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
-      float weighted[4] = {};
-      multiply_fragment<V>(weighted, values, p[n]);
-#pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i)
-        sums.value[n][d][i] = fold_value(sums.value[n][d][i], weighted[i], factors[n][i & 1U]);
-    }
-  }
-  __syncwarp();
-}
-
-/// One warp: waits until the set's pages before this one are folded, then folds its own, if any query saw
-/// some of it.
-template <std::uint32_t W>
-__device__ __forceinline__ void fold_into_set(const warp_place& at, std::uint32_t index, bool seen,
-                                              prefill_shared<W>& shared, const page_sums<W>& sums) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  volatile std::uint32_t& pages = shared.pages[at.set];
-  while (pages != index) {
-  }
-  __threadfence_block();
-  if (seen) {
-#pragma unroll
-    for (std::uint32_t n = 0; n < warp_tiles; ++n) {
-      softmax_state* const states = &shared.states[at.set][n][2 * (lane % 4)];
-      softmax_state state[2] = {states[0], states[1]};
-      fold_factors factors[2];
-#pragma unroll
-      for (std::uint32_t c = 0; c < 2; ++c) factors[c] = fold_state(state[c], sums.state[n][c]);
-#pragma unroll
-      for (std::uint32_t v = 0; v < prefill_shared<W>::lane_values; ++v) {
-        float& total = shared.totals[at.set][n][v][lane];
-        total = fold_value(total, sums.value[n][v / 4][v % 4], factors[v & 1U]);
-      }
-      __syncwarp();
-      if (lane < 4) {
-        states[0] = state[0];
-        states[1] = state[1];
-      }
-    }
-  }
-  __threadfence_block();
-  __syncwarp();
-  if (lane == 0) pages = index + 1;
-}
-
-template <std::uint32_t W>
-__device__ __forceinline__ void store_set(const attention_args_paged& a, const warp_place& at,
-                                          const prefill_shared<W>& shared) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t group = a.heads / a.kv_heads;
-#pragma unroll 1
-  for (std::uint32_t n = 0; n < warp_tiles; ++n) {
-    for (std::uint32_t v = at.worker; v < shared.lane_values; v += at.workers) {
-      const std::uint32_t column = 2 * (lane % 4) + (v & 1U);
-      const std::uint32_t d = v / 4 * 16 + lane / 4 + v % 4 / 2 * 8;
-      const std::uint32_t query = at.first + n * tile_columns + column;
-      if (query >= at.queries || d >= a.width) continue;
-      const std::uint32_t head = blockIdx.y * group + query % group;
-      a.out[static_cast<std::uint64_t>(at.column + query / group) * a.out_stride + head * a.width + d] =
-          to_half(attention_output(shared.states[at.set][n][column], shared.totals[at.set][n][v][lane],
-                                   a.sinks, head));
-    }
-  }
+__device__ __forceinline__ bool any_sees_span(const warp_place& at, std::int32_t begin) {
+  return __any_sync(0xFFFFFFFFU, sees_span(at.mine[0], begin) || sees_span(at.mine[1], begin)) != 0;
 }
 
 /// grid: (sets of queries of all chunks, kv heads).
 template <std::uint32_t W, kv_type K, kv_type V>
-__global__ void __launch_bounds__(prefill_threads, W <= 96 ? 2 : 1)
+__global__ void __launch_bounds__(prefill_threads, prefill_blocks<W>)
     prefill_kernel(const __grid_constant__ attention_args_paged a, const __grid_constant__ chunk_grid grid,
                    std::uint32_t page_workers) {
   extern __shared__ uint4 shared_bytes[];
-  auto& shared = *reinterpret_cast<prefill_shared<W>*>(shared_bytes);
+  auto& shared = *reinterpret_cast<prefill_shared<W, prefill_warps>*>(shared_bytes);
   wait_for_previous_kernel();
   allow_next_kernel();
   const warp_place at(a, chunk_place(grid), page_workers);
-  const page_range range(a, at);
+  const seen_pages range(a, at);
   begin_set(a, at, shared);
   __syncthreads();
   const std::int32_t slot = a.steps[at.column].slot;
@@ -310,14 +52,86 @@ __global__ void __launch_bounds__(prefill_threads, W <= 96 ? 2 : 1)
     for (std::uint32_t span = 0; span < page_spans; ++span) {
       const auto begin = static_cast<std::int32_t>(page * engine::kv_page_positions + span * span_positions);
       at.sync_readers();
-      if (__any_sync(0xFFFFFFFFU, sees_span(at.mine[0], begin) || sees_span(at.mine[1], begin))) {
-        fold_span<W, K, V>(a, at, place, span * span_positions, begin, shared, sums);
+      if (any_sees_span(at, begin)) {
+        const span_of_page<W, K, V> kv{place, span * span_positions};
+        span_scores scores;
+        score_span<K>(at, kv, shared, scores);
+        fold_span<V>(a, at, kv, begin, scores, shared, sums);
         seen = true;
       } else {
         sums.fold_nothing();
       }
     }
     fold_into_set(at, page - range.first, seen, shared, sums);
+  }
+  __syncthreads();
+  store_set(a, at, shared);
+}
+
+/// Warps that share a set's pages, where spans are staged: more would need more memory for their spans.
+constexpr std::uint32_t staged_workers_max = 2;
+
+template <std::uint32_t W, std::uint32_t Workers>
+struct staged_shared {
+  alignas(128) std::byte spans[Workers][staged_spans<W>::bytes];
+  prefill_shared<W, prefill_warps / Workers> sets;
+};
+
+/// The same for f16 keys and values; a span is brought into shared memory while the one before is read.
+template <std::uint32_t W, std::uint32_t Workers>
+__global__ void __launch_bounds__(prefill_threads, prefill_blocks<W>)
+    staged_prefill_kernel(const __grid_constant__ attention_args_paged a,
+                          const __grid_constant__ chunk_grid grid) {
+  extern __shared__ uint4 shared_bytes[];
+  auto& block = *reinterpret_cast<staged_shared<W, Workers>*>(shared_bytes);
+  auto& shared = block.sets;
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const warp_place at(a, chunk_place(grid), Workers);
+  const seen_pages range(a, at);
+  begin_set(a, at, shared);
+  const std::uint32_t spans = shared_address_of(block.spans[at.worker]);
+  span_stager<W, prefill_warps / Workers> stager(spans, at.set);
+  const std::int32_t slot = a.steps[at.column].slot;
+  const auto place_of = [&](std::uint32_t page) {
+    return page_of<W, kv_type::f16, kv_type::f16>(a, slot, min(page, range.last), blockIdx.y);
+  };
+  page_place place = place_of(range.first + at.worker);
+  stager.load_keys(place, 0);
+  stager.store_keys(0);
+  stager.load_values(place, 0);
+  stager.store_values(0);
+  __syncthreads();
+#pragma unroll 1
+  for (std::uint32_t page = range.first + at.worker; page <= range.last; page += Workers) {
+    const page_place next = place_of(page + Workers);
+    page_sums<W> sums;
+    sums.clear();
+    bool seen = false;
+#pragma unroll 1
+    for (std::uint32_t span = 0; span < page_spans; ++span) {
+      const auto begin = static_cast<std::int32_t>(page * engine::kv_page_positions + span * span_positions);
+      const std::uint32_t buffer = span % 2;
+      const bool last = span + 1 == page_spans;
+      const page_place& from = last ? next : place;
+      const std::uint32_t from_span = last ? 0 : (span + 1) * span_positions;
+      const staged_span<W> kv(spans, buffer);
+      const bool sees = any_sees_span(at, begin);
+      span_scores scores;
+      stager.load_keys(from, from_span);
+      if (sees) score_span<kv_type::f16>(at, kv, shared, scores);
+      stager.store_keys(buffer ^ 1U);
+      stager.load_values(from, from_span);
+      if (sees)
+        fold_span<kv_type::f16>(a, at, kv, begin, scores, shared, sums);
+      else
+        sums.fold_nothing();
+      seen = seen || sees;
+      stager.store_values(buffer ^ 1U);
+      at.sync_readers();
+    }
+    fold_into_set(at, page - range.first, seen, shared, sums);
+    place = next;
   }
   __syncthreads();
   store_set(a, at, shared);
@@ -349,27 +163,53 @@ chunk_grid grid_of(const std::uint32_t* columns, std::uint32_t count, std::uint3
   return grid;
 }
 
-template <std::uint32_t W, kv_type K, kv_type V>
-int launch_prefill(const attention_args_paged& a, const std::uint32_t* chunks, std::uint32_t count,
-                   cudaStream_t stream) {
-  static const cudaError_t opted_in = cudaFuncSetAttribute(
-      prefill_kernel<W, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(prefill_shared<W>));
-  if (opted_in != cudaSuccess) return opted_in;
-  std::uint32_t multiprocessors = 0;
-  if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
-  const std::uint32_t group = a.heads / a.kv_heads;
-  const std::uint32_t workers = prefill_page_workers(a.columns * group, a.kv_heads, multiprocessors);
+/// Calls launch(grid, number of blocks) for as many chunks at a time as a launch has.
+template <class Launch>
+cudaError_t with_chunks(const attention_args_paged& a, const std::uint32_t* chunks, std::uint32_t count,
+                        std::uint32_t workers, Launch launch) {
   std::uint32_t column = 0;
   for (std::uint32_t at = 0; at < count; at += grid_chunks_max) {
     const chunk_grid grid =
-        grid_of(chunks + at, std::min(grid_chunks_max, count - at), column, group, workers);
+        grid_of(chunks + at, std::min(grid_chunks_max, count - at), column, a.heads / a.kv_heads, workers);
     column = grid.first_column[grid.count];
-    const cudaError_t status =
-        launch_dependent(prefill_kernel<W, K, V>, dim3(grid.first_block[grid.count], a.kv_heads),
-                         dim3(prefill_threads), sizeof(prefill_shared<W>), stream, a, grid, workers);
+    const cudaError_t status = launch(grid, dim3(grid.first_block[grid.count], a.kv_heads));
     if (status != cudaSuccess) return status;
   }
   return cudaSuccess;
+}
+
+template <std::uint32_t W, std::uint32_t Workers>
+cudaError_t launch_staged(const attention_args_paged& a, const std::uint32_t* chunks, std::uint32_t count,
+                          cudaStream_t stream) {
+  constexpr std::size_t bytes = sizeof(staged_shared<W, Workers>);
+  static const cudaError_t opted_in = cudaFuncSetAttribute(
+      staged_prefill_kernel<W, Workers>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (opted_in != cudaSuccess) return opted_in;
+  return with_chunks(a, chunks, count, Workers, [&](const chunk_grid& grid, dim3 blocks) {
+    return launch_dependent(staged_prefill_kernel<W, Workers>, blocks, dim3(prefill_threads), bytes, stream,
+                            a, grid);
+  });
+}
+
+template <std::uint32_t W, kv_type K, kv_type V>
+int launch_prefill(const attention_args_paged& a, const std::uint32_t* chunks, std::uint32_t count,
+                   cudaStream_t stream) {
+  std::uint32_t multiprocessors = 0;
+  if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
+  const std::uint32_t workers =
+      prefill_page_workers(a.columns * (a.heads / a.kv_heads), a.kv_heads, multiprocessors);
+  if constexpr (K == kv_type::f16 && V == kv_type::f16 && W <= narrow_head_max) {
+    if (workers == 1) return launch_staged<W, 1>(a, chunks, count, stream);
+    if (workers <= staged_workers_max) return launch_staged<W, staged_workers_max>(a, chunks, count, stream);
+  }
+  constexpr std::size_t bytes = sizeof(prefill_shared<W, prefill_warps>);
+  static const cudaError_t opted_in =
+      cudaFuncSetAttribute(prefill_kernel<W, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (opted_in != cudaSuccess) return opted_in;
+  return with_chunks(a, chunks, count, workers, [&](const chunk_grid& grid, dim3 blocks) {
+    return launch_dependent(prefill_kernel<W, K, V>, blocks, dim3(prefill_threads), bytes, stream, a, grid,
+                            workers);
+  });
 }
 
 /// Whether there is a chunk, none is empty and together they are all columns.

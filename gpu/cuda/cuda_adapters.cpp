@@ -25,6 +25,13 @@ constexpr std::chrono::seconds upload_time_max{120};
 bool is_of_attention(lora_target target) {
   return target <= lora_target::attn_output;
 }
+/// A layer's products in their order, by the matrices that read the same input.
+constexpr lora_target of_qkv[] = {lora_target::attn_qkv, lora_target::attn_q, lora_target::attn_k,
+                                  lora_target::attn_v};
+constexpr lora_target of_output[] = {lora_target::attn_output};
+constexpr lora_target of_gate_up[] = {lora_target::ffn_gate_up, lora_target::ffn_gate, lora_target::ffn_up};
+constexpr lora_target of_down[] = {lora_target::ffn_down};
+constexpr std::span<const lora_target> products[] = {of_qkv, of_output, of_gate_up, of_down};
 bool is_of_layer(lora_target target) {
   return target <= lora_target::ffn_down;
 }
@@ -281,6 +288,40 @@ kernels::lora_add_args cuda_adapters::args_of(std::span<const lora_output> outpu
   return args;
 }
 
+void cuda_adapters::prepare_pass(std::uint32_t columns, const kernels::step_token* steps) {
+  found_ = nullptr;
+  if (!some_ || columns > adapter_found_columns || (one_slot_ && columns > 1)) return;
+  kernels::lora_find_args args;
+  args.of = {steps, nullptr, arena_.at<kernels::lora_slot>(places_.slots), columns, false};
+  args.tables = tables();
+  args.found = arena_.at<kernels::lora_found>(places_.found);
+  ORCD_CUDA(kernels::launch_lora_find(args, stream_));
+  found_ = args.found;
+}
+
+kernels::lora_next cuda_adapters::next_of(lora_target target, std::uint32_t layer) const noexcept {
+  kernels::lora_next next;
+  if (!is_of_layer(target)) return next;
+  const auto is_of = [&](std::span<const lora_target> product) {
+    return std::find(product.begin(), product.end(), target) != product.end();
+  };
+  auto product = static_cast<std::size_t>(std::find_if(std::begin(products), std::end(products), is_of) -
+                                          std::begin(products));
+  for (std::size_t i = 0; i < std::size(products) && next.count == 0; ++i) {
+    if (++product == std::size(products)) {
+      product = 0;
+      ++layer;
+    }
+    for (const lora_target one : products[product]) {
+      const std::int32_t at = layout_.find(one, layer);
+      if (!step_has(at) || next.count == kernels::lora_matrices_max) continue;
+      next.matrices[next.count++] = matrix_of(at, 0);
+      next.in = place_of(at).in;
+    }
+  }
+  return next;
+}
+
 void cuda_adapters::add(std::span<const lora_output> outputs, std::uint32_t layer, const lora_input& x,
                         float* y, std::uint32_t y_stride, std::uint32_t columns,
                         const kernels::step_token* steps, const std::int32_t* rows) {
@@ -289,7 +330,7 @@ void cuda_adapters::add(std::span<const lora_output> outputs, std::uint32_t laye
   if (args.count == 0) return;
   args.y = y;
   args.y_stride = y_stride;
-  ORCD_CUDA(kernels::launch_lora(args, stream_));
+  ORCD_CUDA(kernels::launch_lora(args, stream_, {next_of(outputs.front().target, layer), found_}));
 }
 
 void cuda_adapters::add_gate_up(std::uint32_t layer, const lora_input& x, std::uint32_t width, bool clamped,
@@ -299,7 +340,7 @@ void cuda_adapters::add_gate_up(std::uint32_t layer, const lora_input& x, std::u
   args.y = gate_up();
   args.y_stride = 2 * width;
   args.gated = {act, act_stride, width, clamped};
-  ORCD_CUDA(kernels::launch_lora(args, stream_));
+  ORCD_CUDA(kernels::launch_lora(args, stream_, {next_of(lora_target::ffn_gate_up, layer), found_}));
 }
 
 }  // namespace orcd::gpu

@@ -40,6 +40,8 @@ class cuda_adapters {
 
   /// The next launches are for a step of these slots.
   void begin_step(std::span<const engine::slot_id> slots) noexcept;
+  /// Enqueues what a pass of so many columns needs before its layers.
+  void prepare_pass(std::uint32_t columns, const kernels::step_token* steps);
   /// Whether any column of the step has an adapter.
   [[nodiscard]] bool some() const noexcept { return some_; }
   /// Whether an adapter of the step has a pair beside gate or up of the layer.
@@ -91,6 +93,8 @@ class cuda_adapters {
                                                const lora_input& x, std::uint32_t columns,
                                                const kernels::step_token* steps,
                                                const std::int32_t* rows) const noexcept;
+  /// The next product behind one of `target` that an adapter of the step changes.
+  [[nodiscard]] kernels::lora_next next_of(engine::lora_target target, std::uint32_t layer) const noexcept;
   void copy_piece(std::span<const adapter_part> piece);
   void write_held(std::uint32_t index);
   [[nodiscard]] kernels::lora_tables tables() const noexcept;
@@ -123,6 +127,7 @@ class cuda_adapters {
   // Of the step.
   std::vector<std::uint8_t> step_has_;  ///< [places]: an adapter of any column has a pair there
   bool one_slot_ = false;
+  const kernels::lora_found* found_ = nullptr;  ///< of the pass; null where each kernel looks it up
   bool some_ = false;
   bool program_takes_ = false;
   engine::slot_id step_slot_{};               ///< of a step that the program takes

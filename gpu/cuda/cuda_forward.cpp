@@ -130,6 +130,7 @@ void cuda_forward::embed(std::uint32_t columns) {
 }
 
 void cuda_forward::run(std::uint32_t columns, const pass_columns& pass) {
+  prepare_adapters(columns);
   if (spec_.norms == engine::norm_placement::after) return run_post_norm(columns);
   const auto* residual = at<float>(layout_.residual);
   embed(columns);
@@ -188,7 +189,7 @@ void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm
   kernels::tiled_matmul_args product;
   product.matmul = args;
   if (kernels::balanced_matvec_best(args, columns)) {
-    ORCD_CUDA(kernels::launch_balanced_matvec(product, stream_));
+    ORCD_CUDA(kernels::launch_balanced_matvec(product, stream_, shared_bytes_left()));
   } else if (tiled_kernel_takes(args)) {
     ORCD_CUDA(kernels::launch_packed_matmul(product, stream_));
   } else {
@@ -206,7 +207,7 @@ void cuda_forward::multiply_in_parts(const kernels::tiled_matmul_args& product) 
     part.matmul.x = args.x + std::uint64_t{first} * args.x_stride;
     if (args.out != nullptr) part.matmul.out = args.out + std::uint64_t{first} * args.out_stride;
     if (args.act != nullptr) part.matmul.act = args.act + std::uint64_t{first} * args.act_stride;
-    ORCD_CUDA(kernels::launch_balanced_matvec(part, stream_));
+    ORCD_CUDA(kernels::launch_balanced_matvec(part, stream_, shared_bytes_left()));
   }
 }
 

@@ -196,6 +196,8 @@ class cuda_forward {
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
   void expert_ffn(std::uint32_t layer, std::uint32_t columns);
   [[nodiscard]] bool adapts() const noexcept;
+  void prepare_adapters(std::uint32_t columns);
+  [[nodiscard]] std::uint32_t shared_bytes_left() const noexcept;
   void add_lora(std::span<const lora_output> outputs, std::uint32_t layer, const lora_input& x, float* y,
                 std::uint32_t y_stride, std::uint32_t columns, const std::int32_t* rows = nullptr);
   [[nodiscard]] std::array<lora_output, 4> qkv_outputs(std::uint32_t layer) const noexcept;

@@ -13,6 +13,16 @@ bool cuda_forward::adapts() const noexcept {
   return adapters_ != nullptr && adapters_->some();
 }
 
+/// Before the layers of a pass.
+void cuda_forward::prepare_adapters(std::uint32_t columns) {
+  if (adapts()) adapters_->prepare_pass(columns, steps());
+}
+
+/// What products leave to the kernels that run beside them.
+std::uint32_t cuda_forward::shared_bytes_left() const noexcept {
+  return adapts() ? kernels::lora_shared_bytes : 0;
+}
+
 void cuda_forward::use_adapters(cuda_adapters& adapters) {
   adapters_ = &adapters;
   if (!adapters.places_fit_program()) return;

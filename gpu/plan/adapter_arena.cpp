@@ -4,7 +4,7 @@
 
 #include "gpu/plan/arena_plan.hpp"
 #include "gpu/plan/decode_program_plan.hpp"
-#include "kernels/layer/lora_args.hpp"
+#include "kernels/layer/lora_step.hpp"
 
 namespace orcd::gpu {
 
@@ -24,6 +24,8 @@ adapter_arena::adapter_arena(const engine::model& m, engine::adapter_room room, 
   values = plan.reserve(room.count * layout.floats() * sizeof(float));
   held = plan.reserve(room.count * layout.places().size() * sizeof(kernels::lora_held));
   slots = plan.reserve(slot_count * sizeof(kernels::lora_slot));
+  found = plan.reserve(std::min(columns, adapter_found_columns) * layout.places().size() *
+                       kernels::lora_adapters_max * sizeof(kernels::lora_found));
   inner = plan.reserve(columns * inner_values * sizeof(float));
   gate_up = plan.reserve(rounds ? 0 : columns * 2 * ffn * sizeof(float));
   floats = plan.reserve(rounds ? columns * widest * sizeof(float) : 0);

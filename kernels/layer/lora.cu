@@ -225,6 +225,16 @@ __global__ void __launch_bounds__(threads) lora_store_kernel(lora_store_args a) 
   }
 }
 
+/// grid: (columns, blocks of pairs)
+__global__ void __launch_bounds__(threads) lora_find_kernel(lora_find_args a) {
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  const std::uint32_t i = blockIdx.y * threads + threadIdx.x;
+  if (i >= a.tables.places * lora_adapters_max) return;
+  a.found[static_cast<std::uint64_t>(blockIdx.x) * a.tables.places * lora_adapters_max + i] =
+      find_pair(a.of, a.tables, blockIdx.x, i / lora_adapters_max, i % lora_adapters_max);
+}
+
 bool is_whole(const lora_columns& of) {
   return of.steps != nullptr && of.slots != nullptr && of.columns > 0 && !(of.one_slot && of.rows != nullptr);
 }
@@ -268,12 +278,20 @@ bool has_aligned_rows(const lora_add_args& a) {
          is_aligned(a.floats, 4 * sizeof(float));
 }
 
+/// Tiles of columns share what they read.
+bool is_of_one_slot(const lora_add_args& a) {
+  return a.of.one_slot && a.of.columns > 1;
+}
+bool takes_columns(const lora_add_args& a) {
+  return !is_of_one_slot(a) && reads_rows(a) && inner_bytes(a) <= inner_bytes_max;
+}
+
 cudaError_t launch_in(const lora_add_args& a, cudaStream_t stream) {
   if (!reads_rows(a)) {
     return launch_dependent(lora_token_kernel, dim3(a.of.columns, 1, a.count), dim3(threads), 0, stream, a);
   }
   const bool aligned = has_aligned_rows(a);
-  if (a.of.one_slot && a.of.columns > 1) {
+  if (is_of_one_slot(a)) {
     const dim3 tiles(blocks_of(a.of.columns, tile), blocks_of(a.rank_max, tile), a.count);
     return launch_dependent(lora_in_kernel<tile, tile>, tiles, dim3(threads), 0, stream, a, aligned);
   }
@@ -293,21 +311,27 @@ cudaError_t launch_out(const lora_add_args& a, std::uint32_t widest, cudaStream_
 
 }  // namespace
 
-int launch_lora(const lora_add_args& a, CUstream_st* stream) {
+int launch_lora(const lora_add_args& a, CUstream_st* stream, const lora_sequel& sequel) {
   if (!is_whole(a)) return cudaErrorInvalidValue;
+  if (takes_columns(a)) return launch_columns(a, has_aligned_rows(a), sequel, stream);
   bool fours = a.y_stride % 4 == 0 && is_aligned(a.y, 4 * sizeof(float)) && a.gated.width % 4 == 0;
   std::uint32_t widest = 0;
   for (std::uint32_t m = 0; m < a.count; ++m) {
     fours = fours && a.matrices[m].out % 4 == 0 && a.matrices[m].y_at % 4 == 0;
     widest = std::max(widest, a.matrices[m].out);
   }
-  const bool several = a.of.one_slot && a.of.columns > 1;
-  if (!several && reads_rows(a) && column_bytes(a) <= cluster_shared_max)
-    return fours ? launch_columns<4>(a, has_aligned_rows(a), stream)
-                 : launch_columns<1>(a, has_aligned_rows(a), stream);
+  const bool several = is_of_one_slot(a);
   if (const auto failed = launch_in(a, stream); failed != cudaSuccess) return failed;
   if (fours) return several ? launch_out<4, tile>(a, widest, stream) : launch_out<4, 1>(a, widest, stream);
   return several ? launch_out<1, tile>(a, widest, stream) : launch_out<1, 1>(a, widest, stream);
+}
+
+int launch_lora_find(const lora_find_args& a, CUstream_st* stream) {
+  if (!is_whole(a.of) || a.of.rows != nullptr || a.tables.held == nullptr || a.tables.places == 0 ||
+      a.found == nullptr)
+    return cudaErrorInvalidValue;
+  const dim3 blocks(a.of.columns, blocks_of(a.tables.places * lora_adapters_max, threads));
+  return launch_dependent(lora_find_kernel, blocks, dim3(threads), 0, stream, a);
 }
 
 int launch_lora_store(const lora_store_args& a, CUstream_st* stream) {
@@ -331,7 +355,7 @@ int load_lora_kernels() {
   return load(lora_in_kernel<1, 1>, lora_in_kernel<tile, tile>, lora_token_kernel, lora_out_kernel<4, 1>,
               lora_out_kernel<4, tile>, lora_out_kernel<1, 1>, lora_out_kernel<1, tile>,
               lora_gated_kernel<4, 1>, lora_gated_kernel<4, tile>, lora_gated_kernel<1, 1>,
-              lora_gated_kernel<1, tile>, lora_column_kernel<4>, lora_column_kernel<1>, lora_store_kernel);
+              lora_gated_kernel<1, tile>, lora_column_kernel, lora_find_kernel, lora_store_kernel);
 }
 
 }  // namespace orcd::kernels

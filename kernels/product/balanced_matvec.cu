@@ -132,9 +132,12 @@ constexpr std::uint32_t aligned(std::uint32_t bytes) {
 }
 
 /// Divides shared memory for up to `columns` columns of an item and up to `tiles` tiles a block. Takes only
-/// what the tiles need, so that a block of the next kernel can be resident beside this one. tiles == 0 means
-/// that their number is unknown: take all of it. False if there is not enough.
-bool divide_memory(balanced_plan& plan, std::uint32_t columns, std::uint32_t tiles) {
+/// what the tiles need, so that a block of the next kernel can be resident beside this one, and leaves
+/// `leaves` bytes. tiles == 0 means that their number is unknown: take all of it. False if there is not
+/// enough.
+bool divide_memory(balanced_plan& plan, std::uint32_t columns, std::uint32_t tiles,
+                   std::uint32_t leaves = 0) {
+  const std::uint32_t all = multiprocessor_shared_bytes - leaves;
   const bool any = tiles == 0;
   const std::uint32_t outputs = any ? threads : std::min(threads, tiles * tile_rows * columns);
   const std::uint32_t tile_bytes = aligned(plan.tile_sums_bytes(columns));
@@ -143,16 +146,14 @@ bool divide_memory(balanced_plan& plan, std::uint32_t columns, std::uint32_t til
   plan.sums_at = plan.outputs_at + aligned(outputs * static_cast<std::uint32_t>(sizeof(pass_output)));
   for (plan.warps = warps_max; plan.warps >= warps_min; plan.warps -= 4) {
     const std::uint32_t least = plan.sums_at + plan.warps * plan.slot_bytes;
-    if (least + tile_bytes > multiprocessor_shared_bytes) continue;
+    if (least + tile_bytes > all) continue;
     const std::uint32_t wanted = any ? sums_most : std::min(sums_most, tiles * tile_bytes);
-    plan.sums_bytes = std::clamp(wanted, tile_bytes, (multiprocessor_shared_bytes - least) / 128 * 128);
-    const std::uint32_t room = multiprocessor_shared_bytes - plan.sums_at - plan.sums_bytes;
+    plan.sums_bytes = std::clamp(wanted, tile_bytes, (all - least) / 128 * 128);
+    const std::uint32_t room = all - plan.sums_at - plan.sums_bytes;
     plan.ahead = std::min(slots_max, room / plan.slot_bytes) / plan.warps;
     if (!any) plan.ahead = std::min(plan.ahead, (tiles * plan.in_tile.d + plan.warps - 1) / plan.warps);
     plan.slots = plan.ahead * plan.warps;
-    if (any)
-      plan.sums_bytes =
-          (multiprocessor_shared_bytes - plan.sums_at - plan.slots * plan.slot_bytes) / 128 * 128;
+    if (any) plan.sums_bytes = (all - plan.sums_at - plan.slots * plan.slot_bytes) / 128 * 128;
     plan.slots_at = plan.sums_at + plan.sums_bytes;
     return true;
   }
@@ -194,7 +195,7 @@ bool valid(const tiled_matmul_args& args) {
 }
 
 template <bool Grouped, std::uint32_t Formats>
-int launch_with(const tiled_matmul_args& args, cudaStream_t stream) {
+int launch_with(const tiled_matmul_args& args, cudaStream_t stream, std::uint32_t leaves) {
   const packed_matmul_args& a = args.matmul;
   const std::uint32_t columns = Grouped ? args.tile_columns : a.columns;
   balanced_plan plan;
@@ -213,8 +214,9 @@ int launch_with(const tiled_matmul_args& args, cudaStream_t stream) {
   }
   plan.blocks = divider::by(blocks);
   const std::uint64_t tiles = std::uint64_t{std::max(args.tiles_max, 1U)} * plan.tiles.d;
+  const std::uint32_t each = Grouped ? 0 : (plan.tiles.d + blocks - 1) / blocks;
   if (tiles * std::max(plan.tiles.d, blocks) > UINT32_MAX ||  // the limit of divider
-      !divide_memory(plan, columns, Grouped ? 0 : (plan.tiles.d + blocks - 1) / blocks))
+      (!divide_memory(plan, columns, each, leaves) && !divide_memory(plan, columns, each)))
     return cudaErrorInvalidValue;
   return launch_dependent_clusters(balanced_kernel<Grouped, Formats>, plan.cluster_blocks, dim3(blocks),
                                    dim3(threads), plan.slots_at + plan.slots * plan.slot_bytes, stream, args,
@@ -222,9 +224,9 @@ int launch_with(const tiled_matmul_args& args, cudaStream_t stream) {
 }
 
 template <bool Grouped>
-int launch(const tiled_matmul_args& args, cudaStream_t stream) {
-  return in_common_formats(args.matmul) ? launch_with<Grouped, common_formats>(args, stream)
-                                        : launch_with<Grouped, all_formats>(args, stream);
+int launch(const tiled_matmul_args& args, cudaStream_t stream, std::uint32_t leaves = 0) {
+  return in_common_formats(args.matmul) ? launch_with<Grouped, common_formats>(args, stream, leaves)
+                                        : launch_with<Grouped, all_formats>(args, stream, leaves);
 }
 
 }  // namespace
@@ -234,8 +236,9 @@ bool balanced_matvec_takes(const packed_matmul_args& a, std::uint32_t columns) {
   return describe(a, columns, plan) && divide_memory(plan, columns, 0);
 }
 
-int launch_balanced_matvec(const tiled_matmul_args& args, CUstream_st* stream) {
-  return args.tiles != nullptr ? launch<true>(args, stream) : launch<false>(args, stream);
+int launch_balanced_matvec(const tiled_matmul_args& args, CUstream_st* stream, std::uint32_t leaves) {
+  if (leaves > multiprocessor_shared_bytes) return cudaErrorInvalidValue;
+  return args.tiles != nullptr ? launch<true>(args, stream) : launch<false>(args, stream, leaves);
 }
 
 }  // namespace orcd::kernels

@@ -25,8 +25,10 @@ namespace orcd::kernels {
 [[nodiscard]] bool packed_matmul_takes(const tiled_matmul_args& args);
 
 /// The few-column product: 1 to matvec_columns_max columns of args.x, or experts with `tiles` of at
-/// most tile_columns of them.
-[[nodiscard]] int launch_balanced_matvec(const tiled_matmul_args& args, CUstream_st* stream);
+/// most tile_columns of them. A single product leaves so many bytes of a multiprocessor's shared memory to
+/// the kernel after it, if that fits.
+[[nodiscard]] int launch_balanced_matvec(const tiled_matmul_args& args, CUstream_st* stream,
+                                         std::uint32_t leaves = 0);
 /// Whether the input of so many columns, and their sums, fit into a block's memory.
 [[nodiscard]] bool balanced_matvec_takes(const packed_matmul_args& args, std::uint32_t columns);
 /// Whether it is faster than the throughput product, measured on an H200: not for many long columns,

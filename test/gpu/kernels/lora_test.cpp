@@ -87,9 +87,10 @@ struct problem {
     steps[2].token = -1;
   }
 
-  /// `rows`: the columns that the launch has; `one`: it is told that they are of one slot.
+  /// `rows`: the columns that the launch has; `one`: it is told that they are of one slot; `finds`: what they
+  /// have has been found before, and is also asked for as if it were the next product's.
   [[nodiscard]] std::vector<float> run(reads what, std::uint32_t first, std::uint32_t count, bool one = false,
-                                       bool by_rows = false) const {
+                                       bool by_rows = false, bool finds = false) const {
     const device_array<float> d_values(values), d_x(x);
     device_array<float> d_y(y);
     device_array<float> inner(std::size_t{columns} * kernels::lora_matrices_max * kernels::lora_adapters_max *
@@ -118,7 +119,21 @@ struct problem {
     args.inner = inner.data();
     args.y = d_y.data() + std::size_t{first} * y_stride;
     args.y_stride = y_stride;
-    BOOST_REQUIRE_EQUAL(kernels::launch_lora(args, nullptr), 0);
+    const device_array<kernels::lora_found> found(std::size_t{columns} * places * kernels::lora_adapters_max);
+    kernels::lora_sequel sequel;
+    if (finds) {
+      const kernels::lora_find_args all{
+          {args.of.steps, nullptr, d_slots.data(), by_rows ? columns : count, false},
+          args.tables,
+          found.data()};
+      BOOST_REQUIRE_EQUAL(kernels::launch_lora_find(all, nullptr), 0);
+      BOOST_REQUIRE_EQUAL(cudaDeviceSynchronize(), cudaSuccess);  // a pass has kernels between these two
+      std::copy(matrices.begin(), matrices.end(), sequel.next.matrices);
+      sequel.next.count = args.count;
+      sequel.next.in = size.in;
+      sequel.found = found.data();
+    }
+    BOOST_REQUIRE_EQUAL(kernels::launch_lora(args, nullptr, sequel), 0);
     return d_y.read();
   }
 
@@ -210,6 +225,8 @@ BOOST_AUTO_TEST_CASE(a_column_has_the_same_bits_alone_and_by_any_kernel) {
         compare(p.run(what, 0, count, true), 0, count);
       compare(p.run(what, 1, 7, true), 1, 7);
       compare(p.run(what, 6, 6, false, true), 6, 6);
+      compare(p.run(what, 6, 6, false, true, true), 6, 6);
+      compare(p.run(what, 0, problem::columns, false, false, true), 0, problem::columns);
     }
   }
 }
@@ -258,6 +275,7 @@ BOOST_AUTO_TEST_CASE(stored_matrices_lie_where_they_are_read) {
 BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
   BOOST_TEST(kernels::launch_lora({}, nullptr) != 0);
   BOOST_TEST(kernels::launch_lora_store({}, nullptr) != 0);
+  BOOST_TEST(kernels::launch_lora_find({}, nullptr) != 0);
   BOOST_TEST(kernels::load_lora_kernels() == 0);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/device/device_room.hpp"
 #include "kernels/layer/embed_norm.hpp"
 #include "test/gpu/kernels/packed_matrices.hpp"
 
@@ -250,6 +251,24 @@ BOOST_AUTO_TEST_CASE(stacks_of_several_formats_agree) {
   a.w[2] = v.view;
   a.matrices = 3;
   check_both_kernels(a, 9, 360, "q4_k, q8_0, q6_k");
+}
+
+BOOST_DATA_TEST_CASE(memory_left_to_the_next_kernel_changes_no_bit, boost::unit_test::data::make(shapes),
+                     size) {
+  constexpr std::uint32_t columns = kernels::matvec_columns_max;
+  const test_matrix w(formats[0], size.rows, size.cols, 17);
+  const test_input x(size.cols, columns, 19);
+  const device_array<float> out(std::size_t{columns} * size.rows);
+  kernels::tiled_matmul_args all{};
+  all.matmul = arguments(w, x, 0, columns, out);
+  std::vector<float> want;
+  for (const std::uint32_t left : {0U, 24U * 1024, 150U * 1024, kernels::multiprocessor_shared_bytes}) {
+    BOOST_REQUIRE_EQUAL(kernels::launch_balanced_matvec(all, nullptr, left), 0);
+    const auto got = out.read();
+    if (want.empty()) want = got;
+    BOOST_TEST(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)) == 0, size << ": " << left);
+  }
+  BOOST_TEST(kernels::launch_balanced_matvec(all, nullptr, kernels::multiprocessor_shared_bytes + 1) != 0);
 }
 
 BOOST_DATA_TEST_CASE(block_formats_take_columns_that_are_no_multiple_of_64,

@@ -43,7 +43,8 @@ BOOST_FIXTURE_TEST_CASE(a_model_whose_products_activate, given) {
   BOOST_TEST(all.values == 0U);
   BOOST_TEST(all.held == vram_aligned(3 * layout.floats() * 4));
   BOOST_TEST(all.slots - all.held == vram_aligned(3 * layout.places().size() * sizeof(kernels::lora_held)));
-  BOOST_TEST(all.inner - all.slots == vram_aligned(4 * sizeof(kernels::lora_slot)));
+  BOOST_TEST(all.found - all.slots == vram_aligned(4 * sizeof(kernels::lora_slot)));
+  BOOST_TEST(all.inner - all.found == vram_aligned(16ULL * layout.places().size() * 8 * 16));
   BOOST_TEST(all.gate_up - all.inner == vram_aligned(100ULL * 3 * 8 * 8 * 4));
   BOOST_TEST(all.floats - all.gate_up == vram_aligned(100 * 2 * ffn * 4));
   BOOST_TEST(all.matrices == all.floats);

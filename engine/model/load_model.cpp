@@ -128,6 +128,13 @@ void replace_activation(std::optional<ffn_activation> chosen, model_spec& spec, 
   spec.activation = *chosen;
 }
 
+void note_biased_choice(model& loaded) {
+  const auto& layers = loaded.weights.layers;
+  loaded.spec.biased_choice = std::any_of(layers.begin(), layers.end(), [](const layer_weights& layer) {
+    return static_cast<bool>(layer.choice_bias);
+  });
+}
+
 /// Types of forks by whose id this format now has another one.
 void check_foreign(const gguf_file& file, const family& of, problem_list& problems) {
   if (!of.foreign) return;
@@ -192,6 +199,7 @@ result<model> load_model(const gguf_file& file, std::uint32_t context, const rop
     bind_tensors(file, out.spec, {of.layer_tables(), of.weight_scales, layers->unused}, out.weights,
                  problems);
     check_factors(out.weights, problems);
+    note_biased_choice(out);
     scale_padded_norms(out.spec, out.weights, problems);
   }
   if (!problems.empty()) return problems.to_error(file.location());

@@ -81,6 +81,10 @@ enum class router_weighting {
   return weighting == router_weighting::sigmoid || weighting == router_weighting::sigmoid_renormalised;
 }
 
+/// What orders groups of experts: the sum of what a group's two best have, biases of the choice included, or
+/// what its best has.
+enum class group_ranking { two_best, best };
+
 struct layer_spec {
   std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;
@@ -129,7 +133,7 @@ struct layer_weights {
   tensor_view ffn_sub_norm;  ///< RMS norm of the activated values, before ffn_down
   tensor_view ffn_gate_bias, ffn_up_bias, ffn_down_bias;
   tensor_view router, router_bias;
-  tensor_view choice_bias;  ///< added to a sigmoid router's scores for the choice, not for the weights
+  tensor_view choice_bias;  ///< added to what the router gives experts, for the choice, not for the weights
   tensor_view shared_gate, shared_up, shared_down;
   tensor_view shared_router;  ///< the shared expert's output is multiplied by sigmoid(shared_router . x)
   tensor_view expert_gate, expert_up, expert_down;  ///< {cols, rows, experts}
@@ -199,10 +203,12 @@ struct model_spec {
   router_weighting routing = router_weighting::softmax_all_renormalised;
   std::uint32_t experts = 0;  ///< 0 = no MoE layer
   std::uint32_t experts_used = 0;
-  /// Experts are in so many groups of neighbours, and a token's are chosen from `expert_groups_used` of them:
-  /// those whose two best biased sigmoids have the largest sums. 1: from all.
+  bool biased_choice = false;  ///< layers with experts have a choice_bias, or some of them
+  /// Experts are in so many groups of neighbours, and a token's are chosen from `expert_groups_used` of them,
+  /// the first by `expert_group_ranking`. 1: from all.
   std::uint32_t expert_groups = 1;
   std::uint32_t expert_groups_used = 1;
+  group_ranking expert_group_ranking = group_ranking::two_best;
   double expert_scale = 1.0;  ///< multiplies the experts' weights
   bool shared_gate = false;   ///< layers with a shared expert have a shared_router
   std::vector<layer_spec> layers;

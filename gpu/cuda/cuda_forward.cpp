@@ -10,6 +10,7 @@
 #include "engine/model/rope.hpp"
 #include "gpu/plan/decode_program_plan.hpp"
 #include "gpu/plan/device_memory_plan.hpp"
+#include "gpu/plan/expert_groups_of.hpp"
 #include "kernels/attention/paged_attention.hpp"
 #include "kernels/decode_program/decode_program_launch.hpp"
 #include "kernels/layer/embed_norm.hpp"
@@ -297,7 +298,7 @@ void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
   down.matmul = expert_down_of(layer, pairs);
   kernels::route_args route = route_of(layer, columns);
   route.normed = norm_outside(gate_up.matmul);
-  ORCD_CUDA(kernels::launch_route(route, stream_));
+  ORCD_CUDA(kernels::launch_route(route, expert_groups_of(spec_), stream_));
   const std::uint32_t narrow = std::min(columns_that_fit(gate_up.matmul), columns_that_fit(down.matmul));
   // Rows so long that few columns fit are read again for every few tokens of an expert.
   const bool few = kernels::few_pairs(pairs, spec_.experts) &&

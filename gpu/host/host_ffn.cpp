@@ -1,6 +1,7 @@
 // The feed-forward half of a layer: dense, or a mixture of experts.
 #include "gpu/host/host_forward.hpp"
 #include "gpu/host/host_tensors.hpp"
+#include "gpu/plan/expert_groups_of.hpp"
 #include "kernels/host/gelu.hpp"
 #include "kernels/host/moe.hpp"
 #include "kernels/host/swiglu.hpp"
@@ -126,8 +127,7 @@ void host_forward::route(std::uint32_t layer) {
                    .used = spec_.experts_used,
                    .weighting = weighting_of(spec_.routing),
                    .scale = static_cast<float>(spec_.expert_scale),
-                   .groups = spec_.expert_groups,
-                   .groups_used = spec_.expert_groups_used},
+                   .groups = expert_groups_of(spec_)},
                   pool_);
   group_by_expert();
 }

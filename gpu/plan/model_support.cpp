@@ -23,7 +23,7 @@ engine::error refused(std::string why, const char* option = "") {
 bool has_plain_router(const model_spec& spec) {
   return (spec.routing == router_weighting::softmax_all_renormalised ||
           spec.routing == router_weighting::softmax_selected) &&
-         spec.expert_scale == 1.0;
+         spec.expert_scale == 1.0 && spec.expert_groups == 1 && !spec.biased_choice;
 }
 
 bool has_plain_halves(const model_spec& spec) {
@@ -113,10 +113,6 @@ engine::result<void> check_cuda_support(const model_spec& spec) {
     return refused("heads of " + std::to_string(spec.key_length) + " and " +
                    std::to_string(spec.value_length) + " values: the CUDA kernels need equal widths up to " +
                    std::to_string(kernels::head_width_max));
-  }
-  if (spec.expert_groups > 1) {
-    return refused("a choice from " + std::to_string(spec.expert_groups_used) + " of " +
-                   std::to_string(spec.expert_groups) + " groups of experts: the CUDA router has none");
   }
   if (spec.activation == ffn_activation::relu_squared && !spec.integer_activations) {
     return refused("the activation relu2 in architecture " + spec.architecture +

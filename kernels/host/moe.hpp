@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/layer/expert_groups.hpp"
+
 namespace orcd::kernels {
 
 inline constexpr std::uint32_t moe_experts_max = 512;
 
 /// softmax over the chosen logits, which is also softmax over all with the chosen ones renormalised; over
-/// all; or the sigmoid of each logit, renormalised or not.
+/// all; or the sigmoid of each logit, renormalised or not. Experts are chosen by the same: sigmoids, or what
+/// orders as the softmax does.
 enum class expert_weighting { selected, all_renormalised, all, sigmoid_renormalised, sigmoid };
 [[nodiscard]] constexpr bool is_sigmoid(expert_weighting weighting) noexcept {
   return weighting == expert_weighting::sigmoid || weighting == expert_weighting::sigmoid_renormalised;
@@ -23,19 +26,17 @@ enum class expert_weighting { selected, all_renormalised, all, sigmoid_renormali
 }
 
 struct moe_route_args {
-  const float* logits = nullptr;       ///< [columns][experts]
-  const float* choice_bias = nullptr;  ///< [experts], added to sigmoids for the choice alone; or null
-  std::uint32_t* chosen = nullptr;     ///< [columns][used], highest first, ties to the lowest id
-  float* weights = nullptr;            ///< [columns][used]
+  const float* logits = nullptr;  ///< [columns][experts]
+  /// [experts] or null: added to sigmoids, or to the softmax over all, for the choice alone.
+  const float* choice_bias = nullptr;
+  std::uint32_t* chosen = nullptr;  ///< [columns][used], highest first, ties to the lowest id
+  float* weights = nullptr;         ///< [columns][used]
   std::uint32_t columns = 0;
   std::uint32_t experts = 0;  ///< at most moe_experts_max
   std::uint32_t used = 0;     ///< 1 .. experts
   expert_weighting weighting = expert_weighting::selected;
-  float scale = 1.0F;  ///< multiplies the weights
-  /// Sigmoids: experts are in so many groups of neighbours, of two at least; chosen from are those
-  /// `groups_used` whose two best sigmoids with bias have the largest sums, ties to the lowest. 1: from all.
-  std::uint32_t groups = 1;  ///< divides `experts`
-  std::uint32_t groups_used = 1;
+  float scale = 1.0F;         ///< multiplies the weights
+  expert_groups groups = {};  ///< as groups_take() has it
 };
 
 /// residual[c] += sum over i of weights[c][i] * expert_out[c * used + i], in ascending i.

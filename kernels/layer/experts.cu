@@ -24,22 +24,26 @@ struct route_shared {
 };
 
 /// One warp: a column's choice, once its logits are there.
-__device__ __forceinline__ void choose_for(const route_args& a, std::uint32_t column) {
+__device__ __forceinline__ void choose_for(const route_args& a, const expert_groups& groups,
+                                           std::uint32_t column) {
   const float* const logits = a.logits + static_cast<std::uint64_t>(column) * a.experts;
   const auto logit_at = [&](std::uint32_t e) { return __ldcg(logits + e); };
   std::int32_t* const chosen = a.chosen + column * a.used;
   float* const weights = a.weights + column * a.used;
-  if (a.weighting == route_weighting::selected)
+  const bool plain = a.weighting == route_weighting::selected && a.choice_bias == nullptr &&
+                     a.scale == 1.0F && groups.count == 1;
+  if (plain)
     choose(a, logit_at, chosen, weights, [] {});
   else
-    choose_and_weigh(a, logit_at, chosen, weights);
+    choose_and_weigh(a, groups, logit_at, chosen, weights);
 }
 
 /// grid: (blocks that share the columns, groups of at most eight experts). One warp an expert: its row of the
 /// router is loaded before the input and is kept for all columns of the block. The last block to finish a
 /// column chooses its experts, unless choose_kernel does. Shared memory: the norm, then the rows.
 __global__ void __launch_bounds__(row_threads)
-    route_kernel(const __grid_constant__ route_args a, std::uint32_t group, bool last_chooses) {
+    route_kernel(const __grid_constant__ route_args a, const __grid_constant__ expert_groups from,
+                 std::uint32_t group, bool last_chooses) {
   extern __shared__ __align__(16) float normed[];
   __shared__ route_shared shared;
   const std::uint32_t first = blockIdx.y * group;
@@ -75,17 +79,18 @@ __global__ void __launch_bounds__(row_threads)
       }
     }
     if (last_chooses && arrives_last(a.arrivals + column, gridDim.y, shared.chooses) && threadIdx.x < 32)
-      choose_for(a, column);
+      choose_for(a, from, column);
     __syncthreads();  // before the norm and the answer are written again
   }
 }
 
 /// One warp a column.
-__global__ void __launch_bounds__(row_threads) choose_kernel(const __grid_constant__ route_args a) {
+__global__ void __launch_bounds__(row_threads)
+    choose_kernel(const __grid_constant__ route_args a, const __grid_constant__ expert_groups from) {
   wait_for_previous_kernel();
   allow_next_kernel();
   const std::uint32_t column = blockIdx.x * row_warps + threadIdx.x / 32;
-  if (column < a.columns) choose_for(a, column);
+  if (column < a.columns) choose_for(a, from, column);
 }
 
 /// One warp: where each expert's pairs and tiles begin, 32 experts at a time. Returns the tiles of all.
@@ -210,18 +215,17 @@ __global__ void __launch_bounds__(row_threads) combine_kernel(combine_experts_ar
   }));
 }
 
-cudaError_t launch_choose(const route_args& a, cudaStream_t stream) {
+cudaError_t launch_choose(const route_args& a, const expert_groups& from, cudaStream_t stream) {
   return launch_dependent(choose_kernel, dim3((a.columns + row_warps - 1) / row_warps), dim3(row_threads), 0,
-                          stream, a);
+                          stream, a, from);
 }
 
 }  // namespace
 
-int launch_route(const route_args& a, CUstream_st* stream) {
+int launch_route(const route_args& a, const expert_groups& from, CUstream_st* stream) {
   if (a.x == nullptr || a.norm_weight == nullptr || a.router == nullptr || a.logits == nullptr ||
       a.chosen == nullptr || a.weights == nullptr || a.arrivals == nullptr || a.columns == 0 ||
-      (a.weighting == route_weighting::selected && (a.scale != 1.0F || a.choice_bias != nullptr)) ||
-      !route_takes(a.width, a.experts, a.used))
+      !route_takes(a.width, a.experts, a.used) || !groups_take(from, a.experts, a.used))
     return cudaErrorInvalidValue;
   static const cudaError_t opted_in =
       cudaFuncSetAttribute(route_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, route_bytes_max);
@@ -231,7 +235,7 @@ int launch_route(const route_args& a, CUstream_st* stream) {
   const dim3 tiles((a.columns + logit_tile - 1) / logit_tile, (a.experts + logit_tile - 1) / logit_tile);
   if (3 * tiles.x * tiles.y >= multiprocessors) {
     const cudaError_t status = launch_dependent(logits_kernel, tiles, dim3(logit_warps * 32), 0, stream, a);
-    return status != cudaSuccess ? status : launch_choose(a, stream);
+    return status != cudaSuccess ? status : launch_choose(a, from, stream);
   }
   // A block reads its rows alone, so that few columns are given to as many blocks as there are.
   std::uint32_t group = row_warps;
@@ -243,8 +247,8 @@ int launch_route(const route_args& a, CUstream_st* stream) {
   const std::uint32_t blocks = std::max(1U, multiprocessors * of_one / groups);
   const bool last_chooses = a.columns <= blocks;
   const cudaError_t status = launch_dependent(route_kernel, dim3(std::min(a.columns, blocks), groups),
-                                              dim3(row_threads), bytes, stream, a, group, last_chooses);
-  return status != cudaSuccess || last_chooses ? status : launch_choose(a, stream);
+                                              dim3(row_threads), bytes, stream, a, from, group, last_chooses);
+  return status != cudaSuccess || last_chooses ? status : launch_choose(a, from, stream);
 }
 
 int launch_sort_experts(const sort_experts_args& a, CUstream_st* stream) {

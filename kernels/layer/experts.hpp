@@ -2,13 +2,14 @@
 // Ties go to the lowest expert id. Determinism class: run-to-run, batch-invariant. Bound: latency.
 #pragma once
 
+#include "kernels/layer/expert_groups.hpp"
 #include "kernels/layer/experts_args.hpp"
 
 struct CUstream_st;
 
 namespace orcd::kernels {
 
-[[nodiscard]] int launch_route(const route_args& args, CUstream_st* stream);
+[[nodiscard]] int launch_route(const route_args& args, const expert_groups& groups, CUstream_st* stream);
 
 /// Dynamic shared memory of the router: the norm and the rows of up to eight experts.
 inline constexpr std::uint32_t route_bytes_max = 226 * 1024;

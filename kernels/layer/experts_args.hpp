@@ -10,8 +10,8 @@ inline constexpr std::uint32_t experts_max = 512;
 inline constexpr std::uint32_t experts_used_max = 16;
 
 /// How logits become weights: `selected` is the softmax over the chosen ones, and that over all,
-/// renormalised; `all` the softmax over all; sigmoid that of each, renormalised or not. All but the first are
-/// not in the decode program.
+/// renormalised; `all` the softmax over all; sigmoid that of each, renormalised or not. All but the first, a
+/// choice_bias and a scale are not in the decode program.
 enum class route_weighting : std::uint8_t { selected, all, sigmoid_renormalised, sigmoid };
 
 /// logits[m][e] = router[e] . norm(x[m]) + bias[e], all in f32: routing decides which weights are read, so
@@ -31,8 +31,8 @@ struct route_args {
   float* weights = nullptr;           ///< out, [columns][used]
   std::uint32_t* arrivals = nullptr;  ///< workspace, [columns]; zero between launches
   route_weighting weighting = route_weighting::selected;
-  const float* choice_bias = nullptr;  ///< [experts] or null: added to sigmoids for the choice alone
-  float scale = 1.0F;                  ///< multiplies the weights; 1 where they are `selected`
+  const float* choice_bias = nullptr;  ///< [experts] or null: added for the choice, to sigmoids or softmax
+  float scale = 1.0F;                  ///< multiplies the weights
   /// Out, or null: f16(norm(x[m])) as the input of a product, [columns][padded_cols(width)].
   __half* normed = nullptr;
 };

@@ -50,10 +50,13 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'kernels/product/quant_grids': (),
     'kernels/product': ('kernels/device', 'kernels/product/quant_blocks', 'kernels/product/quant_grids'),
     'kernels/attention': ('kernels/product',),
-    'kernels/layer': ('kernels/product',),
+    # What routers of both sides are told.
+    'kernels/layer/expert_groups': (),
+    'kernels/layer': ('kernels/product', 'kernels/layer/expert_groups'),
     'kernels/sample': ('kernels/device',),
     'kernels/decode_program': ('kernels/attention', 'kernels/layer', 'kernels/sample'),
-    'kernels/host': ('kernels/product/quant_blocks', 'kernels/product/quant_grids'),
+    'kernels/host': ('kernels/product/quant_blocks', 'kernels/product/quant_grids',
+                     'kernels/layer/expert_groups'),
 
     'engine/base': (),
     'engine/gguf': ('engine/base',),

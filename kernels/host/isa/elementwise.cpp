@@ -70,38 +70,41 @@ void scale_row(const scale_args& a, std::uint32_t row) {
 
 namespace {
 
-/// The chosen experts, highest score first, ties to the lowest id.
-void choose(const float* scores, std::uint32_t experts, std::uint32_t used, std::uint32_t* chosen) {
-  bool taken[moe_experts_max] = {};
+/// The chosen ones, highest score first, ties to the lowest id; those that are taken before are left out.
+void choose(const float* scores, std::uint32_t count, std::uint32_t used, bool* taken,
+            std::uint32_t* chosen) {
   for (std::uint32_t i = 0; i < used; ++i) {
-    std::uint32_t best = experts;
-    for (std::uint32_t e = 0; e < experts; ++e) {
-      if (!taken[e] && (best == experts || scores[e] > scores[best])) best = e;
+    std::uint32_t best = count;
+    for (std::uint32_t e = 0; e < count; ++e) {
+      if (!taken[e] && (best == count || scores[e] > scores[best])) best = e;
     }
     taken[best] = true;
     chosen[i] = best;
   }
 }
 
-/// Takes the ranks of experts in groups that are not chosen from.
-void leave_groups_out(const moe_route_args& a, float* ranks) {
-  const std::uint32_t size = a.experts / a.groups;
-  float sums[moe_experts_max];
-  std::uint32_t best[moe_experts_max];
-  for (std::uint32_t g = 0; g < a.groups; ++g) {
-    const float* const group = ranks + std::size_t{g} * size;
-    std::uint32_t two[2];
-    choose(group, size, 2, two);
-    sums[g] = group[two[0]] + group[two[1]];
-  }
-  choose(sums, a.groups, a.groups_used, best);
-  bool kept[moe_experts_max] = {};
-  for (std::uint32_t i = 0; i < a.groups_used; ++i) kept[best[i]] = true;
-  for (std::uint32_t e = 0; e < a.experts; ++e) {
-    if (!kept[e / size]) ranks[e] = -__builtin_inff();
-  }
+/// What orders groups.
+float rank_of_group(const float* ranks, std::uint32_t size, group_ranking ranking) {
+  bool taken[moe_experts_max] = {};
+  std::uint32_t best[2];
+  choose(ranks, size, ranking == group_ranking::best ? 1 : 2, taken, best);
+  return ranking == group_ranking::best ? ranks[best[0]] : ranks[best[0]] + ranks[best[1]];
 }
 
+/// Takes the experts of groups that are not chosen from, which a rank of minus infinity would not: experts
+/// in chosen groups may have it.
+void leave_groups_out(const moe_route_args& a, const float* ranks, bool* taken) {
+  const std::uint32_t size = a.experts / a.groups.count;
+  float sums[moe_experts_max];
+  std::uint32_t best[moe_experts_max];
+  bool kept[moe_experts_max] = {};
+  for (std::uint32_t g = 0; g < a.groups.count; ++g)
+    sums[g] = rank_of_group(ranks + std::size_t{g} * size, size, a.groups.ranking);
+  choose(sums, a.groups.count, a.groups.used, kept, best);
+  for (std::uint32_t e = 0; e < a.experts; ++e) taken[e] = !kept[e / size];
+}
+
+/// Softmax, of the logits less the largest: over the chosen, or over all.
 void weigh_by_softmax(const moe_route_args& a, const float* logits, const std::uint32_t* chosen,
                       float* weights) {
   const float largest = logits[chosen[0]];
@@ -112,30 +115,58 @@ void weigh_by_softmax(const moe_route_args& a, const float* logits, const std::u
   for (std::uint32_t i = 0; i < a.used; ++i) weights[i] /= total;
 }
 
+/// What each expert would be weighed by: its sigmoid, or the softmax over all.
+void score(const moe_route_args& a, const float* logits, float* scores) {
+  if (is_sigmoid(a.weighting)) {
+    for (std::uint32_t e = 0; e < a.experts; ++e) scores[e] = 1.0F / (1.0F + exponential(-logits[e]));
+    return;
+  }
+  float largest = logits[0];
+  for (std::uint32_t e = 1; e < a.experts; ++e) largest = logits[e] > largest ? logits[e] : largest;
+  float total = 0.0F;
+  for (std::uint32_t e = 0; e < a.experts; ++e) total += scores[e] = exponential(logits[e] - largest);
+  for (std::uint32_t e = 0; e < a.experts; ++e) scores[e] /= total;
+}
+
+void choose_experts(const moe_route_args& a, const float* ranks, std::uint32_t* chosen) {
+  bool taken[moe_experts_max] = {};
+  if (a.groups.count > 1) leave_groups_out(a, ranks, taken);
+  choose(ranks, a.experts, a.used, taken, chosen);
+}
+
+/// Chooses by scores with a bias, and weighs without it.
+void choose_by_score(const moe_route_args& a, const float* logits, std::uint32_t* chosen, float* weights) {
+  float scores[moe_experts_max];
+  float ranks[moe_experts_max];
+  score(a, logits, scores);
+  for (std::uint32_t e = 0; e < a.experts; ++e)
+    ranks[e] = a.choice_bias == nullptr ? scores[e] : scores[e] + a.choice_bias[e];
+  choose_experts(a, ranks, chosen);
+  for (std::uint32_t i = 0; i < a.used; ++i) weights[i] = scores[chosen[i]];
+}
+
+/// Logits order experts, and groups by their best, as the softmax does. Sums of them do not.
+bool takes_scores(const moe_route_args& a) {
+  return is_sigmoid(a.weighting) || a.choice_bias != nullptr ||
+         (a.groups.count > 1 && a.groups.ranking == group_ranking::two_best);
+}
+
 }  // namespace
 
 void moe_route_column(const moe_route_args& a, std::uint32_t column) {
   const float* logits = a.logits + std::size_t{column} * a.experts;
   std::uint32_t* chosen = a.chosen + std::size_t{column} * a.used;
   float* weights = a.weights + std::size_t{column} * a.used;
-  if (is_sigmoid(a.weighting)) {
-    float scores[moe_experts_max];
-    float ranks[moe_experts_max];
-    for (std::uint32_t e = 0; e < a.experts; ++e) {
-      scores[e] = 1.0F / (1.0F + exponential(-logits[e]));
-      ranks[e] = a.choice_bias == nullptr ? scores[e] : scores[e] + a.choice_bias[e];
-    }
-    if (a.groups > 1) leave_groups_out(a, ranks);
-    choose(ranks, a.experts, a.used, chosen);
-    for (std::uint32_t i = 0; i < a.used; ++i) weights[i] = scores[chosen[i]];
+  if (takes_scores(a)) {
+    choose_by_score(a, logits, chosen, weights);
   } else {
-    choose(logits, a.experts, a.used, chosen);
+    choose_experts(a, logits, chosen);
     weigh_by_softmax(a, logits, chosen, weights);
   }
   if (renormalises(a.weighting)) {
     float sum = 0.0F;
     for (std::uint32_t i = 0; i < a.used; ++i) sum += weights[i];
-    // Sigmoids may all be 0; softmax's sum is at least the largest weight.
+    // Scores may all be 0; the softmax of the best is not.
     if (sum > 0.0F) {
       for (std::uint32_t i = 0; i < a.used; ++i) weights[i] /= sum;
     }

@@ -7,14 +7,19 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "kernels/host/moe.hpp"
+#include "kernels/host/thread_pool.hpp"
 #include "kernels/layer/embed_norm.hpp"
 #include "test/gpu/device_array.hpp"
 #include "test/support/random_blocks.hpp"
+#include "test/support/route_check.hpp"
 
 namespace orcd::test {
 
@@ -57,7 +62,8 @@ struct routing {
     device_array<std::uint32_t> arrivals(count);
     arrivals.fill(0);
     const device_array<__half> normed(std::size_t{count} * kernels::padded_cols(width));
-    const device_array<float> dc{std::span<const float>(choice_bias)};
+    const std::vector<float> unbiased = {0.0F};
+    const device_array<float> dc{std::span<const float>(choice_bias.empty() ? unbiased : choice_bias)};
     kernels::route_args args{dx.data() + std::size_t{first} * width,
                              dn.data(),
                              1e-5F,
@@ -72,10 +78,11 @@ struct routing {
                              weights.data(),
                              arrivals.data()};
     args.weighting = weighting;
-    if (is_sigmoid()) args.choice_bias = dc.data();
+    if (!choice_bias.empty()) args.choice_bias = dc.data();
     args.scale = scale;
     args.normed = normed.data();
-    for (int repeat = 0; repeat < 3; ++repeat) BOOST_REQUIRE_EQUAL(kernels::launch_route(args, nullptr), 0);
+    for (int repeat = 0; repeat < 3; ++repeat)
+      BOOST_REQUIRE_EQUAL(kernels::launch_route(args, groups, nullptr), 0);
     for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
     return {logits.read(), chosen.read(), weights.read(), normed.read()};
   }
@@ -97,8 +104,9 @@ struct routing {
   std::mt19937_64 random;
   std::vector<float> x, norm, router, bias;
   kernels::route_weighting weighting = kernels::route_weighting::selected;
-  std::vector<float> choice_bias = {0.0F};
+  std::vector<float> choice_bias = {};  ///< or none
   float scale = 1.0F;
+  kernels::expert_groups groups = {};
 
   [[nodiscard]] bool is_sigmoid() const {
     return weighting == kernels::route_weighting::sigmoid ||
@@ -106,34 +114,51 @@ struct routing {
   }
 };
 
-/// What the device must have chosen and weighed, in the other ways, from the logits that it computed.
+/// The choice and the weights in the other ways, from the logits that the device computed.
 void check_weighting(const routing& r, const routing::result& got) {
+  using enum kernels::route_weighting;
+  const route_rule rule{.sigmoids = r.is_sigmoid(),
+                        .renormalised = r.weighting == selected || r.weighting == sigmoid_renormalised,
+                        .scale = r.scale,
+                        .groups = r.groups,
+                        .bias = r.choice_bias};
   for (std::uint32_t m = 0; m < r.columns; ++m) {
-    const float* row = got.logits.data() + std::size_t{m} * r.experts;
-    std::vector<double> weights(r.experts);
-    double total = 0.0;
-    for (std::uint32_t e = 0; e < r.experts; ++e) {
-      weights[e] = r.is_sigmoid() ? 1.0 / (1.0 + std::exp(-double{row[e]})) : std::exp(double{row[e]});
-      total += weights[e];
-    }
-    double chosen = 0.0;
-    for (std::uint32_t i = 0; i < r.used; ++i) chosen += weights[got.chosen[m * r.used + i]];
-    double divisor = total;
-    if (r.weighting == kernels::route_weighting::sigmoid) divisor = 1.0;
-    if (r.weighting == kernels::route_weighting::sigmoid_renormalised) divisor = chosen;
-    const auto score = [&](std::int32_t e) {
-      return weights[e] + (r.is_sigmoid() ? double{r.choice_bias[e]} : 0.0);
-    };
-    for (std::uint32_t i = 0; i < r.used; ++i) {
-      const std::int32_t id = got.chosen[m * r.used + i];
-      BOOST_TEST(std::abs(got.weights[m * r.used + i] - r.scale * weights[id] / divisor) < 1e-5);
-      // In order, and nothing that is left is better.
-      if (i > 0) BOOST_TEST(score(id) <= score(got.chosen[m * r.used + i - 1]) + 1e-6);
-      for (std::int32_t e = 0; e < static_cast<std::int32_t>(r.experts); ++e) {
-        const auto* begin = got.chosen.data() + m * r.used;
-        if (std::find(begin, begin + r.used, e) == begin + r.used) BOOST_TEST(score(e) <= score(id) + 1e-6);
-      }
-    }
+    check_route(std::span(got.logits).subspan(std::size_t{m} * r.experts, r.experts), rule,
+                std::span(got.chosen).subspan(std::size_t{m} * r.used, r.used),
+                std::span(got.weights).subspan(std::size_t{m} * r.used, r.used), 1e-5);
+  }
+}
+
+kernels::expert_weighting on_the_host(kernels::route_weighting weighting) {
+  switch (weighting) {
+    case kernels::route_weighting::all: return kernels::expert_weighting::all;
+    case kernels::route_weighting::sigmoid: return kernels::expert_weighting::sigmoid;
+    case kernels::route_weighting::sigmoid_renormalised:
+      return kernels::expert_weighting::sigmoid_renormalised;
+    case kernels::route_weighting::selected: break;
+  }
+  return kernels::expert_weighting::all_renormalised;
+}
+
+/// The host's choice, and its weights but for rounding.
+void check_with_host(const routing& r, const routing::result& got) {
+  kernels::host::thread_pool pool(1);
+  std::vector<std::uint32_t> chosen(got.chosen.size());
+  std::vector<float> weights(got.weights.size());
+  kernels::host::moe_route({.logits = got.logits.data(),
+                            .choice_bias = r.choice_bias.empty() ? nullptr : r.choice_bias.data(),
+                            .chosen = chosen.data(),
+                            .weights = weights.data(),
+                            .columns = static_cast<std::uint32_t>(chosen.size()) / r.used,
+                            .experts = r.experts,
+                            .used = r.used,
+                            .weighting = on_the_host(r.weighting),
+                            .scale = r.scale,
+                            .groups = r.groups},
+                           pool);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    BOOST_TEST(got.chosen[i] == static_cast<std::int32_t>(chosen[i]), "column " << i / r.used);
+    BOOST_TEST(std::abs(got.weights[i] - weights[i]) < 1e-5);
   }
 }
 
@@ -172,20 +197,112 @@ BOOST_AUTO_TEST_CASE(the_highest_logits_are_chosen_and_weighted_by_their_softmax
 BOOST_AUTO_TEST_CASE(other_weightings_are_those_of_f64) {
   using enum kernels::route_weighting;
   for (const std::uint32_t count : {4U, 33U, 128U, 512U}) {
-    for (const auto weighting : {all, sigmoid_renormalised, sigmoid}) {
-      routing r(20, 64, count, count);
-      r.weighting = weighting;
-      r.choice_bias = r.fill(count);
-      r.scale = weighting == all ? 1.0F : 1.5F;
-      check_weighting(r, r.route(0, r.columns));
-      // All scores equal: the lowest ids.
-      std::fill(r.router.begin(), r.router.end(), 0.0F);
-      std::fill(r.bias.begin(), r.bias.end(), 0.5F);
-      std::fill(r.choice_bias.begin(), r.choice_bias.end(), 0.25F);
-      const auto equal = r.route(0, 1);
-      for (std::uint32_t i = 0; i < r.used; ++i) BOOST_TEST(equal.chosen[i] == static_cast<std::int32_t>(i));
+    for (const auto weighting : {selected, all, sigmoid_renormalised, sigmoid}) {
+      for (const bool biased : {false, true}) {
+        routing r(20, 64, count, count);
+        r.weighting = weighting;
+        if (biased) r.choice_bias = r.fill(count);
+        r.scale = weighting == all ? 1.0F : 1.5F;
+        check_weighting(r, r.route(0, r.columns));
+        // All scores equal: the lowest ids.
+        std::fill(r.router.begin(), r.router.end(), 0.0F);
+        std::fill(r.bias.begin(), r.bias.end(), 0.5F);
+        std::fill(r.choice_bias.begin(), r.choice_bias.end(), 0.25F);
+        const auto equal = r.route(0, 1);
+        for (std::uint32_t i = 0; i < r.used; ++i)
+          BOOST_TEST(equal.chosen[i] == static_cast<std::int32_t>(i));
+      }
     }
   }
+}
+
+namespace {
+
+constexpr std::pair<std::uint32_t, std::uint32_t> experts_and_groups[] = {
+    {8, 4}, {12, 4}, {66, 33}, {160, 8}, {256, 8}, {512, 256}, {512, 2}};
+
+/// Calls test(routing) for each way of choosing from groups.
+template <class Test>
+void each_grouped(std::uint32_t columns, const Test& test) {
+  using enum kernels::route_weighting;
+  for (const auto& [experts, groups] : experts_and_groups) {
+    for (const auto weighting : {selected, all, sigmoid_renormalised, sigmoid}) {
+      for (const auto ranking : {kernels::group_ranking::best, kernels::group_ranking::two_best}) {
+        for (const std::uint32_t used : {(4 * groups + experts - 1) / experts, (groups + 1) / 2, groups}) {
+          routing r(columns, 64, experts, experts + groups);
+          if (used * (experts / groups) < r.used) continue;
+          r.weighting = weighting;
+          r.groups = {.count = groups, .used = used, .ranking = ranking};
+          r.scale = 2.5F;
+          test(r);
+          r.choice_bias = r.fill(experts);
+          test(r);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(experts_of_groups_are_those_of_f64_and_of_the_host) {
+  each_grouped(6, [](routing r) {
+    check_weighting(r, r.route(0, r.columns));
+    // Few distinct logits and biases, so that ties of experts and of groups are the rule.
+    std::fill(r.router.begin(), r.router.end(), 0.0F);
+    for (float& v : r.bias) v = std::round(std::abs(v) * 4.0F);  // sigmoids of both signs have equal sums
+    for (float& v : r.choice_bias) v = std::round(v * 2.0F);
+    check_with_host(r, r.route(0, 2));
+    // Groups in which nothing is wanted, and experts of chosen groups that are not.
+    for (std::size_t e = 0; e < r.choice_bias.size(); e += 3)
+      r.choice_bias[e] = -std::numeric_limits<float>::infinity();
+    check_with_host(r, r.route(0, 2));
+  });
+}
+
+BOOST_AUTO_TEST_CASE(a_bias_of_minus_infinity_does_not_reach_groups_that_are_left_out) {
+  routing r(1, 64, 9, 1);
+  r.used = 3;
+  r.weighting = kernels::route_weighting::sigmoid;
+  r.groups = {.count = 3, .used = 1};
+  std::fill(r.router.begin(), r.router.end(), 0.0F);
+  std::fill(r.bias.begin(), r.bias.end(), 0.0F);
+  r.choice_bias = {0, 0, 0, 0, 0, 0, 1, 1, -std::numeric_limits<float>::infinity()};
+  for (const auto ranking : {kernels::group_ranking::best, kernels::group_ranking::two_best}) {
+    // The sum of two is large, too.
+    r.groups.ranking = ranking;
+    const auto got = r.route(0, 1);
+    BOOST_TEST(got.chosen == (std::vector<std::int32_t>{6, 7, 8}), boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(neighbours_change_no_bit_of_a_choice_from_groups) {
+  // More rows than blocks, too: their experts are chosen by a kernel of its own.
+  for (const std::uint32_t rows : {9U, 300U}) {
+    routing r(rows, 2880, 256, 5);
+    r.used = 8;
+    r.weighting = kernels::route_weighting::sigmoid_renormalised;
+    r.groups = {.count = 8, .used = 4};
+    r.choice_bias = r.fill(256);
+    const auto together = r.route(0, rows);
+    for (std::uint32_t m = 0; m < rows; m += 7) {
+      const auto alone = r.route(m, 1);
+      BOOST_TEST(std::equal(alone.chosen.begin(), alone.chosen.end(), together.chosen.begin() + m * r.used));
+      BOOST_TEST(
+          std::equal(alone.weights.begin(), alone.weights.end(), together.weights.begin() + m * r.used));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(groups_that_cannot_be_chosen_from_are_refused) {
+  const device_array<float> floats(8 * 64);
+  const device_array<std::int32_t> ids(8);
+  const device_array<std::uint32_t> arrivals(1);
+  kernels::route_args args{floats.data(), floats.data(), 1e-5F,         floats.data(),  nullptr, 64, 8, 4, 1,
+                           floats.data(), ids.data(),    floats.data(), arrivals.data()};
+  BOOST_TEST(kernels::launch_route(args, {.count = 4, .used = 1}, nullptr) != 0);
+  BOOST_TEST(kernels::launch_route(args, {.count = 3, .used = 3}, nullptr) != 0);
+  BOOST_TEST(kernels::launch_route(args, {.count = 8, .used = 8}, nullptr) != 0);
 }
 
 BOOST_AUTO_TEST_CASE(the_router_matches_f64_and_its_neighbours_change_no_bit) {

@@ -110,6 +110,8 @@ const std::vector<std::string>& tiny_golden_names() {
                                               "deepseek2",
                                               "deepseek2-v3",
                                               "deepseek2-glm",
+                                              "deepseek2-groups",
+                                              "deepseek2-groups-large",
                                               "qwen3",
                                               "smollm3-untied",
                                               "seed_oss-tied",
@@ -121,15 +123,6 @@ const std::vector<std::string>& tiny_golden_names() {
                                               "mistral3-plain",
                                               "command-r-keys",
                                               "glm4-tied"};
-  return names;
-}
-
-const std::vector<std::string>& host_golden_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all = tiny_golden_names();
-    all.insert(all.end(), {"deepseek2-groups", "deepseek2-groups-large"});
-    return all;
-  }();
   return names;
 }
 

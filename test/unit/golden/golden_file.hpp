@@ -56,11 +56,8 @@ struct greedy_golden {
   std::vector<greedy_case> cases;
 };
 
-/// The models of test/data/golden, and those of test/data/families, of which each family has one at least:
-/// what both backends take.
+/// The models of test/data/golden, and those of test/data/families, of which each family has one at least.
 [[nodiscard]] const std::vector<std::string>& tiny_golden_names();
-/// These, and what the host backend alone takes.
-[[nodiscard]] const std::vector<std::string>& host_golden_names();
 /// Both throw std::runtime_error, or what Boost.JSON throws, when the golden is missing or malformed.
 [[nodiscard]] tiny_golden read_tiny_golden(const std::string& model_name);
 [[nodiscard]] greedy_golden read_greedy_golden(const std::string& file_name);

@@ -32,7 +32,7 @@ constexpr double half_kv_share = 0.5;
 // Where no value is hit, which is so at one position at least, plain f32 noise is left.
 constexpr double noise_bound = 3e-6;
 
-const std::vector<std::string>& model_names = orcd::test::host_golden_names();
+const std::vector<std::string>& model_names = orcd::test::tiny_golden_names();
 
 double norm(std::span<const float> x) {
   double sum = 0.0;

@@ -136,38 +136,6 @@ BOOST_AUTO_TEST_CASE(sigmoids_choose_with_their_bias_and_weigh_without_it) {
   });
 }
 
-BOOST_AUTO_TEST_CASE(groups_are_chosen_by_their_two_best_and_experts_inside_them) {
-  // Sigmoids of 0: 0.5 each, so that the bias alone ranks. Sums of two best: 1.875, 1.875, 1.5, 2.
-  const std::vector<float> logits(12, 0.0F);
-  const std::vector<float> bias{0.875F, 0.0F,  -0.125F, 0.375F, 0.5F,    0.25F,
-                                0.25F,  0.25F, 0.125F,  -0.5F,  0.4375F, 0.5625F};
-  kernels::host::thread_pool pool(1);
-  const auto chosen = [&](std::uint32_t groups_used, std::uint32_t used) {
-    std::vector<std::uint32_t> out(used);
-    std::vector<float> weights(used);
-    kernels::host::moe_route({.logits = logits.data(),
-                              .choice_bias = bias.data(),
-                              .chosen = out.data(),
-                              .weights = weights.data(),
-                              .columns = 1,
-                              .experts = 12,
-                              .used = used,
-                              .weighting = expert_weighting::sigmoid,
-                              .groups = 4,
-                              .groups_used = groups_used},
-                             pool);
-    for (const float weight : weights) BOOST_TEST(weight == 0.5F);
-    return out;
-  };
-  test::on_every_level([&](kernels::host::isa_level) {
-    using ids = std::vector<std::uint32_t>;
-    // The best expert of all is in no group that is chosen; with two groups the first of equals is.
-    BOOST_TEST(chosen(1, 2) == (ids{11, 10}), boost::test_tools::per_element());
-    BOOST_TEST(chosen(2, 4) == (ids{0, 11, 10, 1}), boost::test_tools::per_element());
-    BOOST_TEST(chosen(3, 3) == (ids{0, 11, 4}), boost::test_tools::per_element());
-  });
-}
-
 BOOST_AUTO_TEST_CASE(weights_of_softmax_over_all_are_not_renormalised) {
   const std::vector<float> logits{1.0F, 3.0F, 2.0F};
   double total = 0.0;

@@ -91,6 +91,8 @@ void refuse_unsupported(hparam_reader& from) {
                           "expert_shared_feed_forward_length", "nextn_predict_layers"}) {
     if (!from.was_read(key) && from.count(key, 0, limits::ffn, 0) != 0) refuse(key);
   }
+  constexpr const char* groups = "expert_group_count";
+  if (!from.was_read(groups) && from.count(groups, 0, limits::experts, 1) > 1) refuse(groups);
 }
 
 void read_moe(hparam_reader& from, model_spec& spec) {
@@ -116,6 +118,29 @@ void read_moe(hparam_reader& from, model_spec& spec) {
     }
     layer.shared_size = static_cast<std::uint32_t>(width);
   }
+}
+
+void read_expert_groups(hparam_reader& from, model_spec& spec, group_ranking ranking) {
+  const std::uint32_t groups = from.count("expert_group_count", 0, limits::experts, 1);
+  if (groups <= 1) {
+    from.count("expert_group_used_count", 0, limits::experts, 1);
+    return;
+  }
+  const bool said = from.has("expert_group_used_count");
+  const std::uint32_t used = from.count("expert_group_used_count", 1, groups);
+  const std::uint32_t size = spec.experts / groups;
+  if (spec.experts % groups != 0 || size < 2) {
+    from.problems().add("key '" + from.full("expert_group_count") + "' is " + std::to_string(groups) +
+                        "; it must part " + std::to_string(spec.experts) +
+                        " experts into equal groups of two at least");
+  } else if (said && used * size < spec.experts_used) {
+    from.problems().add("key '" + from.full("expert_group_used_count") + "' is " + std::to_string(used) +
+                        "; so many groups of " + std::to_string(size) + " experts have fewer than the " +
+                        std::to_string(spec.experts_used) + " of a token");
+  }
+  spec.expert_groups = groups;
+  spec.expert_groups_used = used;
+  spec.expert_group_ranking = ranking;
 }
 
 void set_windows(hparam_reader& from, model_spec& spec, std::uint32_t window, std::uint32_t period) {

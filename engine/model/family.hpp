@@ -48,6 +48,9 @@ void refuse_unsupported(hparam_reader& from);
 /// Layers that are dense before the first with experts, and the width of the expert that all tokens have.
 void read_moe(hparam_reader& from, model_spec& spec);
 
+/// The groups that experts are chosen from; `ranking` is the family's, since no key says it.
+void read_expert_groups(hparam_reader& from, model_spec& spec, group_ranking ranking);
+
 /// Reads the pooling (`chosen`, or else the file's) and the sizes of the tensors that only pooled models
 /// have. Called after family::read_spec.
 void read_pooling(hparam_reader& from, std::optional<pooling_kind> chosen, model_spec& spec);

@@ -1,7 +1,7 @@
 """Writes the tiny GGUF models and the logits transformers computes from exactly their values.
 
 usage: make_tiny_goldens.py OUT_DIR [MODEL...]             the models of tiny_models.py
-       make_tiny_goldens.py --families OUT_DIR [MODEL...]  those of family_models.py
+       make_tiny_goldens.py --families OUT_DIR [MODEL...]  those of family_models.py and expert_models.py
 
 Per model: NAME.gguf, NAME.json (tokens, positions, figures) and NAME.CASE.f32 (little-endian f32, the rows of
 `positions` from a pure f32 run, then the same rows with K and V rounded to f16).
@@ -14,6 +14,7 @@ import json
 import sys
 from pathlib import Path
 
+import expert_models
 import family_models
 import numpy as np
 import tiny_models
@@ -155,7 +156,7 @@ def main():
     args = sys.argv[2:] if families else sys.argv[1:]
     out, only = Path(args[0]), set(args[1:])
     torch.set_num_threads(1)
-    functions = family_models.ALL if families else tiny_models.ALL
+    functions = family_models.ALL + expert_models.ALL if families else tiny_models.ALL
     models = (make() for make in functions)
     for tiny in itertools.chain(models, family_models.variants() if families else []):
         if only and tiny.name not in only:

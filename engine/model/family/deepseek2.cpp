@@ -87,35 +87,6 @@ void read_score_growth(hparam_reader& from, model_spec& spec) {
   }
 }
 
-/// DeepSeek-V3: a token's experts come from a few groups of neighbours. V2 chose groups by their best
-/// softmax.
-void read_groups(hparam_reader& from, model_spec& spec) {
-  const std::uint32_t groups = from.count("expert_group_count", 0, limits::experts, 1);
-  if (groups <= 1) {
-    from.count("expert_group_used_count", 0, limits::experts, 1);
-    return;
-  }
-  const std::string name = "key '" + from.full("expert_group_count") + "' is " + std::to_string(groups);
-  if (!is_sigmoid(spec.routing)) {
-    from.problems().add(name +
-                        "; a choice by groups of experts is supported with sigmoids "
-                        "(expert_gating_func 2) alone");
-  }
-  const bool said = from.has("expert_group_used_count");
-  const std::uint32_t used = from.count("expert_group_used_count", 1, groups);
-  const std::uint32_t size = spec.experts / groups;
-  if (spec.experts % groups != 0 || size < 2) {
-    from.problems().add(name + "; it must part " + std::to_string(spec.experts) +
-                        " experts into equal groups of two at least");
-  } else if (said && used * size < spec.experts_used) {
-    from.problems().add("key '" + from.full("expert_group_used_count") + "' is " + std::to_string(used) +
-                        "; so many groups of " + std::to_string(size) + " experts have fewer than the " +
-                        std::to_string(spec.experts_used) + " of a token");
-  }
-  spec.expert_groups = groups;
-  spec.expert_groups_used = used;
-}
-
 /// Files that do not say how experts are weighed have a router of sigmoids if they have a bias for the
 /// choice.
 void read_router(hparam_reader& from, model_spec& spec) {
@@ -136,7 +107,8 @@ void read_router(hparam_reader& from, model_spec& spec) {
   }
   spec.expert_scale = from.number("expert_weights_scale", 0.0, 1e4, 1.0);
   if (spec.expert_scale == 0.0) spec.expert_scale = 1.0;  // "none" to converters
-  read_groups(from, spec);
+  // V2 orders groups by their best expert, V3 by the sum of two.
+  read_expert_groups(from, spec, is_sigmoid(spec.routing) ? group_ranking::two_best : group_ranking::best);
 }
 
 /// Parting it would lose where a code is that has no value.

@@ -45,10 +45,7 @@ void read_glm4moe(hparam_reader& from, model_spec& spec) {
                         "' is 1 (softmax); this architecture is supported with 2 (sigmoid)");
   }
   spec.expert_scale = from.number("expert_weights_scale", 1e-4, 1e4, 1.0);
-  if (from.count("expert_group_count", 1, hparam_limits::experts, 1) > 1) {
-    from.problems().add("key '" + from.full("expert_group_count") +
-                        "' is above 1; a choice by groups of experts is not supported");
-  }
+  read_expert_groups(from, spec, group_ranking::two_best);
 }
 
 std::span<const std::span<const layer_rule>> glm4_tables() {

@@ -112,6 +112,8 @@ const std::vector<std::string>& tiny_golden_names() {
                                               "deepseek2-glm",
                                               "deepseek2-groups",
                                               "deepseek2-groups-large",
+                                              "deepseek2-v2",
+                                              "glm4moe-groups",
                                               "qwen3",
                                               "smollm3-untied",
                                               "seed_oss-tied",

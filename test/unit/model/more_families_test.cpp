@@ -333,6 +333,8 @@ BOOST_AUTO_TEST_CASE(groups_of_experts) {
   const auto loaded = load_image(image);
   BOOST_TEST(loaded->model.spec.expert_groups == 4U);
   BOOST_TEST(loaded->model.spec.expert_groups_used == 2U);
+  BOOST_TEST((loaded->model.spec.expert_group_ranking == engine::group_ranking::two_best));
+  BOOST_TEST(loaded->model.spec.biased_choice);
   BOOST_TEST(load_named("deepseek2-glm")->model.spec.expert_groups == 1U);
   const auto expect = [&](const char* key, std::uint32_t value, const char* why) {
     expect_image_refused(with_value(image, "deepseek2." + std::string(key), value), why);
@@ -342,11 +344,27 @@ BOOST_AUTO_TEST_CASE(groups_of_experts) {
   expect("expert_group_used_count", 5U, "expert_group_used_count' is 5");
   expect("expert_group_used_count", 0U, "expert_group_used_count' is 0");
   expect("expert_group_used_count", 1U, "fewer than the 3 of a token");
-  expect("expert_gating_func", 1U, "expert_group_count' is 4; a choice by groups");
+  expect("expert_gating_func", 1U, "and there are exp_probs_b tensors");
   expect_image_refused(without(image, "deepseek2.expert_group_used_count"), "expert_group_used_count",
                        "fewer");
-  expect_image_refused(with_key(image_of("deepseek2"), "deepseek2.expert_group_count", 2),
-                       "a choice by groups of experts is supported with sigmoids");
+  expect_image_refused(with_key(image_of("qwen3moe"), "qwen3moe.expert_group_count", 2),
+                       "expert_group_count' is set; it is not supported for this architecture");
+  BOOST_TEST(load_image(with_key(image_of("qwen3moe"), "qwen3moe.expert_group_count", 1)));
+  const engine::model_spec glm = load_named("glm4moe-groups")->model.spec;
+  BOOST_TEST(glm.expert_groups == 4U);
+  BOOST_TEST((glm.expert_group_ranking == engine::group_ranking::two_best));
+  expect_image_refused(with_value(image_of("glm4moe-groups"), "glm4moe.expert_group_used_count", 1U),
+                       "fewer than the 3 of a token");
+}
+
+BOOST_AUTO_TEST_CASE(groups_of_a_softmax_router_are_chosen_by_their_best) {
+  const engine::model_spec spec = load_named("deepseek2-v2")->model.spec;
+  BOOST_TEST((spec.routing == router_weighting::softmax_all));
+  BOOST_TEST((spec.expert_group_ranking == engine::group_ranking::best));
+  BOOST_TEST(spec.expert_groups == 4U);
+  BOOST_TEST(spec.expert_groups_used == 2U);
+  BOOST_TEST(spec.expert_scale == 4.0);
+  BOOST_TEST(!spec.biased_choice);
 }
 
 BOOST_AUTO_TEST_CASE(layers_that_predict_further_tokens_are_left) {

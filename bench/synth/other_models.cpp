@@ -3,7 +3,7 @@
 namespace orcd::bench {
 
 // Words of qwen2's kind stand for those of all vocabularies with merges.
-const std::array<model_shape, 23> other_models{{
+const std::array<model_shape, 24> other_models{{
     {.name = "llama-3.1-8b",
      .architecture = "llama",
      .embedding = 4096,
@@ -65,6 +65,25 @@ const std::array<model_shape, 23> other_models{{
      .rope_base = 5e5F,
      .merges = 0,
      .tied = true},
+    {.name = "ernie-4.5-21b-a3b",
+     .architecture = "ernie4_5-moe",
+     .embedding = 2560,
+     .ffn = 12288,
+     .layers = 28,
+     .heads = 20,
+     .kv_heads = 4,
+     .vocab = 103424,
+     .context = 131072,
+     .rope_base = 5e5F,
+     .merges = 0,
+     .tied = true,
+     .experts = {.count = 64,
+                 .used = 6,
+                 .ffn = 1536,
+                 .shared = 2,
+                 .dense_layers = 1,
+                 .choice_bias = true,
+                 .softmax = true}},
     {.name = "smollm3-3b",
      .architecture = "smollm3",
      .embedding = 2048,

@@ -29,6 +29,7 @@ struct expert_shape {
   std::uint64_t shared = 0;        ///< experts of every token, as one
   std::uint64_t dense_layers = 0;  ///< the first ones
   bool choice_bias = false;
+  bool softmax = false;  ///< what that is added to; else sigmoids
   bool shared_gate = false;
 };
 
@@ -64,6 +65,6 @@ struct model_shape {
   }
 };
 
-extern const std::array<model_shape, 23> other_models;
+extern const std::array<model_shape, 24> other_models;
 
 }  // namespace orcd::bench

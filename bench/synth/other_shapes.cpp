@@ -59,9 +59,11 @@ class planner : tensor_list {
     number("expert_used_count", e.used);
     number("expert_feed_forward_length", e.ffn);
     if (e.dense_layers > 0) number("leading_dense_block_count", e.dense_layers);
-    if (e.shared > 0 && e.shared_gate) number("expert_shared_feed_forward_length", e.shared * e.ffn);
+    if (e.shared > 0 && (e.shared_gate || e.softmax))
+      number("expert_shared_feed_forward_length", e.shared * e.ffn);
     if (e.shared > 0 && !e.shared_gate) number("expert_shared_count", e.shared);
-    if (!e.choice_bias) return;
+    if (e.softmax) number("interleave_moe_layer_step", 1);
+    if (!e.choice_bias || e.softmax) return;
     number("expert_gating_func", sigmoid);
     key("expert_weights_norm", true);
   }

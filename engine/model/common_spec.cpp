@@ -91,17 +91,20 @@ void refuse_unsupported(hparam_reader& from) {
                           "expert_shared_feed_forward_length", "nextn_predict_layers"}) {
     if (!from.was_read(key) && from.count(key, 0, limits::ffn, 0) != 0) refuse(key);
   }
-  constexpr const char* groups = "expert_group_count";
-  if (!from.was_read(groups) && from.count(groups, 0, limits::experts, 1) > 1) refuse(groups);
+  for (const char* key : {"interleave_moe_layer_step", "expert_group_count"}) {
+    if (!from.was_read(key) && from.count(key, 0, limits::experts, 1) > 1) refuse(key);
+  }
 }
 
 void read_moe(hparam_reader& from, model_spec& spec) {
   const auto layers = static_cast<std::uint32_t>(spec.layers.size());
   const std::uint32_t dense = from.count("leading_dense_block_count", 0, layers, 0);
+  const std::uint32_t step = from.count("interleave_moe_layer_step", 1, layers, 1);
   const std::uint32_t shared = from.count("expert_shared_count", 0, limits::experts, 0);
-  if (dense > 0) {
+  if (dense > 0 || step > 1) {
     const auto sizes = from.per_layer("feed_forward_length", layers, 1, limits::ffn);
-    for (std::uint32_t i = 0; i < dense; ++i) {
+    for (std::uint32_t i = 0; i < layers; ++i) {
+      if (i >= dense && (i + 1) % step == 0) continue;
       spec.layers[i].ffn = ffn_kind::dense;
       spec.layers[i].ffn_size = sizes[i];
     }

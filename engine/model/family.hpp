@@ -45,7 +45,8 @@ void read_common_spec(hparam_reader& from, model_spec& spec);
 /// Refuses keys that change the forward pass and that the family has not read. Called after read_spec.
 void refuse_unsupported(hparam_reader& from);
 
-/// Layers that are dense before the first with experts, and the width of the expert that all tokens have.
+/// Layers that are dense: before the first with experts, and between those. The width of the expert that all
+/// tokens have.
 void read_moe(hparam_reader& from, model_spec& spec);
 
 /// The groups that experts are chosen from; `ranking` is the family's, since no key says it.
@@ -84,6 +85,7 @@ extern const family smollm3_family;
 extern const family seed_oss_family;
 extern const family internlm2_family;
 extern const family ernie4_5_family;
+extern const family ernie4_5_moe_family;
 extern const family mistral3_family;
 extern const family starcoder2_family;
 extern const family qwen3moe_family;

@@ -4,7 +4,7 @@ choice, groups; with dense layers between, shared experts, latent attention. As 
 
 import numpy as np
 from family_models import PLAIN, Layout, head, sizes, tiny
-from transformers import (DeepseekV2Config, DeepseekV3Config, Glm4MoeConfig,
+from transformers import (DeepseekV2Config, DeepseekV3Config, Ernie4_5_MoeConfig, Glm4MoeConfig,
                           Glm4MoeLiteConfig)
 
 
@@ -155,5 +155,29 @@ def glm4moe_groups():
     return tiny("glm4moe-groups", "glm4moe", 72, c, keys, GLM4MOE)
 
 
+def ernie_keys(step, experts, width):
+    return {"expert_count": experts, "expert_used_count": 3, "expert_feed_forward_length": width,
+            "leading_dense_block_count": 1, "interleave_moe_layer_step": step}
+
+
+def ernie4_5_moe():
+    """Experts on the second of three layers; biases as large as the softmax that they are added to."""
+    c = Ernie4_5_MoeConfig(**sizes(num_hidden_layers=3, moe_num_experts=6, moe_k=3, moe_num_shared_experts=2,
+                                   moe_intermediate_size=64, moe_layer_start_index=1, moe_layer_interval=2,
+                                   num_key_value_heads=1, tie_word_embeddings=True))
+    keys = ernie_keys(2, 6, 64) | {"expert_shared_count": 2, "expert_shared_feed_forward_length": 128}
+    return tiny("ernie4_5-moe", "ernie4_5-moe", 92, c, keys,
+                gains={"ffn_gate_inp": 1.5, "exp_probs_b.bias": 0.1})
+
+
+def ernie4_5_moe_plain():
+    """Without a bias for the choice and without shared experts: what is left is Mixtral's router."""
+    c = Ernie4_5_MoeConfig(**sizes(moe_num_experts=6, moe_k=3, moe_num_shared_experts=0,
+                                   moe_intermediate_size=64, moe_layer_start_index=1,
+                                   tie_word_embeddings=True))
+    return tiny("ernie4_5-moe-plain", "ernie4_5-moe", 64, c, ernie_keys(1, 6, 64),
+                Layout(no_choice_bias=True), gains={"ffn_gate_inp": 2.0})
+
+
 ALL = [glm4moe, glm4moe_norms, deepseek2, deepseek2_v3, deepseek2_glm, deepseek2_groups,
-       deepseek2_groups_large, deepseek2_v2, glm4moe_groups]
+       deepseek2_groups_large, deepseek2_v2, glm4moe_groups, ernie4_5_moe, ernie4_5_moe_plain]

@@ -1,6 +1,5 @@
 // Families whose layers are Llama's, with another rotation, other names or biases.
 //   internlm2   converters split its one QKV matrix and permute Q and K as they do for llama
-//   ernie4_5    rotates neighbours without being permuted
 //   smollm3     every fourth layer does not rotate
 //   mistral3    YaRN with a magnitude of its own, and queries that grow with the position
 //   seed_oss    rotates i with i + dims/2, biases on Q, K and V, and a norm with the original model's name
@@ -11,12 +10,6 @@ namespace {
 
 void read_neighbours(hparam_reader&, model_spec& spec) {
   set_pairing(spec, rope_pairing::interleaved);
-}
-
-void read_ernie(hparam_reader& from, model_spec& spec) {
-  refuse_sections(from);
-  read_neighbours(from, spec);
-  spec.regrouped_heads = false;
 }
 
 void read_smollm3(hparam_reader&, model_spec& spec) {
@@ -52,7 +45,6 @@ std::span<const std::span<const layer_rule>> seed_oss_tables() {
 }  // namespace
 
 const family internlm2_family{"internlm2", expert_use::never, read_neighbours, tables};
-const family ernie4_5_family{"ernie4_5", expert_use::never, read_ernie, tables};
 const family smollm3_family{"smollm3", expert_use::never, read_smollm3, tables};
 const family mistral3_family{"mistral3", expert_use::never, read_mistral3, tables};
 const family seed_oss_family{"seed_oss", expert_use::never, read_seed_oss, seed_oss_tables};

@@ -114,6 +114,8 @@ const std::vector<std::string>& tiny_golden_names() {
                                               "deepseek2-groups-large",
                                               "deepseek2-v2",
                                               "glm4moe-groups",
+                                              "ernie4_5-moe",
+                                              "ernie4_5-moe-plain",
                                               "qwen3",
                                               "smollm3-untied",
                                               "seed_oss-tied",

@@ -367,6 +367,41 @@ BOOST_AUTO_TEST_CASE(groups_of_a_softmax_router_are_chosen_by_their_best) {
   BOOST_TEST(!spec.biased_choice);
 }
 
+BOOST_AUTO_TEST_CASE(ernie_with_experts) {
+  const auto some = load_named("ernie4_5-moe");
+  const engine::model_spec& spec = some->model.spec;
+  using enum engine::ffn_kind;
+  BOOST_TEST((spec.layers[0].ffn == dense && spec.layers[1].ffn == moe && spec.layers[2].ffn == dense));
+  BOOST_TEST(spec.layers[1].shared_size == 128U);
+  BOOST_TEST(spec.layers[2].shared_size == 0U);
+  BOOST_TEST((spec.routing == router_weighting::softmax_all_renormalised));
+  BOOST_TEST(spec.biased_choice);
+  BOOST_TEST(!spec.regrouped_heads);
+  BOOST_TEST((spec.layers[0].rope.pairing == engine::rope_pairing::interleaved));
+  const auto plain = load_named("ernie4_5-moe-plain");
+  BOOST_TEST(!plain->model.spec.biased_choice);
+  BOOST_TEST((plain->model.spec.layers[0].ffn == dense));
+  BOOST_TEST(plain->model.spec.layers[1].shared_size == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(wrong_ernie_with_experts_is_refused) {
+  const bytes image = image_of("ernie4_5-moe");
+  const auto expect = [&](const char* key, std::uint32_t value, const char* why) {
+    expect_image_refused(with_value(image, "ernie4_5-moe." + std::string(key), value), why);
+  };
+  expect("interleave_moe_layer_step", 0U, "interleave_moe_layer_step' is 0");
+  expect("interleave_moe_layer_step", 5U, "interleave_moe_layer_step' is 5");
+  expect("interleave_moe_layer_step", 1U, "'blk.2.ffn_gate_inp.weight' is missing");
+  expect("leading_dense_block_count", 2U, "'blk.1.ffn_gate.weight' is missing");
+  expect("expert_shared_feed_forward_length", 32U, "'blk.1.ffn_gate_shexp.weight' has shape [32, 128]");
+  expect("expert_count", 0U, "expert_count' is 0; it must be at least 1");
+  expect_image_refused(without(image, "blk.1.ffn_down_shexp.weight"),
+                       "'blk.1.ffn_down_shexp.weight' is missing");
+  expect_image_refused(with_key(image, "ernie4_5-moe.expert_gating_func", 2), "expert_gating_func' is 2");
+  expect_image_refused(with_key(image_of("qwen3moe"), "qwen3moe.interleave_moe_layer_step", 2),
+                       "interleave_moe_layer_step' is set; it is not supported for this architecture");
+}
+
 BOOST_AUTO_TEST_CASE(layers_that_predict_further_tokens_are_left) {
   const bytes image = image_of("glm4moe-norms");
   BOOST_TEST(load_image(image)->model.spec.layers.size() == 3U);

@@ -14,6 +14,7 @@ struct layer_extras {
   bool qkv_biases = false;
   bool head_norms = false;      ///< of Q and K
   bool wide_norms = false;      ///< the same, each over all heads together
+  bool own_norms = false;       ///< the same, with a row of weights for each head
   bool no_norm_before = false;  ///< halves read the stream itself
   bool one_norm = false;        ///< both halves read the same one
   bool norm_after = false;      ///< each half has a norm of what it gives

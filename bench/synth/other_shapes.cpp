@@ -100,6 +100,10 @@ class planner : tensor_list {
   }
 
   void add_norms_of_heads() {
+    if (s_.extras.own_norms) {
+      vector(prefix_ + "attn_q_norm.weight", {s_.head_width, s_.heads}, 1.0F);
+      return vector(prefix_ + "attn_k_norm.weight", {s_.head_width, s_.kv_heads}, 1.0F);
+    }
     const bool wide = s_.extras.wide_norms;
     if (!wide && !s_.extras.head_norms) return;
     norm("attn_q_norm", s_.head_width * (wide ? s_.heads : 1));

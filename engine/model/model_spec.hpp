@@ -115,7 +115,7 @@ struct layer_weights {
   tensor_view attn_qkv, attn_qkv_bias;  ///< fused, rows Q|K|V; else the three below
   tensor_view attn_q, attn_k, attn_v;
   tensor_view attn_q_bias, attn_k_bias, attn_v_bias;
-  tensor_view attn_q_norm, attn_k_norm;           ///< RMS before RoPE: see model_spec::wide_head_norms
+  tensor_view attn_q_norm, attn_k_norm;           ///< before RoPE: see model_spec::head_norm
   tensor_view attn_q_a, attn_q_a_norm, attn_q_b;  ///< latent_spec::query_rank
   tensor_view attn_kv_a, attn_kv_a_norm;          ///< rows of the latent, then of the rotated key
   tensor_view attn_k_b;                           ///< {unrotated, rank, heads}
@@ -181,11 +181,13 @@ struct model_spec {
   bool parallel_halves = false;  ///< both halves of a layer read the norm of the same state
   bool regrouped_heads =
       false;  ///< rows of Q and K lie in another order than in the original (head_rows.hpp)
-  bool wide_head_norms = false;    ///< the norms of Q and K are over all heads together, not over each
-  double embedding_scale = 1.0;    ///< multiplies the embeddings
-  double logit_scale = 1.0;        ///< multiplies the logits
-  double logit_softcap = 0.0;      ///< then c * tanh(logit / c); 0 = none
-  double attention_softcap = 0.0;  ///< the same of attention_scale * q.k
+  bool wide_head_norms = false;          ///< the norms of Q and K are over all heads together, not over each
+  norm_kind head_norm = norm_kind::rms;  ///< of Q and K, without a bias
+  bool own_head_norms = false;           ///< each head of Q and K has weights of its own: [heads][key_length]
+  double embedding_scale = 1.0;          ///< multiplies the embeddings
+  double logit_scale = 1.0;              ///< multiplies the logits
+  double logit_softcap = 0.0;            ///< then c * tanh(logit / c); 0 = none
+  double attention_softcap = 0.0;        ///< the same of attention_scale * q.k
   /// Q is multiplied by 1 + query_scale * ln(1 + floor(position / query_scale_period)); 0 = not.
   double query_scale = 0.0;
   std::uint32_t query_scale_period = 0;

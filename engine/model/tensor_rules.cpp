@@ -219,6 +219,7 @@ class binder {
       case extent::attention_out: return layer.heads * value;
       case extent::key_length: return key;
       case extent::heads: return layer.heads;
+      case extent::kv_heads: return layer.kv_heads;
       case extent::ffn: return layer.ffn_size;
       case extent::ffn_twice: return 2ULL * layer.ffn_size;
       case extent::shared_ffn: return layer.shared_size;

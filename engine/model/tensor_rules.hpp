@@ -22,6 +22,7 @@ enum class extent {
   attention_out,  ///< heads * value_length, of a latent's heads theirs
   key_length,
   heads,
+  kv_heads,
   ffn,
   ffn_twice,
   shared_ffn,

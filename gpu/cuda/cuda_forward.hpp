@@ -131,6 +131,7 @@ class cuda_forward {
   void scale_embeddings(std::uint32_t columns) const;
   void enter_half(const float* norm, const float* bias, std::uint32_t columns,
                   const std::int32_t* residual_rows);
+  void norm_heads(std::uint32_t layer, std::uint32_t columns) const;
   void prepare_queries(std::uint32_t layer, std::uint32_t columns) const;
   void leave_half(kernels::packed_matmul_args& args, engine::lora_target target, std::uint32_t layer,
                   const float* post_norm, std::uint32_t columns, std::optional<const float*> next);

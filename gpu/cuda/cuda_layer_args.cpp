@@ -3,6 +3,7 @@
 
 #include "engine/base/ensure.hpp"
 #include "gpu/cuda/cuda_forward.hpp"
+#include "gpu/plan/model_support.hpp"
 
 namespace orcd::gpu {
 namespace {
@@ -83,7 +84,7 @@ kernels::rope_store_args cuda_forward::rope_of(std::uint32_t layer, std::uint32_
   rope.interleaved = spec.rope.pairing == engine::rope_pairing::interleaved;
   rope.inv_freq = at<float>(layout_.inv_freq) + rope_of_layer_[layer] * kernels::head_width_max;
   rope.magnitude = magnitudes_[rope_of_layer_[layer]];
-  if (!spec_.wide_head_norms) {
+  if (!spec_.wide_head_norms && !has_other_head_norms(spec_)) {
     rope.q_norm = w.q_norm;
     rope.k_norm = w.k_norm;
   }

@@ -5,6 +5,8 @@
 
 #include "engine/base/ensure.hpp"
 #include "gpu/cuda/cuda_forward.hpp"
+#include "gpu/plan/model_support.hpp"
+#include "kernels/layer/head_norm.hpp"
 #include "kernels/layer/stream.hpp"
 
 namespace orcd::gpu {
@@ -41,6 +43,26 @@ void cuda_forward::enter_half(const float* norm, const float* bias, std::uint32_
   args.out = norm_outside(input);
   args.out_stride = input.x_stride;
   ORCD_CUDA(kernels::launch_state_to_half(args, stream_));
+}
+
+/// Norms of single heads that the kernels of rotation do not have.
+void cuda_forward::norm_heads(std::uint32_t layer, std::uint32_t columns) const {
+  const cuda_layer_weights& w = weights_.layers[layer];
+  if (!has_other_head_norms(spec_) || (w.q_norm == nullptr && w.k_norm == nullptr)) return;
+  const engine::layer_spec& spec = spec_.layers[layer];
+  kernels::norm_heads_args args;
+  args.qkv = at<float>(layout_.qkv);
+  args.stride = (spec.heads + 2 * spec.kv_heads) * spec_.key_length;
+  args.columns = columns;
+  args.heads = spec.heads;
+  args.kv_heads = spec.kv_heads;
+  args.width = spec_.key_length;
+  args.q_norm = w.q_norm;
+  args.k_norm = w.k_norm;
+  args.weight_stride = spec_.own_head_norms ? spec_.key_length : 0;
+  args.centred = spec_.head_norm == engine::norm_kind::layer;
+  args.eps = static_cast<float>(spec_.rms_eps);
+  ORCD_CUDA(kernels::launch_norm_heads(args, stream_));
 }
 
 /// Norms over all heads, and queries that grow with the position.
@@ -178,6 +200,7 @@ void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, const
     multiply(qkv, nullptr, columns);
     add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
     tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
+    norm_heads(layer, columns);
     prepare_queries(layer, columns);
     attend(layer, columns, pass);
   }

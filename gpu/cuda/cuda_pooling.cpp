@@ -27,6 +27,8 @@ void cuda_pooling::normalise(std::span<float> states) {
                                       .out = states.data(),
                                       .weight = norm_.data(),
                                       .bias = bias_.empty() ? nullptr : bias_.data(),
+                                      .x_stride = width,
+                                      .out_stride = width,
                                       .rows = rows,
                                       .width = width,
                                       .eps = eps},

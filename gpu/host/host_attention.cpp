@@ -2,6 +2,7 @@
 #include "gpu/host/host_forward.hpp"
 #include "gpu/host/host_tensors.hpp"
 #include "kernels/host/attention.hpp"
+#include "kernels/host/layer_norm.hpp"
 #include "kernels/host/rms_norm.hpp"
 #include "kernels/host/rope.hpp"
 
@@ -59,22 +60,34 @@ void host_forward::normalise_heads(std::uint32_t layer) {
   const auto normalise_part = [&](const engine::tensor_view& weight, std::uint32_t offset,
                                   std::uint32_t heads) {
     if (!weight) return;
-    host::rms_norm({.x = work_.qkv + offset,
-                    .out = work_.qkv + offset,
-                    .weight = floats_of(weight),
-                    .x_stride = width.qkv,
-                    .out_stride = width.qkv,
-                    .rows = columns_,
-                    .heads = spec_.wide_head_norms ? 1 : heads,
-                    .width = spec_.wide_head_norms ? heads * spec_.key_length : spec_.key_length,
-                    .eps = static_cast<float>(spec_.rms_eps)},
-                   pool_);
+    const kernels::rms_norm_args norm = {
+        .x = work_.qkv + offset,
+        .out = work_.qkv + offset,
+        .weight = floats_of(weight),
+        .x_stride = width.qkv,
+        .out_stride = width.qkv,
+        .rows = columns_,
+        .heads = spec_.wide_head_norms ? 1 : heads,
+        .width = spec_.wide_head_norms ? heads * spec_.key_length : spec_.key_length,
+        .weight_stride = spec_.own_head_norms ? spec_.key_length : 0,
+        .eps = static_cast<float>(spec_.rms_eps)};
+    if (spec_.head_norm == engine::norm_kind::rms) return host::rms_norm(norm, pool_);
+    host::layer_norm({.x = norm.x,
+                      .out = norm.out,
+                      .weight = norm.weight,
+                      .x_stride = norm.x_stride,
+                      .out_stride = norm.out_stride,
+                      .rows = norm.rows,
+                      .heads = norm.heads,
+                      .width = norm.width,
+                      .weight_stride = norm.weight_stride,
+                      .eps = norm.eps},
+                     pool_);
   };
   normalise_part(weights.attn_q_norm, 0, spec_.layers[layer].heads);
   normalise_part(weights.attn_k_norm, width.q, spec_.layers[layer].kv_heads);
 }
 
-/// Q and K lie one after the other, so that they are one row of heads.
 /// Queries that grow with the position: rotation does not change their length.
 void host_forward::scale_queries(std::uint32_t layer) {
   if (spec_.query_scale == 0.0) return;
@@ -86,6 +99,7 @@ void host_forward::scale_queries(std::uint32_t layer) {
   }
 }
 
+/// Q and K lie one after the other, so that they are one row of heads.
 void host_forward::rotate(std::uint32_t layer) {
   if (spec_.layers[layer].rope.dims == 0)
     return tap("qkv_rot", layer, work_.qkv, std::uint64_t{columns_} * widths(layer).qkv);

@@ -40,6 +40,8 @@ void host_forward::post_norm(const engine::tensor_view& weight, const engine::te
                     .out = work_.normed,
                     .weight = floats_of(weight),
                     .bias = floats_of(bias),
+                    .x_stride = spec_.embedding,
+                    .out_stride = spec_.embedding,
                     .rows = columns_,
                     .width = spec_.embedding,
                     .eps = static_cast<float>(spec_.rms_eps)},

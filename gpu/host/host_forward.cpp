@@ -182,6 +182,8 @@ void host_forward::normalise_rows(const float* x, float* out, std::uint32_t rows
                       .out = out,
                       .weight = floats_of(weight),
                       .bias = floats_of(bias),
+                      .x_stride = spec_.embedding,
+                      .out_stride = spec_.embedding,
                       .rows = rows,
                       .width = spec_.embedding,
                       .eps = eps},

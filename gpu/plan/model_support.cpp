@@ -28,7 +28,8 @@ bool has_plain_router(const model_spec& spec) {
 
 bool has_plain_halves(const model_spec& spec) {
   return spec.norm == engine::norm_kind::rms && !spec.post_norms && !spec.parallel_halves &&
-         !spec.wide_head_norms && !spec.latent && spec.attention_softcap == 0.0 && spec.query_scale == 0.0;
+         !spec.wide_head_norms && !has_other_head_norms(spec) && !spec.latent &&
+         spec.attention_softcap == 0.0 && spec.query_scale == 0.0;
 }
 
 bool has_shared_experts(const model_spec& spec) {
@@ -85,6 +86,10 @@ engine::result<void> check_latents(const model_spec& spec) {
 }
 
 }  // namespace
+
+bool has_other_head_norms(const model_spec& spec) noexcept {
+  return spec.own_head_norms || spec.head_norm != engine::norm_kind::rms;
+}
 
 bool has_plain_layers(const model_spec& spec) noexcept {
   return !spec.integer_activations && has_plain_halves(spec) &&

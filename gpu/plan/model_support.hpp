@@ -6,6 +6,10 @@
 
 namespace orcd::gpu {
 
+/// Whether norms of single heads of Q and K, where the model has some, are others than RMS norms with the
+/// same weights for every head, which the kernels of rotation have.
+[[nodiscard]] bool has_other_head_norms(const engine::model_spec& spec) noexcept;
+
 /// Whether all layers are made of what the decode program has: RMS norms before both halves, SwiGLU or
 /// experts chosen by softmax, norms of single heads, rotation or none. Other models run many kernels, some
 /// more of them.

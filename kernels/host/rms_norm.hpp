@@ -11,12 +11,13 @@ namespace orcd::kernels {
 struct rms_norm_args {
   const float* x = nullptr;       ///< [rows] groups of [heads][width], groups x_stride apart
   float* out = nullptr;           ///< may be x
-  const float* weight = nullptr;  ///< [width]
+  const float* weight = nullptr;  ///< [width], or [heads][width]: see weight_stride
   std::size_t x_stride = 0;
   std::size_t out_stride = 0;
   std::uint32_t rows = 0;
-  std::uint32_t heads = 1;  ///< vectors of `width` in a row, one after another, all with the same weight
+  std::uint32_t heads = 1;  ///< vectors of `width` in a row, one after another
   std::uint32_t width = 0;
+  std::uint32_t weight_stride = 0;  ///< between the weights of a row's vectors; 0: all have the same
   float eps = 0.0F;
 };
 

@@ -36,7 +36,7 @@ void scale(const scale_args& args, thread_pool& pool) {
 }
 
 void layer_norm(const layer_norm_args& args, thread_pool& pool) {
-  each_row(pool, args, args.rows, args.width, kernels().layer_norm_row);
+  each_row(pool, args, args.rows, args.heads * args.width, kernels().layer_norm_row);
 }
 
 void gelu(const gelu_args& args, thread_pool& pool) {

@@ -296,6 +296,14 @@ def command_r():
     return tiny("command-r", "command-r", 49, c, {"attention.layer_norm_epsilon": 1e-2, "logit_scale": 0.25})
 
 
+def command_r_plus():
+    """LayerNorms of the heads of Q and K, with weights of each head's own."""
+    c = CohereConfig(**sizes(layer_norm_eps=1e-2, logit_scale=0.25, use_qk_norm=True,
+                             num_attention_heads=8, tie_word_embeddings=True, hidden_size=64))
+    return tiny("command-r-plus", "command-r", 62, c,
+                {"attention.layer_norm_epsilon": 1e-2, "logit_scale": 0.25})
+
+
 def cohere2():
     kinds = ["sliding_attention"] * 3 + ["full_attention"]
     c = Cohere2Config(**sizes(num_hidden_layers=4, head_dim=8, layer_norm_eps=1e-2, logit_scale=0.25,
@@ -357,4 +365,4 @@ def variants():
 
 ALL = [olmo2, olmo3, granite, granite_biased, granitemoe, granitemoe_shared, smollm3, seed_oss, internlm2,
        ernie4_5, exaone4, exaone4_windows, starcoder2, qwen3moe, qwen2moe, gemma2, gemma3, mistral3,
-       command_r, cohere2, glm4]
+       command_r, command_r_plus, cohere2, glm4]

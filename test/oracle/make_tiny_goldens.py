@@ -50,7 +50,7 @@ def draw(rng, tiny, name, shape):
 
 def type_of(tiny, name, shape):
     stem, kind = name.rsplit(".", 1)
-    if kind == "bias" or len(shape) == 1 or stem.endswith("ffn_gate_inp"):
+    if kind == "bias" or len(shape) == 1 or stem.endswith(("ffn_gate_inp", "_norm")):
         return GGMLQuantizationType.F32
     return GGMLQuantizationType[tiny.types.get(stem) or tiny.types[stem.split(".")[-1]]]
 

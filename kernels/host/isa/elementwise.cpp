@@ -34,8 +34,8 @@ ORCD_INLINE float_lanes gated(float_lanes g, float alpha) {
 void rms_norm_row(const rms_norm_args& a, std::uint32_t row) {
   for (std::uint32_t head = 0; head < a.heads; ++head) {
     const std::size_t offset = std::size_t{head} * a.width;
-    norm_vector(a.x + row * a.x_stride + offset, a.weight, a.out + row * a.out_stride + offset, a.width,
-                a.eps);
+    norm_vector(a.x + row * a.x_stride + offset, a.weight + std::size_t{head} * a.weight_stride,
+                a.out + row * a.out_stride + offset, a.width, a.eps);
   }
 }
 

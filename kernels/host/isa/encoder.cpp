@@ -23,24 +23,34 @@ ORCD_INLINE float_lanes erfc(float_lanes z) {
   return sum * t * exponential(-1.0F * z * z);
 }
 
-}  // namespace
-
-void layer_norm_row(const layer_norm_args& a, std::uint32_t row) {
-  const float* x = a.x + std::size_t{row} * a.width;
-  float* out = a.out + std::size_t{row} * a.width;
+/// `bias` may be null.
+void norm_vector(const float* x, const float* weight, const float* bias, float* out, std::uint32_t width,
+                 float eps) {
   float_lanes sum = splat(0.0F);
-  each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) { sum = sum + load_some(x + i, count); });
-  const float mean = fold(sum) / static_cast<float>(a.width);
+  each_sixteen(width, [&](std::uint32_t i, std::uint32_t count) { sum = sum + load_some(x + i, count); });
+  const float mean = fold(sum) / static_cast<float>(width);
   float_lanes squares = splat(0.0F);
-  each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
+  each_sixteen(width, [&](std::uint32_t i, std::uint32_t count) {
     const float_lanes d = centred(x + i, mean, count);
     squares = squares + d * d;
   });
-  const float scale = 1.0F / __builtin_sqrtf(fold(squares) / static_cast<float>(a.width) + a.eps);
-  each_sixteen(a.width, [&](std::uint32_t i, std::uint32_t count) {
-    const float_lanes scaled = scale * centred(x + i, mean, count) * load_some(a.weight + i, count);
-    store_some(out + i, a.bias == nullptr ? scaled : scaled + load_some(a.bias + i, count), count);
+  const float scale = 1.0F / __builtin_sqrtf(fold(squares) / static_cast<float>(width) + eps);
+  each_sixteen(width, [&](std::uint32_t i, std::uint32_t count) {
+    const float_lanes scaled = scale * centred(x + i, mean, count) * load_some(weight + i, count);
+    store_some(out + i, bias == nullptr ? scaled : scaled + load_some(bias + i, count), count);
   });
+}
+
+}  // namespace
+
+void layer_norm_row(const layer_norm_args& a, std::uint32_t row) {
+  for (std::uint32_t head = 0; head < a.heads; ++head) {
+    const std::size_t offset = std::size_t{head} * a.width;
+    const std::size_t weights = std::size_t{head} * a.weight_stride;
+    norm_vector(a.x + row * a.x_stride + offset, a.weight + weights,
+                a.bias == nullptr ? nullptr : a.bias + weights, a.out + row * a.out_stride + offset, a.width,
+                a.eps);
+  }
 }
 
 void gelu_row(const gelu_args& a, std::uint32_t row) {

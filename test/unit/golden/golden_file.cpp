@@ -103,6 +103,7 @@ const std::vector<std::string>& tiny_golden_names() {
                                               "gemma3",
                                               "mistral3",
                                               "command-r",
+                                              "command-r-plus",
                                               "cohere2",
                                               "glm4",
                                               "glm4moe",

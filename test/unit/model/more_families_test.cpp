@@ -215,6 +215,11 @@ BOOST_AUTO_TEST_CASE(parallel_halves_and_layer_norms) {
   BOOST_TEST(!command->model.weights.layers[0].ffn_norm);
   expect_image_refused(with_value(image_of("command-r"), "command-r.logit_scale", 0.0F),
                        "command-r.logit_scale");
+  const auto plus = load_named("command-r-plus");
+  BOOST_TEST((plus->model.spec.head_norm == engine::norm_kind::layer));
+  BOOST_TEST(plus->model.spec.own_head_norms);
+  BOOST_TEST(plus->model.weights.layers[1].attn_q_norm.elements() == 64U);
+  BOOST_TEST(plus->model.weights.layers[1].attn_k_norm.elements() == 16U);
   const auto star = load_named("starcoder2");
   BOOST_TEST(static_cast<bool>(star->model.weights.output_norm_bias));
   BOOST_TEST((star->model.spec.activation == engine::ffn_activation::gelu_tanh));

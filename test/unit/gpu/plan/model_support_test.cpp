@@ -29,6 +29,8 @@ BOOST_AUTO_TEST_CASE(each_feature_takes_a_model_out_of_the_decode_program) {
       [](model_spec& s) { s.post_norms = true; },
       [](model_spec& s) { s.parallel_halves = true; },
       [](model_spec& s) { s.wide_head_norms = true; },
+      [](model_spec& s) { s.own_head_norms = true; },
+      [](model_spec& s) { s.head_norm = engine::norm_kind::layer; },
       [](model_spec& s) { s.attention_softcap = 50.0; },
       [](model_spec& s) { s.query_scale = 0.1; },
       [](model_spec& s) { s.activation = engine::ffn_activation::geglu_tanh; },

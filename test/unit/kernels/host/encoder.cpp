@@ -35,7 +35,15 @@ BOOST_AUTO_TEST_CASE(layer_norm_is_that_of_double_precision) {
     const auto bias = normal_values(width, 0.0F, 0.5F, width + 2);
     on_every_level([&](const host::kernel_table& table) {
       std::vector<float> out(x.size());
-      const layer_norm_args args{x.data(), out.data(), weight.data(), bias.data(), rows, width, 1e-5F};
+      const layer_norm_args args{.x = x.data(),
+                                 .out = out.data(),
+                                 .weight = weight.data(),
+                                 .bias = bias.data(),
+                                 .x_stride = width,
+                                 .out_stride = width,
+                                 .rows = rows,
+                                 .width = width,
+                                 .eps = 1e-5F};
       for (std::uint32_t row = 0; row < rows; ++row) table.layer_norm_row(args, row);
       for (std::uint32_t row = 0; row < rows; ++row) {
         const auto expected =

@@ -7,6 +7,7 @@
 #include "kernels/host/gelu.hpp"
 #include "kernels/host/layer_norm.hpp"
 #include "kernels/host/moe.hpp"
+#include "kernels/host/rms_norm.hpp"
 #include "kernels/host/scale.hpp"
 #include "kernels/host/swiglu.hpp"
 #include "kernels/host/thread_pool.hpp"
@@ -92,6 +93,54 @@ BOOST_AUTO_TEST_CASE(layer_norm_without_a_bias) {
         {.x = x.data(), .out = out.data(), .weight = weight.data(), .rows = 1, .width = width, .eps = 1e-5F},
         pool);
     for (std::uint32_t i = 0; i < width; ++i) BOOST_TEST(std::fabs(out[i] - want[i]) < 1e-5);
+  });
+}
+
+BOOST_AUTO_TEST_CASE(norms_of_heads_with_weights_of_their_own) {
+  kernels::host::thread_pool pool(1);
+  constexpr std::uint32_t rows = 3, heads = 5, width = 24, stride = 200;
+  const auto x = test::normal_values(std::size_t{rows} * stride, 5.0F, 2.0F, 6);
+  const auto weight = test::normal_values(std::size_t{heads} * width, 1.0F, 0.3F, 7);
+  const std::vector<float> none(width, 0.0F);
+  test::on_every_level([&](kernels::host::isa_level) {
+    std::vector<float> centred = x, rms = x;
+    kernels::rms_norm_args norm{.x = rms.data(),
+                                .out = rms.data(),
+                                .weight = weight.data(),
+                                .x_stride = stride,
+                                .out_stride = stride,
+                                .rows = rows,
+                                .heads = heads,
+                                .width = width,
+                                .weight_stride = width,
+                                .eps = 1e-2F};
+    kernels::host::rms_norm(norm, pool);
+    kernels::host::layer_norm({.x = centred.data(),
+                               .out = centred.data(),
+                               .weight = weight.data(),
+                               .x_stride = stride,
+                               .out_stride = stride,
+                               .rows = rows,
+                               .heads = heads,
+                               .width = width,
+                               .weight_stride = width,
+                               .eps = 1e-2F},
+                              pool);
+    for (std::size_t at = 0; at < x.size(); ++at) {
+      const std::size_t head = at % stride / width, i = at % stride % width;
+      if (head >= heads) {
+        BOOST_TEST_REQUIRE((centred[at] == x[at] && rms[at] == x[at]));
+        continue;
+      }
+      const auto of = std::span(weight).subspan(head * width, width);
+      const auto vector = std::span(x).subspan(at - i, width);
+      double squares = 0.0;
+      for (const float v : vector) squares += double{v} * v;
+      const double scale = of[i] / std::sqrt(squares / width + 1e-2);
+      BOOST_TEST_REQUIRE(std::fabs(rms[at] - x[at] * scale) < 1e-5);
+      BOOST_TEST_REQUIRE(std::fabs(centred[at] - test::layer_norm_reference(vector, of, none, 1e-2)[i]) <
+                         1e-5);
+    }
   });
 }
 

@@ -24,6 +24,8 @@ struct tensor_view {
   std::uint64_t file_offset = 0;  ///< of the payload, from the start of its part
   std::uint32_t part = 0;         ///< index of the split part that holds it
   float factor = 1.0F;            ///< multiplies every value: of the trailer, and of a tensor beside it
+  /// Of a stack: one more factor for each of its matrices, [experts]; null: none. Lives as long as the model.
+  const float* factors = nullptr;
   /// Every value is a code of -1, 0 or 1 times this (`factor` included), and products take int8 activations;
   /// nullopt where they do not. Set by gpu/plan/ternary_weights.hpp.
   std::optional<float> code_scale{};
@@ -33,6 +35,10 @@ struct tensor_view {
   [[nodiscard]] std::uint64_t experts() const noexcept { return extents[2]; }
   [[nodiscard]] std::uint64_t elements() const noexcept {
     return extents[0] * extents[1] * extents[2] * extents[3];
+  }
+  /// Multiplies every value of one matrix of a stack.
+  [[nodiscard]] float factor_of(std::uint64_t expert) const noexcept {
+    return factors == nullptr ? factor : factor * factors[expert];
   }
   [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
 };

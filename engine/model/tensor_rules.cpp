@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "engine/gguf/byte_cursor.hpp"
 
@@ -97,8 +99,10 @@ struct stored_form {
 
 class binder {
  public:
-  binder(const gguf_file& file, const model_spec& spec, problem_list& problems)
-      : file_(file), spec_(spec), problems_(problems) {
+  /// What views point into that is not in the file goes to `made`.
+  binder(const gguf_file& file, const model_spec& spec, problem_list& problems,
+         std::vector<std::shared_ptr<const std::vector<float>>>& made)
+      : file_(file), spec_(spec), problems_(problems), made_(made) {
     used_.reserve(file.tensors().size());
   }
 
@@ -125,7 +129,7 @@ class binder {
     }
   }
 
-  /// Multiplies a matrix that has been bound by the scale beside it.
+  /// Multiplies a matrix that has been bound by the scale beside it, or those of a stack each by its own.
   void bind_scale(tensor_view& matrix) {
     if (!matrix || !matrix.name.ends_with(weight_suffix)) return;
     const std::string name = scale_name(matrix);
@@ -133,17 +137,25 @@ class binder {
     if (scale == nullptr)
       return problems_.add("tensor '" + name + "' is missing; other matrices have theirs");
     used_.insert(scale->name);
-    if (scale->type != ggml_type::f32 || scale->elements() != 1) {
-      return problems_.add("tensor " + in_quotes(name) + " must be one value in F32");
+    const bool one_each = scale->dims == 1 && scale->elements() == matrix.experts();
+    if (scale->type != ggml_type::f32 || (scale->elements() != 1 && !one_each)) {
+      const bool stack = matrix.experts() > 1;
+      return problems_.add("tensor " + in_quotes(name) + " must be one value " +
+                           (stack ? "or " + std::to_string(matrix.experts()) + " values " : "") + "in F32");
     }
-    float factor = 0.0F;
-    std::memcpy(&factor, scale->data, sizeof factor);
-    matrix.factor *= factor;
-    if (!std::isfinite(factor)) {
-      problems_.add("tensor " + in_quotes(name) + " is not finite");
-    } else if (!std::isfinite(matrix.factor)) {
-      problems_.add("tensor " + in_quotes(name) + " times the scale of its matrix is not finite");
+    std::vector<float> factors(scale->elements());
+    std::memcpy(factors.data(), scale->data, factors.size() * sizeof(float));
+    for (const float factor : factors) {
+      if (!std::isfinite(factor)) return problems_.add("tensor " + in_quotes(name) + " is not finite");
+      if (!std::isfinite(factor * matrix.factor))
+        return problems_.add("tensor " + in_quotes(name) + " times the scale of its matrix is not finite");
     }
+    if (factors.size() == 1) {
+      matrix.factor *= factors.front();
+      return;
+    }
+    made_.push_back(std::make_shared<const std::vector<float>>(std::move(factors)));
+    matrix.factors = made_.back()->data();
   }
 
   /// The same where it is one in NVFP4, of any family, and has a scale: the range of E4M3 alone is small.
@@ -254,6 +266,7 @@ class binder {
   const gguf_file& file_;
   const model_spec& spec_;
   problem_list& problems_;
+  std::vector<std::shared_ptr<const std::vector<float>>>& made_;
   std::unordered_set<std::string_view> used_;
 };
 
@@ -261,7 +274,7 @@ class binder {
 
 void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tables& layers,
                   model_weights& weights, problem_list& problems) {
-  binder bound(file, spec, problems);
+  binder bound(file, spec, problems, weights.made);
   // Factors of frequencies are for the layers that rotate.
   const auto rotates = [](const layer_spec& layer) { return layer.rope.dims > 0; };
   const auto found = std::find_if(spec.layers.begin(), spec.layers.end(), rotates);

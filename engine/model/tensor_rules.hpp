@@ -87,6 +87,7 @@ struct layer_rule {
 struct layer_tables {
   std::span<const std::span<const layer_rule>> rules;
   /// "NAME.scale" beside a matrix "NAME.weight" multiplies its values: all matrices have one, or none.
+  /// Beside a stack it may have a value for each of its matrices.
   bool weight_scales = false;
   std::uint32_t unused = 0;  ///< layers after those of the spec, whose tensors are left
 };

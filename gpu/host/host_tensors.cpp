@@ -52,7 +52,7 @@ kernels::weight_matrix matrix_of(const tensor_view& tensor, std::uint64_t expert
           .type = tensor.type,
           .rows = static_cast<std::uint32_t>(tensor.rows()),
           .cols = static_cast<std::uint32_t>(tensor.cols()),
-          .factor = tensor.factor,
+          .factor = tensor.factor_of(expert),
           .code_scale = tensor.code_scale.value_or(0.0F)};
 }
 

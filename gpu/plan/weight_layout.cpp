@@ -77,7 +77,8 @@ packed_matrix layout_builder::shape_of(const tensor_view& tensor, std::uint64_t 
 void layout_builder::add_packed(const tensor_view& tensor, std::uint64_t first_row, const packed_matrix& to,
                                 std::uint64_t offset, std::uint64_t row_scale_offset) {
   const std::uint64_t row_bytes = row_bytes_of(tensor);
-  if (tensor.factor != 1.0F && kernels::is_float_format(to.format))
+  const float factor = tensor.factor_of(first_row / tensor.rows());
+  if (factor != 1.0F && kernels::is_float_format(to.format))
     refuse(tensor, "has a scale beside it, which the CUDA kernels take of quantized matrices alone");
   layout_.pieces.push_back({.name = tensor.name,
                             .raw = tensor.data + first_row * row_bytes,
@@ -86,7 +87,7 @@ void layout_builder::add_packed(const tensor_view& tensor, std::uint64_t first_r
                             .sent = sent_type_of(tensor.type),
                             .rows = to.rows,
                             .cols = to.cols,
-                            .factor = tensor.factor,
+                            .factor = factor,
                             .packed = true,
                             .format = to.format,
                             .offset = offset,

@@ -210,6 +210,7 @@ class builder {
     const auto expert = [&](const std::string& name, std::uint64_t cols, std::uint64_t rows) {
       matrix(prefix_ + name + ".weight", {cols, rows, o_.experts}, type, 1.0F / std::sqrt(float(cols)));
       if (biased) vector(prefix_ + name + ".bias", {rows, o_.experts}, 0.0F, 0.1F);
+      if (o_.expert_scales) vector(prefix_ + name + ".scale", {o_.experts}, 1.0F, 0.3F);
     };
     vector(prefix_ + "ffn_gate_inp.weight", {o_.embedding, o_.experts}, 0.0F,
            1.0F / std::sqrt(float(o_.embedding)));

@@ -41,6 +41,7 @@ struct tiny_model_options {
   bool rope_freqs = false;     ///< llama: llama3 frequency factors
   bool longrope = false;       ///< phi3: long and short factors, original context = context / 4
   bool weight_scales = false;  ///< bitnet: a scale in a tensor beside each matrix
+  bool expert_scales = false;  ///< beside each stack of experts a tensor with a scale for each of them
   bool yarn = false;           ///< YaRN keys, factor 4 (gpt-oss always has them, factor 32)
   /// The key pooling_type (engine/model/pooling.hpp); 4 comes with a classifier and, but for bert, a template
   /// and two classes. bert without it: mean.

@@ -76,6 +76,10 @@ inline void add_many_experts(std::map<std::string, tiny_model_options>& all) {
   all["gpt-oss-128-wide"] = all["gpt-oss-128"];
   all["gpt-oss-128-wide"].embedding = 2880;
   all["gpt-oss-128-wide"].ffn = 64;
+  // A scale for each expert.
+  all["scaled-experts"] = all["mixtral"];
+  all["scaled-experts"].expert_type = engine::ggml_type::nvfp4;
+  all["scaled-experts"].expert_scales = true;
 }
 
 /// Latents, of which a file has one matrix, or two stacks.
@@ -207,12 +211,13 @@ inline const std::vector<std::string> ternary_shape_names{"bitnet",
                                                           heads_of("bitnet", 128)};
 
 /// With many experts, and with integer activations; all that adapters may change.
-inline const std::vector<std::string> adapted_shape_names{"llama",   "llama-no-f32", "qwen2",       "phi3",
-                                                          "gpt-oss", "mixtral",      "gpt-oss-128", "bitnet"};
+inline const std::vector<std::string> adapted_shape_names{"llama",          "llama-no-f32", "qwen2",
+                                                          "phi3",           "gpt-oss",      "mixtral",
+                                                          "scaled-experts", "gpt-oss-128",  "bitnet"};
 /// With latents, too.
-inline const std::vector<std::string> all_shape_names{"llama",     "llama-no-f32", "qwen2",       "phi3",
-                                                      "gpt-oss",   "mixtral",      "gpt-oss-128", "bitnet",
-                                                      "deepseek2", "deepseek2-glm"};
+inline const std::vector<std::string> all_shape_names{
+    "llama",          "llama-no-f32", "qwen2",  "phi3",      "gpt-oss",      "mixtral",
+    "scaled-experts", "gpt-oss-128",  "bitnet", "deepseek2", "deepseek2-glm"};
 
 /// A generated model in a file, and loaded models of it.
 class generated_model {

@@ -77,7 +77,8 @@ std::vector<float> decode_rows(const tensor_view& tensor, std::uint64_t first, s
     kernels::host::dequantize_row(tensor.type, tensor.data + (first + r) * row_bytes, cols,
                                   out.data() + r * cols);
   }
-  for (float& value : out) value *= tensor.factor;
+  const float factor = tensor.factor_of(first / tensor.rows());
+  for (float& value : out) value *= factor;
   return out;
 }
 
@@ -203,7 +204,7 @@ void check_model(const uploaded_model& m) {
 }
 
 std::vector<tiny_model_options> models() {
-  std::vector<tiny_model_options> all(12);
+  std::vector<tiny_model_options> all(13);
   all[0].layers = 4;
   all[0].embedding = 256;
   all[0].ffn = 512;
@@ -242,6 +243,9 @@ std::vector<tiny_model_options> models() {
     model.matrix_type = few_bits[i][0];
     model.expert_type = model.embedding_type = few_bits[i][1];
   }
+  all[12] = all[9];
+  all[12].expert_type = ggml_type::nvfp4;
+  all[12].expert_scales = true;
   return all;
 }
 

@@ -45,10 +45,11 @@ inline const std::vector<format_pair> formats{
     {ggml_type::iq2_xs, packed_format::iq2_xs, 0.05F},   {ggml_type::iq2_xxs, packed_format::iq2_xxs, 0.05F},
 };
 
-/// A random matrix on both sides.
+/// A random matrix on both sides, of which every value is multiplied by `factor`.
 class test_matrix {
  public:
-  test_matrix(const format_pair& format, std::uint32_t rows, std::uint32_t cols, std::uint64_t seed)
+  test_matrix(const format_pair& format, std::uint32_t rows, std::uint32_t cols, std::uint64_t seed,
+              float factor = 1.0F)
       : rows_(rows), cols_(cols), values_(static_cast<std::size_t>(rows) * cols) {
     std::mt19937_64 random(seed);
     const auto raw =
@@ -58,6 +59,7 @@ class test_matrix {
       kernels::host::dequantize_row(format.file, raw.data() + r * row_bytes, cols,
                                     values_.data() + std::size_t{r} * cols);
     }
+    for (float& value : values_) value *= factor;
     const device_array<std::byte> staged(std::span<const std::byte>(raw.data(), raw.size()));
     packed_.emplace(kernels::packed_bytes(format.packed, rows, cols));
     const std::uint64_t scales = kernels::packed_row_scales(format.packed, rows);
@@ -68,7 +70,8 @@ class test_matrix {
                                     cols,
                                     format.packed,
                                     packed_->data(),
-                                    row_scale_ ? row_scale_->data() : nullptr};
+                                    row_scale_ ? row_scale_->data() : nullptr,
+                                    factor};
     BOOST_REQUIRE_EQUAL(kernels::launch_repack(args, nullptr), 0);
     BOOST_REQUIRE_EQUAL(cudaDeviceSynchronize(), cudaSuccess);
     view.data = packed_->data();

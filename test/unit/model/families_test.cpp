@@ -187,6 +187,25 @@ BOOST_AUTO_TEST_CASE(a_matrix_in_nvfp4_may_have_a_scale_beside_it_in_any_family)
   BOOST_TEST(weights.output.factor == 0.5F);
 }
 
+BOOST_AUTO_TEST_CASE(experts_in_nvfp4_may_have_scales_of_their_own) {
+  tiny_model_options o;
+  o.experts = 3;
+  o.expert_type = ggml_type::nvfp4;
+  gguf_writer w = make_tiny_writer(o);
+  bytes three, one;
+  for (const float scale : {0.5F, 2.0F, -3.0F}) append_number(three, scale);
+  append_number(one, 0.25F);
+  w.add_tensor("blk.1.ffn_down_exps.scale", {3}, ggml_type::f32, three);
+  w.add_tensor("blk.1.ffn_up_exps.scale", {1}, ggml_type::f32, one);
+  const auto loaded = load(w);
+  const engine::layer_weights& layer = loaded->model.weights.layers[1];
+  for (const std::uint64_t expert : {0U, 1U, 2U}) {
+    BOOST_TEST(layer.expert_down.factor_of(expert) == (std::array{0.5F, 2.0F, -3.0F}[expert]));
+    BOOST_TEST(layer.expert_up.factor_of(expert) == 0.25F);
+    BOOST_TEST(layer.expert_gate.factor_of(expert) == 1.0F);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_operator_names_the_activation) {
   const bytes image = tiny("llama").build();
   const auto file = engine::gguf_file::parse(image, "tiny.gguf").value();

@@ -52,6 +52,24 @@ BOOST_AUTO_TEST_CASE(scales_of_ternary_matrices) {
   expect_refused(elsewhere, {"'blk.0.attn_q.scale' is not part of architecture llama"});
 }
 
+BOOST_AUTO_TEST_CASE(scales_of_experts) {
+  tiny_model_options o;
+  o.experts = 3;
+  o.expert_type = ggml_type::nvfp4;
+  const auto with = [&](std::vector<std::uint64_t> extents, std::initializer_list<float> values) {
+    gguf_writer w = make_tiny_writer(o);
+    bytes data;
+    for (const float value : values) append_number(data, value);
+    w.add_tensor("blk.0.ffn_up_exps.scale", std::move(extents), ggml_type::f32, data);
+    return w;
+  };
+  const char* wrong = "'blk.0.ffn_up_exps.scale' must be one value or 3 values in F32";
+  expect_refused(with({2}, {1, 1}), {wrong});
+  expect_refused(with({1, 3}, {1, 1, 1}), {wrong});
+  expect_refused(with({4}, {1, 1, 1, 1}), {wrong});
+  expect_refused(with({3}, {1, INFINITY, 1}), {"'blk.0.ffn_up_exps.scale' is not finite"});
+}
+
 BOOST_AUTO_TEST_CASE(bitnet_types_and_activations) {
   tiny_model_options o;
   o.family = "bitnet-b1.58";

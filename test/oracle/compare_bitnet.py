@@ -4,16 +4,15 @@ differ although the two best logits are not nearly the same.
 
     compare_bitnet.py BUILD_FOLDER [MODELS]     (20 models, 30 prompts each; pip install pytritium==1.1.0rc2)
 """
-import http.client
-import json
 import os
 import random
 import subprocess
 import sys
 import tempfile
-from typing import Dict, List
+from typing import List
 
 import tritium
+from served import Served, gap
 
 PROMPTS, TOKENS, VOCABULARY = 30, 16, 256
 NO_END = 999_999  # a token that does not exist
@@ -32,48 +31,13 @@ def write_model(build: str, path: str, number: int) -> None:
                     '--seed', str(100 + number), *shape], check=True)
 
 
-class Served:
-    """A worker on the host backend."""
-
-    def __init__(self, build: str, path: str):
-        self.process = subprocess.Popen(
-            [os.path.join(build, 'worker-orcd'), '--model', path, '--backend', 'host', '--port', '0',
-             '--kv-type-k', 'f32', '--kv-type-v', 'f32'], stdout=subprocess.PIPE, text=True)
-        for line in self.process.stdout:
-            event = json.loads(line)
-            if event['event'] == 'ready':
-                self.port = event['port']
-                return
-        raise SystemExit('the worker did not start')
-
-    def complete(self, prompt: List[int]) -> Dict:
-        connection = http.client.HTTPConnection('127.0.0.1', self.port)
-        body = {'prompt': prompt, 'n_predict': TOKENS, 'temperature': 0, 'return_tokens': True,
-                'ignore_eos': True, 'n_probs': 2}
-        connection.request('POST', '/completion', json.dumps(body), {'Content-Type': 'application/json'})
-        answer = json.loads(connection.getresponse().read())
-        connection.close()
-        return answer
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.stdout.read()
-        self.process.wait()
-
-
-def gap(answer: Dict, at: int) -> float:
-    """Between the two most likely tokens at a position: log probabilities differ as logits do."""
-    first, second = answer['completion_probabilities'][at]['top_logprobs'][:2]
-    return first['logprob'] - second['logprob']
-
-
 def compare(served: Served, other: 'tritium.Model', number: int) -> List[float]:
     """The gaps at the first difference of each prompt that has one."""
     draw = random.Random(number)
     gaps = []
     for _ in range(PROMPTS):
         prompt = [draw.randrange(VOCABULARY) for _ in range(draw.randrange(3, 40))]
-        answer = served.complete(prompt)
+        answer = served.complete(prompt, TOKENS, 2)
         theirs = list(other.generate(prompt, TOKENS, True, NO_END))
         different = [at for at, (a, b) in enumerate(zip(answer['tokens'], theirs)) if a != b]
         if different:
@@ -88,9 +52,8 @@ def main() -> int:
         for number in range(models):
             path = os.path.join(folder, 'model.gguf')
             write_model(build, path, number)
-            served = Served(build, path)
-            gaps = compare(served, tritium.Model.load(path), number)
-            served.stop()
+            with Served(build, path) as served:
+                gaps = compare(served, tritium.Model.load(path), number)
             wrong += sum(one >= NEARLY_THE_SAME for one in gaps)
             same = f'{PROMPTS - len(gaps)} of {PROMPTS} the same'
             print(*SHAPES[number % len(SHAPES)], same, *gaps, flush=True)

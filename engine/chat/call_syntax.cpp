@@ -119,8 +119,18 @@ constexpr auto syntaxes = std::to_array<call_syntax>({
      .tail = ")",
      .foot = "\n",
      .between = "\n"},
+    {.what = body::objects,
+     .open = "<|action_start|>",
+     .kind = "<|plugin|>",
+     .other = "<|interpreter|>",
+     .close = "<|action_end|>",
+     .each = true,
+     .head = "\n",
+     .name = "{\"name\": \"",
+     .middle = "\", \"parameters\": ",
+     .tail = "}"},
 });
-static_assert(syntaxes.size() == static_cast<std::size_t>(call_format::olmo) + 1);
+static_assert(syntaxes.size() == static_cast<std::size_t>(call_format::internlm) + 1);
 
 }  // namespace
 

@@ -34,6 +34,8 @@ struct call_syntax {
   };
   body what = body::none;
   std::string_view open{};     ///< the mark before calls
+  std::string_view kind{};     ///< a second mark right behind `open`, without which nothing is called
+  std::string_view other{};    ///< a mark in its place that makes text of both
   std::string_view close{};    ///< the mark behind them; may be empty
   std::string_view trailer{};  ///< text behind them that is no mark; may be empty
   bool bare = false;           ///< a call may begin the output without a mark

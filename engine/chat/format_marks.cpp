@@ -17,7 +17,7 @@ std::vector<std::string_view> marks_of(const output_format& format) {
     return {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>"};
   }
   const call_syntax& syntax = syntax_of(format.calls);
-  std::vector<std::string_view> out{syntax.open, syntax.close};
+  std::vector<std::string_view> out{syntax.open, syntax.kind, syntax.other, syntax.close};
   if (syntax.what == call_syntax::body::lead_name) out.insert(out.end(), {"[CALL_ID]", "[ARGS]"});
   // Elements with an end of their own may be tokens; "<function=" and the like are the beginning of a text.
   const element_syntax& elements = syntax.elements;

@@ -18,6 +18,10 @@ expr frame_builder::mark(std::string_view text) const {
   return tokens_.is_token(text) ? grammar::token(text) : literal(text);
 }
 
+expr frame_builder::opening() const {
+  return syntax_.kind.empty() ? mark(syntax_.open) : sequence({mark(syntax_.open), mark(syntax_.kind)});
+}
+
 expr frame_builder::valid(const boost::json::value* schema, bool strict) {
   if (schema == nullptr) return shared_.any_object();
   return grammar::schema_compiler(rules_, shared_, *schema, strict).whole("#");
@@ -58,7 +62,7 @@ expr frame_builder::call_of(const callable& tool, const expr& arguments) const {
     return sequence({mark(syntax_.open), literal(tool.name), mark("[ARGS]"), arguments});
   }
   const expr one = bare_call(tool, arguments, spacing::own);
-  return syntax_.each ? sequence({mark(syntax_.open), behind_open(one, 0, spacing::own)}) : one;
+  return syntax_.each ? sequence({opening(), behind_open(one, 0, spacing::own)}) : one;
 }
 
 expr frame_builder::calls_of(const expr& one, bool parallel) const {
@@ -66,7 +70,7 @@ expr frame_builder::calls_of(const expr& one, bool parallel) const {
   if (has_arguments_mark()) return sequence({one, repeat(one, 0, more)});
   if (syntax_.each) return sequence({one, repeat(sequence({literal(syntax_.between), one}), 0, more)});
   if (syntax_.what == form::channels || syntax_.bare) return one;
-  return sequence({mark(syntax_.open), behind_open(one, more, spacing::own)});
+  return sequence({opening(), behind_open(one, more, spacing::own)});
 }
 
 expr frame_builder::answer(const expr& value) const {

@@ -66,6 +66,8 @@ class frame_builder {
   [[nodiscard]] grammar::program_builder& rules() noexcept { return rules_; }
 
  private:
+  /// The mark before calls, or the two.
+  [[nodiscard]] grammar::expr opening() const;
   [[nodiscard]] static grammar::expr spaced(std::string_view text, spacing spaces);
   /// Any text up to a mark. If the mark is written as text, the free text must not contain it.
   [[nodiscard]] grammar::expr free_text(std::string_view until);

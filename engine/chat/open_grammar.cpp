@@ -105,7 +105,12 @@ class open_builder {
   }
 
   [[nodiscard]] expr between_calls(const expr& call) {
-    const expr mark = literal(pieces_.syntax().open);
+    const call_syntax& syntax = pieces_.syntax();
+    expr mark = literal(syntax.open);
+    if (!syntax.kind.empty()) {
+      const expr is_token = optional(bytes_of({&grammar::token_mark, 1}));
+      mark = sequence({std::move(mark), is_token, literal(syntax.kind)});
+    }
     const expr free = without(holds(mark));
     return pieces_.as_rule(sequence({free, many(sequence({mark, call, free}))}));
   }

@@ -28,15 +28,17 @@ constexpr auto known_marks = std::to_array<std::string_view>({"<|channel|>",
                                                               "<|START_RESPONSE|>",
                                                               "<|tool_call|>",
                                                               "<function_calls>",
+                                                              "<|action_start|>",
+                                                              "<|plugin|>",
                                                               "```tool_code",
                                                               "\"parameters\"",
                                                               "\"tool_name\"",
                                                               "Action:"});
 
 // In the order of call_format.
-constexpr auto names = std::to_array<std::string_view>({"none", "hermes", "llama3", "mistral", "harmony",
-                                                        "granite", "command_r", "action", "tool_code", "glm",
-                                                        "arg_pairs", "qwen_coder", "seed", "olmo"});
+constexpr auto names = std::to_array<std::string_view>(
+    {"none", "hermes", "llama3", "mistral", "harmony", "granite", "command_r", "action", "tool_code", "glm",
+     "arg_pairs", "qwen_coder", "seed", "olmo", "internlm"});
 static_assert(names.size() == call_formats);
 
 constexpr std::string_view beginnings = "<[\"`A";  ///< the first bytes of the marks
@@ -82,6 +84,7 @@ call_format calls_of(const mentions& has) {
     return has("<arg_key>") ? call_format::arg_pairs : call_format::hermes;
   }
   if (has("<function_calls>")) return call_format::olmo;
+  if (has("<|action_start|>") && has("<|plugin|>")) return call_format::internlm;
   if (has("Action:") && has("\"tool_name\"")) return call_format::command_r;
   if (has("```tool_code")) return call_format::tool_code;
   const bool turns = has("<|start_header_id|>") || has("<start_of_turn>");

@@ -26,8 +26,9 @@ enum class call_format : std::uint8_t {
   qwen_coder,  ///< <tool_call><function=N><parameter=K>V</parameter></function></tool_call>: Qwen3-Coder
   seed,        ///< the same in <seed:tool_call>: Seed-OSS
   olmo,        ///< <function_calls>N(K=V, ...)</function_calls>: OLMo 3
+  internlm,    ///< <|action_start|><|plugin|>{"name": N, "parameters": {...}}<|action_end|>: InternLM 2.5, 3
 };
-inline constexpr int call_formats = 14;
+inline constexpr int call_formats = 15;
 /// "hermes", "qwen_coder": for people. "none" where calls stay text.
 [[nodiscard]] std::string_view to_string(call_format format) noexcept;
 

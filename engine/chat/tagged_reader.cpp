@@ -39,6 +39,9 @@ class tagged_reader final : public output_reader {
 
   void mark(std::string_view mark) override {
     switch (place_) {
+      case place::half_open:
+        if (mark == syntax_.kind) return after_open(mark);
+        break;
       case place::reasoning:
         if (mark != think_.close) return out.reasoning(mark);
         out.boundary();
@@ -89,7 +92,7 @@ class tagged_reader final : public output_reader {
 
  private:
   using body = call_syntax::body;
-  enum class place { content, reasoning, opened, call, between, name, call_id, arguments };
+  enum class place { content, reasoning, half_open, opened, call, between, name, call_id, arguments };
 
   /// Whether the text since the last mark or call may become a call and is none yet.
   [[nodiscard]] bool begins_call() const noexcept {
@@ -97,6 +100,7 @@ class tagged_reader final : public output_reader {
       case place::call: return !call_->committed();
       case place::arguments: return !arguments_.started();
       case place::between:
+      case place::half_open:
       case place::opened:
       case place::name:
       case place::call_id: return true;
@@ -122,6 +126,7 @@ class tagged_reader final : public output_reader {
     switch (place_) {
       case place::reasoning: out.reasoning({&c, 1}); return;
       case place::content: return bare(c);
+      case place::half_open: return give_up({&c, 1});
       case place::opened: return opened(c);
       case place::call: return in_call(c);
       case place::between: return between(c);
@@ -143,7 +148,7 @@ class tagged_reader final : public output_reader {
   void open(std::string_view mark) {
     if (mark == syntax_.open) {
       raw_ = mark;
-      place_ = place::opened;
+      place_ = syntax_.kind.empty() ? place::opened : place::half_open;
       in_list_ = false;
     } else if (mark == think_.open && !out.has_content() && out.calls() == 0) {
       out.boundary();
@@ -157,6 +162,12 @@ class tagged_reader final : public output_reader {
     } else {
       out.content(mark);
     }
+  }
+
+  /// The second of two opening marks.
+  void after_open(std::string_view mark) {
+    raw_ += mark;
+    place_ = place::opened;
   }
 
   void begin_body() {

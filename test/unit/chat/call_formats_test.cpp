@@ -42,6 +42,7 @@ const engine::output_format pairs{call_format::arg_pairs, true};
 const engine::output_format coder{call_format::qwen_coder, true};
 const engine::output_format seed{call_format::seed, true, reasoning_style::seed};
 const engine::output_format olmo{call_format::olmo, true};
+const engine::output_format internlm{call_format::internlm, false};
 const engine::output_format magistral{call_format::mistral, true, reasoning_style::brackets};
 const engine::output_format ernie{call_format::hermes, true, reasoning_style::think, answer_style::response};
 
@@ -88,6 +89,26 @@ const std::vector<expectation> object_outputs{
      {"", "", {{"f", "{}"}, {"g", "{}"}}}},
     {fenced, "```tool_code\nprint(1)\n```", {"```tool_code\nprint(1)\n```", "", {}}},
     {fenced, "```python\nx = {}\n```", {"```python\nx = {}\n```", "", {}}},
+    {internlm,
+     "I look.<|action_start|><|plugin|>\n{\"name\": \"f\", \"parameters\": {\"s\": "
+     "\"<|action_end|><|plugin|>\"}}"
+     "<|action_end|>\n",
+     {"I look.", "", {{"f", "{\"s\": \"<|action_end|><|plugin|>\"}"}}}},
+    {internlm,
+     "<|action_start|><|plugin|>{\"name\": \"f\", \"arguments\": "
+     "{}}<|action_end|><|action_start|><|plugin|>\n"
+     "{\"name\": \"g\", \"parameters\": {\"i\": 1}}<|action_end|>",
+     {"", "", {{"f", "{}"}, {"g", "{\"i\": 1}"}}}},
+    {internlm,
+     "So:<|action_start|><|interpreter|>\n```python\n{}\n```<|action_end|>",
+     {"So:<|action_start|><|interpreter|>\n```python\n{}\n```<|action_end|>", "", {}}},
+    {internlm,
+     "<|action_start|><|action_start|><|plugin|>{\"name\": \"f\", \"parameters\": {}}<|action_end|>",
+     {"<|action_start|>", "", {{"f", "{}"}}}},
+    {internlm,
+     "<|action_start|> <|plugin|>{\"name\": \"f\"}",
+     {"<|action_start|> <|plugin|>{\"name\": \"f\"}", "", {}}},
+    {internlm, "<|plugin|>{} <|action_start|>", {"<|plugin|>{} <|action_start|>", "", {}}},
     {magistral,
      "[THINK]Hm, [TOOL_CALLS].[/THINK]Well.[TOOL_CALLS]f[ARGS]{\"i\": 1}",
      {"Well.", "Hm, [TOOL_CALLS].", {{"f", "{\"i\": 1}"}}}},
@@ -377,11 +398,12 @@ BOOST_AUTO_TEST_CASE(formats_are_found_from_templates) {
       {"own-exaone4", {call_format::hermes, true}},
       {"own-gemma3-tools", fenced},
       {"own-glm4-0414", glm},
+      {"own-internlm", internlm},
       {"own-olmo2", {}},
       {"own-olmo3", olmo},
       {"own-smollm3-tools", {call_format::hermes, true}},
       {"vllm-granite", {call_format::granite, false}},
-      {"vllm-internlm2", {}},
+      {"vllm-internlm2", internlm},
       {"vllm-mistral3", {call_format::mistral, false}},
   };
   for (const auto& [name, format] : formats) {

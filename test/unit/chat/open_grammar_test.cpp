@@ -149,10 +149,25 @@ std::vector<open_case> other_formats() {
   };
 }
 
+/// Two marks one after the other open a call.
+std::vector<open_case> two_marks() {
+  const engine::output_format internlm{call_format::internlm};
+  const auto plain = [](const std::string& name, const std::string& arguments) {
+    return "{\"name\": \"" + name + "\", \"parameters\": " + arguments + "}";
+  };
+  return {
+      {internlm, "Ok \xFF<|action_start|>\xFF<|plugin|>\n" + plain("f", good) + "\xFF<|action_end|>." +
+                     "\xFF<|action_start|>\xFF<|plugin|>" + plain("g", bad) + "\xFF<|action_end|>"},
+      {internlm, "\xFF<|action_start|>\xFF<|interpreter|>\n{\"x\": 1}\xFF<|action_end|> <|plugin|>"},
+      {internlm, "\xFF<|action_start|>\xFF<|plugin|>\n" + plain("f", bad) + "\xFF<|action_end|>", false},
+      {internlm, "\xFF<|action_start|>\xFF<|plugin|>\n" + plain("h", good) + "\xFF<|action_end|>", false},
+      {internlm, "<|action_start|><|plugin|>" + plain("f", bad) + "<|action_end|>", false},
+  };
+}
+
 std::vector<open_case> open_cases() {
   auto out = object_formats();
-  const auto more = other_formats();
-  out.insert(out.end(), more.begin(), more.end());
+  for (const auto& more : {other_formats(), two_marks()}) out.insert(out.end(), more.begin(), more.end());
   return out;
 }
 

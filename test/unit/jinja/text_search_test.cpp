@@ -96,6 +96,7 @@ engine::output_format format_by_rules(const std::string& text) {
       {has("<|tool_call|>"), call_format::granite},
       {has("<tool_call>"), tagged},
       {has("<function_calls>"), call_format::olmo},
+      {has("<|action_start|>") && has("<|plugin|>"), call_format::internlm},
       {has("Action:") && has("\"tool_name\""), call_format::command_r},
       {has("```tool_code"), call_format::tool_code},
       {has("<|python_tag|>") || (turns && has("\"parameters\"")), call_format::llama3},
@@ -200,31 +201,13 @@ BOOST_AUTO_TEST_CASE(sets_of_characters) {
 
 /// One pass for all marks finds what a search for each would.
 BOOST_AUTO_TEST_CASE(marks_of_output_formats) {
-  constexpr std::string_view marks[] = {"<|channel|>",
-                                        "<|message|>",
-                                        "</think>",
-                                        "<think>",
-                                        "[TOOL_CALLS]",
-                                        "<tool_call>",
-                                        "<function=",
-                                        "<arg_key>",
-                                        "<|python_tag|>",
-                                        "<|start_header_id|>",
-                                        "\"parameters\"",
-                                        "<seed:tool_call>",
-                                        "<seed:think>",
-                                        "[THINK]",
-                                        "<|START_THINKING|>",
-                                        "<|START_ACTION|>",
-                                        "<response>",
-                                        "<|START_RESPONSE|>",
-                                        "<|tool_call|>",
-                                        "<function_calls>",
-                                        "```tool_code",
-                                        "\"tool_name\"",
-                                        "Action:",
-                                        "<start_of_turn>",
-                                        "<|observation|>"};
+  constexpr std::string_view marks[] = {
+      "<|channel|>",      "<|message|>",      "</think>",           "<think>",        "[TOOL_CALLS]",
+      "<tool_call>",      "<function=",       "<arg_key>",          "<|python_tag|>", "<|start_header_id|>",
+      "\"parameters\"",   "<seed:tool_call>", "<seed:think>",       "[THINK]",        "<|START_THINKING|>",
+      "<|START_ACTION|>", "<response>",       "<|START_RESPONSE|>", "<|tool_call|>",  "<function_calls>",
+      "<|action_start|>", "<|plugin|>",       "```tool_code",       "\"tool_name\"",  "Action:",
+      "<start_of_turn>",  "<|observation|>"};
   std::mt19937 random(28);
   for (int i = 0; i < 20'000; ++i) {
     std::string text;

@@ -300,6 +300,24 @@ BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::da
 }
 
 // More pages than are folded at a time.
+// So many heads that no warps share queries, and that more blocks of decode are launched than run.
+BOOST_DATA_TEST_CASE(
+    so_it_is_with_many_heads,
+    boost::unit_test::data::make(std::vector<geometry>{
+        {64, 8, 64, 128, true}, {32, 32, 96, 0, false}, {40, 8, 128, 0, false}, {64, 64, 32, 0, false}}),
+    g) {
+  const std::uint32_t length = 777;
+  sequence s(g, length, 6);
+  const auto whole = prefilled(s, length);
+  for (const std::uint32_t position : {0U, 300U, 776U}) {
+    const auto [error, bound] = error_at(s, whole, position);
+    BOOST_TEST(error < bound, g << " position " << position << ": " << error);
+  }
+  BOOST_TEST(same_bits(prefilled(s, 100), whole), g << ": chunks differ");
+  BOOST_TEST(same_bits(decoded(s), whole), g << ": decode differs");
+  BOOST_TEST(same_bits(decoded_by(s, 300), whole), g << ": many differ");
+}
+
 BOOST_AUTO_TEST_CASE(decode_equals_prefill_over_many_pages) {
   sequence s(geometry{8, 2, 64, 0, true}, 8'500, 7);
   const auto whole = prefilled(s, 512);

@@ -96,10 +96,9 @@ void refuse_unsupported(hparam_reader& from) {
   }
 }
 
-void read_moe(hparam_reader& from, model_spec& spec) {
+void read_moe(hparam_reader& from, model_spec& spec, std::uint32_t step) {
   const auto layers = static_cast<std::uint32_t>(spec.layers.size());
   const std::uint32_t dense = from.count("leading_dense_block_count", 0, layers, 0);
-  const std::uint32_t step = from.count("interleave_moe_layer_step", 1, layers, 1);
   const std::uint32_t shared = from.count("expert_shared_count", 0, limits::experts, 0);
   if (dense > 0 || step > 1) {
     const auto sizes = from.per_layer("feed_forward_length", layers, 1, limits::ffn);

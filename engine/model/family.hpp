@@ -45,9 +45,9 @@ void read_common_spec(hparam_reader& from, model_spec& spec);
 /// Refuses keys that change the forward pass and that the family has not read. Called after read_spec.
 void refuse_unsupported(hparam_reader& from);
 
-/// Layers that are dense: before the first with experts, and between those. The width of the expert that all
-/// tokens have.
-void read_moe(hparam_reader& from, model_spec& spec);
+/// Layers that are dense: those before the first with experts, and after it all but every `step`-th. The
+/// width of the expert that all tokens have.
+void read_moe(hparam_reader& from, model_spec& spec, std::uint32_t step = 1);
 
 /// The groups that experts are chosen from; `ranking` is the family's, since no key says it.
 void read_expert_groups(hparam_reader& from, model_spec& spec, group_ranking ranking);

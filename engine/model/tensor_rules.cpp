@@ -129,17 +129,18 @@ class binder {
     }
   }
 
-  /// Multiplies a matrix that has been bound by the scale beside it, or those of a stack each by its own.
-  void bind_scale(tensor_view& matrix) {
+  /// Multiplies a matrix that has been bound by the scale beside it, or those of a stack of experts each by
+  /// its own. Other stacks have none: who reads them takes one factor for all.
+  void bind_scale(tensor_view& matrix, presence when) {
     if (!matrix || !matrix.name.ends_with(weight_suffix)) return;
     const std::string name = scale_name(matrix);
     const tensor_view* scale = file_.find_tensor(name);
     if (scale == nullptr)
       return problems_.add("tensor '" + name + "' is missing; other matrices have theirs");
     used_.insert(scale->name);
-    const bool one_each = scale->dims == 1 && scale->elements() == matrix.experts();
+    const bool stack = matrix.experts() > 1 && (when == presence::moe || when == presence::moe_optional);
+    const bool one_each = stack && scale->dims == 1 && scale->elements() == matrix.experts();
     if (scale->type != ggml_type::f32 || (scale->elements() != 1 && !one_each)) {
-      const bool stack = matrix.experts() > 1;
       return problems_.add("tensor " + in_quotes(name) + " must be one value " +
                            (stack ? "or " + std::to_string(matrix.experts()) + " values " : "") + "in F32");
     }
@@ -159,9 +160,9 @@ class binder {
   }
 
   /// The same where it is one in NVFP4, of any family, and has a scale: the range of E4M3 alone is small.
-  void bind_scale_of_fp4(tensor_view& matrix) {
+  void bind_scale_of_fp4(tensor_view& matrix, presence when) {
     if (!matrix || matrix.type != ggml_type::nvfp4 || !matrix.name.ends_with(weight_suffix)) return;
-    if (file_.find_tensor(scale_name(matrix)) != nullptr) bind_scale(matrix);
+    if (file_.find_tensor(scale_name(matrix)) != nullptr) bind_scale(matrix, when);
   }
 
   void report_unknown(std::uint32_t unused_layers) {
@@ -282,7 +283,7 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
   const bool scaled = layers.weight_scales && has_scales(file);
   for (const global_rule& rule : globals) {
     bound.bind(weights.*rule.role, rule.name, rule.shape, rule.when, rule.allowed, first, {});
-    if (rule.allowed == types::any) bound.bind_scale_of_fp4(weights.*rule.role);
+    if (rule.allowed == types::any) bound.bind_scale_of_fp4(weights.*rule.role, rule.when);
   }
   weights.layers.resize(spec.layers.size());
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
@@ -295,9 +296,9 @@ void bind_tensors(const gguf_file& file, const model_spec& spec, const layer_tab
                    spec.layers[i], form);
         if (rule.allowed != types::any) continue;
         if (scaled)
-          bound.bind_scale(weights.layers[i].*rule.role);
+          bound.bind_scale(weights.layers[i].*rule.role, rule.when);
         else
-          bound.bind_scale_of_fp4(weights.layers[i].*rule.role);
+          bound.bind_scale_of_fp4(weights.layers[i].*rule.role, rule.when);
       }
     }
   }

@@ -12,8 +12,8 @@ namespace orcd::kernels {
 inline constexpr std::uint32_t moe_experts_max = 512;
 
 /// softmax over the chosen logits, which is also softmax over all with the chosen ones renormalised; over
-/// all; or the sigmoid of each logit, renormalised or not. Experts are chosen by the same: sigmoids, or what
-/// orders as the softmax does.
+/// all; or the sigmoid of each logit, renormalised or not. Experts are chosen by sigmoid or by softmax over
+/// all, plus the bias of the choice; by logits, where these order the same. NaN is below everything.
 enum class expert_weighting { selected, all_renormalised, all, sigmoid_renormalised, sigmoid };
 [[nodiscard]] constexpr bool is_sigmoid(expert_weighting weighting) noexcept {
   return weighting == expert_weighting::sigmoid || weighting == expert_weighting::sigmoid_renormalised;

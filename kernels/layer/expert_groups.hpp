@@ -7,7 +7,7 @@
 
 namespace orcd::kernels {
 
-/// What orders groups: the sum of what a group's two best experts are chosen by, or that of its best.
+/// What orders groups: what a group's two best are chosen by, biases included, summed, or that of its best.
 enum class group_ranking : std::uint8_t { two_best, best };
 
 struct expert_groups {

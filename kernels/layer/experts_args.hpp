@@ -11,7 +11,7 @@ inline constexpr std::uint32_t experts_used_max = 16;
 
 /// How logits become weights: `selected` is the softmax over the chosen ones, and that over all,
 /// renormalised; `all` the softmax over all; sigmoid that of each, renormalised or not. All but the first, a
-/// choice_bias and a scale are not in the decode program.
+/// choice_bias, groups and a scale are not in the decode program.
 enum class route_weighting : std::uint8_t { selected, all, sigmoid_renormalised, sigmoid };
 
 /// logits[m][e] = router[e] . norm(x[m]) + bias[e], all in f32: routing decides which weights are read, so

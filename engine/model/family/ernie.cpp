@@ -22,7 +22,8 @@ void read_dense(hparam_reader& from, model_spec& spec) {
 void read_experts(hparam_reader& from, model_spec& spec) {
   constexpr std::uint32_t softmax = 1;
   read_dense(from, spec);
-  read_moe(from, spec);
+  const auto layers = static_cast<std::uint32_t>(spec.layers.size());
+  read_moe(from, spec, from.count("interleave_moe_layer_step", 1, layers, 1));
   from.count("expert_gating_func", softmax, softmax, softmax);
   spec.routing = router_weighting::softmax_all_renormalised;
 }

@@ -70,13 +70,18 @@ void scale_row(const scale_args& a, std::uint32_t row) {
 
 namespace {
 
+/// Whether a score is above another one; NaN is above none, and below all.
+bool is_above(float score, float other) {
+  return score > other || (other != other && score == score);
+}
+
 /// The chosen ones, highest score first, ties to the lowest id; those that are taken before are left out.
 void choose(const float* scores, std::uint32_t count, std::uint32_t used, bool* taken,
             std::uint32_t* chosen) {
   for (std::uint32_t i = 0; i < used; ++i) {
     std::uint32_t best = count;
     for (std::uint32_t e = 0; e < count; ++e) {
-      if (!taken[e] && (best == count || scores[e] > scores[best])) best = e;
+      if (!taken[e] && (best == count || is_above(scores[e], scores[best]))) best = e;
     }
     taken[best] = true;
     chosen[i] = best;

@@ -299,7 +299,6 @@ BOOST_DATA_TEST_CASE(matches_f64_and_decode_equals_prefill, boost::unit_test::da
   }
 }
 
-// More pages than are folded at a time.
 // So many heads that no warps share queries, and that more blocks of decode are launched than run.
 BOOST_DATA_TEST_CASE(
     so_it_is_with_many_heads,
@@ -318,6 +317,7 @@ BOOST_DATA_TEST_CASE(
   BOOST_TEST(same_bits(decoded_by(s, 300), whole), g << ": many differ");
 }
 
+// More pages than are folded at a time.
 BOOST_AUTO_TEST_CASE(decode_equals_prefill_over_many_pages) {
   sequence s(geometry{8, 2, 64, 0, true}, 8'500, 7);
   const auto whole = prefilled(s, 512);

@@ -116,6 +116,20 @@ BOOST_AUTO_TEST_CASE(a_bias_of_minus_infinity_does_not_reach_groups_that_are_lef
   }
 }
 
+// As on the device, which orders by bits.
+BOOST_AUTO_TEST_CASE(nan_is_chosen_last_wherever_it_stands) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  test::on_every_level([&](kernels::host::isa_level) {
+    router r{.logits = {nan, 1.0F, nan, 2.0F}, .weighting = expert_weighting::all};
+    BOOST_TEST(r.route(3).chosen == (ids{3, 1, 0}), boost::test_tools::per_element());
+    r = {.logits = std::vector<float>(4, 0.0F), .bias = {nan, -infinity, 0.5F, nan}};
+    BOOST_TEST(r.route(4).chosen == (ids{2, 1, 0, 3}), boost::test_tools::per_element());
+    r.groups = {.count = 2, .used = 1, .ranking = group_ranking::best};
+    r.bias = {nan, nan, nan, 0.5F};
+    BOOST_TEST(r.route(2).chosen == (ids{3, 2}), boost::test_tools::per_element());
+  });
+}
+
 BOOST_AUTO_TEST_CASE(a_softmax_has_its_bias_added_for_the_choice_alone) {
   // 0.032, 0.643, 0.237, 0.087; the bias brings the fourth before the third.
   router r{.logits = {0.0F, 3.0F, 2.0F, 1.0F},

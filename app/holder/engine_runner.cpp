@@ -77,7 +77,7 @@ void send_signal(int pidfd, int signal) noexcept {
 
 engine_runner::engine_runner(boost::asio::io_context& io, const holder_options& opts,
                              orcd::engine::narrator& narrator, calls told)
-    : io_(io), opts_(opts), narrator_(narrator), told_(std::move(told)), end_timer_(io) {
+    : opts_(opts), narrator_(narrator), told_(std::move(told)), end_timer_(io) {
   for (std::uint32_t number = 0; number < opts.engines; ++number) engines_.emplace_back(io).number = number;
 }
 

@@ -61,7 +61,6 @@ class engine_runner {
   void await_end();
   [[nodiscard]] std::vector<std::string> arguments_of(std::uint32_t number) const;
 
-  boost::asio::io_context& io_;
   const holder_options& opts_;
   orcd::engine::narrator& narrator_;
   const calls told_;

@@ -3,7 +3,7 @@
 namespace orcd::bench {
 
 // Words of qwen2's kind stand for those of all vocabularies with merges.
-const std::array<model_shape, 24> other_models{{
+const std::array<model_shape, 25> other_models{{
     {.name = "llama-3.1-8b",
      .architecture = "llama",
      .embedding = 4096,

@@ -66,6 +66,6 @@ struct model_shape {
   }
 };
 
-extern const std::array<model_shape, 24> other_models;
+extern const std::array<model_shape, 25> other_models;
 
 }  // namespace orcd::bench

@@ -60,29 +60,22 @@ void host_forward::normalise_heads(std::uint32_t layer) {
   const auto normalise_part = [&](const engine::tensor_view& weight, std::uint32_t offset,
                                   std::uint32_t heads) {
     if (!weight) return;
-    const kernels::rms_norm_args norm = {
-        .x = work_.qkv + offset,
-        .out = work_.qkv + offset,
-        .weight = floats_of(weight),
-        .x_stride = width.qkv,
-        .out_stride = width.qkv,
-        .rows = columns_,
-        .heads = spec_.wide_head_norms ? 1 : heads,
-        .width = spec_.wide_head_norms ? heads * spec_.key_length : spec_.key_length,
-        .weight_stride = spec_.own_head_norms ? spec_.key_length : 0,
-        .eps = static_cast<float>(spec_.rms_eps)};
-    if (spec_.head_norm == engine::norm_kind::rms) return host::rms_norm(norm, pool_);
-    host::layer_norm({.x = norm.x,
-                      .out = norm.out,
-                      .weight = norm.weight,
-                      .x_stride = norm.x_stride,
-                      .out_stride = norm.out_stride,
-                      .rows = norm.rows,
-                      .heads = norm.heads,
-                      .width = norm.width,
-                      .weight_stride = norm.weight_stride,
-                      .eps = norm.eps},
-                     pool_);
+    const auto filled = [&]<class Args>(Args) {
+      return Args{.x = work_.qkv + offset,
+                  .out = work_.qkv + offset,
+                  .weight = floats_of(weight),
+                  .x_stride = width.qkv,
+                  .out_stride = width.qkv,
+                  .rows = columns_,
+                  .heads = spec_.wide_head_norms ? 1 : heads,
+                  .width = spec_.wide_head_norms ? heads * spec_.key_length : spec_.key_length,
+                  .weight_stride = spec_.own_head_norms ? spec_.key_length : 0,
+                  .eps = static_cast<float>(spec_.rms_eps)};
+    };
+    if (spec_.head_norm == engine::norm_kind::layer)
+      host::layer_norm(filled(kernels::layer_norm_args{}), pool_);
+    else
+      host::rms_norm(filled(kernels::rms_norm_args{}), pool_);
   };
   normalise_part(weights.attn_q_norm, 0, spec_.layers[layer].heads);
   normalise_part(weights.attn_k_norm, width.q, spec_.layers[layer].kv_heads);

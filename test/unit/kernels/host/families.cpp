@@ -6,13 +6,13 @@
 
 #include "kernels/host/gelu.hpp"
 #include "kernels/host/layer_norm.hpp"
-#include "kernels/host/moe.hpp"
 #include "kernels/host/rms_norm.hpp"
 #include "kernels/host/scale.hpp"
 #include "kernels/host/swiglu.hpp"
 #include "kernels/host/thread_pool.hpp"
 #include "test/support/encoder_reference.hpp"
 #include "test/unit/kernels/host/reference.hpp"
+#include "test/unit/kernels/host/router.hpp"
 
 namespace {
 
@@ -144,27 +144,6 @@ BOOST_AUTO_TEST_CASE(norms_of_heads_with_weights_of_their_own) {
   });
 }
 
-struct routed {
-  std::vector<std::uint32_t> chosen;
-  std::vector<float> weights;
-};
-routed route(const std::vector<float>& logits, const std::vector<float>& bias, std::uint32_t used,
-             expert_weighting weighting, float scale) {
-  kernels::host::thread_pool pool(1);
-  routed out{std::vector<std::uint32_t>(used), std::vector<float>(used)};
-  kernels::host::moe_route({.logits = logits.data(),
-                            .choice_bias = bias.empty() ? nullptr : bias.data(),
-                            .chosen = out.chosen.data(),
-                            .weights = out.weights.data(),
-                            .columns = 1,
-                            .experts = static_cast<std::uint32_t>(logits.size()),
-                            .used = used,
-                            .weighting = weighting,
-                            .scale = scale},
-                           pool);
-  return out;
-}
-
 double sigmoid(double x) {
   return 1.0 / (1.0 + std::exp(-x));
 }
@@ -174,12 +153,16 @@ BOOST_AUTO_TEST_CASE(sigmoids_choose_with_their_bias_and_weigh_without_it) {
   const std::vector<float> bias{0.0F, 0.9F, -0.5F, 0.0F};
   test::on_every_level([&](kernels::host::isa_level) {
     // 0.62, 0.27 + 0.9, 0.88 - 0.5, 0.5
-    const routed got = route(logits, bias, 2, expert_weighting::sigmoid_renormalised, 1.5F);
+    const auto got = test::router{.logits = logits,
+                                  .bias = bias,
+                                  .weighting = expert_weighting::sigmoid_renormalised,
+                                  .scale = 1.5F}
+                         .route(2);
     BOOST_TEST(got.chosen == (std::vector<std::uint32_t>{1, 0}), boost::test_tools::per_element());
     const double sum = sigmoid(-1.0) + sigmoid(0.5);
     BOOST_TEST(std::fabs(got.weights[0] - 1.5 * sigmoid(-1.0) / sum) < 1e-6);
     BOOST_TEST(std::fabs(got.weights[1] - 1.5 * sigmoid(0.5) / sum) < 1e-6);
-    const routed plain = route(logits, {}, 2, expert_weighting::sigmoid, 1.0F);
+    const auto plain = test::router{.logits = logits, .weighting = expert_weighting::sigmoid}.route(2);
     BOOST_TEST(plain.chosen == (std::vector<std::uint32_t>{2, 0}), boost::test_tools::per_element());
     BOOST_TEST(std::fabs(plain.weights[0] - sigmoid(2.0)) < 1e-6);
   });
@@ -189,13 +172,15 @@ BOOST_AUTO_TEST_CASE(weights_of_softmax_over_all_are_not_renormalised) {
   const std::vector<float> logits{1.0F, 3.0F, 2.0F};
   double total = 0.0;
   for (const float logit : logits) total += std::exp(double{logit});
-  const routed got = route(logits, {}, 2, expert_weighting::all, 1.0F);
+  const auto got = test::router{.logits = logits, .weighting = expert_weighting::all}.route(2);
   BOOST_TEST(std::fabs(got.weights[0] - std::exp(3.0) / total) < 1e-6);
   BOOST_TEST(std::fabs(got.weights[1] - std::exp(2.0) / total) < 1e-6);
 }
 
 BOOST_AUTO_TEST_CASE(sigmoids_that_are_all_zero_give_no_nan) {
-  const routed got = route({-500.0F, -400.0F}, {}, 2, expert_weighting::sigmoid_renormalised, 1.0F);
+  const auto got =
+      test::router{.logits = {-500.0F, -400.0F}, .weighting = expert_weighting::sigmoid_renormalised}.route(
+          2);
   for (const float weight : got.weights) BOOST_TEST(std::isfinite(weight));
 }
 

@@ -3,50 +3,20 @@
 #include <limits>
 #include <random>
 
-#include "kernels/host/moe.hpp"
-#include "kernels/host/thread_pool.hpp"
 #include "test/support/random_blocks.hpp"
 #include "test/support/route_check.hpp"
 #include "test/unit/kernels/host/reference.hpp"
+#include "test/unit/kernels/host/router.hpp"
 
 namespace {
 
 using namespace orcd;
-using kernels::expert_groups;
 using kernels::expert_weighting;
 using kernels::group_ranking;
+using test::router;
 using ids = std::vector<std::uint32_t>;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-
-struct router {
-  std::vector<float> logits;
-  std::vector<float> bias = {};
-  expert_weighting weighting = expert_weighting::sigmoid;
-  expert_groups groups = {};
-  float scale = 1.0F;
-
-  struct result {
-    ids chosen;
-    std::vector<float> weights;
-  };
-  [[nodiscard]] result route(std::uint32_t used) const {
-    kernels::host::thread_pool pool(1);
-    result out{ids(used), std::vector<float>(used)};
-    kernels::host::moe_route({.logits = logits.data(),
-                              .choice_bias = bias.empty() ? nullptr : bias.data(),
-                              .chosen = out.chosen.data(),
-                              .weights = out.weights.data(),
-                              .columns = 1,
-                              .experts = static_cast<std::uint32_t>(logits.size()),
-                              .used = used,
-                              .weighting = weighting,
-                              .scale = scale,
-                              .groups = groups},
-                             pool);
-    return out;
-  }
-};
 
 BOOST_AUTO_TEST_SUITE(routing)
 

@@ -118,8 +118,10 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
   packed_matmul_args& a = t.matmul;
   const std::uint32_t pairs = s.experts > 0 ? columns * 4 : columns;
   if (s.experts > 0) {
+    const std::uint32_t packed_tile = packed_tile_columns(pairs, s.experts);
     t.tile_columns = tile_columns != 0             ? tile_columns
                      : few_pairs(pairs, s.experts) ? matvec_columns_max
+                     : packed_tile != 0            ? packed_tile
                                                    : expert_tile_columns(pairs, s.experts);
     check(launch_sort_experts({b.chosen, pairs, s.experts, b.order, b.tiles, b.tile_count, t.tile_columns},
                               nullptr),
@@ -156,6 +158,10 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
       a.w[m].row_scale_stride = s.rows;
     }
   };
+  // As models' layers give them to experts.
+  const bool tall = t.tile_columns == 32 || t.tile_columns == 64;
+  const bool packed = s.experts > 0 && tall && row_blocks % 4 == 0;
+  a.x_order = packed ? half_order::packed : half_order::natural;
   const auto run = [&](int i) {
     set(i);
     const bool few =
@@ -188,7 +194,8 @@ void print_row(const buffers& b, const shape& s, std::uint32_t columns, double c
     for (const std::uint32_t tile : {16U, 32U, 64U, 128U}) {
       if (tile > 2 * columns || tile * 16 < columns) continue;
       for (const std::uint32_t blocks : {1U, 2U, 4U}) {
-        if (blocks > (tile >= 64 ? 2U : 4U) || (tile == 128 && blocks > 1)) continue;
+        const bool tall = s.experts > 0 && tile == 64;
+        if (blocks > (tile >= 64 && !tall ? 2U : 4U) || (tile == 128 && blocks > 1)) continue;
         for (std::uint32_t split = 1; split <= (tile <= 32 && s.experts == 0 ? 8U : 1U); ++split) {
           const double instance_us = time_matmul(b, s, columns, tile, blocks, split);
           if (instance_us > 0) std::printf("  %ux%u/%u:%.2f", tile, blocks, split, instance_us);

@@ -198,6 +198,11 @@ void cuda_forward::multiply(kernels::packed_matmul_args& args, const float* norm
   }
 }
 
+/// Whether multiply() takes the throughput product.
+bool cuda_forward::is_throughput_product(const kernels::packed_matmul_args& args, std::uint32_t columns) {
+  return !kernels::balanced_matvec_best(args, columns) && tiled_kernel_takes(args);
+}
+
 /// By the few-column product, as many columns at a time as fit.
 void cuda_forward::multiply_in_parts(const kernels::tiled_matmul_args& product) {
   const kernels::packed_matmul_args& args = product.matmul;
@@ -290,24 +295,42 @@ void cuda_forward::multiply_experts(const kernels::tiled_matmul_args& args) {
   }
 }
 
-void cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
+/// Whether a layer's experts can read in packed order: if what gate and up leave fills whole groups of 64,
+/// and a shared expert takes that order, too.
+bool cuda_forward::experts_take_packed(std::uint32_t layer, std::uint32_t columns) const {
+  return weights_.layers[layer].expert_down.cols % kernels::group_cols == 0 &&
+         shared_takes_packed(layer, columns);
+}
+
+/// Returns the order in which the router has left the norm.
+kernels::half_order cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t columns) {
   const std::uint32_t pairs = columns * spec_.experts_used;
   kernels::tiled_matmul_args gate_up;
   kernels::tiled_matmul_args down;
   gate_up.matmul = expert_gate_up_of(layer, pairs);
   down.matmul = expert_down_of(layer, pairs);
-  kernels::route_args route = route_of(layer, columns);
-  route.normed = norm_outside(gate_up.matmul);
-  ORCD_CUDA(kernels::launch_route(route, expert_groups_of(spec_), stream_));
   const std::uint32_t narrow = std::min(columns_that_fit(gate_up.matmul), columns_that_fit(down.matmul));
   // Rows so long that few columns fit are read again for every few tokens of an expert.
   const bool few = kernels::few_pairs(pairs, spec_.experts) &&
                    (narrow == kernels::matvec_columns_max || columns <= kernels::matvec_columns_best);
   const bool is_narrow = few || !tiled_kernel_takes(gate_up.matmul);
-  sort_experts(pairs, is_narrow ? narrow : kernels::expert_tile_columns(pairs, spec_.experts), gate_up, down);
+  const std::uint32_t packed_tile = is_narrow || !experts_take_packed(layer, columns)
+                                        ? 0
+                                        : kernels::packed_tile_columns(pairs, spec_.experts);
+  const auto order = packed_tile != 0 ? kernels::half_order::packed : kernels::half_order::natural;
+  const std::uint32_t tile = is_narrow          ? narrow
+                             : packed_tile != 0 ? packed_tile
+                                                : kernels::expert_tile_columns(pairs, spec_.experts);
+  gate_up.matmul.x_order = down.matmul.x_order = order;
+  kernels::route_args route = route_of(layer, columns);
+  route.normed = norm_outside(gate_up.matmul);
+  route.normed_order = order;
+  ORCD_CUDA(kernels::launch_route(route, expert_groups_of(spec_), stream_));
+  sort_experts(pairs, tile, gate_up, down);
   multiply_experts(gate_up);
   multiply_experts(down);
   ORCD_CUDA(kernels::launch_combine_experts(combine_of(columns), stream_));
+  return order;
 }
 
 /// Logits of `rows` rows of the residual stream, named as for take_norm().

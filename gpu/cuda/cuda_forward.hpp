@@ -137,7 +137,7 @@ class cuda_forward {
                   const float* post_norm, std::uint32_t columns, std::optional<const float*> next);
   [[nodiscard]] bool enters_next() const noexcept;
   void activated_ffn(std::uint32_t layer, std::uint32_t columns);
-  void shared_ffn(std::uint32_t layer, std::uint32_t columns);
+  void shared_ffn(std::uint32_t layer, std::uint32_t columns, kernels::half_order normed);
   void other_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
   void run(std::uint32_t columns, const pass_columns& pass);
   void write_program();
@@ -195,7 +195,7 @@ class cuda_forward {
   void half_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
   void ternary_layer(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass);
   void dense_ffn(std::uint32_t layer, std::uint32_t columns);
-  void expert_ffn(std::uint32_t layer, std::uint32_t columns);
+  kernels::half_order expert_ffn(std::uint32_t layer, std::uint32_t columns);
   [[nodiscard]] bool adapts() const noexcept;
   void prepare_adapters(std::uint32_t columns);
   [[nodiscard]] std::uint32_t shared_bytes_left() const noexcept;
@@ -207,6 +207,10 @@ class cuda_forward {
   void add_residual_lora(engine::lora_target target, std::uint32_t layer, const lora_input& x,
                          std::uint32_t columns);
   void gate_up(std::uint32_t layer, const float* norm, std::uint32_t columns);
+  [[nodiscard]] kernels::packed_matmul_args shared_gate_up_of(std::uint32_t layer) const;
+  [[nodiscard]] kernels::packed_matmul_args shared_down_of(std::uint32_t layer) const;
+  [[nodiscard]] bool shared_takes_packed(std::uint32_t layer, std::uint32_t columns) const;
+  [[nodiscard]] bool experts_take_packed(std::uint32_t layer, std::uint32_t columns) const;
   [[nodiscard]] lora_input keep_floats(kernels::norm_to_int8_args& norm) const;
   void sort_experts(std::uint32_t pairs, std::uint32_t tile_columns, kernels::tiled_matmul_args& gate_up,
                     kernels::tiled_matmul_args& down);
@@ -216,6 +220,8 @@ class cuda_forward {
   void take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns,
                  const std::int32_t* residual_rows);
   void multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns);
+  [[nodiscard]] static bool is_throughput_product(const kernels::packed_matmul_args& args,
+                                                  std::uint32_t columns);
   [[nodiscard]] kernels::kv_pages pages_of(std::uint32_t layer) const;
   [[nodiscard]] std::uint64_t key_page_bytes(std::uint32_t layer) const noexcept;
   [[nodiscard]] std::uint64_t value_page_bytes(std::uint32_t layer) const noexcept;

@@ -155,23 +155,42 @@ void cuda_forward::activated_ffn(std::uint32_t layer, std::uint32_t columns) {
   ORCD_CUDA(kernels::launch_gelu_tanh(args, stream_));
 }
 
-/// The expert that every token has, after the others, whose router has left the norm.
-void cuda_forward::shared_ffn(std::uint32_t layer, std::uint32_t columns) {
-  const std::uint32_t width = spec_.layers[layer].shared_size;
-  if (width == 0) return;
-  const cuda_layer_weights& w = weights_.layers[layer];
+kernels::packed_matmul_args cuda_forward::shared_gate_up_of(std::uint32_t layer) const {
   kernels::packed_matmul_args gate_up;
-  gate_up.w[0] = w.shared_gate;
-  gate_up.w[1] = w.shared_up;
+  gate_up.w[0] = weights_.layers[layer].shared_gate;
+  gate_up.w[1] = weights_.layers[layer].shared_up;
   activate(gate_up, layer);
-  gate_up.act_stride = kernels::padded_cols(width);
+  gate_up.act_stride = kernels::padded_cols(spec_.layers[layer].shared_size);
   norm_outside(gate_up);
-  multiply(gate_up, nullptr, columns);
+  return gate_up;
+}
+
+kernels::packed_matmul_args cuda_forward::shared_down_of(std::uint32_t layer) const {
   kernels::packed_matmul_args down;
-  down.w[0] = w.shared_down;
-  down.x = gate_up.act;
-  down.x_stride = gate_up.act_stride;
+  down.w[0] = weights_.layers[layer].shared_down;
+  down.x = at<__half>(layout_.activated);
+  down.x_stride = kernels::padded_cols(spec_.layers[layer].shared_size);
   add_to_residual(down);
+  return down;
+}
+
+/// Whether the layer's shared expert, if it has one, can read in packed order. With fewer columns the
+/// instances for that have too few blocks for its rows, by the estimate of packed_matmul.cu.
+bool cuda_forward::shared_takes_packed(std::uint32_t layer, std::uint32_t columns) const {
+  const std::uint32_t width = spec_.layers[layer].shared_size;
+  if (width == 0) return true;
+  return columns >= 256 && !spec_.shared_gate && width % kernels::group_cols == 0 &&
+         is_throughput_product(shared_gate_up_of(layer), columns) &&
+         is_throughput_product(shared_down_of(layer), columns);
+}
+
+/// The expert that every token has, after the others, whose router has left the norm in this order.
+void cuda_forward::shared_ffn(std::uint32_t layer, std::uint32_t columns, kernels::half_order normed) {
+  if (spec_.layers[layer].shared_size == 0) return;
+  kernels::packed_matmul_args gate_up = shared_gate_up_of(layer);
+  kernels::packed_matmul_args down = shared_down_of(layer);
+  gate_up.x_order = down.x_order = normed;
+  multiply(gate_up, nullptr, columns);
   if (spec_.shared_gate) {
     down.output = kernels::matmul_output::store;
     down.out = at<float>(layout_.half_out);
@@ -181,7 +200,7 @@ void cuda_forward::shared_ffn(std::uint32_t layer, std::uint32_t columns) {
   kernels::add_gated_args add;
   add.x = at<float>(layout_.residual);
   add.h = down.out;
-  add.gate = w.shared_router;
+  add.gate = weights_.layers[layer].shared_router;
   add.normed = gate_up.x;
   add.normed_stride = gate_up.x_stride;
   add.width = spec_.embedding;
@@ -210,8 +229,8 @@ void cuda_forward::other_layer(std::uint32_t layer, std::uint32_t columns, const
   leave_half(o, engine::lora_target::attn_output, layer, w.attn_post_norm, columns, of_ffn);
   tap("attn_residual", layer, at<float>(layout_.residual), std::uint64_t{columns} * spec_.embedding);
   if (spec_.layers[layer].ffn == engine::ffn_kind::moe) {
-    expert_ffn(layer, columns);
-    return shared_ffn(layer, columns);
+    const kernels::half_order normed = expert_ffn(layer, columns);
+    return shared_ffn(layer, columns, normed);
   }
   if (!spec_.parallel_halves && !of_ffn) enter_half(w.ffn_norm, w.ffn_norm_bias, columns, nullptr);
   if (spec_.activation == engine::ffn_activation::swiglu)

@@ -90,6 +90,15 @@ __device__ inline void copied_floats() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+/// Copies 16 bytes asynchronously past L1; both addresses are multiples of 16.
+__device__ inline void copy_16(std::uint32_t to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+/// Arrives at `barrier`, one of the arrivals that it waits for, when this thread's copies so far are done.
+__device__ inline void arrive_when_copied(std::uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+
 /// Orders this thread's accesses to shared memory before later ones by tensor cores and bulk copies, which go
 /// through the asynchronous proxy.
 __device__ inline void fence_shared_for_async() {

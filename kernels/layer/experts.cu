@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(row_threads)
     norm_row(a.x + static_cast<std::uint64_t>(column) * a.width, a.width, padded_cols(a.width), weights,
              a.norm_eps, shared.scratch, [&](std::uint32_t i, float value) {
                if (i < a.width) normed[i] = value;
-               if (keeps_half) half_row[i] = to_half(value);
+               if (keeps_half) half_row[place_of_half(a.normed_order, i)] = to_half(value);
              });
     __syncthreads();
     barrier_wait(barrier, 0);

@@ -35,6 +35,7 @@ struct route_args {
   float scale = 1.0F;                  ///< multiplies the weights
   /// Out, or null: f16(norm(x[m])) as the input of a product, [columns][padded_cols(width)].
   __half* normed = nullptr;
+  half_order normed_order = half_order::natural;
 };
 
 /// Sorts the pairs (column, rank) by expert and cuts each expert's run into tiles of `tile_columns`.

@@ -53,6 +53,10 @@ __device__ __forceinline__ float4 with_products(const float4& a, const float4& b
           __fmaf_rn(a.w, b.w, sum.w)};
 }
 
+__device__ __forceinline__ void store_pair(__half* to, float a, float b) {
+  *reinterpret_cast<__half2*>(to) = {to_half(a), to_half(b)};
+}
+
 /// A warp's products of a slab.
 __device__ __forceinline__ void multiply_slab(const float (&columns)[logit_tile][logit_slab],
                                               const float (&experts)[logit_tile][logit_slab],
@@ -112,9 +116,8 @@ __global__ void __launch_bounds__(logit_warps * 32, 1) logits_kernel(const __gri
     *reinterpret_cast<float4*>(&shared.columns[buffer][warp][4 * lane]) = normed;
     *reinterpret_cast<float4*>(&shared.experts[buffer][warp][4 * lane]) = of_router;
     if (keeps_half && at < padded) {
-      auto* const halves = reinterpret_cast<__half2*>(half_row + at);
-      halves[0] = {to_half(normed.x), to_half(normed.y)};
-      halves[1] = {to_half(normed.z), to_half(normed.w)};
+      store_pair(half_row + place_of_half(a.normed_order, at), normed.x, normed.y);
+      store_pair(half_row + place_of_half(a.normed_order, at + 2), normed.z, normed.w);
     }
     __syncthreads();
     of_router = four_of(row, at + logit_slab, a.width);

@@ -237,7 +237,8 @@ bool balanced_matvec_takes(const packed_matmul_args& a, std::uint32_t columns) {
 }
 
 int launch_balanced_matvec(const tiled_matmul_args& args, CUstream_st* stream, std::uint32_t leaves) {
-  if (leaves > multiprocessor_shared_bytes) return cudaErrorInvalidValue;
+  if (leaves > multiprocessor_shared_bytes || args.matmul.x_order != half_order::natural)
+    return cudaErrorInvalidValue;
   return args.tiles != nullptr ? launch<true>(args, stream) : launch<false>(args, stream, leaves);
 }
 

@@ -1,4 +1,6 @@
 // Chooses the instance of the throughput product for a launch; the kernel is in packed_matmul_kernel.cuh.
+#include <initializer_list>
+
 #include "kernels/device/launch.cuh"
 #include "kernels/product/packed_dispatch.cuh"
 #include "kernels/product/packed_matmul.hpp"
@@ -9,11 +11,16 @@ namespace {
 
 constexpr std::uint32_t split_max = cluster_blocks_max;
 
-/// How a launch is run: columns of a tile, sets of 64 rows of a block, blocks that share k.
+constexpr std::initializer_list<std::uint32_t> all_tiles{16, 32, 64, 128};
+constexpr std::initializer_list<std::uint32_t> tall_tiles{32, 64};
+
+/// How a launch is run: columns of a tile, sets of 64 rows of a block, blocks that share k; or
+/// k_sharing::tall.
 struct tile_choice {
   std::uint32_t columns;
   std::uint32_t row_blocks;
   std::uint32_t split;
+  bool tall;
 };
 
 /// A product of many experts' single matrices has too few rows for sets of four: with 16 columns they take 47
@@ -30,8 +37,9 @@ constexpr std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) {
 /// Cycles that a multiprocessor takes for one group of 64 of k: measured by bench_cuda_matmul --sweep on an
 /// H200, divided by waves and groups, rounded. Q8_0 has larger weights, so fewer chunks fit: one, beside 32
 /// or 64 columns. With Q6_K and one set of rows two fit. In a cluster it takes long to send the sums of four
-/// sets.
+/// sets. Tall tiles: of MXFP4 and Q4_K.
 constexpr std::uint32_t group_cycles(const tile_choice& c, packed_format format) {
+  if (c.tall) return c.columns == 32 ? 870 : 1050;
   const bool few_slots = format == packed_format::q8_0;
   const bool split = c.split > 1;
   const bool crowded = format == packed_format::q6_k && c.row_blocks == 1 && !split;
@@ -58,8 +66,9 @@ constexpr std::uint32_t split_cycles(std::uint32_t blocks) {
 
 /// Chunks that a block of a split launch works on at the same time.
 constexpr std::uint32_t split_parts(const tile_choice& c) {
-  return smaller(4 / c.row_blocks, c.columns == 16 ? block_plan<packed_format::q4_k, 16, true>::parts_max
-                                                   : block_plan<packed_format::q4_k, 32, true>::parts_max);
+  return smaller(4 / c.row_blocks, c.columns == 16
+                                       ? block_plan<packed_format::q4_k, 16, k_sharing::cluster>::parts_max
+                                       : block_plan<packed_format::q4_k, 32, k_sharing::cluster>::parts_max);
 }
 
 /// Whether the blocks of a cluster have room for each other's sums.
@@ -93,16 +102,14 @@ tile_choice choose(const tiled_matmul_args& args, std::uint32_t row_tiles, const
     best = c;
     best_cycles = cycles;
   };
-  for (const std::uint32_t columns : {16U, 32U, 64U, 128U}) {
+  const bool tall = args.matmul.x_order == half_order::packed;
+  for (const std::uint32_t columns : tall ? tall_tiles : all_tiles) {
     if (args.tile_columns != 0 && columns != args.tile_columns) continue;
-    for (std::uint32_t blocks = columns == 128 ? 2 : 1; blocks <= row_blocks_max(args, columns);
-         blocks *= 2) {
-      if (args.row_blocks != 0 && columns != 128 &&
-          blocks != min(args.row_blocks, row_blocks_max(args, columns))) {
-        continue;
-      }
-      for (std::uint32_t split = 1; split <= (args.tiles != nullptr ? 1U : split_max); ++split)
-        consider({columns, blocks, split});
+    const std::uint32_t most = tall ? 4 : row_blocks_max(args, columns);
+    for (std::uint32_t blocks = tall ? 4 : columns == 128 ? 2 : 1; blocks <= most; blocks *= 2) {
+      if (args.row_blocks != 0 && columns != 128 && blocks != min(args.row_blocks, most)) continue;
+      const std::uint32_t split_end = args.tiles != nullptr || tall ? 1 : split_max;
+      for (std::uint32_t split = 1; split <= split_end; ++split) consider({columns, blocks, split, tall});
     }
   }
   return best;
@@ -145,6 +152,10 @@ bool valid(const tiled_matmul_args& args) {
   const bool paired = is_paired(a);
   if (a.columns == 0 || a.matrices == 0 || a.matrices > 3 || (paired && a.matrices != 2)) return false;
   if (a.x == nullptr || a.x_stride % 8 != 0 || a.x_divisor == 0) return false;
+  if (a.x_order == half_order::packed &&
+      (a.x_stride % group_cols != 0 ||
+       (paired && (a.w[0].rows % group_cols != 0 || a.act_stride % group_cols != 0))))
+    return false;
   if (paired ? a.act == nullptr : a.out == nullptr) return false;
   if ((args.tiles == nullptr) != (args.tile_count == nullptr)) return false;
   if (args.tiles != nullptr && (args.tile_columns == 0 || args.tiles_max == 0)) return false;

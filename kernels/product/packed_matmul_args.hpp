@@ -15,14 +15,28 @@ enum class matmul_output : std::uint8_t {
   swiglu_clamped,  ///< act[m][r] = f16(min(g,7) * sigmoid(1.702 min(g,7)) * (clamp(u,-7,7) + 1))
 };
 
+/// The order of a row's halves within each 64 of them.
+enum class half_order : std::uint8_t {
+  natural,
+  /// As tensor cores read them: word w (two halves) of quarter q is word 4 w + q. The throughput product
+  /// copies such rows to shared memory without a detour through registers; no other kernel reads them.
+  packed,
+};
+/// Where half i of a row lies.
+ORCD_HD constexpr std::uint32_t place_of_half(half_order order, std::uint32_t i) {
+  if (order == half_order::natural) return i;
+  return i / 64 * 64 + i % 16 / 2 * 8 + i / 16 % 4 * 2 + i % 2;
+}
+
 struct packed_matmul_args {
   packed_matrix w[3];         ///< outputs follow each other; gate and up have equal shapes
   const float* bias[3] = {};  ///< [rows of w[i]] each, or null; experts: [experts][rows]
   std::uint32_t matrices = 1;
   std::uint32_t columns = 0;  ///< m = 0 .. columns-1
 
-  const __half* x = nullptr;   ///< [..][x_stride], zero from cols up to the next multiple of 64
-  std::uint32_t x_stride = 0;  ///< halves, a multiple of 8, at least the padded columns
+  const __half* x = nullptr;                 ///< [..][x_stride], zero from cols up to the next multiple of 64
+  std::uint32_t x_stride = 0;                ///< halves, a multiple of 8, at least the padded columns
+  half_order x_order = half_order::natural;  ///< of x, and of act; packed: strides are multiples of 64
   /// If set, instead of x: f16(norm_x * norm_weight / sqrt(mean(norm_x^2) + eps)); the decode program alone
   /// computes it.
   const float* norm_x = nullptr;       ///< [columns][cols]
@@ -67,9 +81,9 @@ struct tiled_matmul_args {
   const std::int32_t* tile_count = nullptr;  ///< device; launches past it do nothing
   std::uint32_t tiles_max = 0;
   std::uint32_t tiles_likely = 0;  ///< expected tile_count, 0 as 1; for the choice of an instance
-  /// Columns of a tile: 16, 32, 64 or 128; 0: the fastest. With `tiles`, the most that one has.
+  /// Columns of a tile: 16, 32, 64 or 128 (packed: 32, 64); 0: the fastest. With `tiles`, the most of one.
   std::uint32_t tile_columns = 0;
-  std::uint32_t row_blocks = 0;  ///< sets of 64 rows of a block: 1, 2 or 4; 0: the fastest
+  std::uint32_t row_blocks = 0;  ///< sets of 64 rows of a block: 1, 2 or 4 (packed: 4); 0: the fastest
   /// Blocks that share the k of their rows: 1 to 8, more than one only without `tiles`; 0: the fastest.
   std::uint32_t split = 0;
 };

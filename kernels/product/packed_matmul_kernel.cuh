@@ -2,11 +2,11 @@
 // block and used for N columns.
 //
 //   weights      VRAM --bulk copies--> ring in shared memory --> warps unpack --> registers, operand A
-//   activations  VRAM --> stagers' registers --> ring in shared memory, as operand B
+//   activations  VRAM --> ring in shared memory, as operand B; through stagers' registers, or copied
 //   sums         registers; chunks of 256 of k folded left to right --> scale, bias --> memory
 //
 // A block has two kinds of warpgroups. Multipliers unpack weights and keep the tensor cores busy; stagers
-// write activations into their ring and start the copies of weights. Same bits as the few-column products:
+// bring activations into their ring and start the copies of weights. Same bits as the few-column products:
 // same operands, same order of k, same folds of 256.
 #pragma once
 
@@ -18,27 +18,27 @@
 namespace orcd::kernels {
 
 /// What a warp of a multiplying warpgroup does.
-template <packed_format F, std::uint32_t N, bool SplitK>
+template <packed_format F, std::uint32_t N, k_sharing K>
 class multiplier {
-  using plan = block_plan<F, N, SplitK>;
+  using plan = block_plan<F, N, K>;
 
  public:
-  __device__ multiplier(const matmul_work& work, const block_memory<F, N, SplitK>& memory)
+  __device__ multiplier(const matmul_work& work, const block_memory<F, N, K>& memory)
       : work_(work),
         memory_(memory),
         items_(work),
         row_block_(threadIdx.x / warpgroup_threads % work.row_blocks),
         part_(threadIdx.x / warpgroup_threads / work.row_blocks),
-        parts_(parts_of<F, N, SplitK>(work)),
+        parts_(parts_of<F, N, K>(work)),
         slot_(row_block_ * group_row_tiles + threadIdx.x / 32 % 4),
         weights_(memory, ring_of_warp()),
         buffer_(part_) {}
 
   __device__ void run() {
-    if constexpr (plan::wide) {
+    if constexpr (plan::whole) {
       multiply_items();
     } else if (part_ < parts_) {
-      if constexpr (SplitK) {
+      if constexpr (plan::split) {
         multiply_in_cluster();
       } else {
         multiply_in_turns();
@@ -102,7 +102,7 @@ class multiplier {
   /// Multiplies every `parts_`th of the block's chunks; their sums go to the blocks of the cluster that fold
   /// them.
   __device__ void multiply_in_cluster() {
-    using share = chunk_share<SplitK>;
+    using share = chunk_share<K>;
     cluster_sums<F, N> sums(work_, memory_, slot_, part_);
     const std::uint32_t chunks = share::count(work_);
     const auto groups = [&](std::uint32_t nth) {
@@ -248,75 +248,80 @@ class multiplier {
     const row_tile place = row_tile_of(work_, row_group, slot_);
     auto* exchange = reinterpret_cast<float4*>(memory_.base + plan::exchange_at);
     if (is_paired(work_.args.matmul)) {
-      store_paired<N>(work_.args, range, place, sums, exchange);
+      store_paired<N, plan::order>(work_.args, range, place, sums, exchange);
     } else {
       store_sums<N>(work_.args, range, place, sums, exchange);
     }
   }
 
   const matmul_work& work_;
-  const block_memory<F, N, SplitK>& memory_;
-  const item_list<N, SplitK> items_;
+  const block_memory<F, N, K>& memory_;
+  const item_list<N, K> items_;
   const std::uint32_t row_block_;  ///< which 64 rows
   const std::uint32_t part_;       ///< which chunks: part_, part_ + parts_, ...
   const std::uint32_t parts_;
   const std::uint32_t slot_;
-  weight_ring<F, N, SplitK> weights_;
+  weight_ring<F, N, K> weights_;
   std::uint32_t a_[plan::ahead ? 2 : 1][4][4];
   std::uint32_t buffer_;  ///< where the next chunk lies in the ring of activations
   std::uint32_t parity_ = 0;
   std::uint32_t turns_ = 0;
 };
 
-template <packed_format F, std::uint32_t N, bool SplitK>
-__global__ void __launch_bounds__(block_plan<F, N, SplitK>::threads, 1)
+template <packed_format F, std::uint32_t N, k_sharing K>
+__global__ void __launch_bounds__(block_plan<F, N, K>::threads, 1)
     packed_matmul_kernel(const __grid_constant__ matmul_work work) {
-  using plan = block_plan<F, N, SplitK>;
+  using plan = block_plan<F, N, K>;
   extern __shared__ std::byte shared_bytes[];
-  const block_memory<F, N, SplitK> memory(shared_bytes);
+  const block_memory<F, N, K> memory(shared_bytes);
   memory.init_barriers(work);
-  if constexpr (SplitK) {
+  if constexpr (plan::split) {
     cluster_arrives();
     cluster_begins();
   } else {
     __syncthreads();
   }
   if (threadIdx.x >= plan::multipliers * warpgroup_threads) {
-    if constexpr (plan::wide) shrink_registers<plan::stager_registers>();
+    if constexpr (plan::whole) shrink_registers<plan::stager_registers>();
     // The list of tiles of an expert launch is the result of an earlier kernel; a dense launch's is known,
     // and so are all weights.
     if (work.args.tiles != nullptr) wait_for_previous_kernel();
-    stager<F, N, SplitK>(work, memory).run();
+    stager<F, N, K>(work, memory).run();
   } else {
-    if constexpr (plan::wide) grow_registers<plan::multiplier_registers>();
+    if constexpr (plan::whole) grow_registers<plan::multiplier_registers>();
     wait_for_previous_kernel();
-    multiplier<F, N, SplitK>(work, memory).run();
+    multiplier<F, N, K>(work, memory).run();
   }
 }
 
-template <packed_format F, std::uint32_t N, bool SplitK>
+template <packed_format F, std::uint32_t N, k_sharing K>
 int launch_instance(const matmul_work& work, std::uint32_t blocks, cudaStream_t stream) {
-  using plan = block_plan<F, N, SplitK>;
+  using plan = block_plan<F, N, K>;
   static const cudaError_t opted_in = cudaFuncSetAttribute(
-      packed_matmul_kernel<F, N, SplitK>, cudaFuncAttributeMaxDynamicSharedMemorySize, plan::shared_bytes);
+      packed_matmul_kernel<F, N, K>, cudaFuncAttributeMaxDynamicSharedMemorySize, plan::shared_bytes);
   if (opted_in != cudaSuccess) return opted_in;
-  return launch_dependent_clusters(packed_matmul_kernel<F, N, SplitK>, work.split.blocks, dim3(blocks),
+  return launch_dependent_clusters(packed_matmul_kernel<F, N, K>, work.split.blocks, dim3(blocks),
                                    dim3(plan::threads), plan::shared_bytes, stream, work);
 }
 
 template <packed_format F>
 int packed_tiles<F>::launch(const matmul_work& work, std::uint32_t columns, std::uint32_t blocks,
                             cudaStream_t stream) {
+  using enum k_sharing;
   const bool split = work.split.blocks > 1;
+  const bool is_packed = work.args.matmul.x_order == half_order::packed;
   switch (columns) {
     case 16:
-      return split ? launch_instance<F, 16, true>(work, blocks, stream)
-                   : launch_instance<F, 16, false>(work, blocks, stream);
+      return split ? launch_instance<F, 16, cluster>(work, blocks, stream)
+                   : launch_instance<F, 16, warpgroups>(work, blocks, stream);
     case 32:
-      return split ? launch_instance<F, 32, true>(work, blocks, stream)
-                   : launch_instance<F, 32, false>(work, blocks, stream);
-    case 64: return launch_instance<F, 64, false>(work, blocks, stream);
-    case 128: return launch_instance<F, 128, false>(work, blocks, stream);
+      return split       ? launch_instance<F, 32, cluster>(work, blocks, stream)
+             : is_packed ? launch_instance<F, 32, tall>(work, blocks, stream)
+                         : launch_instance<F, 32, warpgroups>(work, blocks, stream);
+    case 64:
+      return is_packed ? launch_instance<F, 64, tall>(work, blocks, stream)
+                       : launch_instance<F, 64, warpgroups>(work, blocks, stream);
+    case 128: return launch_instance<F, 128, none>(work, blocks, stream);
     default: return cudaErrorInvalidValue;
   }
 }

@@ -7,15 +7,15 @@
 namespace orcd::kernels {
 
 /// The number of warpgroups that share rows and alternate in chunks.
-template <packed_format F, std::uint32_t N, bool SplitK>
+template <packed_format F, std::uint32_t N, k_sharing K>
 __device__ std::uint32_t parts_of(const matmul_work& work) {
-  using plan = block_plan<F, N, SplitK>;
-  return plan::wide ? 1 : min(plan::multipliers / work.row_blocks, plan::parts_max);
+  using plan = block_plan<F, N, K>;
+  return plan::whole ? 1 : min(plan::multipliers / work.row_blocks, plan::parts_max);
 }
 
-template <packed_format F, std::uint32_t N, bool SplitK>
+template <packed_format F, std::uint32_t N, k_sharing K>
 __device__ std::uint32_t multiplying_warps(const matmul_work& work) {
-  return work.row_blocks * group_row_tiles * parts_of<F, N, SplitK>(work);
+  return work.row_blocks * group_row_tiles * parts_of<F, N, K>(work);
 }
 
 /// Addresses of a ring of weights.
@@ -25,9 +25,9 @@ struct weight_ring_place {
   std::uint32_t barriers;  ///< 8 bytes a slot
 };
 
-template <packed_format F, std::uint32_t N, bool SplitK>
+template <packed_format F, std::uint32_t N, k_sharing K>
 struct block_memory {
-  using plan = block_plan<F, N, SplitK>;
+  using plan = block_plan<F, N, K>;
   std::byte* base;  ///< a multiple of 1024
 
   __device__ explicit block_memory(std::byte* raw)
@@ -62,19 +62,21 @@ struct block_memory {
   [[nodiscard]] __device__ std::uint32_t sums_empty(std::uint32_t round) const {
     return turn(0, 2 + round % 2);
   }
+  /// Copies arrive for each thread that started them, threads that write themselves once a warp.
+  static constexpr std::uint32_t stager_arrivals = plan::stager_threads / (plan::copies ? 1 : 32);
+
   /// One lane of each warp initialises some: the lanes of one warp would do it one after the other.
   __device__ void init_barriers(const matmul_work& work) const {
     constexpr std::uint32_t weights = 2 * plan::stages;
     constexpr std::uint32_t turns = weights + plan::warps * plan::slots;
     if (threadIdx.x % 32 != 0) return;
     for (std::uint32_t i = threadIdx.x / 32; i < turns + 4 * plan::multipliers; i += plan::threads / 32) {
-      const std::uint32_t arrivals = i < plan::stages ? plan::stager_threads / 32
+      const std::uint32_t arrivals = i < plan::stages ? stager_arrivals
                                      : i < weights    ? work.row_blocks * 4
                                      : i < turns      ? 1
-                                     : !SplitK        ? 4
-                                     : i < turns + 2
-                                         ? 1
-                                         : work.split.blocks * multiplying_warps<F, N, SplitK>(work);
+                                     : !plan::split   ? 4
+                                     : i < turns + 2  ? 1
+                                                      : work.split.blocks * multiplying_warps<F, N, K>(work);
       barrier_init(full(i), arrivals);
     }
     barrier_init_done();

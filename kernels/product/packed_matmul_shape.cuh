@@ -2,10 +2,7 @@
 // columns an item is. Nothing here changes a bit of the result.
 //
 // A block has some warpgroups that multiply and some that stage activations and start the copies of weights.
-// A warpgroup multiplies 64 rows (four row tiles, one a warp) by N columns. With N = 128 two warpgroups have
-// two sets of rows and all of k. With fewer columns four warpgroups share `row_blocks` sets of rows and
-// alternate in chunks of 256 of k. Where few rows would leave multiprocessors idle, a cluster of blocks has
-// the item together, and of n blocks each has every n-th chunk of its k (split k).
+// A warpgroup multiplies 64 rows (four row tiles, one a warp) by N columns; k_sharing says which of k.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,6 +18,15 @@ namespace orcd::kernels {
 
 inline constexpr std::uint32_t warpgroup_threads = 128;
 inline constexpr std::uint32_t group_row_tiles = 4;  ///< of a warpgroup
+
+/// Who multiplies the chunks of 256 of k of a set of 64 rows.
+enum class k_sharing : std::uint8_t {
+  none,        ///< one warpgroup all of them; N = 128, and a block has two sets
+  warpgroups,  ///< one, two or four warpgroups of the block, in turns; a block has four, two or one set
+  cluster,  ///< the same in a cluster of n blocks that have the item together, each every n-th chunk (split
+            ///< k); where few rows would leave multiprocessors idle
+  tall,     ///< one warpgroup all of them, four sets; activations in packed order
+};
 
 /// Groups of 64 columns in a slot of weights of a row tile.
 ORCD_HD constexpr std::uint32_t slot_groups_of(packed_format f) {
@@ -46,24 +52,30 @@ ORCD_HD constexpr std::uint32_t split_round_bytes_max(std::uint32_t columns) {
   return (columns == 16 ? 24 : 35) * split_unit_bytes;
 }
 
-/// An instance: weights of a format, tiles of N columns, and whether clusters share k.
-template <packed_format F, std::uint32_t N, bool SplitK = false>
+/// An instance: weights of a format, tiles of N columns, and who shares k.
+template <packed_format F, std::uint32_t N, k_sharing K>
 struct block_plan {
   static constexpr bool wide = N == 128;
+  static constexpr bool split = K == k_sharing::cluster;
+  /// A warpgroup keeps the running sums of its rows in registers.
+  static constexpr bool whole = K == k_sharing::none || K == k_sharing::tall;
+  /// Activations in packed order are copied; others come from stagers' registers.
+  static constexpr bool copies = K == k_sharing::tall;
+  static constexpr half_order order = copies ? half_order::packed : half_order::natural;
   static constexpr std::uint32_t multipliers = wide ? 2 : 4;  ///< warpgroups
   static constexpr std::uint32_t stagers = wide ? 2 : 1;
   static constexpr std::uint32_t threads = (multipliers + stagers) * warpgroup_threads;
   static constexpr std::uint32_t stager_threads = stagers * warpgroup_threads;
   static constexpr std::uint32_t warps = multipliers * 4;
   /// Registers of a thread, where an equal share would be too few for some.
-  static constexpr std::uint32_t multiplier_registers = 200;
-  static constexpr std::uint32_t stager_registers = 56;
+  static constexpr std::uint32_t multiplier_registers = wide ? 200 : 112;
+  static constexpr std::uint32_t stager_registers = wide ? 56 : 32;
   /// Whether a warp unpacks a group of weights while the one before is multiplied, which takes registers for
   /// two. With four warpgroups the work overlaps anyway.
   static constexpr bool ahead = N != 64 && !is_float_format(F);
 
   /// Activations: one ring for the block, in rows of 128 bytes as operand B needs them.
-  static constexpr std::uint32_t ring_chunks = SplitK ? (N == 16 ? 4 : 3) : N == 16 ? 6 : N == 32 ? 4 : 2;
+  static constexpr std::uint32_t ring_chunks = split ? (N == 16 ? 4 : 3) : N == 16 ? 6 : N == 32 ? 4 : 2;
   static constexpr std::uint32_t stage_groups = N == 16 ? 2 : 1;
   static constexpr std::uint32_t chunk_stages = groups_per_chunk / stage_groups;
   static constexpr std::uint32_t stages = ring_chunks * chunk_stages;
@@ -72,16 +84,16 @@ struct block_plan {
   /// one would take bytes of the round before for its own.
   static constexpr std::uint32_t parts_max = smaller(multipliers, ring_chunks);
   /// Most sets of 64 rows.
-  static constexpr std::uint32_t row_blocks_max = wide ? 2 : N == 64 ? 2 : 4;
+  static constexpr std::uint32_t row_blocks_max = wide ? 2 : N == 64 && !copies ? 2 : 4;
   /// Running sums that warpgroups hand on, [row block][register / 4][thread][4] floats. In a cluster: two
   /// rounds of chunks' sums, for the outputs that the block folds.
-  static constexpr std::uint32_t totals_bytes = wide     ? 0
-                                                : SplitK ? 2 * split_round_bytes_max(N)
-                                                         : row_blocks_max * 64 * N * 4;
+  static constexpr std::uint32_t totals_bytes = whole   ? 0
+                                                : split ? 2 * split_round_bytes_max(N)
+                                                        : row_blocks_max * 64 * N * 4;
   /// A warp's memory for rearranging its outputs. The blocks of a cluster use that of the sums, once they are
   /// folded.
-  static constexpr std::uint32_t exchange_bytes = SplitK ? 0 : warps * 1024;
-  static constexpr std::uint32_t barrier_bytes = SplitK ? 1024 : 1280;
+  static constexpr std::uint32_t exchange_bytes = split ? 0 : warps * 1024;
+  static constexpr std::uint32_t barrier_bytes = split ? 1024 : 1280;
 
   /// Weights: slots of each warp, for as many whole chunks as fit, or for a part of one.
   static constexpr std::uint32_t slot_groups = slot_groups_of(F);
@@ -91,7 +103,7 @@ struct block_plan {
   static constexpr std::uint32_t slots_that_fit = (multiprocessor_shared_bytes - 1024 - stages * stage_bytes -
                                                    totals_bytes - exchange_bytes - barrier_bytes) /
                                                   (warps * slot_bytes);
-  static constexpr std::uint32_t chunks_max = SplitK ? 5 : 6;  ///< for which there are barriers
+  static constexpr std::uint32_t chunks_max = split ? 5 : 6;  ///< for which there are barriers
   static constexpr std::uint32_t slots = slots_that_fit >= chunk_slots
                                              ? smaller(chunks_max, slots_that_fit / chunk_slots) * chunk_slots
                                              : smaller(2, slots_that_fit);
@@ -102,7 +114,7 @@ struct block_plan {
   static constexpr std::uint32_t stages_ahead = refill_by_stage || wide ? 1 : N == 64 ? 2 : 4;
   /// Whether one copy loads a row tile's chunks for all warpgroups that share the rows: starting a copy is
   /// expensive.
-  static constexpr bool together = chunk_slots == 1 && !SplitK;
+  static constexpr bool together = chunk_slots == 1 && !split;
 
   static constexpr std::uint32_t weights_at = stages * stage_bytes;  ///< after the ring of activations
   static constexpr std::uint32_t totals_at = weights_at + weight_bytes;
@@ -117,7 +129,8 @@ struct block_plan {
   static_assert(!ahead || slots >= 2 * chunk_slots || (slots >= 2 && slot_groups >= 2 * stage_groups));
   static_assert(stages_ahead % chunk_stages == 0 || chunk_stages % stages_ahead == 0);
   static_assert((2 * stages + warps * slots + 4 * multipliers) * 8 <= barrier_bytes);
-  static_assert(!SplitK || (N <= 32 && split_units_of_block(N, row_blocks_max, 2) <= warps));
+  static_assert(wide == (K == k_sharing::none) && (!copies || N >= 32));
+  static_assert(!split || (N <= 32 && split_units_of_block(N, row_blocks_max, 2) <= warps));
 };
 
 /// A cyclic distribution over the blocks of a cluster: of n blocks, block b has elements b, b + n, b + 2 n
@@ -198,24 +211,26 @@ __device__ inline row_tile row_tile_of(const matmul_work& work, std::uint32_t ro
 }
 
 /// Which chunks of an item a block multiplies: all of them, or in a cluster its cyclic share.
-template <bool SplitK>
+template <k_sharing K>
 struct chunk_share {
-  static __device__ std::uint32_t first() { return SplitK ? cluster_rank() : 0; }
-  static __device__ std::uint32_t step(const matmul_work& work) { return SplitK ? work.split.blocks : 1; }
+  static constexpr bool split = K == k_sharing::cluster;
+  static __device__ std::uint32_t first() { return split ? cluster_rank() : 0; }
+  static __device__ std::uint32_t step(const matmul_work& work) { return split ? work.split.blocks : 1; }
   static __device__ std::uint32_t count(const matmul_work& work) {
-    return SplitK ? work.split.chunks.count(first()) : work.chunks;
+    return split ? work.split.chunks.count(first()) : work.chunks;
   }
   /// The block's n-th chunk.
   static __device__ std::uint32_t chunk(const matmul_work& work, std::uint32_t nth) {
-    return SplitK ? nth * work.split.blocks + first() : nth;
+    return split ? nth * work.split.blocks + first() : nth;
   }
 };
 
 /// The items of a launch. Block b takes items b, b + grid, b + 2 grid and so on; in a launch of clusters each
 /// has one. Items that run at the same time share the weights of `band` column tiles, so that L2 reads them
 /// from VRAM once.
-template <std::uint32_t N, bool SplitK>
+template <std::uint32_t N, k_sharing K>
 struct item_list {
+  static constexpr bool split = K == k_sharing::cluster;
   static constexpr std::uint32_t band = 4;
   std::uint32_t column_tiles;
   std::uint32_t count;
@@ -226,8 +241,8 @@ struct item_list {
     count = column_tiles * work.row_groups;
   }
   /// The block's first item, and the distance to its next one.
-  static __device__ std::uint32_t first() { return SplitK ? cluster_index() : blockIdx.x; }
-  static __device__ std::uint32_t step() { return SplitK ? cluster_count() : gridDim.x; }
+  static __device__ std::uint32_t first() { return split ? cluster_index() : blockIdx.x; }
+  static __device__ std::uint32_t step() { return split ? cluster_count() : gridDim.x; }
   /// Items of this block.
   [[nodiscard]] __device__ std::uint32_t of_block() const {
     return first() < count ? (count - first() - 1) / step() + 1 : 0;

@@ -12,12 +12,12 @@ namespace orcd::kernels {
 /// own unit, if it has one. There is memory for two rounds.
 template <packed_format F, std::uint32_t N>
 class cluster_sums {
-  using plan = block_plan<F, N, true>;
+  using plan = block_plan<F, N, k_sharing::cluster>;
 
  public:
   /// For row tile `slot`, and every `parts`-th of the block's chunks from `part` on.
-  __device__ cluster_sums(const matmul_work& work, const block_memory<F, N, true>& memory, std::uint32_t slot,
-                          std::uint32_t part)
+  __device__ cluster_sums(const matmul_work& work, const block_memory<F, N, k_sharing::cluster>& memory,
+                          std::uint32_t slot, std::uint32_t part)
       : work_(work),
         memory_(memory),
         slot_(slot),
@@ -112,7 +112,7 @@ class cluster_sums {
   }
 
   const matmul_work& work_;
-  const block_memory<F, N, true>& memory_;
+  const block_memory<F, N, k_sharing::cluster>& memory_;
   std::uint32_t slot_;
   std::uint32_t in_round_;   ///< the warp's chunk of a round
   std::uint32_t units_max_;  ///< of a block
@@ -125,7 +125,7 @@ class cluster_sums {
 
 /// Folds the last round and stores a warp's unit. What its outputs are combined with is loaded before.
 template <packed_format F, std::uint32_t N>
-__device__ void finish_unit(const matmul_work& work, const item_list<N, true>& items,
+__device__ void finish_unit(const matmul_work& work, const item_list<N, k_sharing::cluster>& items,
                             cluster_sums<F, N>& sums) {
   const std::uint32_t last = work.split.rounds - 1;
   if (!sums.has_unit()) return sums.add(last);
@@ -144,7 +144,7 @@ __device__ void finish_unit(const matmul_work& work, const item_list<N, true>& i
     __syncwarp();
   };
   if (is_paired(work.args.matmul)) {
-    const pair_writer rows(work.args, range, places[0], tile.row());
+    const pair_writer<half_order::natural> rows(work.args, range, places[0], tile.row());
     fold();
     rows.write(column, tile.take(0, 0), tile.take(0, 1));
     return;

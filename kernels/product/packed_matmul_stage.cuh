@@ -1,4 +1,4 @@
-// The stagers of the throughput product: warpgroups that write activations into shared memory, in the order
+// The stagers of the throughput product: warpgroups that bring activations into shared memory, in the order
 // of k in which the weights are packed (packed_matrix.hpp), and start the copies of weights.
 #pragma once
 
@@ -9,10 +9,11 @@ namespace orcd::kernels {
 
 /// What one stager thread loads of a stage: `passes` times 16 columns of k (a quarter of a group) of one
 /// column of the matrix. Neighbouring threads have the quarters of a group, the next four the next column.
-/// Columns past an item's last are read like its first; their results are never stored.
-template <packed_format F, std::uint32_t N, bool SplitK>
+/// In packed order it copies the pieces of 16 bytes with its quarter's number and four more. Columns past an
+/// item's last are read like its first; their results are never stored.
+template <packed_format F, std::uint32_t N, k_sharing K>
 class activation_reader {
-  using plan = block_plan<F, N, SplitK>;
+  using plan = block_plan<F, N, K>;
 
  public:
   static constexpr std::uint32_t passes = N * plan::stage_groups * 4 / plan::stager_threads;
@@ -20,8 +21,7 @@ class activation_reader {
   static_assert(passes * plan::stager_threads == N * plan::stage_groups * 4 && pass_columns % 8 == 0);
   using registers = uint4[passes][2];
 
-  __device__ activation_reader(const matmul_work& work, const item_list<N, SplitK>& items,
-                               std::uint32_t thread)
+  __device__ activation_reader(const matmul_work& work, const item_list<N, K>& items, std::uint32_t thread)
       : work_(work),
         items_(items),
         quarter_(thread % 4),
@@ -32,11 +32,12 @@ class activation_reader {
     // r.
     const std::uint32_t lane = thread % 32;
     store_at_ = (group_ * N + column_ / 8 * 8 + lane % 8) * 128 + ((lane / 8 ^ lane % 8) << 4U);
+    if constexpr (plan::copies) store_at_ = (group_ * N + column_) * 128 + ((quarter_ ^ column_ % 8) << 4U);
   }
 
   /// Goes to the block's next chunk; at first to the first one of its first item.
   __device__ void next_chunk() {
-    const std::uint32_t step = chunk_share<SplitK>::step(work_);
+    const std::uint32_t step = chunk_share<K>::step(work_);
     if (left_ <= step * groups_per_chunk) {
       start_item();
     } else {
@@ -55,6 +56,18 @@ class activation_reader {
           reinterpret_cast<const uint4*>(from_[p] + in_chunk * plan::stage_groups * group_cols);
       v[p][0] = from[0];
       v[p][1] = from[1];
+    }
+  }
+
+  /// Starts to copy a stage of activations in packed order.
+  __device__ void copy(std::uint32_t in_chunk, std::uint32_t stage) const {
+    if (in_chunk * plan::stage_groups + group_ >= here_) return;
+#pragma unroll
+    for (std::uint32_t p = 0; p < passes; ++p) {
+      const __half* from = from_[p] + in_chunk * plan::stage_groups * group_cols;
+      const std::uint32_t at = stage + store_at_ + p * pass_columns * 128;
+      copy_16(at, from);
+      copy_16(at ^ 64U, from + 32);
     }
   }
 
@@ -81,7 +94,7 @@ class activation_reader {
   __device__ void start_item() {
     left_ = 0;
     if (item_ >= items_.count) return;
-    const std::uint32_t skipped = chunk_share<SplitK>::first() * groups_per_chunk;
+    const std::uint32_t skipped = chunk_share<K>::first() * groups_per_chunk;
     const packed_matmul_args& a = work_.args.matmul;
     std::uint32_t row_group = 0;
     std::uint32_t column_tile = 0;
@@ -92,14 +105,14 @@ class activation_reader {
       const std::uint32_t column = p * pass_columns + column_;
       const std::uint32_t m = column_at(work_.args, range.first + (column < range.count ? column : 0));
       from_[p] = a.x + static_cast<std::uint64_t>(m / a.x_divisor) * a.x_stride +
-                 (skipped + group_) * group_cols + quarter_ * 16;
+                 (skipped + group_) * group_cols + quarter_ * (plan::copies ? 8 : 16);
     }
     item_ += items_.step();
     left_ = work_.groups - skipped;
   }
 
   const matmul_work& work_;
-  const item_list<N, SplitK> items_;
+  const item_list<N, K> items_;
   std::uint32_t quarter_, column_, group_;
   std::uint32_t item_;      ///< the next one
   std::uint32_t left_ = 0;  ///< groups of the item, from the chunk on
@@ -110,17 +123,17 @@ class activation_reader {
 
 /// What a stager thread does. The warps that read a stage order its writes before the tensor cores' reads:
 /// with the fence here, it would wait for the loads that run ahead.
-template <packed_format F, std::uint32_t N, bool SplitK>
+template <packed_format F, std::uint32_t N, k_sharing K>
 class stager {
-  using plan = block_plan<F, N, SplitK>;
-  using reader_type = activation_reader<F, N, SplitK>;
+  using plan = block_plan<F, N, K>;
+  using reader_type = activation_reader<F, N, K>;
   static constexpr std::uint32_t depth = plan::stages_ahead;
   static constexpr std::uint32_t unrolled_chunks =
       depth > plan::chunk_stages ? depth / plan::chunk_stages : 1;
 
  public:
   /// Called when the launch's list of tiles is there.
-  __device__ stager(const matmul_work& work, const block_memory<F, N, SplitK>& memory)
+  __device__ stager(const matmul_work& work, const block_memory<F, N, K>& memory)
       : work_(work),
         memory_(memory),
         items_(work),
@@ -132,17 +145,10 @@ class stager {
     __syncwarp();
     wait_for_previous_kernel();
     allow_next_kernel();
-    typename reader_type::registers values[depth];
-#pragma unroll
-    for (std::uint32_t stage = 0; stage < depth; ++stage) load(stage, values);
-    const std::uint32_t total = items_.of_block() * chunk_share<SplitK>::count(work_);
-    while (chunk_ < total) {
-#pragma unroll
-      for (std::uint32_t c = 0; c < unrolled_chunks; ++c) {
-        if (c > 0 && chunk_ == total) break;
-        stage_chunk(c * plan::chunk_stages, values);
-      }
-    }
+    if constexpr (plan::copies)
+      copy_stages();
+    else
+      write_stages();
     // The copies that are still to be started wait until the last stages have been used.
     while (weights_.pending(items_)) {
 #pragma unroll 1
@@ -155,6 +161,35 @@ class stager {
   }
 
  private:
+  __device__ void copy_stages() {
+    const std::uint32_t total = items_.of_block() * chunk_share<K>::count(work_);
+    while (chunk_ < total) {
+      reader_.next_chunk();
+#pragma unroll 1
+      for (std::uint32_t s = 0; s < plan::chunk_stages; ++s) {
+        const std::uint32_t stage = buffer_ * plan::chunk_stages + s;
+        wait_for_stage(s);
+        reader_.copy(s, memory_.address() + stage * plan::stage_bytes);
+        arrive_when_copied(memory_.full(stage));
+        report(s);
+      }
+      next_chunk();
+    }
+  }
+  __device__ void write_stages() {
+    typename reader_type::registers values[depth];
+#pragma unroll
+    for (std::uint32_t stage = 0; stage < depth; ++stage) load(stage, values);
+    const std::uint32_t total = items_.of_block() * chunk_share<K>::count(work_);
+    while (chunk_ < total) {
+#pragma unroll
+      for (std::uint32_t c = 0; c < unrolled_chunks; ++c) {
+        if (c > 0 && chunk_ == total) break;
+        stage_chunk(c * plan::chunk_stages, values);
+      }
+    }
+  }
+
   /// `nth` counts stages from the beginning of some chunk.
   __device__ __forceinline__ void load(std::uint32_t nth, typename reader_type::registers (&values)[depth]) {
     if (nth % plan::chunk_stages == 0) reader_.next_chunk();
@@ -192,9 +227,9 @@ class stager {
   }
 
   const matmul_work& work_;
-  const block_memory<F, N, SplitK>& memory_;
-  const item_list<N, SplitK> items_;
-  weight_feeder<F, N, SplitK> weights_;
+  const block_memory<F, N, K>& memory_;
+  const item_list<N, K> items_;
+  weight_feeder<F, N, K> weights_;
   reader_type reader_;
   std::uint32_t chunk_ = 0;   ///< of the block's work
   std::uint32_t buffer_ = 0;  ///< its place in the ring

@@ -119,7 +119,8 @@ class row_writer {
   bool adding_;
 };
 
-/// Activates and stores the gate and up sums of the same four rows.
+/// Activates and stores the gate and up sums of the same four rows, in this order.
+template <half_order Order>
 class pair_writer {
  public:
   __device__ pair_writer(const tiled_matmul_args& args, const column_range& range, const row_tile& place,
@@ -128,7 +129,7 @@ class pair_writer {
         range_(range),
         gate_(args.matmul, 0, place.tile * tile_rows + row, place.live, range.expert),
         up_(args.matmul, 1, place.tile * tile_rows + row, place.live, range.expert),
-        act_(args.matmul.act + place.tile * tile_rows + row),
+        act_(args.matmul.act + place_of_half(Order, place.tile * tile_rows + row)),
         quads_(gate_.inside == 4 && args.matmul.act_stride % 4 == 0 &&
                reinterpret_cast<std::uintptr_t>(act_) % 8 == 0),
         clamped_(args.matmul.output != matmul_output::swiglu) {}
@@ -145,9 +146,17 @@ class pair_writer {
       values[r] = to_half(clamped_ ? swiglu_clamped(g[r], u[r]) : silu(g[r]) * u[r]);
     __half* const to =
         act_ + static_cast<std::uint64_t>(column_at(args_, range_.first + column)) * args_.matmul.act_stride;
+    const uint2 words{as_bits(__halves2half2(values[0], values[1])),
+                      as_bits(__halves2half2(values[2], values[3]))};
+    if constexpr (Order == half_order::packed) {
+      // Rows are a multiple of 64 then, so that there are all four or none.
+      if (gate_.inside == 0) return;
+      *reinterpret_cast<std::uint32_t*>(to) = words.x;
+      *reinterpret_cast<std::uint32_t*>(to + place_of_half(Order, 2)) = words.y;
+      return;
+    }
     if (quads_) {
-      *reinterpret_cast<uint2*>(to) =
-          uint2{as_bits(__halves2half2(values[0], values[1])), as_bits(__halves2half2(values[2], values[3]))};
+      *reinterpret_cast<uint2*>(to) = words;
       return;
     }
 #pragma unroll
@@ -190,13 +199,13 @@ __device__ void store_sums(const tiled_matmul_args& args, const column_range& ra
 }
 
 /// Stores gate and up of a pair of warps: the even warp takes the even column tiles, the other the odd ones.
-template <std::uint32_t N>
+template <std::uint32_t N, half_order Order>
 __device__ void store_paired(const tiled_matmul_args& args, const column_range& range, const row_tile& place,
                              const float (&sums)[N / 2], float4* exchange) {
   const tile_exchange tile{exchange};
   const std::uint32_t even = tile.warp & ~1U;
   const std::uint32_t mine = tile.warp % 2;
-  const pair_writer rows(args, range, place, tile.row());
+  const pair_writer<Order> rows(args, range, place, tile.row());
 #pragma unroll
   for (std::uint32_t c = 0; c < N / 8; c += 2) {
     tile.put(0, sums + 4 * c);

@@ -18,24 +18,23 @@ struct weight_request {
 
 /// Fills the rings, one a lane: the ring of a row tile, shared by the warpgroups that alternate in its chunks
 /// (plan::together), or the ring of one multiplying warp.
-template <packed_format F, std::uint32_t N, bool SplitK>
+template <packed_format F, std::uint32_t N, k_sharing K>
 class weight_feeder {
-  using plan = block_plan<F, N, SplitK>;
-  using share = chunk_share<SplitK>;
+  using plan = block_plan<F, N, K>;
+  using share = chunk_share<K>;
 
  public:
-  __device__ weight_feeder(const matmul_work& work, const block_memory<F, N, SplitK>& memory,
-                           std::uint32_t thread)
+  __device__ weight_feeder(const matmul_work& work, const block_memory<F, N, K>& memory, std::uint32_t thread)
       : work_(work),
         memory_(memory),
         tiles_(work.row_blocks * group_row_tiles),
-        parts_(parts_of<F, N, SplitK>(work)),
+        parts_(parts_of<F, N, K>(work)),
         ring_(thread / 32 + plan::stager_threads / 32 * (thread % 32)),
         part_(plan::together ? 0 : ring_ / tiles_),
         feeds_(ring_ < (plan::together ? tiles_ : tiles_ * parts_)) {}
 
   /// Computes the first piece and fills the ring.
-  __device__ void start(const item_list<N, SplitK>& items) {
+  __device__ void start(const item_list<N, K>& items) {
     if (!feeds_) return;
     next_ = {nullptr, items.first(), part_, 0, 0};
     skip_to_chunk(items);
@@ -43,10 +42,10 @@ class weight_feeder {
   }
   /// Reports that the block's oldest unreported chunk has been multiplied up to its stage `in_chunk`; only
   /// the last stage of a chunk is reported, unless plan::refill_by_stage.
-  __device__ void used(const item_list<N, SplitK>& items, std::uint32_t in_chunk) {
+  __device__ void used(const item_list<N, K>& items, std::uint32_t in_chunk) {
     const bool chunk_ends = in_chunk + 1 == plan::chunk_stages;
     if constexpr (plan::together) {
-      if (!chunk_ends || (!plan::wide && ++turn_ < parts_)) return;
+      if (!chunk_ends || (!plan::whole && ++turn_ < parts_)) return;
       turn_ = 0;
       if (feeds_) fill(items);
       return;
@@ -61,13 +60,13 @@ class weight_feeder {
     if (chunk_ends && ++turn_ == parts_) turn_ = 0;
   }
   /// Whether a lane of the warp still has something to copy.
-  [[nodiscard]] __device__ bool pending(const item_list<N, SplitK>& items) const {
+  [[nodiscard]] __device__ bool pending(const item_list<N, K>& items) const {
     return __any_sync(~0U, feeds_ && next_.item < items.count) != 0;
   }
 
  private:
   /// A chunk past an item's last is one of the block's next item.
-  __device__ void skip_to_chunk(const item_list<N, SplitK>& items) {
+  __device__ void skip_to_chunk(const item_list<N, K>& items) {
     const std::uint32_t chunks = share::count(work_);
     if (next_.tile != nullptr && next_.chunk < chunks) return;
     for (; next_.chunk >= chunks; next_.chunk -= chunks) next_.item += items.step();
@@ -83,7 +82,7 @@ class weight_feeder {
   }
 
   /// Copies the ring's next piece; nothing after the end of the block's work.
-  __device__ void fill(const item_list<N, SplitK>& items) {
+  __device__ void fill(const item_list<N, K>& items) {
     if (next_.item >= items.count) return;
     const weight_ring_place ring =
         plan::together ? memory_.shared_ring(parts_, ring_) : memory_.warp_ring(ring_);
@@ -98,7 +97,7 @@ class weight_feeder {
     if (++next_.slot == plan::slots) next_.slot = 0;
   }
   /// Copies the next chunk of every warpgroup that shares the rows.
-  __device__ void fetch_chunks(const item_list<N, SplitK>& items, std::uint32_t to, std::uint32_t barrier) {
+  __device__ void fetch_chunks(const item_list<N, K>& items, std::uint32_t to, std::uint32_t barrier) {
 #pragma unroll 1
     for (std::uint32_t left = parts_; left > 0 && next_.item < items.count;) {
       const std::uint32_t count = min(left, work_.chunks - next_.chunk);
@@ -115,7 +114,7 @@ class weight_feeder {
   }
   /// Copies one slot of a chunk. The last chunk of an item may be shorter and have no such slot, which is
   /// skipped then.
-  __device__ void fetch_slot(const item_list<N, SplitK>& items, std::uint32_t to, std::uint32_t barrier) {
+  __device__ void fetch_slot(const item_list<N, K>& items, std::uint32_t to, std::uint32_t barrier) {
     const std::uint32_t group =
         share::chunk(work_, next_.chunk) * groups_per_chunk + next_.in_chunk * plan::slot_groups;
     if (group < work_.groups) {
@@ -131,7 +130,7 @@ class weight_feeder {
   }
 
   const matmul_work& work_;
-  const block_memory<F, N, SplitK>& memory_;
+  const block_memory<F, N, K>& memory_;
   std::uint32_t tiles_;  ///< row tiles of an item
   std::uint32_t parts_;
   std::uint32_t ring_;
@@ -142,12 +141,12 @@ class weight_feeder {
 };
 
 /// A multiplying warp's place in its ring.
-template <packed_format F, std::uint32_t N, bool SplitK>
+template <packed_format F, std::uint32_t N, k_sharing K>
 class weight_ring {
-  using plan = block_plan<F, N, SplitK>;
+  using plan = block_plan<F, N, K>;
 
  public:
-  __device__ weight_ring(const block_memory<F, N, SplitK>& memory, const weight_ring_place& place)
+  __device__ weight_ring(const block_memory<F, N, K>& memory, const weight_ring_place& place)
       : stride_(place.stride), barriers_(place.barriers), first_(memory.at(place.slots)), here_(first_) {}
 
   /// Operand A of the four mma steps of group u of the chunk; call in ascending order of groups. `last`: of

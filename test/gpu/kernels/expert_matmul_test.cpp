@@ -80,6 +80,25 @@ void check_few(kernels::sort_experts_args sort, kernels::tiled_matmul_args all,
   }
 }
 
+/// Every instance of the throughput kernel, for tokens in both orders.
+void check_instances(kernels::sort_experts_args sort, kernels::tiled_matmul_args all, const test_input& x,
+                     const device_array<float>& grouped, const std::vector<float>& expected,
+                     const format_pair& format) {
+  for (const instance& i : instances) {
+    const std::uint32_t own =
+        i.order == kernels::half_order::packed ? 32 : kernels::expert_tile_columns(sort.pairs, sort.experts);
+    sort.tile_columns = all.tile_columns = i.tile_columns != 0 ? i.tile_columns : own;
+    BOOST_REQUIRE_EQUAL(kernels::launch_sort_experts(sort, nullptr), 0);
+    all.row_blocks = i.row_blocks;
+    all.matmul.x = x.device->data();
+    take_input(all.matmul, x, i.order);
+    BOOST_REQUIRE_EQUAL(cudaMemset(grouped.data(), 0xFF, grouped.size() * sizeof(float)), cudaSuccess);
+    BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+    BOOST_TEST((std::memcmp(grouped.read().data(), expected.data(), expected.size() * sizeof(float)) == 0),
+               format << ": grouped differs with " << i);
+  }
+}
+
 /// Every pair has the bits that its expert alone gives its token, bias, row scales and the expert's factor
 /// included, in both kernels and in any order of the pairs; and is near the result in f64.
 void compare_with_single_matrices(const format_pair& format, std::uint32_t experts, std::uint32_t tokens,
@@ -120,18 +139,7 @@ void compare_with_single_matrices(const format_pair& format, std::uint32_t exper
   BOOST_REQUIRE_EQUAL(kernels::launch_balanced_matvec(all, nullptr), 0);
   const auto got = one_by_one.read();
   a.out = grouped.data();
-  for (const instance& i : instances) {
-    all.tile_columns = i.tile_columns != 0 ? i.tile_columns : kernels::expert_tile_columns(pairs, experts);
-    sort.tile_columns = all.tile_columns;
-    BOOST_REQUIRE_EQUAL(kernels::launch_sort_experts(sort, nullptr), 0);
-    all.row_blocks = i.row_blocks;
-    BOOST_REQUIRE_EQUAL(cudaMemset(grouped.data(), 0xFF, grouped.size() * sizeof(float)), cudaSuccess);
-    BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
-    BOOST_TEST((std::memcmp(grouped.read().data(), got.data(), got.size() * sizeof(float)) == 0),
-               format << ": grouped differs with tiles of " << i.tile_columns << " columns and "
-                      << i.row_blocks << " sets of rows");
-  }
-
+  check_instances(sort, all, x, grouped, got, format);
   check_few(sort, all, grouped, got, format);
 
   for (std::uint32_t i = 0; i < pairs; ++i) {

@@ -81,6 +81,7 @@ struct routing {
     if (!choice_bias.empty()) args.choice_bias = dc.data();
     args.scale = scale;
     args.normed = normed.data();
+    args.normed_order = normed_order;
     for (int repeat = 0; repeat < 3; ++repeat)
       BOOST_REQUIRE_EQUAL(kernels::launch_route(args, groups, nullptr), 0);
     for (const std::uint32_t left : arrivals.read()) BOOST_TEST(left == 0U);
@@ -107,12 +108,23 @@ struct routing {
   std::vector<float> choice_bias = {};  ///< or none
   float scale = 1.0F;
   kernels::expert_groups groups = {};
+  kernels::half_order normed_order = kernels::half_order::natural;
 
   [[nodiscard]] bool is_sigmoid() const {
     return weighting == kernels::route_weighting::sigmoid ||
            weighting == kernels::route_weighting::sigmoid_renormalised;
   }
 };
+
+/// In packed order the router leaves the same halves, each in its place.
+void check_packed_norms(routing r, const std::vector<__half>& natural) {
+  r.normed_order = kernels::half_order::packed;
+  const auto by_router = r.route(0, r.columns).normed;
+  std::vector<__half> want(natural.size());
+  for (std::size_t i = 0; i < natural.size(); ++i)
+    want[kernels::place_of_half(r.normed_order, static_cast<std::uint32_t>(i))] = natural[i];
+  BOOST_TEST((std::memcmp(by_router.data(), want.data(), want.size() * sizeof(__half)) == 0));
+}
 
 /// The choice and the weights in the other ways, from the logits that the device computed.
 void check_weighting(const routing& r, const routing::result& got) {
@@ -323,6 +335,7 @@ BOOST_AUTO_TEST_CASE(the_router_matches_f64_and_its_neighbours_change_no_bit) {
     check_choice(r, together);
     const auto norms = r.norms();
     BOOST_TEST((std::memcmp(together.normed.data(), norms.data(), norms.size() * sizeof(__half)) == 0));
+    check_packed_norms(r, norms);
     for (std::uint32_t m = 0; m < r.columns; ++m) {
       const auto alone = r.route(m, 1);
       BOOST_TEST(std::equal(alone.logits.begin(), alone.logits.end(), together.logits.begin() + m * experts),

@@ -43,6 +43,7 @@ BOOST_DATA_TEST_CASE(both_kernels_agree_with_f64_and_with_each_other,
     device_array<float> tiled(std::size_t{columns} * size.rows);
     kernels::tiled_matmul_args all{};
     all.matmul = arguments(w, x, 0, columns, tiled);
+    take_input(all.matmul, x, i.order);
     all.tile_columns = i.tile_columns;
     all.row_blocks = i.row_blocks;
     all.split = i.tile_columns != 0 ? 1 : 0;
@@ -54,8 +55,7 @@ BOOST_DATA_TEST_CASE(both_kernels_agree_with_f64_and_with_each_other,
       BOOST_TEST(error < tolerance, format << " " << size << ": relative error " << error);
     }
     BOOST_TEST((std::memcmp(bits.data(), got.data(), got.size() * sizeof(float)) == 0),
-               format << " " << size << ": tiles of " << i.tile_columns << " columns and " << i.row_blocks
-                      << " sets of rows give other bits");
+               format << " " << size << ": " << i << ": other bits");
   }
 
   for (const std::uint32_t step : few_columns) {
@@ -130,20 +130,23 @@ BOOST_DATA_TEST_CASE(clusters_that_share_k_agree,
 }
 
 /// Gate and up, and stacks of three matrices added to what is there: all products and every instance write
-/// the same bits, and nothing else.
-BOOST_DATA_TEST_CASE(pairs_and_stacks_agree, boost::unit_test::data::make(formats), format) {
+/// the same bits, and nothing else. In packed order the rows of a pair fill groups of 64.
+BOOST_DATA_TEST_CASE(pairs_and_stacks_agree,
+                     boost::unit_test::data::make(formats) * boost::unit_test::data::make({184U, 192U}),
+                     format, rows) {
   const std::uint32_t cols = engine::traits_of(format.file).block_elems > 32 ? 1280 : 928;
   constexpr std::uint32_t columns = 77;
   constexpr std::uint32_t out_stride = 528;
-  constexpr std::uint32_t act_stride = 224;
+  constexpr std::uint32_t act_stride = 256;
   // Blocks share activations: four of a pair's twelve tiles, two of a stack's thirty.
-  const test_matrix gate(format, 184, cols, 21);
-  const test_matrix up(format, 184, cols, 22);
+  const test_matrix gate(format, rows, cols, 21);
+  const test_matrix up(format, rows, cols, 22);
   const test_matrix small(format, 88, cols, 23);
   const test_input x(cols, columns, 24);
   const std::vector<float> before(std::size_t{columns} * out_stride, 0.25F);
   const std::vector<__half> poison(std::size_t{columns} * act_stride, __float2half_rn(-7.0F));
-  const auto run = [&](bool paired, auto launch) {
+  // Between rows of a pair's product nothing is written, and what is there has its places in the same order.
+  const auto run = [&](bool paired, kernels::half_order order, auto launch) {
     const device_array<float> out{std::span<const float>(before)};
     const device_array<__half> act{std::span<const __half>(poison)};
     kernels::packed_matmul_args a = arguments(gate, x, 0, columns, out);
@@ -154,15 +157,22 @@ BOOST_DATA_TEST_CASE(pairs_and_stacks_agree, boost::unit_test::data::make(format
     a.out_stride = out_stride;
     a.act = act.data();
     a.act_stride = act_stride;
+    take_input(a, x, order);
     launch(a);
     std::vector<std::byte> bytes;
     append_bytes(bytes, out.read());
-    append_bytes(bytes, act.read());
+    const auto written = act.read();
+    std::vector<__half> natural(written.size());
+    for (std::uint32_t m = 0; m < columns; ++m) {
+      for (std::uint32_t i = 0; i < act_stride; ++i)
+        natural[m * act_stride + i] = written[m * act_stride + kernels::place_of_half(order, i)];
+    }
+    append_bytes(bytes, natural);
     return bytes;
   };
   for (const bool paired : {false, true}) {
     const auto by_few = [&](std::uint32_t step) {
-      return run(paired, [&](const kernels::packed_matmul_args& a) {
+      return run(paired, kernels::half_order::natural, [&](const kernels::packed_matmul_args& a) {
         for (std::uint32_t first = 0; first < columns; first += step) {
           kernels::packed_matmul_args part = a;
           part.columns = std::min(step, columns - first);
@@ -176,7 +186,8 @@ BOOST_DATA_TEST_CASE(pairs_and_stacks_agree, boost::unit_test::data::make(format
     const auto want = by_few(1);
     BOOST_TEST((by_few(8) == want), format << (paired ? " pair" : " stack") << ": eight columns differ");
     for (const instance& i : instances) {
-      const auto got = run(paired, [&](const kernels::packed_matmul_args& a) {
+      if (paired && i.order == kernels::half_order::packed && rows % 64 != 0) continue;
+      const auto got = run(paired, i.order, [&](const kernels::packed_matmul_args& a) {
         kernels::tiled_matmul_args all{};
         all.matmul = a;
         all.tile_columns = i.tile_columns;
@@ -184,16 +195,15 @@ BOOST_DATA_TEST_CASE(pairs_and_stacks_agree, boost::unit_test::data::make(format
         all.split = i.tile_columns != 0 ? 1 : 0;
         BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
       });
-      BOOST_TEST((got == want), format << (paired ? " pair" : " stack") << ": tiles of " << i.tile_columns
-                                       << " columns and " << i.row_blocks << " sets of rows differ");
+      BOOST_TEST((got == want), format << (paired ? " pair" : " stack") << ": " << i << " differ");
     }
   }
 }
 
 /// `columns` columns of one launch description by a few-column product, `step` a launch, and by the
-/// throughput kernel: the same bits.
-void check_both_kernels(kernels::packed_matmul_args a, std::uint32_t columns, std::uint32_t width,
-                        const std::string& what) {
+/// throughput kernel, with its input in both orders: the same bits.
+void check_both_kernels(kernels::packed_matmul_args a, const test_input& x, std::uint32_t columns,
+                        std::uint32_t width, const std::string& what) {
   device_array<float> out(std::size_t{columns} * width);
   a.out = out.data();
   a.out_stride = width;
@@ -202,6 +212,11 @@ void check_both_kernels(kernels::packed_matmul_args a, std::uint32_t columns, st
   all.matmul = a;
   BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
   const auto want = out.read();
+  out.fill(0xFF);
+  take_input(all.matmul, x, kernels::half_order::packed);
+  BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+  BOOST_TEST((std::memcmp(out.read().data(), want.data(), want.size() * sizeof(float)) == 0),
+             what << ": packed order differs");
   for (const std::uint32_t step : few_columns) {
     out.fill(0xFF);
     for (std::uint32_t first = 0; first < columns; first += step) {
@@ -217,14 +232,17 @@ void check_both_kernels(kernels::packed_matmul_args a, std::uint32_t columns, st
   }
 }
 
-/// So many rows that a warp has tiles of its own, so many columns that not all fit in shared memory; blocks
-/// of three tiles that have room for the sums of one, eight of which share activations.
+/// So many rows that a warp has tiles of its own, or a block several items, the last chunk of k a short one
+/// where a format has that; so many columns that not all fit in shared memory; blocks of three tiles that
+/// have room for the sums of one, eight of which share activations.
 BOOST_DATA_TEST_CASE(heads_and_wide_matrices_agree, boost::unit_test::data::make(formats), format) {
-  for (const shape size : {shape{60'000, 512}, shape{48, 28'672}, shape{4'400, 8192}}) {
+  std::vector<shape> sizes{{60'000, 512}, {48, 28'672}, {4'400, 8192}};
+  if (engine::traits_of(format.file).block_elems <= 64) sizes.push_back({34'000, 576});
+  for (const shape size : sizes) {
     const test_matrix w(format, size.rows, size.cols, 31);
     const test_input x(size.cols, 9, 32);
     const device_array<float> none(1);
-    check_both_kernels(arguments(w, x, 0, 9, none), 9, size.rows,
+    check_both_kernels(arguments(w, x, 0, 9, none), x, 9, size.rows,
                        std::string(engine::traits_of(format.file).name));
   }
 }
@@ -250,7 +268,7 @@ BOOST_AUTO_TEST_CASE(stacks_of_several_formats_agree) {
   a.w[1] = k.view;
   a.w[2] = v.view;
   a.matrices = 3;
-  check_both_kernels(a, 9, 360, "q4_k, q8_0, q6_k");
+  check_both_kernels(a, x, 9, 360, "q4_k, q8_0, q6_k");
 }
 
 BOOST_DATA_TEST_CASE(memory_left_to_the_next_kernel_changes_no_bit, boost::unit_test::data::make(shapes),
@@ -292,6 +310,10 @@ BOOST_AUTO_TEST_CASE(arguments_that_make_no_sense_are_refused_before_a_launch) {
   a.columns = 1;
   a.x = nullptr;
   BOOST_TEST(launch_few(a) != 0);
+  a = arguments(w, x, 0, 1, out);
+  BOOST_TEST(launch_few(a) == 0);
+  a.x_order = kernels::half_order::packed;  // the throughput product's alone
+  BOOST_TEST(launch_few(a) != 0);
 
   const auto refused = [&](auto change) {
     kernels::tiled_matmul_args all{};
@@ -301,9 +323,26 @@ BOOST_AUTO_TEST_CASE(arguments_that_make_no_sense_are_refused_before_a_launch) {
   };
   const device_array<kernels::expert_tile> tiles(1);
   const device_array<std::int32_t> count(1);
+  const device_array<__half> act(9 * 64);
   BOOST_TEST(refused([](auto& all) { all.matmul.columns = 0; }));
   BOOST_TEST(refused([](auto& all) { all.tile_columns = 24; }));
   BOOST_TEST(refused([](auto& all) { all.row_blocks = 3; }));
+  BOOST_TEST(refused([](auto& all) {  // copied by whole groups of 64
+    all.matmul.x_order = kernels::half_order::packed;
+    all.matmul.x_stride = 72;
+  }));
+  BOOST_TEST(refused([&](auto& all) {  // rows that do not fill a group of 64
+    all.matmul.x_order = kernels::half_order::packed;
+    all.matmul.w[1] = all.matmul.w[0];
+    all.matmul.matrices = 2;
+    all.matmul.output = kernels::matmul_output::swiglu;
+    all.matmul.act = act.data();
+    all.matmul.act_stride = 64;
+  }));
+  BOOST_TEST(refused([](auto& all) {  // no instance
+    all.matmul.x_order = kernels::half_order::packed;
+    all.tile_columns = 128;
+  }));
   BOOST_TEST(refused([&](auto& all) { all.tiles = tiles.data(); }));
   BOOST_TEST(refused([&](auto& all) {  // no width of the tiles
     all.tiles = tiles.data();

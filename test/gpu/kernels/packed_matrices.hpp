@@ -120,11 +120,18 @@ struct test_input {
       }
     }
     device.emplace(std::span<const __half>(halves));
+    std::vector<__half> in_packed_order(halves.size());
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      const auto place = kernels::place_of_half(kernels::half_order::packed, static_cast<std::uint32_t>(i));
+      in_packed_order[place] = halves[i];
+    }
+    packed.emplace(std::span<const __half>(in_packed_order));
   }
   std::uint32_t stride;
   std::vector<float> values;
   std::vector<__half> halves;
   std::optional<device_array<__half>> device;
+  std::optional<device_array<__half>> packed;  ///< the same in packed order
 };
 
 inline double relative_error(const std::vector<float>& got, const std::vector<double>& want) {
@@ -157,12 +164,35 @@ inline std::ostream& operator<<(std::ostream& out, const shape& s) {
 }
 inline const std::vector<shape> shapes{{16, 256}, {72, 768}, {1000, 1536}, {129, 4864}};
 
-/// Every instance of the throughput kernel, and the one that it chooses itself.
+/// Makes a product take its input in this order.
+inline void take_input(kernels::packed_matmul_args& a, const test_input& x, kernels::half_order order) {
+  const bool is_packed = order == kernels::half_order::packed;
+  a.x += (is_packed ? x.packed : x.device)->data() - x.device->data();
+  a.x_order = order;
+}
+
+/// Every instance of the throughput kernel, and the one that it chooses itself, for both orders of the input.
 struct instance {
   std::uint32_t tile_columns, row_blocks;
+  kernels::half_order order = kernels::half_order::natural;
 };
-inline const std::vector<instance> instances{{0, 0},  {16, 1}, {16, 2}, {16, 4}, {32, 1},
-                                             {32, 2}, {32, 4}, {64, 1}, {64, 2}, {128, 0}};
+inline std::ostream& operator<<(std::ostream& out, const instance& i) {
+  return out << "tiles of " << i.tile_columns << " columns and " << i.row_blocks << " sets of rows, input in "
+             << (i.order == kernels::half_order::packed ? "packed" : "natural") << " order";
+}
+inline const std::vector<instance> instances{{0, 0},
+                                             {16, 1},
+                                             {16, 2},
+                                             {16, 4},
+                                             {32, 1},
+                                             {32, 2},
+                                             {32, 4},
+                                             {64, 1},
+                                             {64, 2},
+                                             {128, 0},
+                                             {0, 0, kernels::half_order::packed},
+                                             {32, 4, kernels::half_order::packed},
+                                             {64, 4, kernels::half_order::packed}};
 
 // Both operands are f16: rounding 2^-12 of a weight's range at worst, averaged over a row.
 inline constexpr double tolerance = 1e-3;

@@ -34,7 +34,7 @@ inline constexpr std::uint32_t route_bytes_max = 226 * 1024;
 }
 /// The same with activations in packed order, whose tiles have more rows; 0 where natural order is faster.
 [[nodiscard]] constexpr std::uint32_t packed_tile_columns(std::uint32_t pairs, std::uint32_t experts) {
-  if (pairs <= 6 * experts || pairs >= 192 * experts) return 0;
+  if (pairs <= 8 * experts || pairs >= 192 * experts) return 0;
   return pairs < 24 * experts ? 32 : 64;
 }
 /// An upper bound of the tiles: full ones, and for each expert one that is not.

@@ -68,8 +68,8 @@ struct block_plan {
   static constexpr std::uint32_t stager_threads = stagers * warpgroup_threads;
   static constexpr std::uint32_t warps = multipliers * 4;
   /// Registers of a thread, where an equal share would be too few for some.
-  static constexpr std::uint32_t multiplier_registers = wide ? 200 : 112;
-  static constexpr std::uint32_t stager_registers = wide ? 56 : 32;
+  static constexpr std::uint32_t multiplier_registers = wide ? 200 : N == 64 ? 112 : 104;
+  static constexpr std::uint32_t stager_registers = wide ? 56 : N == 64 ? 32 : 64;
   /// Whether a warp unpacks a group of weights while the one before is multiplied, which takes registers for
   /// two. With four warpgroups the work overlaps anyway.
   static constexpr bool ahead = N != 64 && !is_float_format(F);

@@ -1,5 +1,5 @@
 """Two workers behind nginx, HAProxy and vllm-router: what passes, where it goes, and what a worker that dies,
-drains or is full means for clients. Figures are printed; docs/performance.md has those of one run."""
+drains or is full means for clients. Figures are printed; docs/performance/host.md has those of one run."""
 import json
 import statistics
 import time

@@ -167,10 +167,7 @@ __device__ void fetch(const latent_attention_args& a, const block_work& work, st
   __half* const to = memory.rows + chunk % 2 * chunk_positions * memory.stride;
   const std::uint32_t words = width / 8;
   for (std::uint32_t i = threadIdx.x; i < chunk_positions * words; i += threads) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                     shared_address_of(to + i / words * memory.stride + i % words * 8)),
-                 "l"(from + std::uint64_t{i} * 8)
-                 : "memory");
+    copy_16(shared_address_of(to + i / words * memory.stride + i % words * 8), from + std::uint64_t{i} * 8);
   }
 }
 

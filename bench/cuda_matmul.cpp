@@ -118,11 +118,9 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
   packed_matmul_args& a = t.matmul;
   const std::uint32_t pairs = s.experts > 0 ? columns * 4 : columns;
   if (s.experts > 0) {
-    const std::uint32_t packed_tile = packed_tile_columns(pairs, s.experts);
     t.tile_columns = tile_columns != 0             ? tile_columns
                      : few_pairs(pairs, s.experts) ? matvec_columns_max
-                     : packed_tile != 0            ? packed_tile
-                                                   : expert_tile_columns(pairs, s.experts);
+                                                   : expert_tiles_of(pairs, s.experts, true).columns;
     check(launch_sort_experts({b.chosen, pairs, s.experts, b.order, b.tiles, b.tile_count, t.tile_columns},
                               nullptr),
           "sort");

@@ -314,23 +314,19 @@ kernels::half_order cuda_forward::expert_ffn(std::uint32_t layer, std::uint32_t 
   const bool few = kernels::few_pairs(pairs, spec_.experts) &&
                    (narrow == kernels::matvec_columns_max || columns <= kernels::matvec_columns_best);
   const bool is_narrow = few || !tiled_kernel_takes(gate_up.matmul);
-  const std::uint32_t packed_tile = is_narrow || !experts_take_packed(layer, columns)
-                                        ? 0
-                                        : kernels::packed_tile_columns(pairs, spec_.experts);
-  const auto order = packed_tile != 0 ? kernels::half_order::packed : kernels::half_order::natural;
-  const std::uint32_t tile = is_narrow          ? narrow
-                             : packed_tile != 0 ? packed_tile
-                                                : kernels::expert_tile_columns(pairs, spec_.experts);
-  gate_up.matmul.x_order = down.matmul.x_order = order;
+  const kernels::expert_tiles tiles =
+      is_narrow ? kernels::expert_tiles{narrow, kernels::half_order::natural}
+                : kernels::expert_tiles_of(pairs, spec_.experts, experts_take_packed(layer, columns));
+  gate_up.matmul.x_order = down.matmul.x_order = tiles.order;
   kernels::route_args route = route_of(layer, columns);
   route.normed = norm_outside(gate_up.matmul);
-  route.normed_order = order;
+  route.normed_order = tiles.order;
   ORCD_CUDA(kernels::launch_route(route, expert_groups_of(spec_), stream_));
-  sort_experts(pairs, tile, gate_up, down);
+  sort_experts(pairs, tiles.columns, gate_up, down);
   multiply_experts(gate_up);
   multiply_experts(down);
   ORCD_CUDA(kernels::launch_combine_experts(combine_of(columns), stream_));
-  return order;
+  return tiles.order;
 }
 
 /// Logits of `rows` rows of the residual stream, named as for take_norm().

@@ -37,6 +37,17 @@ inline constexpr std::uint32_t route_bytes_max = 226 * 1024;
   if (pairs <= 8 * experts || pairs >= 192 * experts) return 0;
   return pairs < 24 * experts ? 32 : 64;
 }
+struct expert_tiles {
+  std::uint32_t columns;
+  half_order order;  ///< of what experts read
+};
+/// The tiles of the throughput product for a layer whose experts can, or cannot, read in packed order.
+[[nodiscard]] constexpr expert_tiles expert_tiles_of(std::uint32_t pairs, std::uint32_t experts,
+                                                     bool take_packed) {
+  const std::uint32_t packed = take_packed ? packed_tile_columns(pairs, experts) : 0;
+  if (packed != 0) return {packed, half_order::packed};
+  return {expert_tile_columns(pairs, experts), half_order::natural};
+}
 /// An upper bound of the tiles: full ones, and for each expert one that is not.
 [[nodiscard]] constexpr std::uint32_t sorted_tiles_max(std::uint32_t pairs, std::uint32_t experts,
                                                        std::uint32_t tile_columns) {

@@ -43,6 +43,19 @@ BOOST_AUTO_TEST_CASE(experts_with_some_pairs_have_tiles_in_packed_order) {
   BOOST_TEST(kernels::packed_tile_columns(192 * experts, experts) == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(other_experts_have_tiles_in_natural_order) {
+  constexpr std::uint32_t experts = 32;
+  for (const std::uint32_t pairs : {4 * experts, 32 * experts, 200 * experts}) {
+    const kernels::expert_tiles natural = kernels::expert_tiles_of(pairs, experts, false);
+    BOOST_TEST(natural.columns == kernels::expert_tile_columns(pairs, experts));
+    BOOST_TEST((natural.order == half_order::natural));
+    const kernels::expert_tiles tiles = kernels::expert_tiles_of(pairs, experts, true);
+    const bool packed = pairs == 32 * experts;
+    BOOST_TEST((tiles.order == (packed ? half_order::packed : half_order::natural)));
+    BOOST_TEST(tiles.columns == (packed ? 64U : natural.columns));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace orcd::test

@@ -106,10 +106,16 @@ struct buffers {
   }
 };
 
-/// Microseconds of one matrix with `columns` columns; an instance of 0, 0, 0 is the kernels' own choice.
-/// 0 when the device has no room for it.
-double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std::uint32_t tile_columns,
-                   std::uint32_t row_blocks, std::uint32_t split) {
+/// An instance of the throughput kernel; zeros are its own choice.
+struct instance {
+  std::uint32_t tile_columns = 0;
+  std::uint32_t row_blocks = 0;
+  std::uint32_t split = 0;
+  half_order order = half_order::natural;  ///< with no tile_columns: as models' layers give it
+};
+
+/// Microseconds of one matrix with `columns` columns. 0 when the device has no room for the instance.
+double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, const instance& by) {
   const std::uint64_t one = (packed_bytes(s.format, s.rows, s.cols) + 255) / 256 * 256;
   const std::uint32_t matrices = s.paired ? 2 : 1;
   const std::uint64_t stack = one * std::max(1U, s.experts);
@@ -118,9 +124,10 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
   packed_matmul_args& a = t.matmul;
   const std::uint32_t pairs = s.experts > 0 ? columns * 4 : columns;
   if (s.experts > 0) {
-    t.tile_columns = tile_columns != 0             ? tile_columns
-                     : few_pairs(pairs, s.experts) ? matvec_columns_max
-                                                   : expert_tiles_of(pairs, s.experts, true).columns;
+    const expert_tiles tiles = expert_tiles_of(pairs, s.experts, true);
+    const bool few = few_pairs(pairs, s.experts);
+    t.tile_columns = by.tile_columns != 0 ? by.tile_columns : few ? matvec_columns_max : tiles.columns;
+    a.x_order = by.tile_columns != 0 ? by.order : few ? half_order::natural : tiles.order;
     check(launch_sort_experts({b.chosen, pairs, s.experts, b.order, b.tiles, b.tile_count, t.tile_columns},
                               nullptr),
           "sort");
@@ -132,10 +139,11 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
     t.tiles_max = sorted_tiles_max(pairs, s.experts, t.tile_columns);
     t.tiles_likely = sorted_tiles_likely(pairs, s.experts, t.tile_columns);
   } else {
-    t.tile_columns = tile_columns;
+    t.tile_columns = by.tile_columns;
+    a.x_order = by.order;
   }
-  t.row_blocks = row_blocks;
-  t.split = split;
+  t.row_blocks = by.row_blocks;
+  t.split = by.split;
   a.columns = pairs;
   a.matrices = matrices;
   a.x = b.x;
@@ -156,17 +164,19 @@ double time_matmul(const buffers& b, const shape& s, std::uint32_t columns, std:
       a.w[m].row_scale_stride = s.rows;
     }
   };
-  // As models' layers give them to experts.
-  const bool tall = t.tile_columns == 32 || t.tile_columns == 64;
-  const bool packed = s.experts > 0 && tall && row_blocks % 4 == 0;
-  a.x_order = packed ? half_order::packed : half_order::natural;
+  if (s.experts == 0 && by.tile_columns == 0 && columns >= 256) {
+    set(0);
+    const std::uint64_t natural = packed_matmul_cycles(t);
+    a.x_order = half_order::packed;
+    if (packed_matmul_cycles(t) >= natural) a.x_order = half_order::natural;
+  }
   const auto run = [&](int i) {
     set(i);
     const bool few =
         t.tile_columns != 0 ? t.tile_columns <= matvec_columns_max : columns <= matvec_columns_max;
     check(few ? launch_balanced_matvec(t, nullptr) : launch_packed_matmul(t, nullptr), s.name);
   };
-  if (split > 1) {
+  if (by.split > 1 || a.x_order == half_order::packed) {
     set(0);
     if (!packed_matmul_takes(t)) return 0.0;
   }
@@ -182,26 +192,32 @@ double flops_of(const shape& s, std::uint32_t columns) {
   return 2.0 * s.rows * (s.paired ? 2 : 1) * s.cols * columns * (s.experts > 0 ? 4 : 1);
 }
 
+/// Tiles x sets of rows / blocks that share k; p: of activations in packed order.
+void print_instances(const buffers& b, const shape& s, std::uint32_t columns) {
+  const auto print = [&](const instance& by) {
+    const double us = time_matmul(b, s, columns, by);
+    const char* const order = by.order == half_order::packed ? "p" : "";
+    if (us > 0) std::printf("  %s%ux%u/%u:%.2f", order, by.tile_columns, by.row_blocks, by.split, us);
+    std::fflush(stdout);
+  };
+  for (const std::uint32_t tile : {16U, 32U, 64U, 128U}) {
+    if (tile > 2 * columns || tile * 16 < columns) continue;
+    for (const std::uint32_t blocks : {1U, 2U, 4U}) {
+      if (blocks > (tile >= 64 ? 2U : 4U) || (tile == 128 && blocks > 1)) continue;
+      for (std::uint32_t split = 1; split <= (tile <= 32 && s.experts == 0 ? 8U : 1U); ++split)
+        print({tile, blocks, split});
+    }
+    if (tile > 16) print({tile, 4, 1, half_order::packed});
+  }
+}
+
 void print_row(const buffers& b, const shape& s, std::uint32_t columns, double ceiling, bool sweep) {
   if (static_cast<std::uint64_t>(s.rows) * columns * (s.experts > 0 ? 4 : 1) > 1ULL << 26U) return;
-  const double us = time_matmul(b, s, columns, 0, 0, 0);
+  const double us = time_matmul(b, s, columns, {});
   std::printf("%-16s %5u %9.2f us %6.1f%% %7.0f TFLOP/s", s.name, columns, us,
               100 * bytes_of(s, columns) / us / 1e3 / ceiling, flops_of(s, columns) / us / 1e6);
   std::fflush(stdout);
-  if (sweep && columns > 1) {
-    for (const std::uint32_t tile : {16U, 32U, 64U, 128U}) {
-      if (tile > 2 * columns || tile * 16 < columns) continue;
-      for (const std::uint32_t blocks : {1U, 2U, 4U}) {
-        const bool tall = s.experts > 0 && tile == 64;
-        if (blocks > (tile >= 64 && !tall ? 2U : 4U) || (tile == 128 && blocks > 1)) continue;
-        for (std::uint32_t split = 1; split <= (tile <= 32 && s.experts == 0 ? 8U : 1U); ++split) {
-          const double instance_us = time_matmul(b, s, columns, tile, blocks, split);
-          if (instance_us > 0) std::printf("  %ux%u/%u:%.2f", tile, blocks, split, instance_us);
-          std::fflush(stdout);
-        }
-      }
-    }
-  }
+  if (sweep && columns > 1) print_instances(b, s, columns);
   std::printf("\n");
   std::fflush(stdout);
 }

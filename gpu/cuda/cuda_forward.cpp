@@ -171,6 +171,12 @@ __half* cuda_forward::norm_outside(kernels::packed_matmul_args& args) const {
   return normed;
 }
 
+/// The product with the norm as its input.
+kernels::packed_matmul_args cuda_forward::normed(kernels::packed_matmul_args args) const {
+  norm_outside(args);
+  return args;
+}
+
 /// Makes the norm of `columns` rows of the residual stream a product's input; `residual_rows` names them,
 /// null: the first ones.
 void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns,
@@ -178,7 +184,7 @@ void cuda_forward::take_norm(kernels::packed_matmul_args& args, const float* nor
   __half* const normed = norm_outside(args);
   ORCD_CUDA(kernels::launch_norm_to_half(
       {at<float>(layout_.residual), norm, spec_.embedding, columns, residual_rows,
-       static_cast<float>(spec_.residual_eps()), normed, args.x_stride},
+       static_cast<float>(spec_.residual_eps()), normed, args.x_stride, args.x_order},
       stream_));
 }
 
@@ -203,6 +209,29 @@ bool cuda_forward::is_throughput_product(const kernels::packed_matmul_args& args
   return !kernels::balanced_matvec_best(args, columns) && tiled_kernel_takes(args);
 }
 
+/// The order of their inputs with which these products together are estimated to be faster. Each leaves the
+/// next one's input in it.
+kernels::half_order cuda_forward::best_order(std::initializer_list<kernels::packed_matmul_args> products,
+                                             std::uint32_t columns) {
+  constexpr std::uint32_t columns_least = 256;  // measured from there on
+  using enum kernels::half_order;
+  const auto takes = [&](const auto& args) { return is_throughput_product(args, columns); };
+  if (columns < columns_least || !std::all_of(products.begin(), products.end(), takes)) return natural;
+  const auto cycles = [&](kernels::half_order order) {
+    std::uint64_t sum = 0;
+    for (const kernels::packed_matmul_args& args : products) {
+      kernels::tiled_matmul_args product;
+      product.matmul = args;
+      product.matmul.columns = columns;
+      product.matmul.x_order = order;
+      // What cannot run takes so long that the sum may overflow.
+      if (__builtin_add_overflow(sum, kernels::packed_matmul_cycles(product), &sum)) return ~std::uint64_t{0};
+    }
+    return sum;
+  };
+  return cycles(packed) < cycles(natural) ? packed : natural;
+}
+
 /// By the few-column product, as many columns at a time as fit.
 void cuda_forward::multiply_in_parts(const kernels::tiled_matmul_args& product) {
   const kernels::packed_matmul_args& args = product.matmul;
@@ -220,6 +249,8 @@ void cuda_forward::multiply_in_parts(const kernels::tiled_matmul_args& product) 
 /// `norm` is that of `qkv`, as for multiply().
 void cuda_forward::attention(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass,
                              kernels::packed_matmul_args& qkv, const float* norm) {
+  // Adapters read in natural order.
+  if (norm != nullptr && !adapts()) qkv.x_order = best_order({normed(qkv)}, columns);
   multiply(qkv, norm, columns);
   add_qkv_lora(layer, {qkv.x, nullptr, qkv.x_stride}, columns);
   tap("qkv", layer, qkv.out, std::uint64_t{columns} * qkv.out_stride);
@@ -260,8 +291,9 @@ void cuda_forward::attend(std::uint32_t layer, std::uint32_t columns, const pass
 }
 
 void cuda_forward::dense_ffn(std::uint32_t layer, std::uint32_t columns) {
-  gate_up(layer, weights_.layers[layer].ffn_norm, columns);
   kernels::packed_matmul_args down = down_of(layer);
+  if (!adapts()) down.x_order = best_order({normed(gate_up_of(layer)), down}, columns);
+  gate_up(layer, weights_.layers[layer].ffn_norm, columns, down.x_order);
   multiply(down, nullptr, columns);
   add_residual_lora(engine::lora_target::ffn_down, layer, {down.x, nullptr, down.x_stride}, columns);
 }

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <vector>
@@ -161,6 +162,7 @@ class cuda_forward {
   [[nodiscard]] kernels::packed_matmul_args head_of() const;
   void norm_inside(kernels::packed_matmul_args& args, const float* norm) const;
   __half* norm_outside(kernels::packed_matmul_args& args) const;
+  [[nodiscard]] kernels::packed_matmul_args normed(kernels::packed_matmul_args args) const;
   void attention(std::uint32_t layer, std::uint32_t columns, const pass_columns& pass,
                  kernels::packed_matmul_args& qkv, const float* norm);
   void add_positions(std::uint32_t columns);
@@ -206,7 +208,8 @@ class cuda_forward {
   void add_gate_up_lora(std::uint32_t layer, const lora_input& x, float* out, std::uint32_t columns);
   void add_residual_lora(engine::lora_target target, std::uint32_t layer, const lora_input& x,
                          std::uint32_t columns);
-  void gate_up(std::uint32_t layer, const float* norm, std::uint32_t columns);
+  void gate_up(std::uint32_t layer, const float* norm, std::uint32_t columns,
+               kernels::half_order order = kernels::half_order::natural);
   [[nodiscard]] kernels::packed_matmul_args shared_gate_up_of(std::uint32_t layer) const;
   [[nodiscard]] kernels::packed_matmul_args shared_down_of(std::uint32_t layer) const;
   [[nodiscard]] bool shared_takes_packed(std::uint32_t layer, std::uint32_t columns) const;
@@ -222,6 +225,8 @@ class cuda_forward {
   void multiply(kernels::packed_matmul_args& args, const float* norm, std::uint32_t columns);
   [[nodiscard]] static bool is_throughput_product(const kernels::packed_matmul_args& args,
                                                   std::uint32_t columns);
+  [[nodiscard]] static kernels::half_order best_order(
+      std::initializer_list<kernels::packed_matmul_args> products, std::uint32_t columns);
   [[nodiscard]] kernels::kv_pages pages_of(std::uint32_t layer) const;
   [[nodiscard]] std::uint64_t key_page_bytes(std::uint32_t layer) const noexcept;
   [[nodiscard]] std::uint64_t value_page_bytes(std::uint32_t layer) const noexcept;

@@ -87,9 +87,11 @@ void cuda_forward::add_residual_lora(lora_target target, std::uint32_t layer, co
 
 /// `norm` is that of the residual stream, or null where it has been computed.
 /// If adapters of the step change gate or up, those of all columns stay in f32 until that has been added; the
-/// activation has the product's own bits.
-void cuda_forward::gate_up(std::uint32_t layer, const float* norm, std::uint32_t columns) {
+/// activation has the product's own bits. `order` is that of the norm and of the activation.
+void cuda_forward::gate_up(std::uint32_t layer, const float* norm, std::uint32_t columns,
+                           kernels::half_order order) {
   kernels::packed_matmul_args args = gate_up_of(layer);
+  args.x_order = order;
   if (norm == nullptr) norm_outside(args);
   if (!adapts() || !adapters_->changes_gate_up(layer)) return multiply(args, norm, columns);
   const bool clamped = args.output == kernels::matmul_output::swiglu_clamped;

@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(row_threads) norm_kernel(norm_to_half_args a) 
   const std::uint32_t row = a.rows != nullptr ? static_cast<std::uint32_t>(a.rows[blockIdx.x]) : blockIdx.x;
   __half* out = a.out + static_cast<std::uint64_t>(blockIdx.x) * a.out_stride;
   norm_row(a.x + static_cast<std::uint64_t>(row) * a.width, a.width, padded_cols(a.width), weights, a.eps,
-           scratch, [&](std::uint32_t i, float value) { out[i] = to_half(value); });
+           scratch, [&](std::uint32_t i, float value) { out[place_of_half(a.order, i)] = to_half(value); });
 }
 
 }  // namespace

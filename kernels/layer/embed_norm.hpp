@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/device/step_token.hpp"
-#include "kernels/product/packed_matrix.hpp"
+#include "kernels/product/packed_matmul_args.hpp"
 
 struct CUstream_st;
 struct __half;
@@ -29,6 +29,7 @@ struct norm_to_half_args {
   float eps = 0.0F;
   __half* out = nullptr;  ///< [columns][out_stride]
   std::uint32_t out_stride = 0;
+  half_order order = half_order::natural;  ///< of out
 };
 [[nodiscard]] int launch_norm_to_half(const norm_to_half_args& args, CUstream_st* stream);
 

@@ -126,7 +126,6 @@ __device__ std::int32_t number_experts(std::uint32_t experts, const std::int32_t
 }
 
 constexpr std::uint32_t sort_warps = 32;
-constexpr std::uint32_t sorted_pairs_max = 1U << 16U;  // so that a count of pairs before fits 16 bits
 
 /// One warp: walks its share of the pairs in their order. Calls use(pair, expert, n) for each, where n is
 /// counts[expert] and what the walk has added to it: one for each pair of that expert.

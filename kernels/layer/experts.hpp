@@ -32,10 +32,11 @@ inline constexpr std::uint32_t route_bytes_max = 226 * 1024;
 [[nodiscard]] constexpr std::uint32_t expert_tile_columns(std::uint32_t pairs, std::uint32_t experts) {
   return pairs <= 8 * experts ? 16 : pairs < 12 * experts ? 32 : pairs < 24 * experts ? 64 : 128;
 }
-/// The same with activations in packed order, whose tiles have more rows; 0 where natural order is faster.
+/// The same with activations in packed order, whose tiles of up to 64 have more rows; 0 where natural order
+/// is faster.
 [[nodiscard]] constexpr std::uint32_t packed_tile_columns(std::uint32_t pairs, std::uint32_t experts) {
-  if (pairs <= 8 * experts || pairs >= 192 * experts) return 0;
-  return pairs < 24 * experts ? 32 : 64;
+  if (pairs <= 8 * experts) return 0;
+  return pairs < 24 * experts ? 32 : pairs < 192 * experts ? 64 : 128;
 }
 struct expert_tiles {
   std::uint32_t columns;
@@ -61,6 +62,9 @@ struct expert_tiles {
   const std::uint32_t cut = pairs / tile_columns + chosen / 2;
   return cut > chosen ? cut : chosen;
 }
+/// Pairs that can be sorted; of one expert 65,536, because 16 bits count those before each. An expert has a
+/// column at most once.
+inline constexpr std::uint32_t sorted_pairs_max = 1U << 23U;
 [[nodiscard]] int launch_sort_experts(const sort_experts_args& args, CUstream_st* stream);
 
 [[nodiscard]] int launch_combine_experts(const combine_experts_args& args, CUstream_st* stream);

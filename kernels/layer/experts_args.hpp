@@ -41,7 +41,7 @@ struct route_args {
 /// Sorts the pairs (column, rank) by expert and cuts each expert's run into tiles of `tile_columns`.
 struct sort_experts_args {
   const std::int32_t* chosen = nullptr;  ///< [pairs]
-  std::uint32_t pairs = 0;               ///< at most 65,536
+  std::uint32_t pairs = 0;               ///< at most sorted_pairs_max
   std::uint32_t experts = 0;
   std::int32_t* order = nullptr;       ///< [pairs]
   expert_tile* tiles = nullptr;        ///< [sorted_tiles_max(pairs, experts, tile_columns)]

@@ -12,15 +12,15 @@ namespace {
 constexpr std::uint32_t split_max = cluster_blocks_max;
 
 constexpr std::initializer_list<std::uint32_t> all_tiles{16, 32, 64, 128};
-constexpr std::initializer_list<std::uint32_t> tall_tiles{32, 64};
+constexpr std::initializer_list<std::uint32_t> copied_tiles{32, 64, 128};
 
 /// How a launch is run: columns of a tile, sets of 64 rows of a block, blocks that share k; or
-/// k_sharing::tall.
+/// k_sharing::copied.
 struct tile_choice {
   std::uint32_t columns;
   std::uint32_t row_blocks;
   std::uint32_t split;
-  bool tall;
+  bool copied;
 };
 
 /// A product of many experts' single matrices has too few rows for sets of four: with 16 columns they take 47
@@ -37,9 +37,9 @@ constexpr std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) {
 /// Cycles that a multiprocessor takes for one group of 64 of k: measured by bench_cuda_matmul --sweep on an
 /// H200, divided by waves and groups, rounded. Q8_0 has larger weights, so fewer chunks fit: one, beside 32
 /// or 64 columns. With Q6_K and one set of rows two fit. In a cluster it takes long to send the sums of four
-/// sets. Tall tiles: of MXFP4 and Q4_K.
+/// sets. Copied tiles: of MXFP4 and Q4_K.
 constexpr std::uint32_t group_cycles(const tile_choice& c, packed_format format) {
-  if (c.tall) return c.columns == 32 ? 870 : 1050;
+  if (c.copied) return c.columns == 32 ? 870 : c.columns == 64 ? 1050 : 750;
   const bool few_slots = format == packed_format::q8_0;
   const bool split = c.split > 1;
   const bool crowded = format == packed_format::q6_k && c.row_blocks == 1 && !split;
@@ -79,37 +79,41 @@ constexpr bool split_fits(const tile_choice& c) {
          split_round_bytes_max(c.columns);
 }
 
+constexpr std::uint64_t impossible = ~0ULL;
+
 /// Estimated cycles of a launch with `column_tiles` tiles.
 std::uint64_t estimated_cycles(const tile_choice& c, const packed_matrix& w, std::uint32_t row_tiles,
                                std::uint32_t column_tiles, const device_room& room) {
   const std::uint32_t items = divide_up(row_tiles, group_row_tiles * c.row_blocks) * column_tiles;
   const std::uint64_t cycles = group_cycles(c, w.format);
   if (c.split == 1) return divide_up(items, room.multiprocessors) * (w.groups() * cycles + item_cycles(c));
-  if (items > room.clusters[c.split] || c.split > w.chunks() || !split_fits(c)) return ~0ULL;
+  if (items > room.clusters[c.split] || c.split > w.chunks() || !split_fits(c)) return impossible;
   return divide_up(w.chunks(), c.split) * groups_per_chunk * cycles + split_cycles(items * c.split);
 }
 
+struct estimated_choice {
+  tile_choice choice{};  ///< no columns: there is none
+  std::uint64_t cycles = impossible;
+};
+
 /// The choice with the shortest estimate. The caller may fix any of the three numbers.
-tile_choice choose(const tiled_matmul_args& args, std::uint32_t row_tiles, const device_room& room) {
-  tile_choice best{};
-  std::uint64_t best_cycles = ~0ULL;
+estimated_choice choose(const tiled_matmul_args& args, std::uint32_t row_tiles, const device_room& room) {
+  estimated_choice best;
   const auto consider = [&](const tile_choice& c) {
     if (args.split != 0 && c.split != args.split) return;
     const std::uint32_t column_tiles =
         args.tiles != nullptr ? max(args.tiles_likely, 1U) : divide_up(args.matmul.columns, c.columns);
     const std::uint64_t cycles = estimated_cycles(c, args.matmul.w[0], row_tiles, column_tiles, room);
-    if (cycles >= best_cycles) return;
-    best = c;
-    best_cycles = cycles;
+    if (cycles < best.cycles) best = {c, cycles};
   };
-  const bool tall = args.matmul.x_order == half_order::packed;
-  for (const std::uint32_t columns : tall ? tall_tiles : all_tiles) {
+  const bool copied = args.matmul.x_order == half_order::packed;
+  for (const std::uint32_t columns : copied ? copied_tiles : all_tiles) {
     if (args.tile_columns != 0 && columns != args.tile_columns) continue;
-    const std::uint32_t most = tall ? 4 : row_blocks_max(args, columns);
-    for (std::uint32_t blocks = tall ? 4 : columns == 128 ? 2 : 1; blocks <= most; blocks *= 2) {
+    const std::uint32_t most = columns == 128 ? 2 : copied ? 4 : row_blocks_max(args, columns);
+    for (std::uint32_t blocks = copied || columns == 128 ? most : 1; blocks <= most; blocks *= 2) {
       if (args.row_blocks != 0 && columns != 128 && blocks != min(args.row_blocks, most)) continue;
-      const std::uint32_t split_end = args.tiles != nullptr || tall ? 1 : split_max;
-      for (std::uint32_t split = 1; split <= split_end; ++split) consider({columns, blocks, split, tall});
+      const std::uint32_t split_end = args.tiles != nullptr || copied ? 1 : split_max;
+      for (std::uint32_t split = 1; split <= split_end; ++split) consider({columns, blocks, split, copied});
     }
   }
   return best;
@@ -133,7 +137,7 @@ int launch_one_format(const tiled_matmul_args& args, cudaStream_t stream) {
   if (room.status != cudaSuccess) return room.status;
   const packed_matrix& w = args.matmul.w[0];
   matmul_work work{args, row_tiles_of(args.matmul), 0, 0, w.groups(), w.chunks(), w.tile_bytes(), {}};
-  const tile_choice choice = choose(args, work.row_tiles, room);
+  const tile_choice choice = choose(args, work.row_tiles, room).choice;
   if (choice.columns == 0) return cudaErrorInvalidValue;
   work.row_blocks = choice.row_blocks;
   work.row_groups = divide_up(work.row_tiles, group_row_tiles * choice.row_blocks);
@@ -195,13 +199,20 @@ int launch_packed_matmul(const tiled_matmul_args& args, CUstream_st* stream) {
   return for_each_format(args, [&](const tiled_matmul_args& run) { return launch_one_format(run, stream); });
 }
 
-bool packed_matmul_takes(const tiled_matmul_args& args) {
+std::uint64_t packed_matmul_cycles(const tiled_matmul_args& args) {
   const device_room& room = room_of_device();
-  if (!valid(args) || room.status != cudaSuccess) return false;
-  return for_each_format(args, [&](const tiled_matmul_args& run) {
-           return choose(run, row_tiles_of(run.matmul), room).columns != 0 ? cudaSuccess
-                                                                           : cudaErrorInvalidValue;
-         }) == cudaSuccess;
+  if (!valid(args) || room.status != cudaSuccess) return impossible;
+  std::uint64_t sum = 0;
+  const int status = for_each_format(args, [&](const tiled_matmul_args& run) -> int {
+    const estimated_choice best = choose(run, row_tiles_of(run.matmul), room);
+    sum += best.cycles;
+    return best.choice.columns != 0 ? cudaSuccess : cudaErrorInvalidValue;
+  });
+  return status == cudaSuccess ? sum : impossible;
+}
+
+bool packed_matmul_takes(const tiled_matmul_args& args) {
+  return packed_matmul_cycles(args) != impossible;
 }
 
 }  // namespace orcd::kernels

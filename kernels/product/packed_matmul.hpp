@@ -21,6 +21,9 @@ struct CUstream_st;
 namespace orcd::kernels {
 
 [[nodiscard]] int launch_packed_matmul(const tiled_matmul_args& args, CUstream_st* stream);
+/// Cycles that a multiprocessor of the current device is estimated to take for it; 2^64 - 1: it cannot run
+/// it.
+[[nodiscard]] std::uint64_t packed_matmul_cycles(const tiled_matmul_args& args);
 /// Whether the current device can run the shape that `args` ask for.
 [[nodiscard]] bool packed_matmul_takes(const tiled_matmul_args& args);
 

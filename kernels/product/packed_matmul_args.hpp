@@ -81,9 +81,10 @@ struct tiled_matmul_args {
   const std::int32_t* tile_count = nullptr;  ///< device; launches past it do nothing
   std::uint32_t tiles_max = 0;
   std::uint32_t tiles_likely = 0;  ///< expected tile_count, 0 as 1; for the choice of an instance
-  /// Columns of a tile: 16, 32, 64 or 128 (packed: 32, 64); 0: the fastest. With `tiles`, the most of one.
+  /// Columns of a tile: 16, 32, 64 or 128 (packed: not 16); 0: the fastest. With `tiles`, the most of one.
   std::uint32_t tile_columns = 0;
-  std::uint32_t row_blocks = 0;  ///< sets of 64 rows of a block: 1, 2 or 4 (packed: 4); 0: the fastest
+  /// Sets of 64 rows of a block: 1, 2 or 4; 0: the fastest. Tiles of 128 have 2, others in packed order 4.
+  std::uint32_t row_blocks = 0;
   /// Blocks that share the k of their rows: 1 to 8, more than one only without `tiles`; 0: the fastest.
   std::uint32_t split = 0;
 };

@@ -316,12 +316,14 @@ int packed_tiles<F>::launch(const matmul_work& work, std::uint32_t columns, std:
                    : launch_instance<F, 16, warpgroups>(work, blocks, stream);
     case 32:
       return split       ? launch_instance<F, 32, cluster>(work, blocks, stream)
-             : is_packed ? launch_instance<F, 32, tall>(work, blocks, stream)
+             : is_packed ? launch_instance<F, 32, copied>(work, blocks, stream)
                          : launch_instance<F, 32, warpgroups>(work, blocks, stream);
     case 64:
-      return is_packed ? launch_instance<F, 64, tall>(work, blocks, stream)
+      return is_packed ? launch_instance<F, 64, copied>(work, blocks, stream)
                        : launch_instance<F, 64, warpgroups>(work, blocks, stream);
-    case 128: return launch_instance<F, 128, none>(work, blocks, stream);
+    case 128:
+      return is_packed ? launch_instance<F, 128, copied>(work, blocks, stream)
+                       : launch_instance<F, 128, none>(work, blocks, stream);
     default: return cudaErrorInvalidValue;
   }
 }

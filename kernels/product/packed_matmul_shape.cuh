@@ -25,7 +25,7 @@ enum class k_sharing : std::uint8_t {
   warpgroups,  ///< one, two or four warpgroups of the block, in turns; a block has four, two or one set
   cluster,  ///< the same in a cluster of n blocks that have the item together, each every n-th chunk (split
             ///< k); where few rows would leave multiprocessors idle
-  tall,     ///< one warpgroup all of them, four sets; activations in packed order
+  copied,   ///< one warpgroup all of them; activations in packed order, copied; N = 128: two sets, else four
 };
 
 /// Groups of 64 columns in a slot of weights of a row tile.
@@ -58,9 +58,9 @@ struct block_plan {
   static constexpr bool wide = N == 128;
   static constexpr bool split = K == k_sharing::cluster;
   /// A warpgroup keeps the running sums of its rows in registers.
-  static constexpr bool whole = K == k_sharing::none || K == k_sharing::tall;
+  static constexpr bool whole = K == k_sharing::none || K == k_sharing::copied;
   /// Activations in packed order are copied; others come from stagers' registers.
-  static constexpr bool copies = K == k_sharing::tall;
+  static constexpr bool copies = K == k_sharing::copied;
   static constexpr half_order order = copies ? half_order::packed : half_order::natural;
   static constexpr std::uint32_t multipliers = wide ? 2 : 4;  ///< warpgroups
   static constexpr std::uint32_t stagers = wide ? 2 : 1;
@@ -129,7 +129,7 @@ struct block_plan {
   static_assert(!ahead || slots >= 2 * chunk_slots || (slots >= 2 && slot_groups >= 2 * stage_groups));
   static_assert(stages_ahead % chunk_stages == 0 || chunk_stages % stages_ahead == 0);
   static_assert((2 * stages + warps * slots + 4 * multipliers) * 8 <= barrier_bytes);
-  static_assert(wide == (K == k_sharing::none) && (!copies || N >= 32));
+  static_assert(copies ? N >= 32 : wide == (K == k_sharing::none));
   static_assert(!split || (N <= 32 && split_units_of_block(N, row_blocks_max, 2) <= warps));
 };
 

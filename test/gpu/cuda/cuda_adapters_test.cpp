@@ -110,11 +110,11 @@ BOOST_DATA_TEST_CASE(sequences_of_several_pages_take_turns,
     for (std::uint32_t i = 0; i < 4; ++i) {
       std::vector<engine::active_adapter> adapters;
       if (i % 2 == 0) adapters = {{i == 0 ? 0U : 5U, 1.0F}};
-      (each == &rig ? got : want)[i] = each->alone(prompt, adapters, 200);
+      (each == &rig ? got : want)[i] = each->alone(prompt, adapters, 300);
     }
   }
   for (std::uint32_t i = 0; i < 4; ++i) BOOST_TEST(same(got[i], want[i]), name << ' ' << i);
-  BOOST_TEST(same(got[1], plain.alone(prompt, {}, 200)), name);
+  BOOST_TEST(same(got[1], plain.alone(prompt, {}, 300)), name);
   BOOST_TEST(!same(got[0], got[2]));
 }
 

@@ -88,14 +88,14 @@ struct routing {
     return {logits.read(), chosen.read(), weights.read(), normed.read()};
   }
   /// The norm of all rows by the kernel for norms alone.
-  [[nodiscard]] std::vector<__half> norms() const {
+  [[nodiscard]] std::vector<__half> norms(kernels::half_order order = kernels::half_order::natural) const {
     const device_array<float> dx{std::span<const float>(x)};
     const device_array<float> dn{std::span<const float>(norm)};
     const std::uint32_t stride = kernels::padded_cols(width);
     const device_array<__half> out(std::size_t{columns} * stride);
     BOOST_REQUIRE_EQUAL(
         kernels::launch_norm_to_half(
-            {dx.data(), dn.data(), width, columns, nullptr, 1e-5F, out.data(), stride}, nullptr),
+            {dx.data(), dn.data(), width, columns, nullptr, 1e-5F, out.data(), stride, order}, nullptr),
         0);
     return out.read();
   }
@@ -116,7 +116,7 @@ struct routing {
   }
 };
 
-/// In packed order the router leaves the same halves, each in its place.
+/// In packed order the router and the norm alone leave the same halves, each in its place.
 void check_packed_norms(routing r, const std::vector<__half>& natural) {
   r.normed_order = kernels::half_order::packed;
   const auto by_router = r.route(0, r.columns).normed;
@@ -124,6 +124,8 @@ void check_packed_norms(routing r, const std::vector<__half>& natural) {
   for (std::size_t i = 0; i < natural.size(); ++i)
     want[kernels::place_of_half(r.normed_order, static_cast<std::uint32_t>(i))] = natural[i];
   BOOST_TEST((std::memcmp(by_router.data(), want.data(), want.size() * sizeof(__half)) == 0));
+  const auto alone = r.norms(r.normed_order);
+  BOOST_TEST((std::memcmp(alone.data(), want.data(), want.size() * sizeof(__half)) == 0));
 }
 
 /// The choice and the weights in the other ways, from the logits that the device computed.
@@ -364,9 +366,13 @@ BOOST_AUTO_TEST_CASE(pairs_are_sorted_by_expert_in_their_order) {
                                                    {4096U, 128U, 32U, 3U},
                                                    {10'240U, 20U, 128U, 20U},
                                                    {65'536U, 512U, 16U, 512U},
-                                                   {65'536U, 512U, 128U, 1U}}) {
+                                                   {65'536U, 512U, 128U, 1U},
+                                                   {2'368U * 128U, 128U, 128U, 0U}}) {
     std::vector<std::int32_t> chosen(pairs);
-    for (std::int32_t& e : chosen) e = static_cast<std::int32_t>(random() % some * (experts / some));
+    for (std::size_t i = 0; i < pairs; ++i) {  // 0: heads of columns, each of which has all of them
+      const std::size_t e = some == 0 ? i % experts : random() % some * (experts / some);
+      chosen[i] = static_cast<std::int32_t>(e);
+    }
     const device_array<std::int32_t> given{std::span<const std::int32_t>(chosen)};
     const device_array<std::int32_t> order(pairs);
     const device_array<kernels::expert_tile> tiles(kernels::sorted_tiles_max(pairs, experts, tile));
@@ -397,8 +403,9 @@ BOOST_AUTO_TEST_CASE(pairs_are_sorted_by_expert_in_their_order) {
   }
   const device_array<std::int32_t> one(1);
   const device_array<kernels::expert_tile> tile(1);
-  BOOST_TEST(kernels::launch_sort_experts({one.data(), 65'537, 1, one.data(), tile.data(), one.data(), 16},
-                                          nullptr) != 0);
+  BOOST_TEST(kernels::launch_sort_experts(
+                 {one.data(), kernels::sorted_pairs_max + 1, 1, one.data(), tile.data(), one.data(), 16},
+                 nullptr) != 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

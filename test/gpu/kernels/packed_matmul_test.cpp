@@ -200,6 +200,57 @@ BOOST_DATA_TEST_CASE(pairs_and_stacks_agree,
   }
 }
 
+/// Gate and up with biases, in so many items that each instance's blocks have several one after the other.
+BOOST_DATA_TEST_CASE(pairs_of_more_items_than_blocks_agree,
+                     boost::unit_test::data::make(std::vector<format_pair>{formats.at(5), formats.at(8)}),
+                     format) {
+  constexpr std::uint32_t rows = 1'152;
+  constexpr std::uint32_t cols = 512;
+  constexpr std::uint32_t columns = 2'100;
+  const test_matrix gate(format, rows, cols, 31);
+  const test_matrix up(format, rows, cols, 32);
+  const test_input x(cols, columns, 33);
+  std::vector<float> biases(2 * rows);
+  for (std::size_t i = 0; i < biases.size(); ++i) biases[i] = 0.01F * static_cast<float>(i % 37) - 0.2F;
+  const device_array<float> bias{std::span<const float>(biases)};
+  const device_array<float> none(1);
+  device_array<__half> act(std::size_t{columns} * rows);
+  kernels::packed_matmul_args a = arguments(gate, x, 0, columns, none);
+  a.w[1] = up.view;
+  a.matrices = 2;
+  a.bias[0] = bias.data();
+  a.bias[1] = bias.data() + rows;
+  a.output = kernels::matmul_output::swiglu;
+  a.out = nullptr;
+  a.act = act.data();
+  a.act_stride = rows;
+  for (std::uint32_t first = 0; first < columns; first += 8) {
+    kernels::packed_matmul_args part = a;
+    part.columns = std::min(8U, columns - first);
+    part.x += std::size_t{first} * a.x_stride;
+    part.act += std::size_t{first} * a.act_stride;
+    BOOST_REQUIRE_EQUAL(launch_few(part), 0);
+  }
+  const auto want = act.read();
+  for (const instance& i : instances) {
+    kernels::tiled_matmul_args all{};
+    all.matmul = a;
+    take_input(all.matmul, x, i.order);
+    all.tile_columns = i.tile_columns;
+    all.row_blocks = i.row_blocks;
+    all.split = i.tile_columns != 0 ? 1 : 0;
+    act.fill(0xFF);
+    BOOST_REQUIRE_EQUAL(kernels::launch_packed_matmul(all, nullptr), 0);
+    const auto written = act.read();
+    std::size_t wrong = 0;
+    for (std::size_t at = 0; at < want.size(); ++at) {
+      const auto place = kernels::place_of_half(i.order, static_cast<std::uint32_t>(at));
+      wrong += std::memcmp(&written[place], &want[at], sizeof(__half)) != 0 ? 1U : 0U;
+    }
+    BOOST_TEST(wrong == 0U, format << ": " << i << ": " << wrong << " halves differ");
+  }
+}
+
 /// `columns` columns of one launch description by a few-column product, `step` a launch, and by the
 /// throughput kernel, with its input in both orders: the same bits.
 void check_both_kernels(kernels::packed_matmul_args a, const test_input& x, std::uint32_t columns,
@@ -341,7 +392,7 @@ BOOST_AUTO_TEST_CASE(arguments_that_make_no_sense_are_refused_before_a_launch) {
   }));
   BOOST_TEST(refused([](auto& all) {  // no instance
     all.matmul.x_order = kernels::half_order::packed;
-    all.tile_columns = 128;
+    all.tile_columns = 16;
   }));
   BOOST_TEST(refused([&](auto& all) { all.tiles = tiles.data(); }));
   BOOST_TEST(refused([&](auto& all) {  // no width of the tiles

@@ -192,7 +192,8 @@ inline const std::vector<instance> instances{{0, 0},
                                              {128, 0},
                                              {0, 0, kernels::half_order::packed},
                                              {32, 4, kernels::half_order::packed},
-                                             {64, 4, kernels::half_order::packed}};
+                                             {64, 4, kernels::half_order::packed},
+                                             {128, 0, kernels::half_order::packed}};
 
 // Both operands are f16: rounding 2^-12 of a weight's range at worst, averaged over a row.
 inline constexpr double tolerance = 1e-3;

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "engine/accelerator.hpp"
+#include "engine/base/prompt_tokens.hpp"
 #include "engine/text/split/pretokenizer.hpp"
 #include "net/discovery/etcd_messages.hpp"
 #include "net/http/cors.hpp"
@@ -273,6 +274,10 @@ std::vector<option_row> cache_rows() {
               "Positions of the KV cache, for all slots and for what is kept between requests; at least a "
               "context",
               "tokens", "slots times context"),
+      integer("prefill-chunk", &options::prefill_chunk, engine::prompt_tokens_lowest,
+              engine::prompt_tokens_limit,
+              "Most prompt tokens of a step on a GPU: more save time and delay whoever decodes", "tokens",
+              "512; of models with experts 16 a slot, 512 to 2048"),
       flag("no-prefix-cache", &options::no_prefix_cache, "Keep nothing between requests"),
       integer("cache-min-tokens", &options::cache_min_tokens, 1, 1'048'576,
               "Shorter prefixes are computed again", "tokens"),

@@ -7,6 +7,7 @@
 
 #include "app/inspect/gpu_reading.hpp"
 #include "engine/accelerator.hpp"
+#include "engine/base/prompt_tokens.hpp"
 #include "engine/lora/adapter_limits.hpp"
 
 namespace orcd::app {
@@ -29,12 +30,14 @@ constexpr std::array flags{std::string_view("--help"),
                            std::string_view("--no-generation-prompt"),
                            std::string_view("--failover"),
                            std::string_view("--share-weights")};
-constexpr std::array valued_options{
-    std::string_view("--text"),      std::string_view("--file"),         std::string_view("--messages"),
-    std::string_view("--tools"),     std::string_view("--ctx"),          std::string_view("--slots"),
-    std::string_view("--vram-mib"),  std::string_view("--gpu"),          std::string_view("--kv-type-k"),
-    std::string_view("--kv-type-v"), std::string_view("--max-loras"),    std::string_view("--max-lora-rank"),
-    std::string_view("--kv-tokens"), std::string_view("--tokenizer-pre")};
+constexpr std::array valued_options{std::string_view("--text"),         std::string_view("--file"),
+                                    std::string_view("--messages"),     std::string_view("--tools"),
+                                    std::string_view("--ctx"),          std::string_view("--slots"),
+                                    std::string_view("--vram-mib"),     std::string_view("--gpu"),
+                                    std::string_view("--kv-type-k"),    std::string_view("--kv-type-v"),
+                                    std::string_view("--max-loras"),    std::string_view("--max-lora-rank"),
+                                    std::string_view("--kv-tokens"),    std::string_view("--tokenizer-pre"),
+                                    std::string_view("--prefill-chunk")};
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& all, std::string_view name) {
@@ -144,6 +147,11 @@ class parser {
     if (name == "--ctx") return count(name, value, most_context, out_.context);
     if (name == "--slots") return count(name, value, most_slots, out_.slots);
     if (name == "--kv-tokens") return count(name, value, most_kv_tokens, out_.kv_tokens);
+    if (name == "--prefill-chunk") {
+      const auto tokens = number(name, value, engine::prompt_tokens_lowest, engine::prompt_tokens_limit);
+      if (!tokens) return tokens.error();
+      out_.prefill_chunk = *tokens;
+    }
     if (name == "--max-loras") return count(name, value, engine::adapters_max, out_.adapters);
     if (name == "--max-lora-rank")
       return count(name, value, engine::adapter_limits().rank, out_.adapter_rank);
@@ -288,6 +296,7 @@ std::string_view inspect_usage() noexcept {
          "      --ctx N                  positions per slot (default: the model's context)\n"
          "      --slots N                sequences at a time (default: 1)\n"
          "      --kv-tokens N            positions of the whole KV cache (default: slots times ctx)\n"
+         "      --prefill-chunk N        prompt tokens a step (default: as a worker chooses)\n"
          "      --kv-type-k T            how keys are kept: f16 (default), bf16, q8_0\n"
          "      --kv-type-v T            how values are kept\n"
          "      --max-loras N            with room for so many LoRA adapters (default: none)\n"

@@ -31,6 +31,7 @@ struct inspect_arguments {
   std::uint32_t context = 0;              ///< plan, doctor: 0 = the model's own
   std::uint32_t slots = 1;                ///< plan, doctor
   std::uint32_t kv_tokens = 0;            ///< plan: positions of the KV cache; 0 = slots * context
+  std::uint32_t prefill_chunk = 0;        ///< plan: prompt tokens a step; 0 = as a worker chooses
   engine::kv_types kv{};                  ///< plan, doctor
   std::uint32_t adapters = 0;             ///< plan: LoRA adapters; 0 = no room for any
   std::uint32_t adapter_rank = 16;        ///< plan: their highest rank

@@ -30,7 +30,8 @@ gpu::cuda_extents extents_of(const engine::model_spec& spec, const gpu_plan_requ
   config.kv_pages = kv_pages;
   config.adapters = request.adapters;
   config.draft_tokens = gpu::draft_tokens_wanted;
-  return gpu::extents_for(spec, config, gpu::choices_for(spec, context));
+  config.chunk_tokens = request.chunk_tokens;
+  return gpu::extents_for(spec, config, gpu::choices_for(spec, config));
 }
 
 /// What a context of so many positions makes of an engine.

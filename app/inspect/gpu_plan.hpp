@@ -21,7 +21,8 @@ struct gpu_plan_request {
   std::uint32_t context = 0;  ///< positions per slot
   engine::kv_types kv{};
   engine::adapter_room adapters{};
-  std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
+  std::uint32_t kv_pages = 0;      ///< of the KV cache; 0 = a context's worth for every slot
+  std::uint32_t chunk_tokens = 0;  ///< prompt tokens a step; 0 = as a worker chooses
   std::uint32_t engines = 1;
   bool shared_weights = false;                ///< one copy, whatever the number of engines
   std::optional<std::uint64_t> vram_bytes{};  ///< of the GPU

@@ -183,8 +183,9 @@ engine::result<std::string> inspect_plan(const inspect_arguments& arguments) {
   if (const auto room = gpu::check_adapter_room(*model, config.adapters); !room) return room.error();
   plan.bytes = gpu::plan_host_memory(*model, config);
   if (arguments.vram_mib > 0 || arguments.gpu || arguments.failover) {
-    auto on_gpu =
-        plan_on_gpu(arguments, *model, {plan.slots, plan.context, plan.kv, config.adapters, plan.kv_pages});
+    gpu_plan_request request{plan.slots, plan.context, plan.kv, config.adapters, plan.kv_pages};
+    request.chunk_tokens = arguments.prefill_chunk;
+    auto on_gpu = plan_on_gpu(arguments, *model, request);
     if (!on_gpu) return on_gpu.error();
     plan.gpu = std::move(*on_gpu);
   }

@@ -25,9 +25,10 @@
 // and how strong they are is part of the salt under which its pages are shared.
 //
 // Fairness: a step carries one token of every decoding sequence and chunks of prompts, of the next sequences
-// in turn and of chunk_tokens() tokens in all, so that no slot starves and the time of a step is bounded. A
-// sequence in turn lets others go first while an earlier one computes the very page that it would compute,
-// and takes that page over. Source: M0-W-1301, WORK-3060..3063, WORK-3072.
+// in turn and of chunk_tokens() tokens in all, or fewer beside few that decode
+// (engine/base/prompt_tokens.hpp), so that no slot starves and the time of a step is bounded. A sequence in
+// turn lets others go first while an earlier one computes the very page that it would compute, and takes that
+// page over. Source: M0-W-1301, WORK-3060..3063, WORK-3072.
 #pragma once
 
 #include <algorithm>

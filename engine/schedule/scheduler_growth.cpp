@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/ensure.hpp"
+#include "engine/base/prompt_tokens.hpp"
 #include "engine/schedule/scheduler.hpp"
 #include "engine/schedule/sequence.hpp"
 
@@ -41,7 +42,8 @@ std::uint32_t scheduler::pages_to_leave(const sequence& next) {
   if (running_ == 0) return 0;
   std::uint64_t prompts = next.tokens.size();
   for (const auto& job : slots_) prompts += job && job->missing() > 1 ? job->missing() : 0;
-  const auto wait = static_cast<std::uint32_t>(prompts / chunk_tokens_ + 1);
+  const std::uint32_t of_step = prompt_tokens_beside(1, running_ + 1, chunk_tokens_);
+  const auto wait = static_cast<std::uint32_t>(prompts / of_step + 1);
   growing_.clear();
   // What it will share is not known yet.
   growing_.push_back(growth_of(next, 0, cache_->pages_for(positions_at_first(next)), wait));

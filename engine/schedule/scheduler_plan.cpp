@@ -2,11 +2,13 @@
 // (scheduler_drafts.cpp), and chunks of prompts.
 //
 // Prompts of several sequences share a step's columns, so that many short ones take few steps. All together
-// they have as many as a chunk of one prompt, so that nobody who decodes waits longer for them.
+// they have as many as a chunk of one prompt, so that nobody who decodes waits longer for them; how many that
+// is depends on how many sequences run (engine/base/prompt_tokens.hpp).
 #include <algorithm>
 #include <new>
 #include <optional>
 
+#include "engine/base/prompt_tokens.hpp"
 #include "engine/schedule/scheduler.hpp"
 #include "engine/schedule/sequence.hpp"
 
@@ -31,13 +33,17 @@ void scheduler::plan_prefill() {
   const auto count = static_cast<std::uint32_t>(slots_.size());
   const std::uint32_t first = prefill_turn_;
   const bool one_only = has_adapters();
-  std::uint32_t left = chunk_tokens_;
+  const auto decoding =
+      std::count_if(slots_.begin(), slots_.end(), [](const auto& job) { return job && job->awaits_token(); });
+  const std::uint32_t most =
+      prompt_tokens_beside(static_cast<std::uint32_t>(decoding), running_, chunk_tokens_);
+  std::uint32_t left = most;
   std::optional<std::uint32_t> left_out;
   for (std::uint32_t i = 0; i < count && left > 0; ++i) {
     const std::uint32_t slot = (first + i) % count;
     const auto& job = slots_[slot];
     if (!job || !job->can_prefill() || waits_for_page(*job)) continue;
-    const bool begins = left == chunk_tokens_;
+    const bool begins = left == most;
     if (!begins && one_only) continue;
     if (!begins && job->pool && job->missing() > left) {
       if (!left_out) left_out = slot;

@@ -74,6 +74,10 @@ struct sequence {
   /// A chunk of the prompt can be launched. The last token of a prompt is left to can_decode(), but not that
   /// of a pooled sequence, which never decodes.
   [[nodiscard]] bool can_prefill() const noexcept { return missing() > (pool ? 0U : 1U) && !can_score(); }
+  /// A client waits for its next token, or for the next log probability of its prompt.
+  [[nodiscard]] bool awaits_token() const noexcept {
+    return can_score() || (!pool && request.max_tokens > 0 && missing() <= 1);
+  }
   /// The most tokens that the chunk may have.
   [[nodiscard]] std::uint32_t chunk_max() const noexcept {
     return told < prompt_tokens || request.max_tokens == 0 ? told - 1 - position : missing();

@@ -50,7 +50,9 @@ class cuda_backend final : public engine::accelerator {
   const engine::shared_cache* exported_cache() const noexcept override {
     return cache_descriptor_ ? &exported_cache_ : nullptr;
   }
-  std::uint32_t chunk_tokens() const noexcept override { return options_.chunk_tokens; }
+  std::uint32_t chunk_tokens() const noexcept override {
+    return options_.chunk_tokens == 0 ? engine::prompt_tokens_least : options_.chunk_tokens;
+  }
   std::uint32_t launch_depth() const noexcept override { return steps_ ? steps_->depth() : 1; }
   std::uint32_t draft_tokens() const noexcept override { return steps_ ? steps_->draft_tokens() : 0; }
   double step_cost(std::uint32_t tokens) const noexcept override { return steps_->step_cost(tokens); }
@@ -173,8 +175,7 @@ engine::result<engine::memory_plan> cuda_backend::load(const engine::model& give
   model_ = given;
   const engine::model& m = model_;
   const engine::model shapes = with_parted_shapes(given);
-  const step_choices choices =
-      choices_for(m.spec, config.context_tokens, {options_.chunk_tokens, options_.one_kernel});
+  const step_choices choices = choices_for(m.spec, config, {options_.chunk_tokens, options_.one_kernel});
   options_.chunk_tokens = choices.chunk_tokens;
   options_.one_kernel = choices.one_kernel;
   if (m.spec.pooling) options_.graphs = false;  // they end with the choice of a token

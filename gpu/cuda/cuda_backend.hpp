@@ -18,10 +18,10 @@ namespace orcd::gpu {
 struct cuda_backend_options {
   gpu_choice gpu{};
   device_end end = device_end::reset;  ///< keep: the context is left for what runs after (tests)
-  std::uint32_t chunk_tokens = device_chunk_tokens;  ///< prompt tokens a step
-  std::uint64_t kv_bytes_max = 0;                    ///< 0 = whatever slots * context needs
-  bool pinned = true;                                ///< false: no pinned staging while loading
-  bool graphs = true;                                ///< false: every kernel launched by itself (debugging)
+  std::uint32_t chunk_tokens = 0;      ///< step_choices::chunk_tokens
+  std::uint64_t kv_bytes_max = 0;      ///< 0 = whatever slots * context needs
+  bool pinned = true;                  ///< false: no pinned staging while loading
+  bool graphs = true;                  ///< false: every kernel launched by itself (debugging)
   /// Most sequences of a decode step that is one kernel; unset: as many as it is faster for.
   std::optional<std::uint32_t> one_kernel{};
   bool keep_logits = false;  ///< copy every sampled row to the host for logits(); tests

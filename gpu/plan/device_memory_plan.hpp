@@ -12,9 +12,6 @@
 
 namespace orcd::gpu {
 
-/// Prompt tokens of a step, where nothing else is asked for.
-inline constexpr std::uint32_t device_chunk_tokens = 512;
-
 /// The KV cache is planned in pages of 256 positions of every layer, heads padded to 32 values.
 [[nodiscard]] std::uint64_t kv_page_bytes(const engine::model_spec& spec,
                                           engine::kv_types types = {}) noexcept;

@@ -38,11 +38,19 @@ struct widths {
 
 }  // namespace
 
-step_choices choices_for(const engine::model_spec& spec, std::uint32_t context,
+step_choices choices_for(const engine::model_spec& spec, const engine::accelerator_config& config,
                          step_choices wanted) noexcept {
-  if (!spec.pooling) return wanted;
-  wanted.one_kernel = 0;
-  if (!spec.causal) wanted.chunk_tokens = context;
+  if (spec.pooling) {
+    wanted.one_kernel = 0;
+    if (wanted.chunk_tokens == 0) wanted.chunk_tokens = engine::prompt_tokens_least;
+    if (!spec.causal) wanted.chunk_tokens = config.context_tokens;
+  }
+  if (wanted.chunk_tokens == 0) wanted.chunk_tokens = config.chunk_tokens;
+  // An expert has few of a step's columns, so that longer steps save such models much more than others.
+  if (wanted.chunk_tokens == 0) {
+    const bool gains = spec.experts > 0 && !spec.latent;
+    wanted.chunk_tokens = gains ? engine::prompt_tokens_for(config.slots) : engine::prompt_tokens_least;
+  }
   return wanted;
 }
 

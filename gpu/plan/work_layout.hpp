@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "engine/accelerator.hpp"
+#include "engine/base/prompt_tokens.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/plan/arena_plan.hpp"
 #include "gpu/plan/decode_program_plan.hpp"
@@ -19,19 +20,20 @@ namespace orcd::gpu {
 
 /// What a backend's owner may choose about steps.
 struct step_choices {
-  std::uint32_t chunk_tokens = device_chunk_tokens;
+  std::uint32_t chunk_tokens = 0;             ///< 0: the configuration's, or the best for its slots
   std::optional<std::uint32_t> one_kernel{};  ///< cuda_extents::one_kernel
 };
 /// The decode program ends with the choice of a token, which models that embed or rank do not make; one that
 /// attends all to all takes a whole context at once.
-[[nodiscard]] step_choices choices_for(const engine::model_spec& spec, std::uint32_t context,
+[[nodiscard]] step_choices choices_for(const engine::model_spec& spec,
+                                       const engine::accelerator_config& config,
                                        step_choices wanted = {}) noexcept;
 
 /// The sizes that memory is planned for.
 struct cuda_extents {
   std::uint32_t slots = 1;
   std::uint32_t context = 0;  ///< positions a slot
-  std::uint32_t chunk_tokens = device_chunk_tokens;
+  std::uint32_t chunk_tokens = engine::prompt_tokens_least;
   engine::kv_types kv{};
   std::uint32_t kv_pages = 0;  ///< of the KV cache; 0 = a context's worth for every slot
   /// Most sequences of a decode step that is one kernel, if the kernel can do the model; unset:

@@ -270,6 +270,7 @@ const std::vector<integer_case> integers{
     {"kv-cache-size-mb", 1, 16777216, true,
      [](const options& o) -> std::uint64_t { return o.kv_cache_size_mb; }},
     {"kv-tokens", 16, 268'435'456, true, [](const options& o) -> std::uint64_t { return o.kv_tokens; }},
+    {"prefill-chunk", 64, 8'192, true, [](const options& o) -> std::uint64_t { return o.prefill_chunk; }},
     {"cache-min-tokens", 1, 1'048'576, false,
      [](const options& o) -> std::uint64_t { return o.cache_min_tokens; }},
     {"imc-sessions", 0, 4'096, true, [](const options& o) -> std::uint64_t { return o.imc_sessions; }},

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "app/inspect/inspect.hpp"
+#include "engine/base/prompt_tokens.hpp"
 #include "engine/gguf/gguf_file.hpp"
 #include "engine/model/model_spec.hpp"
 #include "gpu/plan/adapter_arena.hpp"
@@ -196,7 +197,7 @@ BOOST_AUTO_TEST_CASE(room_for_adapters_is_part_of_the_plan) {
   const engine::model m = engine::load_model(file).value();
   const engine::adapter_room room{2, 16};
   const std::uint64_t on_gpu =
-      gpu::adapter_arena(m, room, gpu::adapter_layout(m, room), 1, gpu::device_chunk_tokens).bytes;
+      gpu::adapter_arena(m, room, gpu::adapter_layout(m, room), 1, engine::prompt_tokens_least).bytes;
   BOOST_TEST(bytes(two.at("gpu"), "adapters_bytes") == on_gpu);
   BOOST_TEST(on_gpu > bytes(two, "adapters_bytes"));
   // So has the workspace, for steps in one kernel with adapters.
@@ -264,6 +265,16 @@ BOOST_AUTO_TEST_CASE(a_cache_for_fewer_positions_says_how_many_jobs_have_how_man
   BOOST_TEST(plan(std::to_string(most), "8").at("gpu").at("fits").as_bool());
   BOOST_TEST(!plan(std::to_string(most + 1), "8").at("gpu").at("fits").as_bool());
   BOOST_TEST(run({"plan", model, "--ctx", "256", "--kv-tokens", "255"}).status != 0);
+}
+
+BOOST_AUTO_TEST_CASE(longer_steps_take_more_workspace) {
+  const auto workspace = [&](std::string_view chunk) {
+    const auto plan = boost::json::parse(
+        run({"plan", model, "--json", "--ctx", "256", "--prefill-chunk", chunk, "--vram-mib", "1024"}).out);
+    return plan.at("gpu").at("workspace_bytes").to_number<std::uint64_t>();
+  };
+  BOOST_TEST(workspace("1024") > workspace("512"));
+  BOOST_TEST(run({"plan", model, "--prefill-chunk", "8193"}).status != 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_gpu_is_sized_for_one_engine_and_for_two) {

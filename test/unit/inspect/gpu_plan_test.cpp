@@ -6,6 +6,7 @@
 #include "engine/gguf/gguf_file.hpp"
 #include "gpu/plan/draft_room.hpp"
 #include "gpu/plan/work_layout.hpp"
+#include "kernels/layer/experts.hpp"
 #include "test/support/tiny_model.hpp"
 
 using namespace orcd;
@@ -20,7 +21,7 @@ engine::model loaded(const engine::gguf_file& file) {
 
 /// What the backend allocates when it is loaded so, without weights and cache.
 std::uint64_t allocated(const engine::model_spec& spec, const engine::accelerator_config& config) {
-  const auto choices = gpu::choices_for(spec, config.context_tokens);
+  const auto choices = gpu::choices_for(spec, config);
   return gpu::sampler_layout(spec, gpu::extents_for(spec, config, choices)).end;
 }
 
@@ -73,7 +74,8 @@ BOOST_AUTO_TEST_CASE(a_plan_without_a_gpu_counts_all_that_is_allocated) {
 
 BOOST_AUTO_TEST_CASE(buffers_end_where_the_next_begin) {
   const engine::model_spec spec = with_latents(16);
-  const auto extents = gpu::extents_for(spec, config_of(4, 4'096), {});
+  const auto extents =
+      gpu::extents_for(spec, config_of(4, 4'096), gpu::choices_for(spec, config_of(4, 4'096)));
   const gpu::work_layout layout(spec, extents);
   const std::uint64_t pairs = std::uint64_t{extents.columns()} * 16;
   BOOST_TEST(layout.latent.unrotated - layout.latent.query == pairs * 192 * sizeof(float));
@@ -88,7 +90,7 @@ BOOST_AUTO_TEST_CASE(latents_of_many_slots_take_more_than_a_guess) {
   const engine::model_spec spec = with_latents(128);
   const auto beside_logits = [&](std::uint32_t slots) {
     const auto config = config_of(slots, 4'096);
-    const auto extents = gpu::extents_for(spec, config, {});
+    const auto extents = gpu::extents_for(spec, config, gpu::choices_for(spec, config));
     return allocated(spec, config) - std::uint64_t{extents.sampling()} * spec.vocab * sizeof(float);
   };
   BOOST_TEST(beside_logits(256) > (std::uint64_t{400} << 20));
@@ -98,10 +100,41 @@ BOOST_AUTO_TEST_CASE(latents_of_many_slots_take_more_than_a_guess) {
 BOOST_AUTO_TEST_CASE(models_that_embed_have_no_program_and_may_take_a_context_at_once) {
   engine::model_spec spec = with_latents(16);
   spec.pooling.emplace();
-  BOOST_TEST(gpu::choices_for(spec, 300).one_kernel.value() == 0U);
-  BOOST_TEST(gpu::choices_for(spec, 300).chunk_tokens == gpu::device_chunk_tokens);
+  const auto config = config_of(200, 300);
+  BOOST_TEST(gpu::choices_for(spec, config).one_kernel.value() == 0U);
+  BOOST_TEST(gpu::choices_for(spec, config).chunk_tokens == engine::prompt_tokens_least);
   spec.causal = false;
-  BOOST_TEST(gpu::choices_for(spec, 300).chunk_tokens == 300U);
+  BOOST_TEST(gpu::choices_for(spec, config).chunk_tokens == 300U);
+}
+
+BOOST_AUTO_TEST_CASE(experts_have_more_prompt_tokens_a_step_with_many_slots_unless_it_is_said) {
+  engine::model_spec spec = with_latents(16);
+  spec.latent = {};
+  const auto chosen = [&](std::uint32_t slots, std::uint32_t asked, std::uint32_t backend = 0) {
+    auto config = config_of(slots, 4'096);
+    config.chunk_tokens = asked;
+    return gpu::choices_for(spec, config, {.chunk_tokens = backend}).chunk_tokens;
+  };
+  BOOST_TEST(chosen(1, 0) == 512U);
+  BOOST_TEST(chosen(32, 0) == 512U);
+  BOOST_TEST(chosen(64, 0) == 1'024U);
+  BOOST_TEST(chosen(1'024, 0) == 2'048U);
+  BOOST_TEST(chosen(1'024, 256) == 256U);
+  BOOST_TEST(chosen(1'024, 256, 64) == 64U);
+  spec.latent = with_latents(16).latent;
+  BOOST_TEST(chosen(256, 0) == 512U);
+  BOOST_TEST(chosen(256, 2'048) == 2'048U);
+  spec.latent = {};
+  spec.experts = 0;
+  BOOST_TEST(chosen(256, 0) == 512U);
+  BOOST_TEST(chosen(256, 2'048) == 2'048U);
+}
+
+BOOST_AUTO_TEST_CASE(the_longest_steps_have_no_more_pairs_than_can_be_sorted) {
+  constexpr std::uint32_t slots_max = 256;  // of --slots
+  constexpr std::uint64_t columns = engine::prompt_tokens_limit + slots_max + gpu::draft_tokens_wanted;
+  BOOST_TEST(columns * kernels::experts_max <= kernels::sorted_pairs_max);
+  BOOST_TEST(columns < 65'536U);  // each has an expert at most once
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,7 @@
 // The scheduler's stories when nothing goes wrong: ends, order, batching, chunking, draws, times.
 #include <algorithm>
 
+#include "engine/base/prompt_tokens.hpp"
 #include "test/unit/schedule/scheduler_bench.hpp"
 
 using namespace orcd::engine;
@@ -190,6 +191,35 @@ BOOST_AUTO_TEST_CASE(several_prompts_share_a_step_up_to_a_chunks_tokens) {
   BOOST_TEST(prompts_by_step(b) == expected, boost::test_tools::per_element());
   for (std::size_t i = 0; i < sinks.size(); ++i)
     expect_tokens(*sinks[i], b.device->expected(prompt_of(3, static_cast<int>(i)), 1));
+}
+
+BOOST_AUTO_TEST_CASE(prompts_have_less_of_a_step_beside_few_that_decode_than_where_nobody_waits) {
+  scheduler_bench b;
+  b.options.slots = 2;
+  b.options.chunk_tokens = 4 * prompt_tokens_least;
+  b.up();
+  const auto first = b.submit("first", prompt_of(2 * prompt_tokens_least + 1), 20);
+  b.steps(2);
+  const auto second = b.submit("second", prompt_of(2 * prompt_tokens_least + 2), 1);
+  b.steps(3);
+  const auto steps = prompts_by_step(b);
+  BOOST_REQUIRE(steps.size() >= 4U);
+  BOOST_TEST(steps[0] == "0:1025");
+  BOOST_TEST(steps[2] == "1:512");
+  BOOST_TEST(steps[3] == "1:512");
+  b.finish();
+}
+
+BOOST_AUTO_TEST_CASE(the_more_sequences_run_the_more_prompt_tokens_a_step_has) {
+  BOOST_TEST(prompt_tokens_for(1) == 512U);
+  BOOST_TEST(prompt_tokens_for(32) == 512U);
+  BOOST_TEST(prompt_tokens_for(33) == 528U);
+  BOOST_TEST(prompt_tokens_for(128) == 2'048U);
+  BOOST_TEST(prompt_tokens_for(0xffff'ffff) == 2'048U);
+  BOOST_TEST(prompt_tokens_beside(0, 1, 2'048) == 2'048U);
+  BOOST_TEST(prompt_tokens_beside(1, 2, 2'048) == 512U);
+  BOOST_TEST(prompt_tokens_beside(1, 64, 2'048) == 1'024U);
+  BOOST_TEST(prompt_tokens_beside(1, 64, 256) == 256U);
 }
 
 BOOST_AUTO_TEST_CASE(a_long_prompt_takes_turns_with_short_ones) {

@@ -277,7 +277,7 @@ std::vector<option_row> cache_rows() {
       integer("prefill-chunk", &options::prefill_chunk, engine::prompt_tokens_lowest,
               engine::prompt_tokens_limit,
               "Most prompt tokens of a step on a GPU: more save time and delay whoever decodes", "tokens",
-              "512; of models with experts 16 a slot, 512 to 2048"),
+              "512, with more than 32 slots 16 a slot up to 2048"),
       flag("no-prefix-cache", &options::no_prefix_cache, "Keep nothing between requests"),
       integer("cache-min-tokens", &options::cache_min_tokens, 1, 1'048'576,
               "Shorter prefixes are computed again", "tokens"),

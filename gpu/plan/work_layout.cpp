@@ -46,11 +46,9 @@ step_choices choices_for(const engine::model_spec& spec, const engine::accelerat
     if (!spec.causal) wanted.chunk_tokens = config.context_tokens;
   }
   if (wanted.chunk_tokens == 0) wanted.chunk_tokens = config.chunk_tokens;
-  // An expert has few of a step's columns, so that longer steps save such models much more than others.
-  if (wanted.chunk_tokens == 0) {
-    const bool gains = spec.experts > 0 && !spec.latent;
-    wanted.chunk_tokens = gains ? engine::prompt_tokens_for(config.slots) : engine::prompt_tokens_least;
-  }
+  // Latents have a workspace for every head of every column.
+  if (wanted.chunk_tokens == 0)
+    wanted.chunk_tokens = spec.latent ? engine::prompt_tokens_least : engine::prompt_tokens_for(config.slots);
   return wanted;
 }
 

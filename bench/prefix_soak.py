@@ -38,8 +38,12 @@ def arguments() -> argparse.Namespace:
 OPTIONS = arguments()
 os.environ['ORCD_BUILD_DIR'] = OPTIONS.build
 
-from http_client import Connection, Stream, text_of  # noqa: E402
+from http_client import Closed, Connection, Stream, text_of  # noqa: E402
 from worker_process import Worker  # noqa: E402
+
+# The worker closes a connection that has sent nothing for so many seconds: a new one, and one whose last
+# answer it has written. Clients ask on such a connection only where they had no processor for as long.
+SILENCE_MAX = {False: 10.0, True: 75.0}
 
 SYSTEMS = [f'System {s}: ' + ' '.join(f'rule {i * s % 17}' for i in range(60)) for s in range(1, 6)]
 
@@ -52,16 +56,32 @@ class Client(threading.Thread):
         self.worker, self.counts, self.answers, self.lock = worker, counts, answers, lock
         self.random = random.Random(OPTIONS.seed * 1000 + number)
         self.number = number
-        self.connection = Connection(worker.port)
+        self.connect()
         self.failure = None
+
+    def connect(self) -> None:
+        self.asked_at = time.monotonic()
+        self.connection = Connection(self.worker.port)
+        self.used = self.answered = False
 
     def run(self) -> None:
         try:
             while self.take():
-                self.one()
+                self.one_in_time()
         except Exception as failure:  # noqa: BLE001 - told by the main thread
             self.failure = failure
         self.connection.close()
+
+    def one_in_time(self) -> None:
+        try:
+            self.one()
+        except (Closed, ConnectionError) as failure:
+            # The last answer may have been written as early as it was asked for.
+            silent = self.asked_at - self.asked_before
+            if self.answered or silent < SILENCE_MAX[self.used] - 0.5:
+                raise RuntimeError(f'{failure}, {silent:.1f} s after the request before') from failure
+            self.connect()
+            self.count('too late')
 
     def take(self) -> bool:
         with self.lock:
@@ -85,25 +105,31 @@ class Client(threading.Thread):
             body['imc_id'] = f's{pick.randrange(4)}'
         if pick.random() < 0.1:
             body['cache_prompt'] = False
-        self.connection.request('POST', '/execute', json.dumps(body).encode())
+        self.answered, self.asked_before = False, self.asked_at
+        try:
+            self.connection.request('POST', '/execute', json.dumps(body).encode())
+        finally:
+            self.asked_at = time.monotonic()
         fate = pick.random()
         if fate < 0.05:
             self.connection.close()
-            self.connection = Connection(self.worker.port)
+            self.connect()
             return self.count('disconnected')
         if fate < 0.12:
             self.worker.call('POST', '/cancel', {'job_id': job})
         stream = Stream(self.connection)
+        self.answered = True
         # A refusal is no stream, and an error event ends the connection.
         events = stream.rest() if stream.response.status == 200 else []
         if not events or events[-1].name == 'error':
             self.connection.close()
-            self.connection = Connection(self.worker.port)
+            self.connect()
             return self.count('cancelled' if events else str(stream.response.status))
         text = text_of(events)
         with self.lock:
             if self.answers.setdefault((prompt, tokens), text) != text:
                 raise AssertionError(f'{job}: another answer to the same request')
+        self.used = True
         self.count('completed')
 
 

@@ -53,15 +53,15 @@ head_problem too_slow(const char* what, std::chrono::seconds limit) {
 }
 
 /// Reads until a whole head has arrived. The time limit runs from the first byte and later bytes do not renew
-/// it, so that a client that sends slowly is refused; one that has sent nothing is just closed.
+/// it, so that a client that sends slowly is refused; one that has sent nothing is just closed. Where this
+/// process was the slow one, because it was stopped or had no processor, what has come is read all the same.
 asio::awaitable<read_result> read_head(service& s, connection& c, head_scanner& scanner, bool first_request,
                                        head_problem& problem) {
   const auto& limits = s.config.connections;
   read_limit time(c.stream);
   // An empty line that a client has sent after a body is no beginning of a request.
   bool begun = first_request || (c.input.size() > 0 && received(c) != "\r\n");
-  if (begun) time.start(limits.header_timeout);
-  if (!begun) c.stream.expires_after(limits.idle_timeout);
+  time.start(begun ? limits.header_timeout : limits.idle_timeout);
   for (;;) {
     const auto state = scanner.scan(received(c));
     if (state == head_scanner::state::complete) co_return read_result::ok;
@@ -69,12 +69,15 @@ asio::awaitable<read_result> read_head(service& s, connection& c, head_scanner& 
       problem = scanner.problem();
       co_return read_result::invalid;
     }
-    const auto got = co_await read_input(c, 4'096);
-    const head_read read{got.failed.failed(), time.passed(), c.stream.socket().is_open(), c.input.size()};
+    const auto got = co_await watch_input(c, 4'096);
+    // Bytes that end the silence between two requests are never late.
+    const bool late = time.passed() && (begun || got.bytes == 0);
+    const head_read read{got.failed.failed(), late, c.stream.socket().is_open(), c.input.size(),
+                         readable_bytes(c.stream.socket())};
     const auto judged = judge_head_read(read);
     if (judged == read_result::too_slow) problem = too_slow("the request head", limits.header_timeout);
     if (judged != read_result::ok) co_return judged;
-    if (!begun) time.start(limits.header_timeout);
+    if (!begun || got.bytes == 0) time.start(limits.header_timeout);
     begun = true;
   }
 }

@@ -1,6 +1,7 @@
 """Waiting, refusing, cancelling, leaving, running out of time; the bytes of a stream do not depend on
 what happens beside it. Sources: M0-W-1301, 1330, 1610, 1611, WORK-3044, 3053, 3072."""
 import datetime
+import signal
 import threading
 import time
 
@@ -278,6 +279,25 @@ def test_slots_really_run_together(slow_model):
         for stream in streams:
             stream.close()
         worker.wait_idle()
+
+
+def test_requests_that_came_while_the_worker_was_stopped_are_answered(tiny_model):
+    """All timers have expired before such a process has seen what came: more than it hears of at a time."""
+    many = 600
+    with Worker('--model', tiny_model) as worker:
+        worker.wait_event('ready')
+        before = worker.descriptors()
+        connections = [worker.connect() for _ in range(many)]
+        wait_until(lambda: worker.descriptors() >= before + many, PATIENCE, 'all are accepted')
+        worker.process.send_signal(signal.SIGSTOP)
+        time.sleep(5)
+        for connection in connections:
+            connection.request('GET', '/health')
+        time.sleep(7)  # they have 10 s for a head
+        worker.process.send_signal(signal.SIGCONT)
+        for connection in connections:
+            assert connection.read_response().status == 200
+            connection.close()
 
 
 def test_restart_gives_the_same_bytes(tiny_model, tiny):

@@ -147,11 +147,9 @@ class parser {
     if (name == "--ctx") return count(name, value, most_context, out_.context);
     if (name == "--slots") return count(name, value, most_slots, out_.slots);
     if (name == "--kv-tokens") return count(name, value, most_kv_tokens, out_.kv_tokens);
-    if (name == "--prefill-chunk") {
-      const auto tokens = number(name, value, engine::prompt_tokens_lowest, engine::prompt_tokens_limit);
-      if (!tokens) return tokens.error();
-      out_.prefill_chunk = *tokens;
-    }
+    if (name == "--prefill-chunk")
+      return count(name, value, engine::prompt_tokens_limit, out_.prefill_chunk,
+                   engine::prompt_tokens_lowest);
     if (name == "--max-loras") return count(name, value, engine::adapters_max, out_.adapters);
     if (name == "--max-lora-rank")
       return count(name, value, engine::adapter_limits().rank, out_.adapter_rank);
@@ -170,8 +168,8 @@ class parser {
   }
 
   static result<void> count(std::string_view name, std::string_view value, std::uint32_t most,
-                            std::uint32_t& out) {
-    const auto n = number(name, value, 1, most);
+                            std::uint32_t& out, std::uint32_t least = 1) {
+    const auto n = number(name, value, least, most);
     if (!n) return n.error();
     out = *n;
     return {};

@@ -19,7 +19,8 @@ struct input_read {
 /// Up to `most` bytes, at least one where nothing failed; `c.input` has room for them. The stream's time
 /// limit applies.
 [[nodiscard]] asio::awaitable<input_read> read_input(connection& c, std::size_t most);
-/// The same without the stream's time limit, as for a watch beside a write.
+/// The same without the stream's time limit, which closes: for a watch beside a write, or within a
+/// read_limit.
 [[nodiscard]] asio::awaitable<input_read> watch_input(connection& c, std::size_t most);
 
 }  // namespace orcd::net

@@ -70,10 +70,11 @@ asio::awaitable<read_result> read_head(service& s, connection& c, head_scanner& 
       co_return read_result::invalid;
     }
     const auto got = co_await watch_input(c, 4'096);
-    // Bytes that end the silence between two requests are never late.
-    const bool late = time.passed() && (begun || got.bytes == 0);
-    const head_read read{got.failed.failed(), late, c.stream.socket().is_open(), c.input.size(),
-                         readable_bytes(c.stream.socket())};
+    head_read read{.failed = got.failed.failed(), .open = c.stream.socket().is_open()};
+    // Bytes that end the silence between two requests are never late, and there is no head before them.
+    read.late = time.passed() && (begun || got.bytes == 0);
+    read.bytes = begun || got.bytes > 0 ? c.input.size() : 0;
+    if (read.late) read.readable = readable_bytes(c.stream.socket());
     const auto judged = judge_head_read(read);
     if (judged == read_result::too_slow) problem = too_slow("the request head", limits.header_timeout);
     if (judged != read_result::ok) co_return judged;

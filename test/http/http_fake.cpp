@@ -304,6 +304,12 @@ BOOST_AUTO_TEST_CASE(slow_heads_and_bodies_are_cut_off) {
   kept.send(get_health);
   BOOST_TEST(kept.read_until("}", answer));
   BOOST_TEST(kept.closed_within());
+  // An empty line behind a request is no beginning of another: the connection is idle all the same.
+  http_client lined(worker.port());
+  lined.send(get_health + std::string("\r\n"));
+  answer.clear();
+  BOOST_TEST(lined.read_until("}", answer));
+  BOOST_TEST(lined.drain() == "");
 }
 
 BOOST_AUTO_TEST_CASE(expect_continue_and_methods) {

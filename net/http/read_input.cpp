@@ -27,8 +27,13 @@ void take(connection& c, std::span<const std::byte> received) {
   c.record->input_received(received.size());
 }
 
-template <class Stream>
-asio::awaitable<input_read> read_from(connection& c, Stream& stream, std::size_t most) {
+}  // namespace
+
+bool has_replay(const connection& c) noexcept {
+  return c.recovered && c.replayed < c.recovered->input.size();
+}
+
+asio::awaitable<input_read> read_input(connection& c, std::size_t most) {
   input_read out;
   if (has_replay(c)) {
     out.bytes = replay(c, most);
@@ -37,27 +42,13 @@ asio::awaitable<input_read> read_from(connection& c, Stream& stream, std::size_t
   const auto space = space_for(c, most);
   const bool kept = !space.empty();
   const auto buffer = kept ? asio::buffer(space.data(), space.size()) : asio::buffer(c.input.prepare(most));
-  const auto [ec, n] = co_await stream.async_read_some(buffer, as_tuple_token);
+  const auto [ec, n] = co_await c.stream.socket().async_read_some(buffer, as_tuple_token);
   if (kept && n > 0) take(c, space.first(n));
   if (!kept && n > 0 && c.record) c.record->input_received(n);
   if (!ec) c.input.commit(n);
   out.failed = ec;
   out.bytes = n;
   co_return out;
-}
-
-}  // namespace
-
-bool has_replay(const connection& c) noexcept {
-  return c.recovered && c.replayed < c.recovered->input.size();
-}
-
-asio::awaitable<input_read> read_input(connection& c, std::size_t most) {
-  co_return co_await read_from(c, c.stream, most);
-}
-
-asio::awaitable<input_read> watch_input(connection& c, std::size_t most) {
-  co_return co_await read_from(c, c.stream.socket(), most);
 }
 
 }  // namespace orcd::net

@@ -16,11 +16,8 @@ struct input_read {
 /// Whether there are bytes that need no reading from the socket.
 [[nodiscard]] bool has_replay(const connection& c) noexcept;
 
-/// Up to `most` bytes, at least one where nothing failed; `c.input` has room for them. The stream's time
-/// limit applies.
+/// Up to `most` bytes, at least one where nothing failed; `c.input` has room for them. The stream's own time
+/// limit, which closes, does not apply: it is for writes, beside which this may be called, too.
 [[nodiscard]] asio::awaitable<input_read> read_input(connection& c, std::size_t most);
-/// The same without the stream's time limit, which closes: for a watch beside a write, or within a
-/// read_limit.
-[[nodiscard]] asio::awaitable<input_read> watch_input(connection& c, std::size_t most);
 
 }  // namespace orcd::net

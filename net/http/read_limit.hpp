@@ -9,28 +9,29 @@
 
 namespace orcd::net {
 
+/// How much longer a client has whose time is found to be over `late_by` after its end: as long as this
+/// process did not look at the clock, nor read what the client sent, because it was stopped or had no
+/// processor. Nothing for the few milliseconds that every timer is late by.
+[[nodiscard]] constexpr std::chrono::nanoseconds time_given_back(std::chrono::nanoseconds late_by) noexcept {
+  constexpr std::chrono::milliseconds usual{20};
+  return late_by < usual ? std::chrono::nanoseconds(0) : late_by;
+}
+
 class read_limit {
  public:
-  explicit read_limit(beast::tcp_stream& stream) : stream_(stream), timer_(stream.get_executor()) {}
+  explicit read_limit(beast::tcp_stream& stream) : socket_(stream.socket()), timer_(stream.get_executor()) {}
   ~read_limit() { disarm(); }
   read_limit(const read_limit&) = delete;
   read_limit& operator=(const read_limit&) = delete;
 
-  /// Begins now; ends the read in progress when the time is over. Not to be called while a read is in
+  /// Begins now; ends the read in progress when the time is over, and time_given_back() once. A read that
+  /// begins later is not ended: passed() is to be asked before each. Not to be called while a read is in
   /// progress.
   void start(std::chrono::seconds limit) {
     disarm();
-    armed_ = std::make_shared<target>(target{&stream_.socket()});
-    // A read that is between two parts when the time is over cannot be cancelled: the stream's own limit ends
-    // it.
-    stream_.expires_after(limit + std::chrono::seconds(1));
+    armed_ = std::make_shared<target>(target{&socket_, &timer_});
     timer_.expires_after(limit);
-    timer_.async_wait([to = armed_](error_code ec) {
-      if (ec || to->socket == nullptr) return;
-      to->passed = true;
-      error_code ignored;
-      to->socket->cancel(ignored);
-    });
+    wait(armed_);
   }
   [[nodiscard]] bool passed() const noexcept { return armed_ && armed_->passed; }
 
@@ -38,13 +39,31 @@ class read_limit {
   /// What a handler that was posted may touch: `socket` is null once its limit was replaced or is gone.
   struct target {
     tcp::socket* socket;
+    asio::steady_timer* timer;
     bool passed = false;
+    bool longer = false;  ///< time was given back; that is done once, so that every limit ends
   };
+  static void wait(const std::shared_ptr<target>& to) {
+    to->timer->async_wait([to](error_code ec) {
+      if (!ec && to->socket != nullptr) end(to);
+    });
+  }
+  static void end(const std::shared_ptr<target>& to) {
+    const auto more = time_given_back(std::chrono::steady_clock::now() - to->timer->expiry());
+    if (more.count() > 0 && !to->longer) {
+      to->longer = true;
+      to->timer->expires_after(more);
+      return wait(to);
+    }
+    to->passed = true;
+    error_code ignored;
+    to->socket->cancel(ignored);
+  }
   void disarm() noexcept {
     if (armed_) armed_->socket = nullptr;
   }
 
-  beast::tcp_stream& stream_;
+  tcp::socket& socket_;
   asio::steady_timer timer_;
   std::shared_ptr<target> armed_;
 };

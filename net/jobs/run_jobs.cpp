@@ -46,7 +46,7 @@ asio::awaitable<void> watch_disconnect(job_stream& stream) {
   auto& input = stream.link.input;
   auto& socket = stream.link.stream.socket();
   while (stream.watching && !stream.half_closed) {
-    const auto got = co_await watch_input(stream.link, 4'096);
+    const auto got = co_await read_input(stream.link, 4'096);
     const error_code ec = got.failed;
     if (!stream.watching) co_return;
     const write_state state = write_state_of(stream);

@@ -23,18 +23,15 @@ enum class read_result {
 
 /// One read of a request's head, after it has completed.
 struct head_read {
-  bool failed = false;       ///< by the time limit, too
-  bool late = false;         ///< the time limit has passed
-  bool open = true;          ///< the connection was not closed meanwhile, as when it made room for another
-  std::size_t bytes = 0;     ///< of the head so far
-  std::size_t readable = 0;  ///< bytes that the kernel has received and nobody has read
+  bool failed = false;    ///< by the time limit, too
+  bool late = false;      ///< the time limit has passed
+  bool open = true;       ///< the connection was not closed meanwhile, as when it made room for another
+  std::size_t bytes = 0;  ///< of the head so far
 };
 
-/// ok: go on. A client that is late is told, but one that has sent nothing has asked nothing. If the first
-/// bytes are there when the time has passed, the client was not late: it was not read from in time.
+/// ok: go on. A client that is late is told, but one that has sent nothing has asked nothing.
 [[nodiscard]] constexpr read_result judge_head_read(const head_read& read) noexcept {
   if (read.late && read.open && read.bytes > 0) return read_result::too_slow;
-  if (read.late && read.open && read.readable > 0) return read_result::ok;
   return read.failed ? read_result::closed : read_result::ok;
 }
 

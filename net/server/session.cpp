@@ -53,8 +53,7 @@ head_problem too_slow(const char* what, std::chrono::seconds limit) {
 }
 
 /// Reads until a whole head has arrived. The time limit runs from the first byte and later bytes do not renew
-/// it, so that a client that sends slowly is refused; one that has sent nothing is just closed. Where this
-/// process was the slow one, because it was stopped or had no processor, what has come is read all the same.
+/// it, so that a client that sends slowly is refused; one that has sent nothing is just closed.
 asio::awaitable<read_result> read_head(service& s, connection& c, head_scanner& scanner, bool first_request,
                                        head_problem& problem) {
   const auto& limits = s.config.connections;
@@ -69,16 +68,15 @@ asio::awaitable<read_result> read_head(service& s, connection& c, head_scanner& 
       problem = scanner.problem();
       co_return read_result::invalid;
     }
-    const auto got = co_await watch_input(c, 4'096);
+    const auto got = co_await read_input(c, 4'096);
     head_read read{.failed = got.failed.failed(), .open = c.stream.socket().is_open()};
     // Bytes that end the silence between two requests are never late, and there is no head before them.
     read.late = time.passed() && (begun || got.bytes == 0);
     read.bytes = begun || got.bytes > 0 ? c.input.size() : 0;
-    if (read.late) read.readable = readable_bytes(c.stream.socket());
     const auto judged = judge_head_read(read);
     if (judged == read_result::too_slow) problem = too_slow("the request head", limits.header_timeout);
     if (judged != read_result::ok) co_return judged;
-    if (!begun || got.bytes == 0) time.start(limits.header_timeout);
+    if (!begun) time.start(limits.header_timeout);
     begun = true;
   }
 }
@@ -98,13 +96,15 @@ bool is_parse_error(error_code ec) {
 }
 
 /// Reads more of a body, behind what is in the buffer.
-asio::awaitable<error_code> read_part(service& s, connection& c, request_parser& parser) {
+asio::awaitable<error_code> read_part(service& s, connection& c, request_parser& parser,
+                                      const read_limit& time) {
   // What the buffer has room for: it grows no more than it must, because a connection keeps it.
   constexpr std::size_t part_min = 512;
   const std::size_t spare = std::max(part_min, c.input.capacity() - c.input.size());
   const std::size_t room = std::min(spare, c.input.max_size() - c.input.size());
   if (room == 0) co_return http::make_error_code(http::error::buffer_overflow);
   if (!has_replay(c)) {
+    if (time.passed()) co_return asio::error::timed_out;
     const auto [ended] = co_await c.stream.socket().async_wait(tcp::socket::wait_read, as_tuple_token);
     if (ended) co_return ended;
     co_await s.body_limiter->pass(c.stream.get_executor());
@@ -117,11 +117,12 @@ asio::awaitable<error_code> read_part(service& s, connection& c, request_parser&
 
 /// Reads the rest of the body and notes how much came: a body that comes too slowly may be closed for another
 /// connection.
-asio::awaitable<error_code> read_parts(service& s, connection& c, request_parser& parser) {
+asio::awaitable<error_code> read_parts(service& s, connection& c, request_parser& parser,
+                                       const read_limit& time) {
   error_code ec;
   bool more = c.input.size() == 0;  // bytes that came with the head are in the buffer already
   while (!parser.is_done()) {
-    if (more) ec = co_await read_part(s, c, parser);
+    if (more) ec = co_await read_part(s, c, parser, time);
     if (ec || parser.is_done()) break;
     const std::size_t n = parser.put(c.input.data(), ec);
     c.input.consume(n);
@@ -150,7 +151,7 @@ asio::awaitable<read_result> read_body(service& s, connection& c, request_parser
   read_limit time(c.stream);
   time.start(s.config.connections.body_timeout);
   parser.eager(true);
-  const error_code ec = co_await read_parts(s, c, parser);
+  const error_code ec = co_await read_parts(s, c, parser, time);
   const body_read read{ec.failed(), time.passed(), c.stream.socket().is_open(), is_parse_error(ec)};
   const auto judged = judge_body_read(read);
   if (judged == read_result::too_slow) problem = too_slow("the body", s.config.connections.body_timeout);

@@ -4,6 +4,8 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <future>
+#include <map>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -310,6 +312,43 @@ BOOST_AUTO_TEST_CASE(slow_heads_and_bodies_are_cut_off) {
   answer.clear();
   BOOST_TEST(lined.read_until("}", answer));
   BOOST_TEST(lined.drain() == "");
+}
+
+// More connections than the thread hears of at a time: then it finds their time over before what they sent.
+BOOST_AUTO_TEST_CASE(what_came_while_the_io_thread_did_not_run_is_not_late) {
+  constexpr std::size_t many = 400;
+  http_options options;
+  options.connections.header_timeout = 2s;
+  options.connections.body_timeout = 2s;
+  options.connections.idle_timeout = 2s;
+  options.connections.connections_max = many + 8;
+  http_fixture worker(options);
+  const std::string body = R"({"job_id":"nobody"})" + std::string(10'000, ' ');  // more than one read
+  const std::string head =
+      "POST /cancel HTTP/1.1\r\nHost: w\r\nContent-Type: application/json\r\nConnection: close\r\n"
+      "Content-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n";
+  const int usual = status_of(worker.ask(head + body));
+  BOOST_TEST(usual < 400);
+  const std::size_t sent_before[] = {0, 10, head.size(), head.size() + 100};
+  std::vector<std::unique_ptr<http_client>> clients;
+  for (std::size_t i = 0; i < many; ++i) {
+    clients.push_back(std::make_unique<http_client>(worker.port()));
+    clients.back()->send((head + body).substr(0, sent_before[i % 4]));
+  }
+  std::this_thread::sleep_for(200ms);
+  std::thread pause([&] { worker.on_io([] { std::this_thread::sleep_for(4s); }); });
+  std::this_thread::sleep_for(200ms);
+  for (std::size_t i = 0; i < many; ++i) clients[i]->send((head + body).substr(sent_before[i % 4]));
+  pause.join();
+  // So many long bodies at once may be refused for being many, but none for being late.
+  std::map<std::string, std::size_t> wrong;
+  for (std::size_t i = 0; i < many; ++i) {
+    const int status = status_of(clients[i]->drain());
+    if (status != usual && status != 429)
+      ++wrong[std::to_string(sent_before[i % 4]) + " bytes before: " + std::to_string(status)];
+  }
+  for (const auto& [what, count] : wrong) BOOST_ERROR(count << " x " << what);
 }
 
 BOOST_AUTO_TEST_CASE(expect_continue_and_methods) {

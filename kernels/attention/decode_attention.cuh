@@ -83,6 +83,7 @@ struct attention_memory {
   static constexpr std::uint32_t first_preparer = 0;   ///< the first warp that prepares heads
   static constexpr bool prefetches_keys = Blocks > 0;  ///< in registers, before the queries are there
   static constexpr bool hands_over_partials = false;   ///< between workers, in flagged words
+  static constexpr bool keeps_results = true;          ///< of several pages, in registers
   static constexpr bool prefetches_spans = true;       ///< into L2, where pages_asked() is 0
   static constexpr bool caps_scores = true;            ///< where attention_args_paged::softcap is set
 
@@ -279,29 +280,57 @@ template <class Memory>
 __device__ void write_head(const attention_args_paged& a, const decode_tile& tile, const Memory& memory,
                            std::uint32_t head, std::uint32_t d, const softmax_state& state, float2 value) {
   const std::uint32_t of_head = tile.first_head + head;
-  memory.write(of_head * a.width + d, to_half(attention_output(state, value.x, a.sinks, of_head)),
-               to_half(attention_output(state, value.y, a.sinks, of_head)));
+  const float factor = output_factor(state, a.sinks, of_head);
+  memory.write(of_head * a.width + d, to_half(__fmul_rn(value.x, factor)),
+               to_half(__fmul_rn(value.y, factor)));
 }
 
-/// The result where the token sees one page, which this block has.
-template <std::uint32_t W, class Memory>
-__device__ void write_page(const attention_args_paged& a, const decode_tile& tile, const Memory& memory,
-                           const page_shared<W>& shared) {
-  for (std::uint32_t i = threadIdx.x; i < tile.heads * W / 2; i += row_threads) {
-    const std::uint32_t head = 2 * i / W;
-    const std::uint32_t d = 2 * i % W;
-    if (d >= a.width) continue;
-    softmax_state state{-INFINITY, 0.0F};
-    const fold_factors factors = fold_state(state, shared.page[head]);
-    const float2 page{page_value(shared, head, d), page_value(shared, head, d + 1)};
-    write_head(a, tile, memory, head, d, state, fold_values({0.0F, 0.0F}, page, factors));
+/// The result of a tile whose pages one block has, folded page by page: each thread has some pairs of values.
+template <std::uint32_t W>
+class tile_result {
+ public:
+  __device__ __forceinline__ tile_result() {
+#pragma unroll
+    for (std::uint32_t k = 0; k < pairs; ++k) {
+      state_[k] = {-INFINITY, 0.0F};
+      value_[k] = {0.0F, 0.0F};
+    }
   }
-}
+  /// Folds a page behind those before it, after fold_page().
+  __device__ __forceinline__ void fold(std::uint32_t heads, const page_shared<W>& shared) {
+#pragma unroll
+    for (std::uint32_t k = 0; k < pairs; ++k) {
+      const std::uint32_t i = threadIdx.x + k * row_threads;
+      if (i >= heads * W / 2) continue;
+      const std::uint32_t head = 2 * i / W;
+      const std::uint32_t d = 2 * i % W;
+      const fold_factors factors = fold_state(state_[k], shared.page[head]);
+      const float2 page{page_value(shared, head, d), page_value(shared, head, d + 1)};
+      value_[k] = fold_values(value_[k], page, factors);
+    }
+  }
+  template <class Memory>
+  __device__ __forceinline__ void write(const attention_args_paged& a, const decode_tile& tile,
+                                        const Memory& memory) const {
+#pragma unroll
+    for (std::uint32_t k = 0; k < pairs; ++k) {
+      const std::uint32_t i = threadIdx.x + k * row_threads;
+      if (i < tile.heads * W / 2 && 2 * i % W < a.width)
+        write_head(a, tile, memory, 2 * i / W, 2 * i % W, state_[k], value_[k]);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t pairs = (tile_columns * W / 2 + row_threads - 1) / row_threads;
+  softmax_state state_[pairs];
+  float2 value_[pairs];
+};
 
 /// A tile's token against every `workers`-th of its pages. If Memory prefetches keys, those of the first page
-/// are loaded before there are queries, and those of the next page before the current one is folded. With
-/// several pages, the results are folded by all workers, a slice of the values each, as they arrive, or by
-/// the worker that finishes last.
+/// are loaded before there are queries, and those of the next page before the current one is folded. Where
+/// several workers have pages, the results are folded by all of them, a slice of the values each, as they
+/// arrive, or by the worker that finishes last. The decode program, which has no registers to spare, hands
+/// over all but a single page.
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V, class Memory>
 __device__ void attend_token(const decode_attention_args& args, const decode_tile& tile,
                              const step_token& step, std::uint32_t worker, std::uint32_t workers,
@@ -342,6 +371,8 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
   }
   const score_form form{a.scale, Memory::caps_scores ? a.softcap : 0.0F};
   const std::uint32_t asked = memory.pages_asked();
+  const std::uint32_t sharing = min(workers, pages);
+  tile_result<W> result;
   for (std::uint32_t page = range.first + worker; page <= range.last; page += workers) {
     const std::uint32_t later = page + asked * workers;
     if (asked > 0 && later <= range.last) prefetch_next<W, K, V>(a, tile, step, later);
@@ -363,15 +394,18 @@ __device__ void attend_token(const decode_attention_args& args, const decode_til
     }
     fold_page(shared.page);
     if (pages == 1) break;
-    write_partial(tile.heads, page - range.first, memory.partials(tile, range.first), shared.page);
+    if (Memory::keeps_results && sharing == 1)
+      result.fold(tile.heads, shared.page);
+    else
+      write_partial(tile.heads, page - range.first, memory.partials(tile, range.first), shared.page);
     sync_row_threads();
   }
-  if (pages == 1) return write_page(a, tile, memory, shared.page);
+  if (pages == 1) result.fold(tile.heads, shared.page);
+  if (pages == 1 || (Memory::keeps_results && sharing == 1)) return result.write(a, tile, memory);
   const auto write = [&](std::uint32_t head, std::uint32_t d, const softmax_state& state, float2 value) {
     if (d < a.width) write_head(a, tile, memory, head, d, state, value);
   };
   auto* const free = reinterpret_cast<float2*>(shared.page.values);
-  const std::uint32_t sharing = min(workers, pages);
   const auto partials = memory.partials(tile, range.first);
   if constexpr (Memory::hands_over_partials) {
     const std::uint32_t pairs = tile.heads * W / 2;

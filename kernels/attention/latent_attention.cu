@@ -196,13 +196,14 @@ __device__ void score_chunk(const latent_attention_args& a, const block_work& wo
   }
   const std::uint32_t first = warp * 8 + lane % 4 * 2;
   const std::int32_t position = work.first_position(chunk) + static_cast<std::int32_t>(first);
+  const float factor = score_form{a.scale, 0.0F}.factor();
 #pragma unroll
   for (std::uint32_t tile = 0; tile < Tiles; ++tile) {
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const bool seen = position + static_cast<std::int32_t>(i % 2) <= work.step.position;
       memory.scores[(tile * 16 + lane / 4 + i / 2 * 8) * score_stride + first + i % 2] =
-          seen ? __fmul_rn(sums[tile][i], a.scale) : -INFINITY;
+          seen ? __fmul_rn(sums[tile][i], factor) : -INFINITY;
     }
   }
 }
@@ -228,7 +229,7 @@ __device__ void weigh_chunk(const block_memory<Tiles>& memory) {
   float sum = 0.0F;
 #pragma unroll
   for (std::uint32_t i = 0; i < 8; ++i) {
-    const float p = expf(__fsub_rn(score[i], finite));
+    const float p = exp2_of(__fsub_rn(score[i], finite));
     sum = __fadd_rn(sum, p);
     memory.probabilities[head * probability_stride + part * 8 + i] = __float2half_rn(p);
   }
@@ -236,7 +237,7 @@ __device__ void weigh_chunk(const block_memory<Tiles>& memory) {
   for (std::uint32_t offset = 1; offset < 8; offset *= 2)
     sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFU, sum, offset));
   if (part != 0) return;
-  const float keep = expf(__fsub_rn(before.maximum, finite));
+  const float keep = exp2_of(__fsub_rn(before.maximum, finite));
   memory.keep[head] = keep;
   memory.page[head] = {maximum, __fmaf_rn(before.sum, keep, sum)};
 }
@@ -321,7 +322,8 @@ __device__ void write_page(const latent_attention_args& a, const block_work& wor
 __device__ inline void store_value(const latent_attention_args& a, const block_work& work, std::uint32_t head,
                                    std::uint32_t d, const softmax_state& state, float value) {
   if (head >= work.heads) return;
-  a.out[work.pair(head, a.heads) * a.out_stride + d] = to_half(attention_output(state, value, nullptr, head));
+  a.out[work.pair(head, a.heads) * a.out_stride + d] =
+      to_half(__fmul_rn(value, output_factor(state, nullptr, head)));
 }
 
 /// The last block of a token: folds all of its pages, as fold_page() does. Totals lie where rows were.

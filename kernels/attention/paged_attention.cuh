@@ -21,16 +21,24 @@ struct page_place {
   const std::byte* values;
 };
 
+/// The number of a (page, kv head) in the cache.
+__device__ __forceinline__ std::uint32_t page_number(const attention_args_paged& a, std::int32_t slot,
+                                                     std::uint32_t page, std::uint32_t kv_head) {
+  const std::int32_t id =
+      a.cache.page_table[static_cast<std::uint32_t>(slot) * a.cache.pages_per_slot + page];
+  return static_cast<std::uint32_t>(id) * a.kv_heads + kv_head;
+}
+template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
+__device__ __forceinline__ page_place place_of(const attention_args_paged& a, std::uint32_t number) {
+  // The addresses are read from shared memory, so the compiler does not know that they are global.
+  __builtin_assume(__isGlobal(a.cache.keys) && __isGlobal(a.cache.values));
+  return {static_cast<const std::byte*>(a.cache.keys) + number * head_page_bytes(K, W),
+          static_cast<const std::byte*>(a.cache.values) + number * head_page_bytes(V, W)};
+}
 template <std::uint32_t W, engine::kv_type K, engine::kv_type V>
 __device__ page_place page_of(const attention_args_paged& a, std::int32_t slot, std::uint32_t page,
                               std::uint32_t kv_head) {
-  const std::int32_t id =
-      a.cache.page_table[static_cast<std::uint32_t>(slot) * a.cache.pages_per_slot + page];
-  const std::uint64_t at = static_cast<std::uint64_t>(id) * a.kv_heads + kv_head;
-  // The addresses are read from shared memory, so the compiler does not know that they are global.
-  __builtin_assume(__isGlobal(a.cache.keys) && __isGlobal(a.cache.values));
-  return {static_cast<const std::byte*>(a.cache.keys) + at * head_page_bytes(K, W),
-          static_cast<const std::byte*>(a.cache.values) + at * head_page_bytes(V, W)};
+  return place_of<W, K, V>(a, page_number(a, slot, page, kv_head));
 }
 
 /// What one lane needs of a tile of eight query vectors: as operand B it reads column lane / 4, as
@@ -41,7 +49,15 @@ struct lane_queries {
   std::int32_t first_seen[2];  ///< lowest visible positions
 };
 
-/// Softmax state of a column: maximum and sum; its weighted values are kept elsewhere.
+/// 2^x to within 2^-22 of it; 0 for what is below 2^-126.
+__device__ __forceinline__ float exp2_of(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+inline constexpr float log2_e = 1.44269504F;
+
+/// Softmax state of a column: maximum, in units of log2_e, and sum; its weighted values are kept elsewhere.
 struct softmax_state {
   float maximum;
   float sum;
@@ -53,7 +69,7 @@ struct fold_factors {
   float take;
 };
 
-/// What is subtracted in e^(x - maximum). If no position was seen, any finite number will do: x is minus
+/// What is subtracted in 2^(x - maximum). If no position was seen, any finite number will do: x is minus
 /// infinity, too.
 __device__ inline float finite_maximum(float maximum) {
   return maximum == -INFINITY ? 0.0F : maximum;
@@ -63,7 +79,7 @@ __device__ inline float finite_maximum(float maximum) {
 /// zeros.
 __device__ inline fold_factors factors_of(float state, float added) {
   const float maximum = finite_maximum(fmaxf(state, added));
-  return {expf(__fsub_rn(state, maximum)), expf(__fsub_rn(added, maximum))};
+  return {exp2_of(__fsub_rn(state, maximum)), exp2_of(__fsub_rn(added, maximum))};
 }
 __device__ inline float fold_value(float old, float added, const fold_factors& f) {
   return __fmaf_rn(added, f.take, __fmul_rn(old, f.keep));
@@ -103,21 +119,24 @@ __device__ inline bool sees_span(const lane_queries& mine, std::int32_t begin) {
          (begin <= mine.position[1] && begin + length > mine.first_seen[1]);
 }
 
-/// What becomes of a sum q . k: scale * sum, then cap * tanh of that over cap, if there is one.
+/// What becomes of a sum q . k before its softmax, e^(scale * sum) = 2^(factor() * sum). With a cap, the sum
+/// is replaced by cap * tanh(scale * sum / cap) first.
 struct score_form {
   float scale;
   float cap;  ///< 0 = none
 
-  __device__ __forceinline__ void apply(float (&scores)[2][4]) const {
-#pragma unroll
-    for (std::uint32_t i = 0; i < 8; ++i) scores[i / 4][i % 4] = __fmul_rn(scores[i / 4][i % 4], scale);
+  [[nodiscard]] __device__ __forceinline__ float factor() const {
+    return cap == 0.0F ? __fmul_rn(scale, log2_e) : log2_e;
+  }
+  template <std::uint32_t Count>
+  __device__ __forceinline__ void apply(float (&scores)[Count]) const {
     if (cap == 0.0F) return;
     // As 1 - 2 / (e^(2x) + 1), which takes fewer registers than tanhf, to within 1e-6 of the cap.
-    const float twice = __fdividef(2.0F, cap);
+    const float twice = __fmul_rn(__fdividef(2.0F, cap), log2_e);
 #pragma unroll
-    for (std::uint32_t i = 0; i < 8; ++i) {
-      const float e = expf(__fmul_rn(scores[i / 4][i % 4], twice));
-      scores[i / 4][i % 4] = __fsub_rn(cap, __fdividef(__fadd_rn(cap, cap), __fadd_rn(e, 1.0F)));
+    for (std::uint32_t i = 0; i < Count; ++i) {
+      const float e = exp2_of(__fmul_rn(__fmul_rn(scores[i], scale), twice));
+      scores[i] = __fsub_rn(cap, __fdividef(__fadd_rn(cap, cap), __fadd_rn(e, 1.0F)));
     }
   }
 };
@@ -134,9 +153,10 @@ __device__ inline span_states span_softmax(float (&scores)[2][4], std::int32_t b
   const std::uint32_t g = threadIdx.x % 32 / 4;
   const std::uint32_t t = threadIdx.x % 4;
   float maximum[2] = {-INFINITY, -INFINITY};
-  form.apply(scores);
+  const float factor = form.factor();
 #pragma unroll
   for (std::uint32_t r = 0; r < 2; ++r) {
+    form.apply(scores[r]);
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint32_t c = i & 1U;
@@ -151,6 +171,8 @@ __device__ inline span_states span_softmax(float (&scores)[2][4], std::int32_t b
     maximum[0] = fmaxf(maximum[0], __shfl_xor_sync(0xFFFFFFFFU, maximum[0], offset));
     maximum[1] = fmaxf(maximum[1], __shfl_xor_sync(0xFFFFFFFFU, maximum[1], offset));
   }
+  maximum[0] = __fmul_rn(maximum[0], factor);
+  maximum[1] = __fmul_rn(maximum[1], factor);
   const float finite[2] = {finite_maximum(maximum[0]), finite_maximum(maximum[1])};
   float sum[2] = {0.0F, 0.0F};
 #pragma unroll
@@ -158,7 +180,7 @@ __device__ inline span_states span_softmax(float (&scores)[2][4], std::int32_t b
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint32_t c = i & 1U;
-      const float p = expf(__fsub_rn(scores[r][i], finite[c]));
+      const float p = exp2_of(__fmaf_rn(scores[r][i], factor, -finite[c]));
       sum[c] = __fadd_rn(sum[c], p);
       probabilities[2 * t + c][16 * r + g + 8 * (i / 2)] = __float2half_rn(p);
     }
@@ -297,14 +319,15 @@ __device__ float page_value(const page_shared<W>& shared, std::uint32_t column, 
   return value;
 }
 
-/// The final division. A sink is a score without a value: it takes part in the sum only.
-__device__ inline float attention_output(const softmax_state& state, float value, const float* sinks,
-                                         std::uint32_t head) {
-  if (sinks == nullptr) return __fdiv_rn(value, state.sum);
-  const float maximum = fmaxf(state.maximum, sinks[head]);
-  const float keep = expf(__fsub_rn(state.maximum, maximum));
-  const float sum = __fmaf_rn(state.sum, keep, expf(__fsub_rn(sinks[head], maximum)));
-  return __fdiv_rn(__fmul_rn(value, keep), sum);
+/// What a head's values are multiplied by at last. A sink is a score without a value: it takes part in the
+/// sum only.
+__device__ __forceinline__ float output_factor(const softmax_state& state, const float* sinks,
+                                               std::uint32_t head) {
+  if (sinks == nullptr) return __fdiv_rn(1.0F, state.sum);
+  const float sink = __fmul_rn(sinks[head], log2_e);
+  const float maximum = fmaxf(state.maximum, sink);
+  const float keep = exp2_of(__fsub_rn(state.maximum, maximum));
+  return __fdiv_rn(keep, __fmaf_rn(state.sum, keep, exp2_of(__fsub_rn(sink, maximum))));
 }
 
 __device__ inline std::int32_t first_seen(std::int32_t position, std::uint32_t window) {

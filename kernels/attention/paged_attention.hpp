@@ -3,9 +3,9 @@
 //
 // One numeric definition for both. Positions are cut at absolute multiples of 32 (spans) and 256 (pages). A
 // span's scores come from mma.m16n8k16 with keys as operand A; its probabilities are rounded to f16 for the
-// product with the values; its own maximum, sum and weighted values are kept in f32. The spans of a page,
-// then the pages, are folded left to right. Nothing depends on how many tokens a launch holds, on their order
-// or on the launch shape.
+// product with the values; its own maximum, sum and weighted values are kept in f32. Every e^x is
+// 2^(x log2 e) by ex2.approx. The spans of a page, then the pages, are folded left to right. Nothing depends
+// on how many tokens a launch holds, on their order or on the launch shape.
 //
 // Determinism class: run-to-run, batch-invariant, chunk-invariant. Bound: KV bytes in decode. Source: Milakov
 // and Gimelshein, arXiv 1805.02867 (online softmax); sinks as in gpt-oss.

@@ -6,16 +6,14 @@
 //   for each page, for each of its 8 spans:    scores, softmax, weighted values, folded in registers
 //   page done:                                 folded into the set's totals, shared memory, page by page
 //
-// All warps of a block that work on the same page read the same span at the same time. f16 ones are brought
-// into shared memory for all of them while the span before is read (staged_span.cuh); others go through L1,
-// where the first warp brings them. Where queries are few, several warps share the same two tiles and
-// alternate in pages.
+// All warps of a block that work on the same page read the same span at the same time, so that the first one
+// brings it into L1. Where queries are few, several warps share the same two tiles and alternate in pages.
+// f16 keys and values have a kernel of their own, where queries are more than a few (warpgroup_prefill.cuh).
 #include <algorithm>
 
 #include "kernels/attention/attention_dispatch.cuh"
 #include "kernels/attention/prefill_parts.cuh"
-#include "kernels/attention/staged_span.cuh"
-#include "kernels/device/bulk_copy.cuh"
+#include "kernels/attention/warpgroup_prefill.cuh"
 #include "kernels/device/launch.cuh"
 
 namespace orcd::kernels {
@@ -38,7 +36,8 @@ __global__ void __launch_bounds__(prefill_threads, prefill_blocks<W>)
   wait_for_previous_kernel();
   allow_next_kernel();
   const warp_place at(a, chunk_place(grid), page_workers);
-  const seen_pages range(a, at);
+  const std::uint32_t sets = prefill_warps / page_workers;
+  const seen_pages range(a, at.column, at.queries, at.first - at.set * warp_queries, sets * warp_queries);
   begin_set(a, at, shared);
   __syncthreads();
   const std::int32_t slot = a.steps[at.column].slot;
@@ -68,73 +67,68 @@ __global__ void __launch_bounds__(prefill_threads, prefill_blocks<W>)
   store_set(a, at, shared);
 }
 
-/// Warps that share a set's pages, where spans are staged: more would need more memory for their spans.
-constexpr std::uint32_t staged_workers_max = 2;
-
-template <std::uint32_t W, std::uint32_t Workers>
-struct staged_shared {
-  alignas(128) std::byte spans[Workers][staged_spans<W>::bytes];
-  prefill_shared<W, prefill_warps / Workers> sets;
-};
-
-/// The same for f16 keys and values; a span is brought into shared memory while the one before is read.
-template <std::uint32_t W, std::uint32_t Workers>
-__global__ void __launch_bounds__(prefill_threads, prefill_blocks<W>)
-    staged_prefill_kernel(const __grid_constant__ attention_args_paged a,
-                          const __grid_constant__ chunk_grid grid) {
+/// The same for f16 keys and values by warpgroups; a span is brought into shared memory while the one before
+/// is read.
+template <std::uint32_t W, std::uint32_t Sets, std::uint32_t Workers, std::uint32_t Blocks>
+__global__ void __launch_bounds__(warpgroup_shared<W, Sets, Workers>::threads, Blocks)
+    warpgroup_prefill_kernel(const __grid_constant__ attention_args_paged a,
+                             const __grid_constant__ chunk_grid grid) {
+  using shared_memory = warpgroup_shared<W, Sets, Workers>;
   extern __shared__ uint4 shared_bytes[];
-  auto& block = *reinterpret_cast<staged_shared<W, Workers>*>(shared_bytes);
-  auto& shared = block.sets;
+  auto& shared = *reinterpret_cast<shared_memory*>(shared_bytes);
   wait_for_previous_kernel();
   allow_next_kernel();
-  const warp_place at(a, chunk_place(grid), Workers);
-  const seen_pages range(a, at);
-  begin_set(a, at, shared);
-  const std::uint32_t spans = shared_address_of(block.spans[at.worker]);
-  span_stager<W, prefill_warps / Workers> stager(spans, at.set);
+  const warpgroup_place at(a, chunk_place(grid), Sets, Workers);
+  const seen_pages range(a, at.column, at.queries, at.first - at.set * warpgroup_queries,
+                         Sets * warpgroup_queries);
+  begin_warpgroup_set(a, at, shared);
+  const std::uint32_t queries = shared_address_of(shared.queries[at.set]);
+  const std::uint32_t spans = shared_address_of(shared.spans[at.worker][0]);
+  const std::uint32_t readers_warp = at.set * warpgroup_warps + threadIdx.x % warpgroup_threads / 32;
+  span_stager<W, Sets * warpgroup_warps> stager(readers_warp);
   const std::int32_t slot = a.steps[at.column].slot;
-  const auto place_of = [&](std::uint32_t page) {
-    return page_of<W, kv_type::f16, kv_type::f16>(a, slot, min(page, range.last), blockIdx.y);
+  const auto number_of = [&](std::uint32_t page) {
+    return page_number(a, slot, min(page, range.last), blockIdx.y);
   };
-  page_place place = place_of(range.first + at.worker);
-  stager.load_keys(place, 0);
-  stager.store_keys(0);
-  stager.load_values(place, 0);
-  stager.store_values(0);
+  const auto load = [&](std::uint32_t number, std::uint32_t span) {
+    stager.load(place_of<W, kv_type::f16, kv_type::f16>(a, number), span);
+  };
+  std::uint32_t number = number_of(range.first + at.worker);
+  const std::uint32_t first_span = at.worker == 0 ? range.first_span : 0;
+  load(number, first_span * span_positions);
+  stager.store(spans + first_span % 2 * span_bytes<W>::whole);
   __syncthreads();
 #pragma unroll 1
   for (std::uint32_t page = range.first + at.worker; page <= range.last; page += Workers) {
-    const page_place next = place_of(page + Workers);
-    page_sums<W> sums;
+    const std::uint32_t next = number_of(page + Workers);
+    warpgroup_sums<W> sums;
     sums.clear();
     bool seen = false;
+    const std::uint32_t end = page == range.last ? range.last_span + 1 : page_spans;
 #pragma unroll 1
-    for (std::uint32_t span = 0; span < page_spans; ++span) {
+    for (std::uint32_t span = page == range.first ? range.first_span : 0; span < end; ++span) {
       const auto begin = static_cast<std::int32_t>(page * engine::kv_page_positions + span * span_positions);
-      const std::uint32_t buffer = span % 2;
-      const bool last = span + 1 == page_spans;
-      const page_place& from = last ? next : place;
-      const std::uint32_t from_span = last ? 0 : (span + 1) * span_positions;
-      const staged_span<W> kv(spans, buffer);
-      const bool sees = any_sees_span(at, begin);
-      span_scores scores;
-      stager.load_keys(from, from_span);
-      if (sees) score_span<kv_type::f16>(at, kv, shared, scores);
-      stager.store_keys(buffer ^ 1U);
-      stager.load_values(from, from_span);
-      if (sees)
-        fold_span<kv_type::f16>(a, at, kv, begin, scores, shared, sums);
-      else
+      const std::uint32_t here = spans + span % 2 * span_bytes<W>::whole;
+      const bool last = span + 1 == end;
+      const bool goes_on = !last || page + Workers <= range.last;
+      if (goes_on) load(last ? next : number, last ? 0 : (span + 1) * span_positions);
+      if (at.any_sees(begin)) {
+        float scores[16];
+        score_span_of_set<shared_memory>(queries, here, scores);
+        fold_span_of_set<shared_memory>(a, at, here, begin, scores, sums);
+        seen = true;
+      } else {
         sums.fold_nothing();
-      seen = seen || sees;
-      stager.store_values(buffer ^ 1U);
-      at.sync_readers();
+      }
+      if (goes_on) stager.store(spans + (span + 1) % 2 * span_bytes<W>::whole);
+      named_barrier(at.worker + 1, Sets * warpgroup_threads);
     }
-    fold_into_set(at, page - range.first, seen, shared, sums);
-    place = next;
+    if (end < page_spans) sums.fold_nothing();
+    fold_page_into_set(at, page - range.first, seen, shared, sums);
+    number = next;
   }
   __syncthreads();
-  store_set(a, at, shared);
+  store_warpgroup_set(a, at, shared);
 }
 
 /// Warps that share a set: so many that at least one block and a half a multiprocessor are launched, if
@@ -149,10 +143,9 @@ std::uint32_t prefill_page_workers(std::uint32_t queries, std::uint32_t kv_heads
   return workers;
 }
 
-/// Chunks of `columns` columns each, the first of which begins at `first`.
+/// Chunks of `columns` columns each, the first of which begins at `first`; a block has `per_block` queries.
 chunk_grid grid_of(const std::uint32_t* columns, std::uint32_t count, std::uint32_t first,
-                   std::uint32_t group, std::uint32_t workers) {
-  const std::uint32_t per_block = prefill_warps / workers * warp_queries;
+                   std::uint32_t group, std::uint32_t per_block) {
   chunk_grid grid{};
   grid.count = count;
   grid.first_column[0] = first;
@@ -166,11 +159,11 @@ chunk_grid grid_of(const std::uint32_t* columns, std::uint32_t count, std::uint3
 /// Calls launch(grid, number of blocks) for as many chunks at a time as a launch has.
 template <class Launch>
 cudaError_t with_chunks(const attention_args_paged& a, const std::uint32_t* chunks, std::uint32_t count,
-                        std::uint32_t workers, Launch launch) {
+                        std::uint32_t per_block, Launch launch) {
   std::uint32_t column = 0;
   for (std::uint32_t at = 0; at < count; at += grid_chunks_max) {
     const chunk_grid grid =
-        grid_of(chunks + at, std::min(grid_chunks_max, count - at), column, a.heads / a.kv_heads, workers);
+        grid_of(chunks + at, std::min(grid_chunks_max, count - at), column, a.heads / a.kv_heads, per_block);
     column = grid.first_column[grid.count];
     const cudaError_t status = launch(grid, dim3(grid.first_block[grid.count], a.kv_heads));
     if (status != cudaSuccess) return status;
@@ -178,16 +171,17 @@ cudaError_t with_chunks(const attention_args_paged& a, const std::uint32_t* chun
   return cudaSuccess;
 }
 
-template <std::uint32_t W, std::uint32_t Workers>
-cudaError_t launch_staged(const attention_args_paged& a, const std::uint32_t* chunks, std::uint32_t count,
-                          cudaStream_t stream) {
-  constexpr std::size_t bytes = sizeof(staged_shared<W, Workers>);
-  static const cudaError_t opted_in = cudaFuncSetAttribute(
-      staged_prefill_kernel<W, Workers>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+template <std::uint32_t W, std::uint32_t Sets, std::uint32_t Workers, std::uint32_t Blocks>
+cudaError_t launch_warpgroups(const attention_args_paged& a, const std::uint32_t* chunks, std::uint32_t count,
+                              cudaStream_t stream) {
+  constexpr auto* kernel = &warpgroup_prefill_kernel<W, Sets, Workers, Blocks>;
+  using shared_memory = warpgroup_shared<W, Sets, Workers>;
+  constexpr std::size_t bytes = sizeof(shared_memory);
+  static const cudaError_t opted_in =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (opted_in != cudaSuccess) return opted_in;
-  return with_chunks(a, chunks, count, Workers, [&](const chunk_grid& grid, dim3 blocks) {
-    return launch_dependent(staged_prefill_kernel<W, Workers>, blocks, dim3(prefill_threads), bytes, stream,
-                            a, grid);
+  return with_chunks(a, chunks, count, Sets * warpgroup_queries, [&](const chunk_grid& grid, dim3 blocks) {
+    return launch_dependent(kernel, blocks, dim3(shared_memory::threads), bytes, stream, a, grid);
   });
 }
 
@@ -196,17 +190,26 @@ int launch_prefill(const attention_args_paged& a, const std::uint32_t* chunks, s
                    cudaStream_t stream) {
   std::uint32_t multiprocessors = 0;
   if (const cudaError_t status = multiprocessor_count(multiprocessors); status != cudaSuccess) return status;
-  const std::uint32_t workers =
-      prefill_page_workers(a.columns * (a.heads / a.kv_heads), a.kv_heads, multiprocessors);
+  const std::uint32_t queries = a.columns * (a.heads / a.kv_heads);
   if constexpr (K == kv_type::f16 && V == kv_type::f16 && W <= narrow_head_max) {
-    if (workers == 1) return launch_staged<W, 1>(a, chunks, count, stream);
-    if (workers <= staged_workers_max) return launch_staged<W, staged_workers_max>(a, chunks, count, stream);
+    // Wide heads fill a multiprocessor with the registers of three warpgroups.
+    constexpr std::uint32_t blocks = W <= 96 ? 2 : 1;
+    constexpr std::uint32_t sets = W <= 96 ? 2 : 3;
+    const auto blocks_of = [&](std::uint32_t of_block) {
+      return (queries + of_block - 1) / of_block * a.kv_heads;
+    };
+    if (2 * blocks_of(sets * warpgroup_queries) >= (blocks + 1) * multiprocessors)
+      return launch_warpgroups<W, sets, 1, blocks>(a, chunks, count, stream);
+    if (4 * blocks_of(warpgroup_queries) >= multiprocessors)
+      return launch_warpgroups<W, 1, 2, blocks>(a, chunks, count, stream);
   }
+  const std::uint32_t workers = prefill_page_workers(queries, a.kv_heads, multiprocessors);
   constexpr std::size_t bytes = sizeof(prefill_shared<W, prefill_warps>);
   static const cudaError_t opted_in =
       cudaFuncSetAttribute(prefill_kernel<W, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (opted_in != cudaSuccess) return opted_in;
-  return with_chunks(a, chunks, count, workers, [&](const chunk_grid& grid, dim3 blocks) {
+  const std::uint32_t per_block = prefill_warps / workers * warp_queries;
+  return with_chunks(a, chunks, count, per_block, [&](const chunk_grid& grid, dim3 blocks) {
     return launch_dependent(prefill_kernel<W, K, V>, blocks, dim3(prefill_threads), bytes, stream, a, grid,
                             workers);
   });

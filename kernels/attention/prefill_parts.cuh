@@ -97,20 +97,24 @@ struct warp_place {
   }
 };
 
-/// Pages that any query of the block sees.
+/// Pages that any of a chunk's queries `begin` to `begin + count - 1` sees, as far as it has so many.
 struct seen_pages {
   std::uint32_t first;
   std::uint32_t last;
+  std::uint32_t first_span;  ///< of the first page, that is seen
+  std::uint32_t last_span;   ///< of the last page
 
-  __device__ __forceinline__ seen_pages(const attention_args_paged& a, const warp_place& at) {
+  __device__ __forceinline__ seen_pages(const attention_args_paged& a, std::uint32_t column,
+                                        std::uint32_t queries, std::uint32_t begin, std::uint32_t count) {
     const std::uint32_t group = a.heads / a.kv_heads;
-    const std::uint32_t sets = prefill_warps / at.workers;
-    const std::uint32_t begin = at.first - at.set * warp_queries;
-    const std::uint32_t end = min(begin + sets * warp_queries, at.queries) - 1;
-    const step_token* const steps = a.steps + at.column;
-    first = static_cast<std::uint32_t>(first_seen(steps[begin / group].position, a.window)) /
-            engine::kv_page_positions;
-    last = static_cast<std::uint32_t>(last_seen(a, steps[end / group].position)) / engine::kv_page_positions;
+    const std::uint32_t end = min(begin + count, queries) - 1;
+    const step_token* const steps = a.steps + column;
+    const auto from = static_cast<std::uint32_t>(first_seen(steps[begin / group].position, a.window));
+    const auto to = static_cast<std::uint32_t>(last_seen(a, steps[end / group].position));
+    first = from / engine::kv_page_positions;
+    last = to / engine::kv_page_positions;
+    first_span = from % engine::kv_page_positions / span_positions;
+    last_span = to % engine::kv_page_positions / span_positions;
   }
 };
 
@@ -295,8 +299,8 @@ __device__ __forceinline__ void store_set(const attention_args_paged& a, const w
       if (query >= at.queries || d >= a.width) continue;
       const std::uint32_t head = blockIdx.y * group + query % group;
       a.out[static_cast<std::uint64_t>(at.column + query / group) * a.out_stride + head * a.width + d] =
-          to_half(attention_output(shared.states[at.set][n][column], shared.totals[at.set][n][v][lane],
-                                   a.sinks, head));
+          to_half(__fmul_rn(shared.totals[at.set][n][v][lane],
+                            output_factor(shared.states[at.set][n][column], a.sinks, head)));
     }
   }
 }

@@ -208,9 +208,9 @@ __device__ __forceinline__ void attend_tile(const decode_attention_args& args, c
     if (d >= a.width) return;
     const std::uint32_t head = tile.head_of(query);
     __half* const out = a.out + static_cast<std::uint64_t>(tile.column_of(query)) * a.out_stride;
-    *reinterpret_cast<__half2*>(out + head * a.width + d) = {
-        to_half(attention_output(state, value.x, a.sinks, head)),
-        to_half(attention_output(state, value.y, a.sinks, head))};
+    const float factor = output_factor(state, a.sinks, head);
+    *reinterpret_cast<__half2*>(out + head * a.width + d) = {to_half(__fmul_rn(value.x, factor)),
+                                                             to_half(__fmul_rn(value.y, factor))};
   };
   if (pages == 1) return write_only_page(tile.queries(), shared.page, write);
   std::uint32_t* const arrivals = args.arrivals + tile.first * a.heads + tile.head_of(0);

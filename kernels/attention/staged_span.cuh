@@ -1,139 +1,150 @@
-// Spans of f16 keys and values on their way to warps that all read the same ones:
+// Spans of f16 keys and values on their way to warpgroups that all read the same ones:
 //
-//   VRAM --> registers of the group's warps, 16 bytes a lane --> shared memory, by matrices of 8 rows
-//        --> registers of each warp as operand A, as key_fragment() and value_fragment() have them
+//   VRAM --> registers, 16 bytes a lane --> shared memory, as matrices of 8 rows by 16 bytes --> operand B
 //
-// A row is cut into blocks of 32 values, of which lane t of four loads values 8t to 8t + 7, four words. Word
-// w of the four lanes becomes piece w of the block in shared memory: so a warp gets the registers of an
-// operand side by side, where 16 bytes of a row would have to be moved there one register after the other.
-// Pieces are permuted by rows, so that those of eight rows lie in different banks.
+// paged_attention.cuh says in which order the dimensions of a head are multiplied: of 32, those that are 0 to
+// 3 modulo 8 come first. So word w of the four lanes that load 32 dimensions is piece w, the matrix that has
+// eight values of k. Queries, operand A, are cut in the same way.
+//
+// Scores are [query][position]. Lane t of four gets eight positions of a query: such ones that it can add its
+// probabilities in the order of span_softmax(), and that they are its part of operand A of the product with
+// the values as they are. That is position_of_row(); values_of() has the same order.
 #pragma once
 
 #include "kernels/attention/paged_attention.cuh"
+#include "kernels/device/bulk_copy.cuh"
 #include "kernels/device/matrices.cuh"
+#include "kernels/product/wgmma_shared.cuh"
 
 namespace orcd::kernels {
 
-inline constexpr std::uint32_t piece_bytes = 16;
-inline constexpr std::uint32_t block_pieces = 4;  ///< of 32 values
+inline constexpr std::uint32_t warpgroup_queries = 64;
+inline constexpr std::uint32_t piece_values = 8;
+inline constexpr std::uint32_t block_values = 32;  ///< dimensions that four lanes load
+inline constexpr std::uint32_t span_matrices = span_positions / piece_values;
 
-/// Pieces of a row of keys.
+/// Matrices of eight rows of a head.
 template <std::uint32_t W>
-constexpr std::uint32_t key_pieces = W / 8;
+constexpr std::uint32_t row_matrices = W / piece_values;
 
-/// By what the number of a piece is permuted in rows that have so many.
-template <std::uint32_t Pieces>
-__device__ __forceinline__ std::uint32_t permuted_by(std::uint32_t row) {
-  return Pieces % 8 == 0 ? row & 7U : row >> 1U & 3U;
+/// The position in its span of row `row` of the keys: row 8n + 2t + c has the (n % 2 * 2 + c)-th eight's
+/// position t + n / 2 * 4.
+__device__ __forceinline__ std::uint32_t position_of_row(std::uint32_t row) {
+  const std::uint32_t n = row / 8;
+  return piece_values * (n % 2 * 2 + row % 2) + row % 8 / 2 + n / 2 * 4;
 }
 
-/// Where a group of warps keeps two spans, of which one is read while the next is stored.
+/// One warp: eight rows by 32 values as matrices from `to` on. Lane l has 8 (l % 4) to 8 (l % 4) + 7 of row l
+/// / 4.
+__device__ __forceinline__ void store_pieces(std::uint32_t to, const uint4& values) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  store_matrices(to + lane / 8 * matrix_bytes + lane % 8 * 16, values);
+}
+
+/// Shared memory of a span: the keys, 32 rows, then the values, a row a dimension.
 template <std::uint32_t W>
-struct staged_spans {
-  static constexpr std::uint32_t half_bytes = span_positions * W * 2;  ///< of the keys, and of the values
-  static constexpr std::uint32_t span_bytes = 2 * half_bytes;
-  static constexpr std::uint32_t bytes = 2 * span_bytes;
+struct span_bytes {
+  static constexpr std::uint32_t half = span_positions * W * 2;
+  static constexpr std::uint32_t whole = 2 * half;
 };
 
-/// A warp's share of bringing spans into shared memory, by `Warps` warps of which it is one. A span's keys
-/// are loaded, then stored, then its values.
+/// A warp's share of bringing spans into shared memory, by `Warps` warps of which it is one.
 template <std::uint32_t W, std::uint32_t Warps>
 class span_stager {
  public:
-  /// `to` is the address of a staged_spans in shared memory.
-  __device__ __forceinline__ span_stager(std::uint32_t to, std::uint32_t warp) : to_(to), warp_(warp) {}
+  __device__ __forceinline__ explicit span_stager(std::uint32_t warp) : warp_(warp) {
+    const std::uint32_t lane = threadIdx.x % 32;
+    each<key_units>([&](std::uint32_t unit, std::uint32_t i) {
+      const std::uint32_t rows = unit / blocks;
+      const std::uint32_t block = unit % blocks;
+      keys_[i].from = position_of_row(rows * 8 + lane / 4) * W + block * block_values + 8 * (lane % 4);
+      keys_[i].to = (rows * row_matrices<W> + block * (block_values / piece_values)) * matrix_bytes;
+      keep(keys_[i]);
+    });
+    each<value_units>([&](std::uint32_t unit, std::uint32_t i) {
+      const std::uint32_t row = 16 * unit + lane % 16;
+      const std::uint32_t half = lane / 16;
+      values_[i].from = row * engine::kv_page_positions + 16 * half;
+      values_[i].to = span_bytes<W>::half + (row / 8 * span_matrices + half) * matrix_bytes + row % 8 * 16;
+      keep(values_[i]);
+    });
+  }
 
-  __device__ __forceinline__ void load_keys(const page_place& place, std::uint32_t span) {
-    const auto* const keys = reinterpret_cast<const __half*>(place.keys) + span * W;
-    each([&](std::uint32_t unit, uint4& held) {
-      held = *reinterpret_cast<const uint4*>(keys + (key_row(unit) + lane() / 4) * W + key_block(unit) * 32 +
-                                             8 * (lane() % 4));
+  /// `span`: its first position in the page.
+  __device__ __forceinline__ void load(const page_place& place, std::uint32_t span) {
+    const auto* const keys = reinterpret_cast<const __half*>(place.keys);
+    each<key_units>([&](std::uint32_t, std::uint32_t i) {
+      held_keys_[i] = *reinterpret_cast<const uint4*>(keys + (span * W + keys_[i].from));
+    });
+    const auto* const values = reinterpret_cast<const __half*>(place.values);
+    each<value_units>([&](std::uint32_t, std::uint32_t i) {
+      const auto* const from = reinterpret_cast<const uint4*>(values + (span + values_[i].from));
+      low_values_[i] = from[0];
+      high_values_[i] = from[1];
     });
   }
-  __device__ __forceinline__ void store_keys(std::uint32_t buffer) {
-    each([&](std::uint32_t unit, const uint4& held) {
-      const std::uint32_t row = key_row(unit) + lane() % 8;
-      const std::uint32_t piece =
-          (key_block(unit) * block_pieces + lane() / 8) ^ permuted_by<key_pieces<W>>(row);
-      store_matrices(at(buffer) + (row * key_pieces<W> + piece) * piece_bytes, held);
+  __device__ __forceinline__ void store(std::uint32_t to) const {
+    each<key_units>([&](std::uint32_t, std::uint32_t i) { store_pieces(to + keys_[i].to, held_keys_[i]); });
+    each<value_units>([&](std::uint32_t, std::uint32_t i) {
+      const uint4& low = low_values_[i];
+      const uint4& high = high_values_[i];
+      store_piece(to + values_[i].to, low.x, low.y, high.x, high.y);
+      store_piece(to + values_[i].to + 2 * matrix_bytes, low.z, low.w, high.z, high.w);
     });
-  }
-  __device__ __forceinline__ void load_values(const page_place& place, std::uint32_t span) {
-    const auto* const values = reinterpret_cast<const __half*>(place.values) + span;
-    each([&](std::uint32_t unit, uint4& held) {
-      held = *reinterpret_cast<const uint4*>(values + (8 * unit + lane() / 4) * engine::kv_page_positions +
-                                             8 * (lane() % 4));
-    });
-  }
-  __device__ __forceinline__ void store_values(std::uint32_t buffer) {
-    each([&](std::uint32_t unit, const uint4& held) {
-      const std::uint32_t row = 8 * unit + lane() % 8;
-      const std::uint32_t piece = lane() / 8 ^ permuted_by<block_pieces>(row);
-      store_matrices(at(buffer) + staged_spans<W>::half_bytes + (row * block_pieces + piece) * piece_bytes,
-                     held);
-    });
+    fence_shared_for_async();
   }
 
  private:
-  static constexpr std::uint32_t units = W / 8;  ///< of 8 rows by 32 values, of the keys and of the values
-  static constexpr std::uint32_t of_warp = (units + Warps - 1) / Warps;
+  /// Where a lane's part of a unit comes from, in values from the span's first, and goes to, in bytes.
+  struct lane_way {
+    std::uint32_t from;
+    std::uint32_t to;
+  };
+  static constexpr std::uint32_t blocks = W / block_values;
+  static constexpr std::uint32_t key_units = span_positions / 8 * blocks;  ///< of 8 positions, 32 dimensions
+  static constexpr std::uint32_t value_units = W / 16;                     ///< of 16 dimensions, 32 positions
+  template <std::uint32_t Units>
+  static constexpr std::uint32_t of_warp = (Units + Warps - 1) / Warps;
 
-  static __device__ __forceinline__ std::uint32_t lane() { return threadIdx.x % 32; }
-  static __device__ __forceinline__ std::uint32_t key_row(std::uint32_t unit) { return unit / (W / 32) * 8; }
-  static __device__ __forceinline__ std::uint32_t key_block(std::uint32_t unit) { return unit % (W / 32); }
-  [[nodiscard]] __device__ __forceinline__ std::uint32_t at(std::uint32_t buffer) const {
-    return to_ + buffer * staged_spans<W>::span_bytes;
+  /// Keeps the compiler from computing them again for each span.
+  static __device__ __forceinline__ void keep(lane_way& way) {
+    asm volatile("" : "+r"(way.from), "+r"(way.to));
   }
-  template <class Do>
-  __device__ __forceinline__ void each(Do what) {
+  /// Positions 2w and 2w + 1 of one eight in `low`, of the next in `high`, two words each: four words with a
+  /// position of each eight.
+  static __device__ __forceinline__ void store_piece(std::uint32_t to, std::uint32_t low0, std::uint32_t low1,
+                                                     std::uint32_t high0, std::uint32_t high1) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(__byte_perm(low0, high0, 0x5410)),
+                 "r"(__byte_perm(low0, high0, 0x7632)), "r"(__byte_perm(low1, high1, 0x5410)),
+                 "r"(__byte_perm(low1, high1, 0x7632))
+                 : "memory");
+  }
+  template <std::uint32_t Units, class Do>
+  __device__ __forceinline__ void each(Do what) const {
 #pragma unroll
-    for (std::uint32_t i = 0; i < of_warp; ++i) {
+    for (std::uint32_t i = 0; i < of_warp<Units>; ++i) {
       const std::uint32_t unit = warp_ + i * Warps;
-      if (units % Warps == 0 || unit < units) what(unit, held_[i]);
+      if (Units % Warps == 0 || unit < Units) what(unit, i);
     }
   }
 
-  std::uint32_t to_;
   std::uint32_t warp_;
-  uint4 held_[of_warp];
+  lane_way keys_[of_warp<key_units>];
+  lane_way values_[of_warp<value_units>];
+  uint4 held_keys_[of_warp<key_units>];
+  uint4 low_values_[of_warp<value_units>];   ///< positions 16 h + {0..7} of a dimension
+  uint4 high_values_[of_warp<value_units>];  ///< positions 16 h + {8..15}
 };
 
-/// A span in shared memory, as the operands that key_fragment() and value_fragment() read from a page.
+/// The keys of the span at `span` as operand B; the values, from dimension `first` on.
 template <std::uint32_t W>
-class staged_span {
- public:
-  __device__ __forceinline__ staged_span(std::uint32_t from, std::uint32_t buffer) {
-    const std::uint32_t row = threadIdx.x % 16;
-    const std::uint32_t half = threadIdx.x % 32 / 16;
-    const std::uint32_t keys = from + buffer * staged_spans<W>::span_bytes;
-    const std::uint32_t by = permuted_by<key_pieces<W>>(row);
-    key_row_ = keys + row * (key_pieces<W> * piece_bytes);
-    key_piece_ = (half ^ by) * piece_bytes;
-    value_row_ = keys + staged_spans<W>::half_bytes + row * (block_pieces * piece_bytes);
-    value_piece_ = (half ^ permuted_by<block_pieces>(row)) * piece_bytes;
-  }
-  /// Positions 16 r + {0..15}, dimensions 32 j + {0..31}.
-  [[nodiscard]] __device__ __forceinline__ kv_fragment key(std::uint32_t r, std::uint32_t j) const {
-    const std::uint32_t rows = key_row_ + r * (16 * key_pieces<W> * piece_bytes);
-    kv_fragment v;
-    load_matrices(v.first, rows + (key_piece_ ^ (j * block_pieces * piece_bytes)));
-    load_matrices(v.second, rows + (key_piece_ ^ ((j * block_pieces + 2) * piece_bytes)));
-    return v;
-  }
-  /// Dimensions 16 d + {0..15}.
-  [[nodiscard]] __device__ __forceinline__ kv_fragment value(std::uint32_t d) const {
-    const std::uint32_t rows = value_row_ + d * (16 * block_pieces * piece_bytes);
-    kv_fragment v;
-    load_matrices(v.first, rows + value_piece_);
-    load_matrices(v.second, rows + (value_piece_ ^ (2 * piece_bytes)));
-    return v;
-  }
-
- private:
-  std::uint32_t key_row_;
-  std::uint32_t key_piece_;
-  std::uint32_t value_row_;
-  std::uint32_t value_piece_;
-};
+__device__ __forceinline__ std::uint64_t keys_of(std::uint32_t span) {
+  return operand_of_matrices(span, row_matrices<W> * matrix_bytes);
+}
+template <std::uint32_t W>
+__device__ __forceinline__ std::uint64_t values_of(std::uint32_t span, std::uint32_t first) {
+  constexpr std::uint32_t next_rows = span_matrices * matrix_bytes;
+  return operand_of_matrices(span + span_bytes<W>::half + first / 8 * next_rows, next_rows);
+}
 
 }  // namespace orcd::kernels

@@ -38,6 +38,7 @@ template <std::uint32_t W, std::uint32_t MaxSequences>
 struct attention_flagged {
   static constexpr std::uint32_t warps = program_warps;
   static constexpr bool hands_over_partials = MaxSequences == 1;
+  static constexpr bool keeps_results = false;
   static constexpr bool prefetches_spans = false;
   static constexpr bool caps_scores = false;
   /// For heads of 65 to 96. Narrower ones load keys and values together anyway; wider ones leave too few

@@ -136,7 +136,8 @@ struct sequence {
     return a;
   }
 
-  [[nodiscard]] wanted expected(std::uint32_t position, std::uint32_t head) const {
+  /// What the token at `position` makes of positions up to `last`.
+  [[nodiscard]] wanted expected(std::uint32_t position, std::uint32_t head, std::uint32_t last) const {
     const std::uint32_t kv = head / (geo.heads / geo.kv_heads);
     const auto vector_of = [&](std::uint32_t p, std::uint32_t index) {
       return cached.data() + std::size_t{p} * stride + index * geo.width;
@@ -145,7 +146,7 @@ struct sequence {
     const double scale = 1.0F / std::sqrt(static_cast<float>(geo.width));
     std::vector<double> scores;
     double maximum = geo.sinks ? sink_values[head] : -INFINITY;
-    for (std::uint32_t p = first; p <= position; ++p) {
+    for (std::uint32_t p = first; p <= last; ++p) {
       double dot = 0;
       for (std::uint32_t d = 0; d < geo.width; ++d)
         dot += vector_of(position, head)[d] * vector_of(p, geo.heads + kv)[d];
@@ -155,7 +156,7 @@ struct sequence {
     }
     double sum = geo.sinks ? std::exp(sink_values[head] - maximum) : 0;
     wanted out{std::vector<double>(geo.width), std::vector<double>(geo.width)};
-    for (std::uint32_t p = first; p <= position; ++p) {
+    for (std::uint32_t p = first; p <= last; ++p) {
       const double weight = std::exp(scores[p - first] - maximum);
       sum += weight;
       for (std::uint32_t d = 0; d < geo.width; ++d) {
@@ -188,10 +189,11 @@ struct sequence {
 struct position_error {
   double error = 0, bound = 0;
 };
-position_error error_at(const sequence& s, std::span<const __half> out, std::uint32_t position) {
+position_error error_at(const sequence& s, std::span<const __half> out, std::uint32_t position,
+                        std::optional<std::uint32_t> last = {}) {
   double difference = 0, norm = 0, magnitude = 0;
   for (std::uint32_t head = 0; head < s.geo.heads; ++head) {
-    const wanted want = s.expected(position, head);
+    const wanted want = s.expected(position, head, last.value_or(position));
     for (std::uint32_t d = 0; d < s.geo.width; ++d) {
       const double got = __half2float(out[(std::size_t{position} * s.geo.heads + head) * s.geo.width + d]);
       difference += (got - want.value[d]) * (got - want.value[d]);
@@ -315,6 +317,25 @@ BOOST_DATA_TEST_CASE(
   BOOST_TEST(same_bits(prefilled(s, 100), whole), g << ": chunks differ");
   BOOST_TEST(same_bits(decoded(s), whole), g << ": decode differs");
   BOOST_TEST(same_bits(decoded_by(s, 300), whole), g << ": many differ");
+}
+
+// As encoders have it, with few and with many queries a block.
+BOOST_DATA_TEST_CASE(
+    without_a_mask_every_token_sees_all,
+    boost::unit_test::data::make(std::vector<geometry>{
+        {2, 2, 64, 0, false}, {12, 12, 64, 0, false}, {64, 64, 32, 0, false}, {64, 64, 64, 0, false}}),
+    g) {
+  const std::uint32_t length = 300;
+  sequence s(g, length, 8);
+  device_array<__half> out(std::size_t{length} * g.heads * g.width);
+  auto a = s.arguments(0, length, out.data());
+  a.end = length;
+  BOOST_REQUIRE_EQUAL(kernels::launch_attention_prefill(a, &a.columns, 1, nullptr), 0);
+  const auto whole = out.read();
+  for (const std::uint32_t position : {0U, 31U, 256U, 299U}) {
+    const auto [error, bound] = error_at(s, whole, position, length - 1);
+    BOOST_TEST(error < bound, g << " position " << position << ": " << error);
+  }
 }
 
 // More pages than are folded at a time.

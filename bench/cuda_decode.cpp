@@ -1,9 +1,11 @@
 // Decoding, prefill, loading and VRAM of the CUDA backend on one model, with the streaming-read ceiling of
 // the same run. Prints a table and writes a flat JSON object of figures.
 //   bench_cuda_decode --model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--only PREFIX]
-//                     [--chunk N] [--backend cuda|host] [--contexts]
+//                     [--chunk N] [--backend cuda|host] [--contexts] [--profile]
 // --contexts measures 8 to 256 sequences at contexts of 16, 1,024 and 8,192 in place of short batches.
+// --profile shows a profiler nothing but what is timed: ncu --profile-from-start off.
 // The host backend is there to try the benchmark itself; it measures no ceiling and no VRAM.
+#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -42,6 +44,7 @@ struct settings {
   std::string only;       ///< how the names of what is measured begin, like decode/b32; empty: all
   bool contexts = false;  ///< batches at long contexts instead of short ones
   bool quick = false;
+  bool profile = false;     ///< a profiler sees nothing but what is timed (ncu --profile-from-start off)
   std::uint32_t chunk = 0;  ///< 0 = the backend's own
 
   [[nodiscard]] bool cuda() const { return backend == "cuda"; }
@@ -145,12 +148,15 @@ class benchmark {
  public:
   explicit benchmark(const settings& s) : s_(s) {
     if (s_.quick) limits_ = {.runs = 1, .tokens = 32, .seconds = 2.0};
+    if (!s_.profile) return;
+    limits_.timed = [](bool begins) { ORCD_CUDA(begins ? cudaProfilerStart() : cudaProfilerStop()); };
   }
 
   void run() {
     read_file(s_.model);
     begin_ = steady::now();
     one_sequence();
+    long_prompt();
     if (s_.contexts) {
       several_contexts();
     } else {
@@ -184,6 +190,17 @@ class benchmark {
       measure("prefill/" + std::to_string(tokens),
               [&] { return bench::measure_prefill(*l.device, vocab, tokens, limits_); });
     }
+  }
+
+  /// A prompt of which attention is a large part.
+  void long_prompt() {
+    constexpr std::uint32_t tokens = 8192;
+    const std::string what = "prefill/" + std::to_string(tokens);
+    if (s_.quick || !s_.cuda() || !what.starts_with(s_.only)) return;
+    const loaded l = load(s_, 1, tokens);
+    if (l.context < tokens)
+      return std::printf("%s: the model's context is %u\n", what.c_str(), l.context), void();
+    measure(what, [&] { return bench::measure_prefill(*l.device, l.model.spec.vocab, tokens, limits_); });
   }
 
   void several_sequences() {
@@ -332,7 +349,7 @@ settings parse(int argc, char** argv) {
                         {"--commit", &s.commit},
                         {"--only", &s.only}},
                        {{"--chunk", &s.chunk}},
-                       {{"--quick", &s.quick}, {"--contexts", &s.contexts}}});
+                       {{"--quick", &s.quick}, {"--contexts", &s.contexts}, {"--profile", &s.profile}}});
   bench::check_common(s.model, s.name, s.backend);
   return s;
 }
@@ -342,7 +359,7 @@ settings parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   constexpr auto usage =
       "--model FILE --name NAME [--json FILE] [--commit ID] [--quick] [--only PREFIX] [--chunk N] "
-      "[--contexts] [--backend cuda|host]";
+      "[--contexts] [--profile] [--backend cuda|host]";
   return bench::run_benchmark("bench_cuda_decode", usage, [&] {
     benchmark(parse(argc, argv)).run();
     return 0;

@@ -175,7 +175,10 @@ rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint3
     auto decode_begin = steady::now();
     std::uint32_t done = 0;
     for (std::uint32_t left = settling_steps + limits.tokens; left > 0; --left, ++done) {
-      if (done == settling_steps) decode_begin = steady::now();
+      if (done == settling_steps) {
+        limits.timed(true);
+        decode_begin = steady::now();
+      }
       const auto given = done == 0 ? std::span<const token_id>(first) : std::span<const token_id>();
       for (const sampled_token& s : drive.decode(sequences, prompt + done, left, given))
         out.sampled.push_back(s.token);
@@ -184,6 +187,7 @@ rate measure_decode(engine::accelerator& device, std::uint32_t vocab, std::uint3
       if (out.steps > 0 && seconds_since(begin) > 2 * limits.seconds) left = drive.launched() + 1;
     }
     out.seconds = seconds_since(decode_begin);
+    limits.timed(false);
     return out;
   });
   drive.release(sequences);
@@ -215,9 +219,11 @@ rate measure_prefill(engine::accelerator& device, std::uint32_t vocab, std::uint
   const std::vector<token_id> prompt = make_prompt(0, tokens, vocab);
   return repeat(limits, tokens, [&](steady::time_point) {
     run_result out;
+    limits.timed(true);
     const auto begin = steady::now();
     out.sampled = {drive.prefill(0, prompt)};
     out.seconds = seconds_since(begin);
+    limits.timed(false);
     out.steps = 1;
     drive.release(1);
     return out;

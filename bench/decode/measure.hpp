@@ -14,6 +14,8 @@ struct measure_limits {
   std::uint32_t runs = 5;
   std::uint32_t tokens = 128;  ///< decoded a sequence and run
   double seconds = 4.0;        ///< no run begins after this, and decoding stops
+  /// Called with true when the timed part of a run begins, with false when it ends: for a profiler.
+  std::function<void(bool)> timed = [](bool) {};
 };
 
 struct rate {

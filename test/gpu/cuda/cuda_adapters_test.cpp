@@ -74,6 +74,30 @@ BOOST_DATA_TEST_CASE(neighbours_with_other_adapters_change_no_bit, data::make(ad
   BOOST_TEST(same(runs[2].logits, one_slot.alone(before[2].pending, {})), name);
 }
 
+// As with drafts that were all right.
+BOOST_DATA_TEST_CASE(tokens_in_a_row_are_as_each_in_a_step_of_its_own, data::make(adapted_shape_names),
+                     name) {
+  const bytes image = make_tiny_model(generated_shapes().at(name));
+  adapter_rig rig(image, on_gpu(), 5, {6, 8}, adapter_rig::context, 16);
+  rig.put_four();
+  BOOST_REQUIRE(rig.device().draft_tokens() >= adapter_rig::decoded);
+  std::vector<run_of_one> together, plain;
+  for (const run_of_one& one : rig.five_runs()) {
+    plain.push_back(rig.run_alone(one));
+    together.push_back(one);
+    together.back().given = plain.back().tokens;
+    std::vector<run_of_one> alone{together.back()};
+    rig.run_in_a_row(alone);
+    BOOST_TEST(same({alone[0].logits.back()}, {plain.back().logits.back()}), name << ' ' << plain.size());
+  }
+  rig.run_in_a_row(together);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    BOOST_TEST(same({together[i].logits.back()}, {plain[i].logits.back()}), name << ' ' << i);
+    const std::vector<engine::token_id> behind(plain[i].tokens.begin() + 1, plain[i].tokens.end());
+    BOOST_TEST(together[i].tokens == behind, name << ' ' << i);
+  }
+}
+
 /// More columns than the few-column product takes, and more than graphs are made for.
 BOOST_AUTO_TEST_CASE(many_sequences_with_adapters_are_as_each_alone) {
   constexpr std::uint32_t slots = 40;

@@ -37,7 +37,7 @@ class adapter_rig {
   static constexpr std::uint32_t decoded = 3;
 
   adapter_rig(bytes image, std::unique_ptr<engine::accelerator> device, std::uint32_t slots = 5,
-              engine::adapter_room room = {6, 8}, std::uint32_t positions = context)
+              engine::adapter_room room = {6, 8}, std::uint32_t positions = context, std::uint32_t drafts = 0)
       : pages_((positions + engine::kv_page_positions - 1) / engine::kv_page_positions),
         image_(std::move(image)),
         file_(engine::gguf_file::parse(image_, "tiny").value()),
@@ -45,6 +45,7 @@ class adapter_rig {
         device_(std::move(device)) {
     engine::accelerator_config config{.slots = slots, .context_tokens = positions, .banned_tokens = {}};
     config.adapters = room;
+    config.draft_tokens = drafts;
     plan = device_->load(model_, config, [](unsigned) {}).value();
   }
 
@@ -129,6 +130,31 @@ class adapter_rig {
       one.pending = {n < one.given.size() ? one.given[n] : one.tokens[n]};
     }
     return true;
+  }
+
+  /// Prefills the prompts, then feeds each the first `decoded` of its given tokens in a row, all in one step.
+  /// Leaves what that sampled behind each and the logits behind the last.
+  void run_in_a_row(std::vector<run_of_one>& runs) {
+    const std::vector<engine::sample_request> requests(decoded, request_);
+    std::vector<engine::sequence_step> rows;
+    for (std::uint32_t i = 0; i < runs.size(); ++i) {
+      begin(i, runs[i]);
+      const auto count = static_cast<std::uint32_t>(runs[i].pending.size());
+      std::vector<engine::sampled_token> none;
+      const engine::sequence_step prompt{engine::slot_id{i}, 0, runs[i].pending};
+      BOOST_REQUIRE(device_->step({&prompt, 1}, never_, none));
+      rows.push_back({engine::slot_id{i}, count, std::span(runs[i].given).first(decoded), requests.data()});
+      rows.back().samples = decoded;
+    }
+    std::vector<engine::sampled_token> sampled;
+    BOOST_REQUIRE(device_->step(rows, never_, sampled));
+    BOOST_REQUIRE(sampled.size() == runs.size() * decoded);
+    for (std::uint32_t i = 0; i < runs.size(); ++i) {
+      for (std::uint32_t k = 0; k < decoded; ++k) runs[i].tokens.push_back(sampled[i * decoded + k].token);
+      const auto row = device_->logits(engine::slot_id{i});
+      runs[i].logits.emplace_back(row.begin(), row.end());
+      device_->release(engine::slot_id{i});
+    }
   }
 
   run_of_one run_alone(run_of_one one) {

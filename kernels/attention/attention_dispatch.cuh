@@ -11,7 +11,7 @@ namespace orcd::kernels {
 inline bool valid_attention(const attention_args_paged& a) {
   return a.out != nullptr && a.steps != nullptr && a.cache.keys != nullptr && a.cache.values != nullptr &&
          a.cache.page_table != nullptr && a.columns > 0 && a.kv_heads > 0 && a.heads % a.kv_heads == 0 &&
-         a.width > 0 && a.width % 2 == 0 && a.width <= a.padded_width &&
+         a.scale > 0.0F && a.width > 0 && a.width % 2 == 0 && a.width <= a.padded_width &&
          a.padded_width % head_width_step == 0 && a.padded_width <= head_width_max;
 }
 

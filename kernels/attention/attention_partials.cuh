@@ -1,6 +1,6 @@
-// When a token sees several pages, each worker (a block) leaves a partial result a page: maximum, sum and
+// When several workers (blocks) share a token's pages, each leaves a partial result a page: maximum, sum and
 // weighted values. This is how they are written and folded into one result, by the first row_threads threads
-// of a block. There are two ways with the same bits:
+// of a block. There are two ways; their bits are those of a worker that has all pages (decode_attention.cuh):
 //
 //  stored_partials   in memory; the last worker to finish folds all of them       (kernels of their own)
 //  handed_partials   in flagged words; every worker folds a slice of the values   (decode program)

@@ -7,9 +7,9 @@
 //     values  VRAM --> registers as operand A; values * probabilities --> shared memory, f32
 //   fold_page(): the eight spans left to right --> the page's maximum, sum and weighted values
 //
-//   one page:       that is the result
-//   several pages:  worker w (a block) has every workers-th page; their results are folded left to right
-//                   (attention_partials.cuh)
+//   one worker:      it folds its pages left to right as they come
+//   several workers: worker w (a block) has every workers-th page; all results are folded left to right
+//                    (attention_partials.cuh)
 //
 // The first row_threads threads of a block read pages; more warps may prepare heads.
 #pragma once

@@ -2,10 +2,10 @@
 // prefill. Causal; prefill also without a mask.
 //
 // One numeric definition for both. Positions are cut at absolute multiples of 32 (spans) and 256 (pages). A
-// span's scores come from mma.m16n8k16 with keys as operand A; its probabilities are rounded to f16 for the
-// product with the values; its own maximum, sum and weighted values are kept in f32. Every e^x is
-// 2^(x log2 e) by ex2.approx. The spans of a page, then the pages, are folded left to right. Nothing depends
-// on how many tokens a launch holds, on their order or on the launch shape.
+// span's scores are f32 sums, its probabilities e^x = 2^(x log2 e) by ex2.approx, rounded to f16 for the
+// product with the values; its own maximum, sum and weighted values are f32. Spans of a page, then pages, are
+// folded left to right. Scores beyond 2^20 lose accuracy, beyond 2^27 the result. Nothing depends on how many
+// tokens a launch holds, on their order or on the launch shape.
 //
 // Determinism class: run-to-run, batch-invariant, chunk-invariant. Bound: KV bytes in decode. Source: Milakov
 // and Gimelshein, arXiv 1805.02867 (online softmax); sinks as in gpt-oss.

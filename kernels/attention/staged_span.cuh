@@ -8,7 +8,9 @@
 //
 // Scores are [query][position]. Lane t of four gets eight positions of a query: such ones that it can add its
 // probabilities in the order of span_softmax(), and that they are its part of operand A of the product with
-// the values as they are. That is position_of_row(); values_of() has the same order.
+// the values as they are. That is position_of_row(); values_of() has the same order. Each 16 positions are
+// those of one mma of decode, in another order: tensor cores of Hopper add 16 products to a sum at once, so
+// that their order changes no bit (attention_test.cpp would show it).
 #pragma once
 
 #include "kernels/attention/paged_attention.cuh"

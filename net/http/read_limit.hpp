@@ -6,15 +6,23 @@
 #include <memory>
 
 #include "net/http/asio.hpp"
+#include "net/http/connection.hpp"
 
 namespace orcd::net {
 
-/// How much longer a client has whose time is found to be over `late_by` after its end: as long as this
+/// How much longer a client has whose time is found to be over `late_by` after its end. As long as this
 /// process did not look at the clock, nor read what the client sent, because it was stopped or had no
-/// processor. Nothing for the few milliseconds that every timer is late by.
-[[nodiscard]] constexpr std::chrono::nanoseconds time_given_back(std::chrono::nanoseconds late_by) noexcept {
+/// processor; at most the limit once more, which is all that the client can have lost. Nothing for the few
+/// milliseconds that every timer is late by, but a second where there is something to read: more connections
+/// than the thread hears of at a time come behind their timers.
+[[nodiscard]] constexpr std::chrono::nanoseconds time_given_back(std::chrono::nanoseconds late_by,
+                                                                 std::chrono::nanoseconds limit,
+                                                                 bool readable) noexcept {
   constexpr std::chrono::milliseconds usual{20};
-  return late_by < usual ? std::chrono::nanoseconds(0) : late_by;
+  constexpr std::chrono::seconds to_read{1};
+  std::chrono::nanoseconds back = late_by < usual ? std::chrono::nanoseconds(0) : late_by;
+  if (readable && back < to_read) back = to_read;
+  return back < limit ? back : limit;
 }
 
 class read_limit {
@@ -29,7 +37,7 @@ class read_limit {
   /// progress.
   void start(std::chrono::seconds limit) {
     disarm();
-    armed_ = std::make_shared<target>(target{&socket_, &timer_});
+    armed_ = std::make_shared<target>(target{&socket_, &timer_, limit});
     timer_.expires_after(limit);
     wait(armed_);
   }
@@ -40,6 +48,7 @@ class read_limit {
   struct target {
     tcp::socket* socket;
     asio::steady_timer* timer;
+    std::chrono::nanoseconds limit;
     bool passed = false;
     bool longer = false;  ///< time was given back; that is done once, so that every limit ends
   };
@@ -49,7 +58,8 @@ class read_limit {
     });
   }
   static void end(const std::shared_ptr<target>& to) {
-    const auto more = time_given_back(std::chrono::steady_clock::now() - to->timer->expiry());
+    const auto late_by = std::chrono::steady_clock::now() - to->timer->expiry();
+    const auto more = time_given_back(late_by, to->limit, readable_bytes(*to->socket) > 0);
     if (more.count() > 0 && !to->longer) {
       to->longer = true;
       to->timer->expires_after(more);

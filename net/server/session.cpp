@@ -108,6 +108,7 @@ asio::awaitable<error_code> read_part(service& s, connection& c, request_parser&
     const auto [ended] = co_await c.stream.socket().async_wait(tcp::socket::wait_read, as_tuple_token);
     if (ended) co_return ended;
     co_await s.body_limiter->pass(c.stream.get_executor());
+    if (time.passed() && readable_bytes(c.stream.socket()) == 0) co_return asio::error::timed_out;
   }
   const auto got = co_await read_input(c, room);
   error_code ec = got.failed;

@@ -343,12 +343,15 @@ BOOST_AUTO_TEST_CASE(what_came_while_the_io_thread_did_not_run_is_not_late) {
   pause.join();
   // So many long bodies at once may be refused for being many, but none for being late.
   std::map<std::string, std::size_t> wrong;
+  std::size_t answered = 0;
   for (std::size_t i = 0; i < many; ++i) {
     const int status = status_of(clients[i]->drain());
+    if (status == usual) ++answered;
     if (status != usual && status != 429)
       ++wrong[std::to_string(sent_before[i % 4]) + " bytes before: " + std::to_string(status)];
   }
   for (const auto& [what, count] : wrong) BOOST_ERROR(count << " x " << what);
+  BOOST_TEST(answered >= many / 2);
 }
 
 BOOST_AUTO_TEST_CASE(expect_continue_and_methods) {

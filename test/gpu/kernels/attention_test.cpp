@@ -213,6 +213,16 @@ std::vector<__half> prefilled(const sequence& s, std::uint32_t chunk) {
   return out.read();
 }
 
+/// By one launch, as if each chunk were of a sequence of its own.
+std::vector<__half> prefilled_at_once(const sequence& s, const std::vector<std::uint32_t>& chunks) {
+  device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
+  const auto a = s.arguments(0, s.count, out.data());
+  BOOST_REQUIRE_EQUAL(
+      kernels::launch_attention_prefill(a, chunks.data(), static_cast<std::uint32_t>(chunks.size()), nullptr),
+      0);
+  return out.read();
+}
+
 /// So many tokens a launch.
 std::vector<__half> decoded_by(const sequence& s, std::uint32_t columns) {
   device_array<__half> out(std::size_t{s.count} * s.geo.heads * s.geo.width);
@@ -315,24 +325,28 @@ BOOST_DATA_TEST_CASE(
     BOOST_TEST(error < bound, g << " position " << position << ": " << error);
   }
   BOOST_TEST(same_bits(prefilled(s, 100), whole), g << ": chunks differ");
+  BOOST_TEST(same_bits(prefilled_at_once(s, {300, 1, 19, 457}), whole), g << ": chunks of a launch differ");
   BOOST_TEST(same_bits(decoded(s), whole), g << ": decode differs");
   BOOST_TEST(same_bits(decoded_by(s, 300), whole), g << ": many differ");
 }
 
-// As encoders have it, with few and with many queries a block.
-BOOST_DATA_TEST_CASE(
-    without_a_mask_every_token_sees_all,
-    boost::unit_test::data::make(std::vector<geometry>{
-        {2, 2, 64, 0, false}, {12, 12, 64, 0, false}, {64, 64, 32, 0, false}, {64, 64, 64, 0, false}}),
-    g) {
-  const std::uint32_t length = 300;
+// As encoders have it, in every kernel that there is.
+BOOST_DATA_TEST_CASE(without_a_mask_every_token_sees_all,
+                     boost::unit_test::data::make(std::vector<geometry>{{2, 2, 64, 0, false},
+                                                                        {12, 12, 64, 0, false},
+                                                                        {64, 64, 32, 0, false},
+                                                                        {64, 64, 64, 0, false},
+                                                                        {64, 64, 96, 0, false},
+                                                                        {64, 64, 128, 0, false}}),
+                     g) {
+  const std::uint32_t length = 410;
   sequence s(g, length, 8);
   device_array<__half> out(std::size_t{length} * g.heads * g.width);
   auto a = s.arguments(0, length, out.data());
   a.end = length;
   BOOST_REQUIRE_EQUAL(kernels::launch_attention_prefill(a, &a.columns, 1, nullptr), 0);
   const auto whole = out.read();
-  for (const std::uint32_t position : {0U, 31U, 256U, 299U}) {
+  for (const std::uint32_t position : {0U, 31U, 256U, 409U}) {
     const auto [error, bound] = error_at(s, whole, position, length - 1);
     BOOST_TEST(error < bound, g << " position " << position << ": " << error);
   }

@@ -5,7 +5,7 @@
 // Rows of NAME/prompts/STREAMSxPROMPT: `all_begun_ms`, from so many prompts at once until each has its first
 // token; `steady/`, output tokens a second of all streams while a new prompt comes whenever a stream ends,
 // and what a stream that has begun waits for its next token. `hash` is of all tokens of the first run: it is
-// equal for all builds. The host backend is there to try the benchmark itself.
+// equal for all builds with the same numerics. The host backend is there to try the benchmark itself.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

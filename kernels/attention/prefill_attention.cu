@@ -198,6 +198,8 @@ int launch_prefill(const attention_args_paged& a, const std::uint32_t* chunks, s
     const auto blocks_of = [&](std::uint32_t of_block) {
       return (queries + of_block - 1) / of_block * a.kv_heads;
     };
+    // One worker a set, where that gives more than a wave of blocks; two where queries are fewer; so few that
+    // most multiprocessors would have none are left to single warps.
     if (2 * blocks_of(sets * warpgroup_queries) >= (blocks + 1) * multiprocessors)
       return launch_warpgroups<W, sets, 1, blocks>(a, chunks, count, stream);
     if (4 * blocks_of(warpgroup_queries) >= multiprocessors)

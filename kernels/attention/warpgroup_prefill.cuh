@@ -1,5 +1,5 @@
 // Attention of many tokens over f16 keys and values by warpgroups: 64 query vectors of one each, by wgmma.
-// The same bits as prefill_parts.cuh, which has the way of the data.
+// The same bits as the warps of prefill_parts.cuh.
 //
 //   queries --> shared memory, once                   keys, values --> shared memory, a span ahead
 //   for each page, for each of its 8 spans:           scores, softmax, weighted values, folded in registers
@@ -27,7 +27,6 @@ inline constexpr std::uint32_t part_values = W == 96  ? 32
 template <std::uint32_t W, std::uint32_t Sets, std::uint32_t Workers>
 struct warpgroup_shared {
   static constexpr std::uint32_t width = W;
-  static constexpr std::uint32_t sets = Sets;
   static constexpr std::uint32_t workers = Workers;
   static constexpr std::uint32_t threads = Sets * Workers * warpgroup_threads;
   static constexpr std::uint32_t lane_values = W / 2;  ///< weighted values that one thread has

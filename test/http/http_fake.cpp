@@ -318,9 +318,9 @@ BOOST_AUTO_TEST_CASE(slow_heads_and_bodies_are_cut_off) {
 BOOST_AUTO_TEST_CASE(what_came_while_the_io_thread_did_not_run_is_not_late) {
   constexpr std::size_t many = 400;
   http_options options;
-  options.connections.header_timeout = 2s;
-  options.connections.body_timeout = 2s;
-  options.connections.idle_timeout = 2s;
+  options.connections.header_timeout = 4s;
+  options.connections.body_timeout = 4s;
+  options.connections.idle_timeout = 4s;
   options.connections.connections_max = many + 8;
   http_fixture worker(options);
   const std::string body = R"({"job_id":"nobody"})" + std::string(10'000, ' ');  // more than one read
@@ -337,7 +337,7 @@ BOOST_AUTO_TEST_CASE(what_came_while_the_io_thread_did_not_run_is_not_late) {
     clients.back()->send((head + body).substr(0, sent_before[i % 4]));
   }
   std::this_thread::sleep_for(200ms);
-  std::thread pause([&] { worker.on_io([] { std::this_thread::sleep_for(4s); }); });
+  std::thread pause([&] { worker.on_io([] { std::this_thread::sleep_for(8'500ms); }); });
   std::this_thread::sleep_for(200ms);
   for (std::size_t i = 0; i < many; ++i) clients[i]->send((head + body).substr(sent_before[i % 4]));
   pause.join();

@@ -104,8 +104,8 @@ class Client(threading.Thread):
             body['imc_id'] = f's{pick.randrange(4)}'
         if pick.random() < 0.1:
             body['cache_prompt'] = False
-        # The last answer may have been written before a client without a processor looked at the clock again:
-        # from before a request is sent until after the next one is.
+        # The worker may have written its last answer as soon as that was asked for, however much later this
+        # client had a processor to read it: its silence is counted from before it sent the last request.
         self.answered, self.asked_before = False, self.asking_at
         self.asking_at = time.monotonic()
         try:

@@ -38,7 +38,7 @@ struct request_limits {
   }
 };
 
-/// Bounds on connections and bytes; every wait of a session ends by one of these.
+/// Bounds on connections and bytes; every wait of a session ends by one of these (read_limit: at most twice).
 struct connection_limits {
   std::size_t connections_max = 1'024;
   /// Connections beyond connections_max that serve only probes (/live, /ready, /health, /metrics).

@@ -10,11 +10,11 @@
 
 namespace orcd::net {
 
-/// How much longer a client has whose time is found to be over `late_by` after its end. As long as this
-/// process did not look at the clock, nor read what the client sent, because it was stopped or had no
-/// processor; at most the limit once more, which is all that the client can have lost. Nothing for the few
-/// milliseconds that every timer is late by, but a second where there is something to read: more connections
-/// than the thread hears of at a time come behind their timers.
+/// How much longer a client has, when its time is found to be over `late_by` after it ended. The process was
+/// stopped or had no processor for as long: it neither looked at the clock nor read what the client sent. At
+/// most the limit once more, which is all that the client can have lost. Nothing for the few milliseconds
+/// that every timer is late by, but a second if there is something to read: where many connections are ready,
+/// the event loop takes some at a time, and expired timers before the rest.
 [[nodiscard]] constexpr std::chrono::nanoseconds time_given_back(std::chrono::nanoseconds late_by,
                                                                  std::chrono::nanoseconds limit,
                                                                  bool readable) noexcept {

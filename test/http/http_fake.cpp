@@ -314,7 +314,8 @@ BOOST_AUTO_TEST_CASE(slow_heads_and_bodies_are_cut_off) {
   BOOST_TEST(lined.drain() == "");
 }
 
-// More connections than the thread hears of at a time: then it finds their time over before what they sent.
+// More ready connections than the event loop takes at a time: the timers of the rest expire before they are
+// read.
 BOOST_AUTO_TEST_CASE(what_came_while_the_io_thread_did_not_run_is_not_late) {
   constexpr std::size_t many = 400;
   http_options options;

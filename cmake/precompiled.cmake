@@ -1,5 +1,5 @@
 # Most of what the compiler reads in a source is headers of the standard library and of Boost. Those that many
-# include are parsed once. Sources still include what they use: the fuzz preset builds without this.
+# include are parsed once. Sources still include what they use: clang-tidy reads them without this.
 option(WORKER_PRECOMPILED "Parse common headers once for many sources" ON)
 
 set(orcd_standard_headers <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstddef> <cstdint>

@@ -1,5 +1,62 @@
 # Helpers: a library is some directories; a test executable is one directory of Boost.Test sources.
 
+# Sources with names of their own that another source of their target has, too, as families have: regular
+# expressions. They are compiled alone.
+set(orcd_compiled_alone
+    "app/inspect/tokens"
+    "engine/chat/(argument_types|element_reader|harmony_reader|json_scanner|python_reader|tagged_reader)"
+    "engine/grammar/(regex|schema/merge)"
+    "engine/jinja/template_(list_filters|methods|selection_filters|tests|text_filters)"
+    "engine/model/(family/.*|tensor_tables)"
+    "engine/sampling/sampling"
+    "engine/text/(json_config|json_tokenizer|make_tokenizer|split/pretokenizer_presets|vocabulary)"
+    "gpu/plan/(memfd_driver|model_support|slice_reader)"
+    "net/traces/spans"
+    "test/gpu/(gpu_main|cuda/(cuda_growth|weights)_test)"
+    "test/gpu/kernels/(head_norm|latent_attention|lora|sample|stream)_test"
+    "test/http/(http_interleavings|traces_told)"
+    "test/support/test_main"
+    "test/unit/app/(failover_options|lora_options|narration|parse_options)_test"
+    "test/unit/chat/output_parser_test"
+    "test/unit/gguf/location_test"
+    "test/unit/golden/(demo_model|tiny_models)"
+    "test/unit/gpu/(growth_bits|prefix_bits|produced_bits|rejected_drafts|weight_check|wild_files)_test"
+    "test/unit/gpu/host/(host_adapters|host_backend|shared_weights)_test"
+    "test/unit/gpu/plan/(device_memory_plan|memfd_driver|model_support|residency_audit)_test"
+    "test/unit/gpu/plan/ternary_program_plan_test"
+    "test/unit/grammar/(number_bounds|schema)_test"
+    "test/unit/holder/weights_table_test"
+    "test/unit/inspect/doctor_test"
+    "test/unit/kernels/host/(lora|matmul|rows)"
+    "test/unit/lora/(peft_adapter|read_adapter)_test"
+    "test/unit/net/(failover/peer|models/adapter_folder|responses/(input_items|offered_tools))_test"
+    "test/unit/net/responses/(response_request|response_writer)_test"
+    "test/unit/net/jobs/(background_queue|job_execution|resume)_test"
+    "test/unit/net/llama/(llama_request|token_endpoints)_test"
+    "test/unit/net/openai/(chat_conversations|chunk_extras|completion_answer|dialect_fields)_test"
+    "test/unit/net/openai/(grammar_source|message_output|message_reader|output_constraints)_test"
+    "test/unit/net/openai/prepare_completion_test"
+    "test/unit/net/pooled/(pair_format|pooled_request)_test"
+    "test/unit/quantize/ternary_codes_test"
+    "test/unit/schedule/prefix_tree_test"
+    "test/unit/text/(json_tokenizer|pretokenizer_golden|wordpiece)_test")
+
+# orcd_together(KIND TARGET): sources of a target of KIND, library or test, are compiled eight at a time where
+# WORKER_TOGETHER says so.
+function(orcd_together kind target)
+  if(WORKER_TOGETHER STREQUAL "all" OR (WORKER_TOGETHER STREQUAL "tests" AND kind STREQUAL test))
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # g++ takes what is included for a header, in which fixtures may have no names of a source's own.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+    get_target_property(sources ${target} SOURCES)
+    foreach(name IN LISTS orcd_compiled_alone)
+      set(alone ${sources})
+      list(FILTER alone INCLUDE REGEX "/${name}\\.cpp$")
+      set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endforeach()
+  endif()
+endfunction()
+
 # orcd_library(NAME "DIR;..." LINK...): every .cpp directly in one of the directories.
 function(orcd_library name dirs)
   list(TRANSFORM dirs PREPEND ${CMAKE_SOURCE_DIR}/)
@@ -10,6 +67,7 @@ function(orcd_library name dirs)
     target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(${name} PUBLIC ${ARGN})
     target_compile_options(${name} PRIVATE ${orcd_library_warnings})
+    orcd_together(library ${name})
   else()
     add_library(${name} INTERFACE)
     target_include_directories(${name} INTERFACE ${CMAKE_SOURCE_DIR})
@@ -42,6 +100,7 @@ function(orcd_unit_test name)
     # Relative: sources of another checkout are the same to the compiler's cache.
     target_compile_definitions(unit_${name} PRIVATE ORCD_TEST_DATA="test/data")
     orcd_precompile(test unit_${name})
+    orcd_together(test unit_${name})
     set(selection)
     if(WORKER_SANITIZE MATCHES thread AND orcd_thread_tests_${name})
       list(JOIN orcd_thread_tests_${name} ":" selection)

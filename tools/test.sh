@@ -96,7 +96,7 @@ for stage in "$@"; do
     *) echo "unknown stage '$stage'" >&2; exit 2 ;;
   esac
   echo "== $stage: built in $((SECONDS - started)) s; test"
-  [[ $stage == *san ]] && echo "== $stage: clients, operations and wgmma are run by the shipped build alone"
+  [[ $stage == *san ]] && echo "== $stage: clients and operations are run by the shipped build alone"
   if [ "$stage" = tsan ]; then
     echo "== tsan: of unit tests, these or, after a !, all but these:"
     sed -n 's/^set(orcd_thread_tests_\(.*\))/unit_\1/p' cmake/targets.cmake

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Self-test of check_style.py: for each rule a sample it must refuse and one it must let pass."""
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -8,12 +9,12 @@ from pathlib import Path, PurePosixPath
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import check_style  # noqa: E402
-import check_wgmma  # noqa: E402
 import cpp_text  # noqa: E402
 import dead  # noqa: E402
 import includes  # noqa: E402
 import rules  # noqa: E402
 
+LAUNCHER = str(Path(__file__).resolve().parents[2] / 'cmake' / 'device_compiler.sh')
 HEADER = '// What it is for.\n#pragma once\n'
 
 
@@ -21,18 +22,39 @@ def run(rule, path, text):
     return [message for _, message in rule(PurePosixPath(path), text)]
 
 
-class SerializedWgmma(unittest.TestCase):
-    def test_complaint(self):
-        said = ("ptxas info    : (C7518) Potential Performance Loss: wgmma.mma_async instructions are "
-                "serialized due to program dependence on compiler-inserted WG.DP in divergent path in the "
-                "function '_Z4fooIfE'\n")
-        self.assertEqual(check_wgmma.serialized(said + said), [('C7518', '_Z4fooIfE')] * 2)
+class DeviceCompiler(unittest.TestCase):
+    """cmake/device_compiler.sh, with a shell in the compiler's place that says what it is told."""
+    USED = "ptxas info    : Used 96 registers, used 1 barriers\n"
+    INJECTED = ("ptxas info    : (C7519) warpgroup.arrive is injected in around line 14796 by compiler to "
+                "allow use of registers in GMMA in function '_Z4fooIfE'\n")
+    SERIALIZED = ("ptxas info    : (C7518) Potential Performance Loss: wgmma.mma_async instructions are "
+                  "serialized due to program dependence on compiler-inserted WG.DP in divergent path in the "
+                  "function '_Z4fooIfE'\n")
 
-    def test_other_messages(self):
-        said = ("ptxas info    : (C7519) warpgroup.arrive is injected in around line 14796 by compiler to "
-                "allow use of registers in GMMA in function '_Z4fooIfE'\n"
-                "ptxas info    : Used 96 registers, used 1 barriers\n")
-        self.assertEqual(check_wgmma.serialized(said), [])
+    def compile(self, said, *options, status=0):
+        done = subprocess.run(
+            [LAUNCHER, 'sh', '-c', 'printf %s "$1" >&2; exit $2', 'sh', said, str(status), *options],
+            capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    def test_serialized_products_are_an_error(self):
+        status, said = self.compile(self.USED + self.SERIALIZED, '-Xptxas=-v')
+        self.assertEqual(status, 1)
+        self.assertIn('_Z4fooIfE', said)
+
+    def test_other_messages_of_ptxas_are_left_out(self):
+        self.assertEqual(self.compile(self.USED + self.INJECTED, '-Xptxas=-v'), (0, ''))
+
+    def test_errors_and_warnings_stay(self):
+        warning, error = 'a.cu(1): warning\n', 'a.cu(1): error\n'
+        self.assertEqual(self.compile(self.USED + warning, '-Xptxas=-v'), (0, warning))
+        self.assertEqual(self.compile(error, '-Xptxas=-v', status=2), (2, error))
+
+    def test_without_messages_nothing_is_known(self):
+        self.assertEqual(self.compile('', '-Xptxas=-v')[0], 1)
+
+    def test_who_does_not_ask_is_let_through(self):
+        self.assertEqual(self.compile(self.USED), (0, self.USED))
 
 
 class IncludeDirection(unittest.TestCase):

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -62,6 +63,15 @@ class fake_holder {
     std::vector<net::held_socket> out;
     for (const auto& [slot, held] : held_) out.push_back(duplicate(held));
     return out;
+  }
+  /// Whether the servers have read all that has come to them.
+  [[nodiscard]] bool all_is_read() const {
+    int left = 0;
+    for (const auto& [slot, held] : held_) {
+      BOOST_REQUIRE(::ioctl(held.socket.get(), FIONREAD, &left) == 0);
+      if (left > 0) return false;
+    }
+    return true;
   }
   void close_all() {
     for (const auto& [slot, held] : held_) ::shutdown(held.socket.get(), SHUT_RDWR);

@@ -11,6 +11,7 @@
 
 #include "test/http/http_client.hpp"
 #include "test/http/http_fixture.hpp"
+#include "test/support/pause.hpp"
 
 namespace orcd::test {
 namespace {
@@ -88,7 +89,7 @@ std::string run(http_fixture& worker, unsigned seed) {
   http_client client(worker.port());
   client.send(request_of(p));
   if (p.what == disturbance::none || p.what == disturbance::time_limit) return check(p, client.drain());
-  std::this_thread::sleep_for(p.delay);
+  pause(p.delay, "it is disturbed in any of its phases");
   if (p.what == disturbance::close) client.close();
   if (p.what == disturbance::reset) client.reset();
   if (p.what == disturbance::half_close) {
@@ -121,7 +122,7 @@ BOOST_AUTO_TEST_CASE(disturbed_completions_leave_nothing_behind) {
   for (int i = 0; i < 6; ++i) clients.emplace_back(client);
   for (auto& thread : clients) thread.join();
   for (const auto& failure : failures) BOOST_TEST(failure.empty(), failure);
-  BOOST_TEST(worker.idle());
+  worker.wait_idle();
   BOOST_TEST(worker.metric("worker_requests_total{outcome=\"error\"}") == 0);
   for (const char* how : {"completed", "disconnected", "timeout"}) {
     BOOST_TEST(worker.metric("worker_requests_total{outcome=\"" + std::string(how) + "\"}") > 0, how);
@@ -151,7 +152,7 @@ BOOST_AUTO_TEST_CASE(a_choice_that_runs_out_of_memory_costs_the_whole_answer_and
     BOOST_TEST(response.find("[DONE]") == std::string::npos);
     BOOST_TEST(neighbour.read_until("0\r\n\r\n", other));
     BOOST_TEST(events_of(other).back().name == "end");
-    BOOST_TEST(worker.idle());
+    worker.wait_idle();
     BOOST_TEST(worker.metric("worker_disconnects_total{phase=\"decode\"}") == 0);
   }
 }
@@ -193,7 +194,7 @@ BOOST_AUTO_TEST_CASE(the_id_of_several_choices_is_no_job_of_another) {
                                     [](const auto& event) { return event.data.starts_with("{\"error\":"); });
   BOOST_TEST(errors == 1);
   BOOST_TEST(events.back().data.starts_with("{\"error\":"));
-  BOOST_TEST(worker.idle());
+  worker.wait_idle();
 }
 
 BOOST_AUTO_TEST_CASE(a_job_that_cannot_be_handed_over_keeps_no_place) {
@@ -211,9 +212,9 @@ BOOST_AUTO_TEST_CASE(a_job_that_cannot_be_handed_over_keeps_no_place) {
     return client.drain();
   };
   BOOST_TEST(ask().empty());
-  BOOST_TEST(worker.idle());
+  worker.wait_idle();
   BOOST_TEST(status_of(ask()) == 200);
-  BOOST_TEST(worker.idle());
+  worker.wait_idle();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

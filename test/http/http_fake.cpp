@@ -11,6 +11,8 @@
 
 #include "test/http/http_client.hpp"
 #include "test/http/http_fixture.hpp"
+#include "test/support/pause.hpp"
+#include "test/support/wait_until.hpp"
 
 namespace orcd::test {
 namespace {
@@ -191,7 +193,7 @@ BOOST_AUTO_TEST_CASE(a_client_that_leaves_ends_its_job_even_behind_pipelined_byt
     } else {
       client.close();
     }
-    BOOST_TEST(worker.idle());
+    worker.wait_idle();
   }
   BOOST_TEST(worker.metric("worker_disconnects_total{phase=\"decode\"}") == 2);
   // Too many bytes behind a stream count as a client that misbehaves.
@@ -200,7 +202,7 @@ BOOST_AUTO_TEST_CASE(a_client_that_leaves_ends_its_job_even_behind_pipelined_byt
   flood.send(execute("b", 2'000));
   BOOST_TEST_REQUIRE(flood.read_until("event: token", seen));
   flood.send(std::string(64 * 1024, 'x'));
-  BOOST_TEST(worker.idle());
+  worker.wait_idle();
 }
 
 BOOST_AUTO_TEST_CASE(pipelined_requests_behind_a_stream_are_served_after_it) {
@@ -229,14 +231,12 @@ BOOST_AUTO_TEST_CASE(a_reader_that_stops_reading_is_cut_off_and_holds_no_place_u
   // More than the kernel's buffers of both sides hold.
   http_client lazy(worker.port(), 2'048);
   lazy.send(execute("lazy", 16'000));
-  const auto begin = steady_clock::now();
-  BOOST_TEST(worker.idle());
+  worker.wait_idle();
   const std::string cut_off = "worker_requests_total{outcome=\"disconnected\"}";
   BOOST_TEST(worker.metric(cut_off) == 0);
   const auto other = stream(worker, execute("other", 5));
   BOOST_TEST(events_of(other).back().name == "end");
-  while (worker.metric(cut_off) == 0 && steady_clock::now() - begin < 120s) std::this_thread::sleep_for(50ms);
-  BOOST_TEST(worker.metric(cut_off) == 1);
+  wait_until([&] { return worker.metric(cut_off) == 1; }, "who reads nothing is cut off");
 }
 
 BOOST_AUTO_TEST_CASE(silence_is_filled_while_queued_and_prefilling) {
@@ -319,9 +319,9 @@ BOOST_AUTO_TEST_CASE(slow_heads_and_bodies_are_cut_off) {
 BOOST_AUTO_TEST_CASE(what_came_while_the_io_thread_did_not_run_is_not_late) {
   constexpr std::size_t many = 400;
   http_options options;
-  options.connections.header_timeout = 4s;
-  options.connections.body_timeout = 4s;
-  options.connections.idle_timeout = 4s;
+  options.connections.header_timeout = 3s;
+  options.connections.body_timeout = 3s;
+  options.connections.idle_timeout = 3s;
   options.connections.connections_max = many + 8;
   http_fixture worker(options);
   const std::string body = R"({"job_id":"nobody"})" + std::string(10'000, ' ');  // more than one read
@@ -337,11 +337,17 @@ BOOST_AUTO_TEST_CASE(what_came_while_the_io_thread_did_not_run_is_not_late) {
     clients.push_back(std::make_unique<http_client>(worker.port()));
     clients.back()->send((head + body).substr(0, sent_before[i % 4]));
   }
-  std::this_thread::sleep_for(200ms);
-  std::thread pause([&] { worker.on_io([] { std::this_thread::sleep_for(8'500ms); }); });
-  std::this_thread::sleep_for(200ms);
+  wait_until([&] { return worker.metric("worker_connections") > many; }, "all are accepted");
+  std::promise<void> stands;
+  std::thread stop([&] {
+    worker.on_io([&] {
+      stands.set_value();
+      pause(6'200ms, "over twice a limit, so that each client gets all of one again");
+    });
+  });
+  stands.get_future().wait();
   for (std::size_t i = 0; i < many; ++i) clients[i]->send((head + body).substr(sent_before[i % 4]));
-  pause.join();
+  stop.join();
   // So many long bodies at once may be refused for being many, but none for being late.
   std::map<std::string, std::size_t> wrong;
   std::size_t answered = 0;
@@ -390,9 +396,7 @@ BOOST_AUTO_TEST_CASE(connections_are_capped) {
   const std::string get_models = "GET /v1/models HTTP/1.1\r\nHost: w\r\n\r\n";
   BOOST_TEST(status_of(worker.ask(get_models)) == 503);
   BOOST_TEST(status_of(worker.ask(get_health)) == 200);
-  // Bodies that do not go on make room after a while.
-  std::this_thread::sleep_for(2'100ms);
-  BOOST_TEST(status_of(worker.ask(get_models)) == 200);
+  wait_until([&] { return status_of(worker.ask(get_models)) == 200; }, "bodies that do not go on make room");
 }
 
 BOOST_AUTO_TEST_CASE(drain_finishes_what_runs_and_refuses_the_rest) {
@@ -443,7 +447,7 @@ BOOST_AUTO_TEST_CASE(a_stop_answers_what_has_arrived_and_closes_what_is_idle) {
     kept.send(execute("a", 5));
     connecting.emplace(worker.port());
     connecting->send(execute("b", 5));
-    std::this_thread::sleep_for(50ms);
+    pause(50ms, "nothing tells when the kernel has passed on what was sent");
     worker.server().stop(std::chrono::milliseconds(patience_ms), [&] { stopped.set_value(); });
   });
   BOOST_TEST(kept.read_until("DRAINING", answer));

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/base/ensure.hpp"
+#include "test/support/wait_until.hpp"
 
 namespace orcd::test {
 namespace {
@@ -122,13 +123,9 @@ double http_fixture::metric(const std::string& sample) const {
   return at == std::string::npos ? -1 : std::stod(text.substr(at + sample.size() + 2));
 }
 
-bool http_fixture::idle() const {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
-  while (std::chrono::steady_clock::now() < until) {
-    if (metric("worker_requests_running") == 0 && device_.held_slots() == 0) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
+void http_fixture::wait_idle() const {
+  wait_until([&] { return metric("worker_requests_running") == 0 && device_.held_slots() == 0; },
+             "no job is accepted and no slot is held");
 }
 
 }  // namespace orcd::test

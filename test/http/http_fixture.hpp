@@ -75,8 +75,8 @@ class http_fixture {
   [[nodiscard]] std::string ask(const std::string& request, int ms = patience_ms) const;
   /// The value of one sample of /metrics, by its name and labels as they are written; -1 when absent.
   [[nodiscard]] double metric(const std::string& sample) const;
-  /// Waits until no job is accepted and no slot is held; false after half a minute.
-  [[nodiscard]] bool idle() const;
+  /// Waits until no job is accepted and no slot is held.
+  void wait_idle() const;
   /// What a second server on the same port is told.
   [[nodiscard]] engine::result<std::uint16_t> bind_again();
   /// Runs a task on the io thread and waits for it.

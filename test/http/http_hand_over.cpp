@@ -1,12 +1,11 @@
 // A server that lets another one go on with its clients, and one whose request ends servers.
 #include <boost/test/unit_test.hpp>
-#include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "test/http/engine_pair.hpp"
+#include "test/support/wait_until.hpp"
 
 namespace orcd::test {
 namespace {
@@ -29,10 +28,7 @@ BOOST_AUTO_TEST_CASE(a_server_that_leaves_in_order_has_not_died_and_may_come_bac
     BOOST_TEST(second.counts().resumed == 1U);
     while (all.size() < 8'000) all += client.receive(patience_ms);
     // Its own sessions end without a sign to the client.
-    for (int i = 0; i < 1'000 && first.sessions() > 0; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    BOOST_TEST(first.sessions() == 0U);
+    wait_until([&] { return first.sessions() == 0; }, "the first server has no session any more");
     client.read_until("0\r\n\r\n", all);
     BOOST_TEST(told(all) == whole, boost::test_tools::per_element());
     BOOST_TEST(all.find("resumed") == std::string::npos);
@@ -82,10 +78,7 @@ BOOST_AUTO_TEST_CASE(a_server_that_has_left_begins_nothing_more) {
   // It is to run by itself, so that the others of the dead engine go first.
   engine_of_a_pair second(holder, "same", {}, 1);
   second.leave();
-  for (int i = 0; i < 1'000 && second.sessions() > 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  BOOST_TEST(second.sessions() == 0U);
+  wait_until([&] { return second.sessions() == 0; }, "the second server has no session any more");
   BOOST_TEST(second.server().device().steps() == 0U);
   holder.close_all();
 }

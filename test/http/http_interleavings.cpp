@@ -10,6 +10,7 @@
 
 #include "test/http/http_client.hpp"
 #include "test/http/http_fixture.hpp"
+#include "test/support/pause.hpp"
 
 namespace orcd::test {
 namespace {
@@ -80,7 +81,7 @@ std::string run(http_fixture& worker, const plan& p) {
   const std::string cancel = make_post("/cancel", R"({"job_id":")" + job_id + "\"}");
   http_client client(worker.port());
   client.send(request_of(p, job_id));
-  std::this_thread::sleep_for(p.delay);
+  pause(p.delay, "it is disturbed in any of its phases");
   const bool cancels = p.what == disturbance::cancel || p.what == disturbance::cancel_twice ||
                        p.what == disturbance::cancel_and_close;
   if (cancels && status_of(worker.ask(cancel)) != 202) return "a cancel was not accepted";
@@ -127,7 +128,7 @@ BOOST_AUTO_TEST_CASE(two_hundred_disturbed_jobs) {
   for (const auto& failure : failures) BOOST_TEST(failure.empty(), failure);
   BOOST_TEST((only != nullptr || kinds.size() == disturbances));
 
-  BOOST_TEST(worker.idle());
+  worker.wait_idle();
   double ended = 0;
   for (const char* how : {"completed", "cancelled", "disconnected", "timeout", "error", "refused"}) {
     const double count = worker.metric("worker_requests_total{outcome=\"" + std::string(how) + "\"}");

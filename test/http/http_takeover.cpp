@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "test/http/engine_pair.hpp"
+#include "test/support/wait_until.hpp"
 
 namespace orcd::test {
 namespace {
@@ -260,10 +261,9 @@ BOOST_AUTO_TEST_CASE(bytes_beside_the_stream_do_not_complete_a_body) {
       "POST /tokenize HTTP/1.1\r\nHost: w\r\nContent-Type: application/json\r\n"
       "Content-Length: 40\r\n\r\n{\"content\":\"");
   for (int n = 0; n < 12; ++n) {
-    std::this_thread::sleep_for(milliseconds(2));
     client.send_urgent('!');
+    wait_until([&] { return holder.all_is_read(); }, "the first engine has read it");
   }
-  std::this_thread::sleep_for(milliseconds(50));
   first.stop_for_ever();
   {
     engine_of_a_pair second(holder);

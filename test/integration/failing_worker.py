@@ -3,13 +3,12 @@ import json
 import os
 import socket
 import subprocess
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, List, Optional
 
 from ports import free_port
-from worker_process import BINARY, BUILD, PATIENCE
+from worker_process import BINARY, BUILD, PATIENCE, NotInTime, wait_until
 
 PRELOADED = BUILD / 'libfailing_allocation.so'
 BODY = json.dumps({'job_id': 'job', 'prompt': 'Once upon a time', 'max_tokens': 12, 'temperature': 0.0,
@@ -74,22 +73,19 @@ def run_once(model: Path, environment: Dict[str, str], *options: str, prefix: Li
         process.terminate()
         log = process.communicate(timeout=PATIENCE)[1].decode(errors='replace').splitlines()
         return Outcome(process.returncode, log, ready, texts)
-    except (subprocess.TimeoutExpired, socket.timeout):
+    except (NotInTime, subprocess.TimeoutExpired, socket.timeout):
         process.kill()
         log = process.communicate()[1].decode(errors='replace').splitlines()
         return Outcome(process.returncode, log, hung=True)
 
 
 def wait_for(process: subprocess.Popen, port: int) -> bool:
-    """True when the worker says that it is ready; its log may have lost the line, so it is asked."""
-    deadline = time.monotonic() + PATIENCE
-    while process.poll() is None:
-        if b' 200 ' in ask(port, 'GET', '/ready')[:16]:
-            return True
-        if time.monotonic() > deadline:
-            raise subprocess.TimeoutExpired('ready', PATIENCE)
-        time.sleep(0.01)
-    return False
+    """Whether the worker says so before it ends; its log may have lost the line, so it is asked."""
+    def state() -> str:
+        if process.poll() is not None:
+            return 'ended'
+        return 'ready' if b' 200 ' in ask(port, 'GET', '/ready')[:16] else ''
+    return wait_until(state, PATIENCE, 'it is ready or ends', 0.01) == 'ready'
 
 
 def judge(outcome: Outcome, text: str) -> List[str]:

@@ -1,7 +1,6 @@
 """Waiting, refusing, cancelling, leaving, running out of time; the bytes of a stream do not depend on
 what happens beside it. Sources: M0-W-1301, 1330, 1610, 1611, WORK-3044, 3053, 3072."""
 import datetime
-import signal
 import threading
 import time
 
@@ -281,46 +280,7 @@ def test_slots_really_run_together(slow_model):
         worker.wait_idle()
 
 
-def test_requests_that_came_while_the_worker_was_stopped_are_answered(tiny_model):
-    """All timers have expired before such a process has seen what came: more than it hears of at a time."""
-    many = 600
-    with Worker('--model', tiny_model) as worker:
-        worker.wait_event('ready')
-        before = worker.descriptors()
-        connections = [worker.connect() for _ in range(many)]
-        wait_until(lambda: worker.descriptors() >= before + many, PATIENCE, 'all are accepted')
-        worker.process.send_signal(signal.SIGSTOP)
-        time.sleep(5)
-        for connection in connections:
-            connection.request('GET', '/health')
-        time.sleep(7)  # they have 10 s for a head
-        worker.process.send_signal(signal.SIGCONT)
-        for connection in connections:
-            assert connection.read_response().status == 200
-            connection.close()
-
-
 def test_restart_gives_the_same_bytes(tiny_model, tiny):
     body = dict(max_tokens=50, temperature=0.9, seed=5, ignore_eos=True)
     with Worker('--model', tiny_model) as worker:
         assert text_of(worker.execute(**body)) == text_of(tiny.execute(**body))
-
-
-def test_keep_alive_comment_while_waiting(slow_model):
-    """A comment after 15 s of silence, also for a job that only waits; none before."""
-    with Worker('--model', slow_model, '--max-tokens-out', '8000') as worker:
-        ahead = [worker.open(max_tokens=7900, ignore_eos=True)]
-        ahead[0].until('token')
-        others = [worker.send_execute(max_tokens=7900, ignore_eos=True) for _ in range(2)]
-        wait_until(lambda: worker.waiting() == 2, PATIENCE, 'two jobs wait')
-        begin = time.monotonic()
-        waiting = worker.send_execute(job_id='patient', max_tokens=1)
-        waiting.read_head()
-        first = next(waiting.chunks())
-        took = time.monotonic() - begin
-        assert first.startswith(b':') and first.endswith(b'\n\n'), first
-        assert 14 < took < 17 + STRETCH, took
-        assert worker.cancel('patient').status == 202
-        assert b'"CANCELLED"' in next(waiting.chunks())
-        for connection in [ahead[0].connection, waiting, *others]:
-            connection.close()

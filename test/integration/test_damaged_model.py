@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from pauses import pause
 from worker_process import PATIENCE, STRETCH, Worker, wait_until
 
 LONG = dict(max_tokens=2000, ignore_eos=True)
@@ -112,5 +113,5 @@ def test_a_file_that_keeps_its_bytes_is_served_on(served, change, slow_model):
     change(path, slow_model, worker)
     assert running.finish().name == 'end'
     running.close()
-    time.sleep(2.5)  # longer than an idle worker takes to look
+    pause(1.3, 'an idle worker looks each second')
     assert [e.data['t'] for e in worker.execute(max_tokens=16) if e.name == 'token'] == text

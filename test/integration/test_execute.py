@@ -2,11 +2,12 @@
 Sources: M0-W-1030, 1032, 1300, 1310..1312, WORK-3050..3052, 3062; the design's wire section."""
 import json
 import re
+import time
 
 import pytest
 
 from http_client import Connection, Stream, check_stream, text_of
-from worker_process import PATIENCE, SANITIZED, request_body
+from worker_process import PATIENCE, SANITIZED, STRETCH, Worker, request_body, wait_until
 
 
 def test_order_and_fields(tiny):
@@ -218,3 +219,23 @@ def test_the_real_model_answers_and_repeats_itself(demo):
     assert text_of(first) == text_of(second)
     assert len(text_of(first).split()) > 5 and '\ufffd' not in text_of(first)
     assert '<|im_end|>' not in text_of(first)
+
+
+def test_keep_alive_comment_while_waiting(slow_model):
+    """A comment after 15 s of silence, also for a job that only waits; none before."""
+    with Worker('--model', slow_model, '--max-tokens-out', '8000') as worker:
+        ahead = [worker.open(max_tokens=7900, ignore_eos=True)]
+        ahead[0].until('token')
+        others = [worker.send_execute(max_tokens=7900, ignore_eos=True) for _ in range(2)]
+        wait_until(lambda: worker.waiting() == 2, PATIENCE, 'two jobs wait')
+        begin = time.monotonic()
+        waiting = worker.send_execute(job_id='patient', max_tokens=1)
+        waiting.read_head()
+        first = next(waiting.chunks())
+        took = time.monotonic() - begin
+        assert first.startswith(b':') and first.endswith(b'\n\n'), first
+        assert 14 < took < 17 + STRETCH, took
+        assert worker.cancel('patient').status == 202
+        assert b'"CANCELLED"' in next(waiting.chunks())
+        for connection in [ahead[0].connection, waiting, *others]:
+            connection.close()

@@ -7,12 +7,14 @@ import threading
 import time
 
 from http_client import Stream, check_stream, text_of
+from pauses import pause
 from worker_process import PATIENCE, SANITIZER, Worker, wait_until
 
 SEED = int(os.environ.get('ORCD_SEED', '20251003'))
 JOBS = 200
 CLIENTS = 8
 FATES = ('finish', 'finish', 'cancel', 'cancel', 'disconnect', 'reset', 'deadline', 'timeout')
+MOMENT = 'a job is ended in any of its phases'
 CODES = {'cancel': 'CANCELLED', 'deadline': 'INFERENCE_TIMEOUT', 'timeout': 'INFERENCE_TIMEOUT'}
 
 
@@ -31,28 +33,28 @@ class Mix:
         choice = random.Random(SEED * 1000 + number)
         for job in range(number, JOBS, CLIENTS):
             fate = choice.choice(FATES)
-            pause = choice.random() * 0.06
+            delay = choice.random() * 0.06
             try:
-                self.one(job, fate, pause)
+                self.one(job, fate, delay)
             except Exception as problem:  # noqa: BLE001 - reported by the test with the job and the seed
                 with self.lock:
-                    self.failures.append(f'ORCD_SEED={SEED} job {job} {fate} {pause:.4f}: {problem!r}')
+                    self.failures.append(f'ORCD_SEED={SEED} job {job} {fate} {delay:.4f}: {problem!r}')
 
-    def one(self, job: int, fate: str, pause: float) -> None:
+    def one(self, job: int, fate: str, delay: float) -> None:
         headers, body = {}, bodies(job)
         if fate == 'deadline':
-            moment = time.time() + pause
+            moment = time.time() + delay
             headers['X-Deadline'] = time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(moment)) + \
                 f'.{int(moment % 1 * 1000):03d}Z'
         elif fate == 'timeout':
-            body['timeout_ms'] = 1 + int(pause * 1000)
+            body['timeout_ms'] = 1 + int(delay * 1000)
         connection = self.worker.send_execute(headers, **body)
         try:
             if fate == 'cancel':
-                time.sleep(pause)
+                pause(delay, MOMENT)
                 assert self.worker.cancel(f'mix-{job}').status == 202
             elif fate in ('disconnect', 'reset'):
-                time.sleep(pause)
+                pause(delay, MOMENT)
                 connection.reset() if fate == 'reset' else connection.close()
                 return self.note(fate)
             stream = Stream(connection)

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Dict, List, Tuple
 
@@ -22,16 +21,19 @@ HEALTH_LIMIT = 0.02
 GAP_LIMIT = 0.05
 MANY = 32_000
 
-CLIENT = """import json, os, sys, time
-from http_client import Connection, Closed
+# It says with an empty line that it has begun, and ends with a SIGTERM.
+CLIENT = """import json, os, signal, sys
+from http_client import Connection
 os.nice(5)
-port, path, seconds = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
-body, statuses = sys.stdin.buffer.read(), {}
-end = time.monotonic() + seconds
+port, path = int(sys.argv[1]), sys.argv[2]
+body, statuses, over = sys.stdin.buffer.read(), {}, []
+signal.signal(signal.SIGTERM, lambda *_: over.append(True))
 client = Connection(port)
-while time.monotonic() < end:
+while not over:
     client.request('POST', path, body)
     answer = client.read_response()
+    if not statuses:
+        print(flush=True)
     statuses[answer.status] = statuses.get(answer.status, 0) + 1
     if answer.headers.get('connection') == 'close':
         client.close()
@@ -41,6 +43,7 @@ print(json.dumps(statuses))"""
 # These print seconds: what /health took, and the gaps of a stream.
 PROBE = """import json, sys, time
 from http_client import Connection
+from pauses import pause
 port, seconds = int(sys.argv[1]), float(sys.argv[2])
 client, took, end = Connection(port), [], time.monotonic() + seconds
 while time.monotonic() < end:
@@ -48,7 +51,7 @@ while time.monotonic() < end:
     client.request('GET', '/health')
     assert client.read_response().status == 200
     took.append(time.monotonic() - begin)
-    time.sleep(0.002)
+    pause(0.002, 'a pace that leaves others a processor')
 print(json.dumps(took))"""
 CANARY = """import json, sys, time
 from http_client import Connection
@@ -126,15 +129,17 @@ def p99(values: List[float]) -> float:
 
 def measure(worker: Worker, path: str = '', body: bytes = b'') -> Tuple[float, float]:
     """What /health takes and how long a stream stands, in the slowest hundredth, beside such clients."""
-    clients = [spawn(CLIENT, worker.port, path, SECONDS + 1) for _ in range(CLIENTS if path else 0)]
+    clients = [spawn(CLIENT, worker.port, path) for _ in range(CLIENTS if path else 0)]
     for client in clients:
         client.stdin.write(body)
         client.stdin.close()
         client.stdin = None
-    if clients:
-        time.sleep(0.7)
+    for client in clients:
+        assert client.stdout.readline() == b'\n', 'it has been answered'
     probe, canary = spawn(PROBE, worker.port, SECONDS), spawn(CANARY, worker.port, SECONDS)
     shown = p99(result_of(probe)), p99(result_of(canary))
+    for client in clients:
+        client.terminate()
     for client in clients:
         statuses = result_of(client)
         assert statuses and set(statuses) <= {'200', '400'}, statuses

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from http_client import Closed, Connection, Stream
+from pauses import pause
 from worker_process import PATIENCE, STRETCH, Worker, request_body, wait_until
 
 ONE_BYTE = (b'POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
@@ -57,15 +58,15 @@ def test_a_body_that_comes_steadily_is_not_cut_off(tiny_model):
     with Worker('--model', tiny_model, '--max-connections', '2', '--max-prompt-chars', '100000') as worker:
         worker.wait_event('ready')
         prompt = json.dumps(request_body(prompt='a', max_tokens=1)).encode()
-        padding = b' ' * 40_000
+        padding = b' ' * 24_000
         steady = worker.connect()
         steady.send(b'POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
                     b'Content-Length: %d\r\n\r\n' % (len(prompt) + len(padding)))
         held = hold(worker, 1, ONE_BYTE)
         for begin in range(0, len(padding), 4_000):
+            pause(0.4, 'at this pace it takes longer than the 2 s that a silent body has')
             steady.send(padding[begin:begin + 4_000])
             held += hold(worker, 1, ONE_BYTE)
-            time.sleep(0.4)
         steady.send(prompt)
         assert Stream(steady).finish().name == 'end'
         for connection in held:
@@ -75,8 +76,9 @@ def test_a_body_that_comes_steadily_is_not_cut_off(tiny_model):
 def test_connections_of_one_address(tiny_model):
     with Worker('--model', tiny_model, '--max-connections-per-address', '3') as worker:
         worker.wait_event('ready')
+        before = worker.descriptors()
         held = hold(worker, 3, b'G')
-        time.sleep(0.1)
+        wait_until(lambda: worker.descriptors() == before + 3, PATIENCE, 'all are accepted')
         refused = worker.get('/v1/models')
         assert refused.status == 503 and 'from this address' in refused.error['message']
         assert ask(worker, '/live') == 200, 'but a probe is answered'
@@ -100,7 +102,7 @@ def test_idle_connections_make_room_for_whoever_asks(tiny_model):
             held.append(worker.connect())
             if i % 50 == 0:
                 assert ask(worker, '/live') == 200
-        time.sleep(2.2)
+        pause(2.1, 'an idle connection has 2 s before it may be closed for another')
         held += [worker.connect() for _ in range(100)]
         assert worker.execute(max_tokens=2)[-1].name == 'end'
         for connection in held:
@@ -178,7 +180,8 @@ def test_a_client_that_closed_is_still_noticed(slow, path):
     connection = slow.connect()
     connection.request('POST', path, json.dumps(bodies[path]).encode(), {'X-Request-Id': mine})
     wait_until(lambda: slow.running() == 1, PATIENCE, 'it runs')
-    time.sleep(0.1)
+    steps = slow.metric('worker_steps_total')
+    wait_until(lambda: slow.metric('worker_steps_total') > steps + 3, PATIENCE, 'tokens are computed')
     connection.close()
     closed = time.monotonic()
     wait_until(lambda: slow.running() == 0, 10 * STRETCH, 'it is ended')

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pauses import pause
 from ports import free_port
-from worker_process import BINARY, PATIENCE, STRETCH, Worker, of_each_thread, wait_until, waits_in_send
+from worker_process import BINARY, PATIENCE, STRETCH, Worker, of_each_thread, wait_until, waits_in
 
 # Half of what the policy allows after a second signal is for the teardown; a sanitizer takes its time.
 SECOND = 3.0
@@ -36,10 +37,10 @@ def test_io_thread_that_is_stuck(tiny_model, silent_systemd):
     environment = {'NOTIFY_SOCKET': path, 'WATCHDOG_USEC': '20000'}
     with Worker('--model', tiny_model, '--drain-timeout', '300', environment=environment) as worker:
         read('READY=1')
-        wait_until(lambda: waits_in_send(worker.pid), PATIENCE, 'the io thread is stuck')
+        wait_until(lambda: waits_in(worker.pid, 'sendmsg'), PATIENCE, 'the io thread is stuck')
         worker.terminate()
         wait_until(lambda: is_taken(worker.pid, signal.SIGTERM), PATIENCE, 'the signal is taken')
-        time.sleep(0.2)
+        pause(0.2, 'it would have ended')
         assert worker.alive(), 'one signal leaves a drain its time'
         send(worker, signal.SIGINT)
         assert ends_within(worker, SECOND) == 130
@@ -51,7 +52,7 @@ def test_io_thread_that_is_stuck_and_one_signal(tiny_model, silent_systemd):
     environment = {'NOTIFY_SOCKET': path, 'WATCHDOG_USEC': '20000'}
     with Worker('--model', tiny_model, '--drain-timeout', '0', environment=environment) as worker:
         read('READY=1')
-        wait_until(lambda: waits_in_send(worker.pid), PATIENCE, 'the io thread is stuck')
+        wait_until(lambda: waits_in(worker.pid, 'sendmsg'), PATIENCE, 'the io thread is stuck')
         send(worker)
         assert ends_within(worker, 10) == 143
 
@@ -59,7 +60,7 @@ def test_io_thread_that_is_stuck_and_one_signal(tiny_model, silent_systemd):
 def test_load_that_is_stuck(slow_model, silent_systemd):
     path, _ = silent_systemd
     with Worker('--model', slow_model, environment={'NOTIFY_SOCKET': path}) as worker:
-        wait_until(lambda: waits_in_send(worker.pid), PATIENCE, 'the load is stuck')
+        wait_until(lambda: waits_in(worker.pid, 'sendmsg'), PATIENCE, 'the load is stuck')
         send(worker)
         assert ends_within(worker, FIRST_WHILE_LOADING) == 0
 
@@ -70,8 +71,8 @@ def test_start_up_that_is_stuck(tiny_model, tmp_path, option):
     pipe = tmp_path / 'pipe'
     os.mkfifo(pipe)
     with Worker('--model', tiny_model, option, pipe) as worker:
-        wait_until(lambda: guard_is_there(worker.pid), PATIENCE, 'main() has begun')
-        time.sleep(0.1)
+        wait_until(lambda: guard_is_there(worker.pid) and waits_in(worker.pid, 'openat'), PATIENCE,
+                   'it is stuck')
         send(worker)
         assert ends_within(worker, FIRST_WHILE_OPENING) == 0
 
@@ -107,7 +108,7 @@ def test_log_that_nobody_reads(tiny_model):
         process.send_signal(signal.SIGTERM)
         # Two that wait are one.
         wait_until(lambda: is_taken(process.pid, signal.SIGTERM), PATIENCE, 'the signal is taken')
-        time.sleep(0.3)
+        wait_until(lambda: waits_in(process.pid, 'write'), PATIENCE, 'its last line waits')
         process.send_signal(signal.SIGTERM)
         begin = time.monotonic()
         assert process.wait(PATIENCE) == 143

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from http_client import Connection, Event, Response, Stream, check_stream, split_metric
+from pauses import pause
 
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get('ORCD_BUILD_DIR', PROJECT / 'build' / 'release')).resolve()
@@ -37,6 +38,10 @@ def cannot_be_mapped(code: int, address_space: int) -> bool:
     return code in (-signal.SIGSEGV, -signal.SIGKILL) and address_space < BINARY.stat().st_size
 
 
+class NotInTime(AssertionError):
+    """What was waited for has not come."""
+
+
 def wait_until(condition, timeout: float, what: str, step: float = 0.005):
     """The condition's first true value; every wait of the tests is bounded by this."""
     deadline = time.monotonic() + timeout
@@ -45,8 +50,8 @@ def wait_until(condition, timeout: float, what: str, step: float = 0.005):
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f'not within {timeout:.1f} s: {what}')
-        time.sleep(step)
+            raise NotInTime(f'not within {timeout:.1f} s: {what}')
+        pause(step, 'nothing tells when it comes true: it is asked again')
 
 
 def slowness(tries: int = 10) -> float:
@@ -69,7 +74,7 @@ def fastest(attempt, limit: float, attempts: int = 5, apart: float = 1.0) -> Non
     worker. They are some time apart, or one burst of something else would take them all."""
     took = [attempt()]
     while min(took) >= limit and len(took) < attempts:
-        time.sleep(apart)
+        pause(apart, 'a burst of something else goes by')
         took.append(attempt())
     if min(took) < limit:
         return
@@ -295,9 +300,16 @@ def of_each_thread(pid: int, file: str) -> List[str]:
     return texts
 
 
+SYSTEM_CALLS = {'write': '1', 'sendmsg': '46', 'openat': '257'}  # of x86-64
+
+
+def waits_in(pid: int, call: str) -> bool:
+    """Whether some thread of the process waits in that system call, by the kernel's word."""
+    return any(text.split()[0] == SYSTEM_CALLS[call] for text in of_each_thread(pid, 'syscall'))
+
+
 def waits_in_send(pid: int) -> bool:
-    """Whether some thread of the process waits in sendmsg, by the kernel's word."""
-    return any(text.split()[0] == '46' for text in of_each_thread(pid, 'syscall'))
+    return waits_in(pid, 'sendmsg')
 
 
 def request_body(**changes) -> dict:

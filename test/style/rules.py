@@ -157,6 +157,28 @@ def function_length(path: PurePosixPath, text: str) -> Iterator[Finding]:
             yield function.line, f'{function.name}: {function.lines} lines, limit {limit}'
 
 
+# What sleeps for the tests, and a preloaded library that is built without the project.
+SLEEPERS = ('test/integration/pauses.py', 'test/support/pause.hpp', 'test/support/wait_until.hpp',
+            'test/gpu/injected_fault.cu')
+# Loads, takeovers and pods, whose sleeps are the paces of clients and the moments of faults.
+PACED = ('test/attack/', 'test/integration/failover/', 'test/integration/fronts/',
+         'test/integration/kubernetes/', 'test/unit/gpu/gpu_thread_test.cpp')
+SLEEP = re.compile(r'\btime\.sleep\b|\bfrom time import\b.*\bsleep\b')
+CPP_SLEEP = re.compile(r'\b(?:sleep_for|sleep_until|usleep|nanosleep)\b|(?<![\w>])::sleep\b')
+
+
+def no_sleeps(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """Who sleeps until something must have happened fails on a busy machine, and is slow on all others."""
+    if path.parts[0] != 'test' or str(path) in SLEEPERS or str(path).startswith(PACED):
+        return
+    if path.suffix not in CPP | {'.py'}:
+        return
+    code, sleep = (text, SLEEP) if path.suffix == '.py' else (cpp_text.code_only(text), CPP_SLEEP)
+    for line, content in numbered(code):
+        if sleep.search(content):
+            yield line, 'a sleep: wait_until what is waited for; pause() where the time itself is the test'
+
+
 FAMILY = re.compile(
     r'(?<![A-Za-z])(?:llama|qwen[0-9]*|phi[-_]?3|gpt[-_]?oss|mistral|gemma[0-9]*)(?![A-Za-z])', re.I)
 
@@ -200,6 +222,6 @@ def header_form(path: PurePosixPath, text: str) -> Iterator[Finding]:
 
 RULES: List[Rule] = [
     include_direction, co_await_temporaries, no_detached, no_markers, no_machine_paths,
-    no_dead_citations, file_length, function_length, no_family_names, layout, header_form]
+    no_dead_citations, file_length, function_length, no_sleeps, no_family_names, layout, header_form]
 # Rules whose own words and bad samples break them.
-ABOUT_WORDS: List[Rule] = [no_markers, no_machine_paths, no_dead_citations]
+ABOUT_WORDS: List[Rule] = [no_markers, no_machine_paths, no_dead_citations, no_sleeps]

@@ -250,6 +250,21 @@ class Words(unittest.TestCase):
         self.assertEqual(cpp_text.comments_only('a(); // b "c"\n"// d" /* e\nf */ g'),
                          '     // b "c"\n       /* e\nf */  ')
 
+    def test_sleeps(self):
+        for path, text in (('test/integration/x.py', '    time.sleep(1)\n'),
+                           ('test/integration/x.py', "PROGRAM = 'import time; time.sleep(600)'\n"),
+                           ('test/integration/x.py', 'from time import monotonic, sleep\n'),
+                           ('test/http/x.cpp', 'std::this_thread::sleep_for(1ms);\n'),
+                           ('test/unit/x.cpp', 'sleep_until(t);\n'), ('test/unit/x.hpp', '::usleep(1);\n'),
+                           ('test/unit/x.cpp', '::sleep(1);\n')):
+            self.assertTrue(run(rules.no_sleeps, path, text), text)
+        for path, text in ((rules.SLEEPERS[0], 'time.sleep(seconds)\n'), ('tools/x.py', 'time.sleep(1)\n'),
+                           ('test/integration/x.py', "pause(1, 'a pace')\n"),
+                           ('net/x.cpp', 'sleep_for(1ms);\n'), ('test/unit/x.cpp', '// sleep_for\n'),
+                           ('test/unit/x.cpp', 'share().sleep();\n'),
+                           (rules.PACED[0] + 'x.py', 'time.sleep(1)\n')):
+            self.assertEqual(run(rules.no_sleeps, path, text), [], text)
+
     def test_family_names(self):
         for word in ('is_llama', '"qwen2"', 'gpt_oss_layer', 'phi3'):
             self.assertTrue(run(rules.no_family_names, 'gpu/x.cpp', f'if (x == {word}) {{}}\n'), word)

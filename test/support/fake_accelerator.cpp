@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "engine/base/ensure.hpp"
 #include "engine/lora/adapter.hpp"
+#include "test/support/pause.hpp"
 
 namespace orcd::test {
 
@@ -476,8 +476,8 @@ bool fake_accelerator::sleep_step(const engine::interrupt_flag& interrupt) const
   while (!interrupt.load(std::memory_order_relaxed)) {
     const auto left = until - std::chrono::steady_clock::now();
     if (left <= left.zero()) return true;
-    std::this_thread::sleep_for(
-        std::min<std::chrono::steady_clock::duration>(left, std::chrono::milliseconds(1)));
+    pause(std::min<std::chrono::steady_clock::duration>(left, std::chrono::milliseconds(1)),
+          "a step takes its time, and sees within a millisecond that it is to end");
   }
   return false;
 }

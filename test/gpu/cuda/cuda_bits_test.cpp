@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "test/gpu/cuda/generated_cuda_model.hpp"
+#include "test/support/pause.hpp"
 #include "test/support/scheduled_run.hpp"
 
 namespace orcd::test {
@@ -109,7 +110,7 @@ BOOST_DATA_TEST_CASE(an_interrupt_in_a_long_chunk_is_prompt_and_leaves_nothing, 
     steady::time_point set_at = steady::now();
     std::thread setter([&] {
       if (delay_us == 0) return;
-      std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+      pause(std::chrono::microseconds(delay_us), "a chunk is interrupted at any of its moments");
       set_at = steady::now();
       interrupt = true;
     });

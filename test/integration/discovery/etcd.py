@@ -69,6 +69,10 @@ class Etcd:
     def put(self, worker_id: str, entry: dict) -> None:
         self.ask('/v3/kv/put', key=_base64(f'{PREFIX}/{worker_id}'), value=_base64(json.dumps(entry)))
 
+    def seconds_left(self, lease: str) -> int:
+        """Whole ones, before etcd ends that lease; below 0 when it has."""
+        return int(self.ask('/v3/lease/timetolive', ID=lease)['TTL'])
+
     def delete(self, worker_id: str) -> None:
         self.ask('/v3/kv/deleterange', key=_base64(f'{PREFIX}/{worker_id}'))
 

@@ -8,6 +8,7 @@ import pytest
 from capi_gpu import CLOSE_CALL
 from cuda_worker import FAILURE, FAMILIES, HAIKU, cuda_worker, needs_gpu, refuse, tokens_of
 from http_client import text_of
+from pauses import pause
 from worker_process import CUDA, PROJECT, Worker, run_to_exit
 
 pytestmark = pytest.mark.skipif(not CUDA, reason='this build has no CUDA backend')
@@ -19,8 +20,7 @@ NO_GPU = {'CUDA_VISIBLE_DEVICES': ''}
 
 def test_sigterm_ends_the_wait_for_a_gpu_at_once(tiny_model):
     with cuda_worker(tiny_model, '--gpu-wait-sec', '30', environment=NO_GPU) as worker:
-        worker.wait_event('model_load_start')
-        time.sleep(0.5)
+        worker.wait_event('gpu_wait')
         started = time.monotonic()
         worker.terminate()
         assert worker.wait_exit(5) == 0
@@ -97,7 +97,7 @@ def test_the_same_request_gives_the_same_bytes_alone_and_beside_others(family, t
 @needs_gpu
 def test_nothing_is_allocated_and_all_stays_resident_while_serving(family):
     family.execute(prompt=HAIKU * 4, max_tokens=8)
-    time.sleep(2.5)  # at least two residency checks
+    pause(2.2, 'at least two checks, one each second')
     assert family.metric('worker_post_ready_allocations_total') == 0
     assert family.get('/health').json()['resident'] is True
     assert not family.events('not_resident')

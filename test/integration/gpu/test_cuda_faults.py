@@ -3,13 +3,13 @@ with the numbers, the exit code of its kind, and no VRAM in use afterwards, whic
 Sources: M0-W-1010, 1012, 1021, 1500, 1501."""
 import re
 import struct
-import time
 
 import pytest
 
 import gguf_edit
 import gpu_memory
 from cuda_worker import FAMILIES, HAIKU, cuda_worker, fault, needs_gpu, refuse, serious
+from pauses import pause
 from worker_process import CUDA, PATIENCE, wait_until
 
 pytestmark = [pytest.mark.skipif(not CUDA, reason='this build has no CUDA backend'), needs_gpu]
@@ -118,7 +118,7 @@ def test_memory_that_left_vram_makes_the_worker_unhealthy_and_it_says_so(tiny_mo
         with cuda_worker(tiny_model, '--residency-check-sec', '1',
                          environment=fault('host', when)) as worker:
             worker.wait_event('ready')
-            time.sleep(1.2)
+            pause(1.2, 'a check, one each second')
             assert worker.get('/health').json()['resident'] is True
             when.touch()
             told = worker.wait_event('not_resident', timeout=10)
@@ -127,7 +127,7 @@ def test_memory_that_left_vram_makes_the_worker_unhealthy_and_it_says_so(tiny_mo
             health = worker.get('/health').json()
             assert health['resident'] is False and health['status'] == 'unhealthy', health
             assert worker.metric('worker_resident') == 0
-            time.sleep(1.5)
+            pause(1.2, 'a check, one each second')
             assert len(serious(worker)) == 1, 'one event is enough'
             worker.terminate()
             wait_until(lambda: not worker.alive(), PATIENCE, 'the worker ends')

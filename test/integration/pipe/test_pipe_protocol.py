@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from pauses import pause
 from pipe_client import DEFAULTS, GREEDY, PROGRAM, Pipe, environment, keeping, lines, run, words_of
 from worker_process import PATIENCE, STRETCH, Worker, fastest, wait_until
 
@@ -182,7 +183,7 @@ def test_a_reader_that_takes_its_time_gets_every_line(folder, tiny, config):
         process.stdin.flush()
         # It takes no more once its last page is begun.
         wait_until(lambda: held(process.stdout) > room // 2 - 8, PATIENCE * STRETCH, 'the pipe is full')
-        time.sleep(0.2)
+        pause(0.1, 'what is computed meanwhile is kept')
         out, err = process.communicate(timeout=PATIENCE * STRETCH)
     numbers = [int(line) for line in out.split(b'\n')[:-1]]
     assert process.returncode == 0 and err == b''

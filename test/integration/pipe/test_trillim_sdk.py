@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
@@ -197,13 +196,13 @@ def talk(sdk: Server) -> List[Dict[str, str]]:
 
 def talk_after_a_kill(sdk: Server) -> List[Dict[str, str]]:
     """The later SDK finds out by a request that fails, and starts another process for the next one."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
+    def talked() -> Optional[List[Dict[str, str]]]:
         try:
             return talk(sdk)
         except (OSError, http.client.HTTPException):
-            assert sdk.later and time.monotonic() < deadline
-            time.sleep(0.05)
+            assert sdk.later
+            return None
+    return wait_until(talked, PATIENCE, 'it talks again', 0.05)
 
 
 def test_three_turns_a_limit_and_a_kill(sdk):

@@ -7,12 +7,12 @@ import signal
 import socket
 import sys
 import threading
-import time
 
 import pytest
 
 from fake_systemd import FakeSystemd, listening, passing
 from http_client import Connection, Stream
+from pauses import pause
 from worker_process import PATIENCE, STRETCH, Worker, request_body, run_to_exit, wait_until
 
 
@@ -110,7 +110,7 @@ class Clients(threading.Thread):
         self.stop = threading.Event()
 
     def run(self) -> None:
-        while not self.stop.is_set():
+        while not self.stop.wait(0.002):
             try:
                 sock = socket.create_connection(('127.0.0.1', self.port), timeout=PATIENCE * STRETCH)
             except ConnectionRefusedError:
@@ -123,7 +123,6 @@ class Clients(threading.Thread):
                     self.answered += sock.recv(64).startswith(b'HTTP/1.1 200')
                 except ConnectionError:
                     pass  # accepted by a worker that then ended
-            time.sleep(0.002)
 
     def end(self) -> None:
         self.stop.set()
@@ -196,7 +195,7 @@ def test_a_hung_worker_is_ended_and_replaced_without_a_refused_connection(tiny_m
     """As WatchdogSec= does it: a worker that stands still does not feed the watchdog, is sent SIGABRT (which
     waits for it to go on), then SIGKILL; the next one serves at the same socket."""
     systemd = FakeSystemd(tmp_path / 'notify')
-    environment = {'NOTIFY_SOCKET': systemd.path, 'WATCHDOG_USEC': '200000'}
+    environment = {'NOTIFY_SOCKET': systemd.path, 'WATCHDOG_USEC': '50000'}
     try:
         with listening() as sock:
             with activated('--model', tiny_model, sockets=[sock], environment=environment) as hung:
@@ -207,7 +206,7 @@ def test_a_hung_worker_is_ended_and_replaced_without_a_refused_connection(tiny_m
                 systemd.read_all()
                 count = systemd.lines().count('WATCHDOG=1')
                 with Connection(sock.getsockname()[1]) as waiting:
-                    time.sleep(0.5)  # over two of the watchdog's intervals
+                    pause(0.1, 'twice the time within which it is to be fed')
                     systemd.read_all()
                     assert systemd.lines().count('WATCHDOG=1') == count
                     hung.process.send_signal(signal.SIGABRT)

@@ -11,6 +11,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / 'failover'))
 from collector import Collector, check_schema  # noqa: E402
 from holders import Held  # noqa: E402
 from http_client import Connection, Stream  # noqa: E402
+from pauses import pause  # noqa: E402
 from ports import free_port  # noqa: E402
 from worker_process import (PATIENCE, STRETCH, Worker, request_body, run_to_exit,  # noqa: E402
                             wait_until)
@@ -206,7 +207,7 @@ def test_what_is_left_is_sent_when_the_worker_ends(collector, start, earlier):
     for _ in range(earlier):
         complete(worker)
         sink.wait()
-        time.sleep(2.5)
+        pause(2.1, 'longer than the 2 s of the farewell')
     complete(worker)
     worker.terminate()
     assert worker.wait_exit(30) == 0

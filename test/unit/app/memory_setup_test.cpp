@@ -1,17 +1,17 @@
 #include "app/memory_setup.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <boost/test/unit_test.hpp>
-#include <chrono>
 #include <csignal>
 #include <exception>
 #include <new>
 #include <string>
-#include <thread>
 
 using namespace orcd;
 
@@ -33,15 +33,14 @@ int code_with(int standard_error) {
   const pid_t child = ::fork();
   BOOST_REQUIRE(child >= 0);
   if (child == 0) run_short(standard_error);
+  pollfd end{static_cast<int>(::syscall(SYS_pidfd_open, child, 0)), POLLIN, 0};
+  const bool hangs = ::poll(&end, 1, 60'000) != 1;
+  ::close(end.fd);
+  if (hangs) ::kill(child, SIGKILL);
   int status = 0;
-  for (int i = 0; i < 6'000 && ::waitpid(child, &status, WNOHANG) == 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    status = -1;
-  }
-  if (status != -1) return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
-  ::kill(child, SIGKILL);
   ::waitpid(child, &status, 0);
-  return -1;
+  if (hangs) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "test/support/wait_until.hpp"
+
 namespace {
 
 using namespace orcd;
@@ -134,10 +136,8 @@ BOOST_AUTO_TEST_CASE(the_caller_never_waits_for_the_reader_and_losses_are_counte
     log.narrate(severity::info, "after", "");
     log.flush();
   });
-  for (int i = 0; i < 2'000 && text.find("\"after\"") == std::string::npos; ++i) {
-    text += pipe.drain();
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  const auto read = [&] { return (text += pipe.drain()).find("\"after\"") != std::string::npos; };
+  test::wait_until(read, "the last line comes out");
   flusher.join();
   text += pipe.drain();
   std::uint64_t told = 0;

@@ -9,13 +9,15 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <thread>
+
+#include "test/support/pause.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
 using orcd::app::exit_code;
 using orcd::app::process_guard;
+using orcd::test::pause;
 
 /// The exit status of a child that runs `body`; 77 when it comes back from it.
 template <class Body>
@@ -41,7 +43,7 @@ BOOST_AUTO_TEST_CASE(a_teardown_that_hangs_is_ended_with_its_code) {
   const int status = status_of([] {
     process_guard guard;
     guard.arm(20ms, exit_code::terminated);
-    std::this_thread::sleep_for(60s);
+    pause(60s, "a teardown that hangs");
   });
   BOOST_TEST(status == 143);
 }
@@ -52,7 +54,7 @@ BOOST_AUTO_TEST_CASE(a_later_time_changes_nothing_and_an_earlier_one_holds) {
     guard.arm(30s, exit_code::ok);
     guard.arm(20ms, exit_code::failure);
     guard.arm(40s, exit_code::usage);
-    std::this_thread::sleep_for(60s);
+    pause(60s, "a teardown that hangs");
   });
   BOOST_TEST(status == 1);
 }
@@ -70,9 +72,10 @@ BOOST_AUTO_TEST_CASE(a_second_signal_ends_a_process_that_hangs) {
   const int status = status_of([] {
     process_guard guard;
     ::kill(::getpid(), SIGTERM);
-    while (!guard.stop_asked()) std::this_thread::sleep_for(1ms);
+    pollfd told{guard.descriptor(), POLLIN, 0};
+    if (::poll(&told, 1, 60'000) != 1 || !guard.stop_asked()) return;
     ::kill(::getpid(), SIGINT);
-    std::this_thread::sleep_for(60s);
+    pause(60s, "a teardown that hangs");
   });
   BOOST_TEST(status == 130);
 }
@@ -104,7 +107,7 @@ BOOST_AUTO_TEST_CASE(signals_without_a_use_end_nothing) {
   const int status = status_of([] {
     process_guard guard;
     for (const int number : {SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ, SIGALRM}) ::kill(::getpid(), number);
-    std::this_thread::sleep_for(50ms);
+    pause(50ms, "a signal with a use would end it meanwhile");
   });
   BOOST_TEST(status == 77);
 }

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "test/support/wait_until.hpp"
 #include "test/unit/holder/held_weights.hpp"
 
 using namespace orcd;
@@ -30,6 +31,14 @@ using test::held_weights;
 using test::memory_with;
 using test::patience;
 using test::text_in;
+
+void wait_until_somebody_waits(const held_weights& device) {
+  const auto somebody_waits = [&] {
+    const auto state = weights_link(device.path(), 9).state();
+    return state && state->waiting == 1;
+  };
+  test::wait_until(somebody_waits, "an engine waits for the weights");
+}
 
 void commit(weights_link& link, std::uint8_t layout, const char* text) {
   BOOST_TEST_REQUIRE(link.put("weights", 4'096, memory_with(text).get()).has_value());
@@ -115,13 +124,7 @@ BOOST_AUTO_TEST_CASE(a_link_waits_until_the_other_one_commits) {
   std::optional<net::weights_result<net::grant_frame>> got;
   std::thread waiting(
       [&] { got = weights_link(device.path(), 1).request(weights_mode::read, std::nullopt); });
-  weights_link third(device.path(), 2);
-  while (true) {
-    const auto state = third.state();
-    BOOST_TEST_REQUIRE(state.has_value());
-    if (state->waiting == 1) break;
-    std::this_thread::sleep_for(milliseconds(2));
-  }
+  wait_until_somebody_waits(device);
   commit(first, 3, "later");
   waiting.join();
   BOOST_TEST_REQUIRE((got && got->has_value()));
@@ -162,7 +165,7 @@ BOOST_AUTO_TEST_CASE(a_cancelled_link_waits_no_more) {
   const held_weights device;
   weights_link link(device.path(), 1);
   std::thread other([&] {
-    std::this_thread::sleep_for(milliseconds(20));
+    wait_until_somebody_waits(device);
     link.cancel();
   });
   BOOST_TEST(failed_as(link.request(weights_mode::read, std::nullopt), weights_problem::cancelled));
@@ -289,7 +292,7 @@ const std::vector<scenario_row>& failure_table() {
        [](scenario& all) {
          all.write();
          all.later = std::thread([&all] {
-           std::this_thread::sleep_for(milliseconds(50));
+           wait_until_somebody_waits(all.device);
            commit(all.writer, 1, "tensors");
          });
        },

@@ -2,13 +2,14 @@
 #include "app/weights/weights_share.hpp"
 
 #include <boost/test/unit_test.hpp>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/hexadecimal.hpp"
+#include "test/support/pause.hpp"
+#include "test/support/wait_until.hpp"
 #include "test/unit/holder/held_weights.hpp"
 
 using namespace orcd;
@@ -20,16 +21,9 @@ using std::chrono::milliseconds;
 using test::hash_of;
 using test::held_weights;
 using test::patience;
+using test::wait_until;
 
 namespace {
-
-void wait_until(const std::function<bool()>& holds) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (!holds()) {
-    BOOST_TEST_REQUIRE((std::chrono::steady_clock::now() < until));
-    std::this_thread::sleep_for(milliseconds(2));
-  }
-}
 
 /// An engine of a model, whose weights begin with its name.
 class sharing_engine {
@@ -106,7 +100,7 @@ BOOST_AUTO_TEST_CASE(an_engine_that_starts_with_the_holder_waits_for_what_anothe
   BOOST_TEST_REQUIRE(again.has_value());
   BOOST_TEST(again->weights.imported.has_value());
   BOOST_TEST(!again->weights.share);
-  wait_until([&] { return second.shared == 1; });
+  wait_until([&] { return second.shared == 1; }, "the holder takes them from the second engine");
 }
 
 BOOST_AUTO_TEST_CASE(a_holder_that_gives_them_to_somebody_else_is_waited_for_without_a_word) {
@@ -118,13 +112,12 @@ BOOST_AUTO_TEST_CASE(a_holder_that_gives_them_to_somebody_else_is_waited_for_wit
     device.stop();
     device.start();
   } while (!other.request(weights_mode::write, milliseconds(0)));
-  wait_until([&] { return state_of(device).waiting == 1; });
+  wait_until([&] { return state_of(device).waiting == 1; }, "the engine offers its weights");
   const auto before = device.lines();
-  // As long as some refusals would take.
-  std::this_thread::sleep_for(milliseconds(600));
+  test::pause(milliseconds(350), "the engine would have been refused twice, after 100 and 200 ms");
   BOOST_TEST(device.lines() == before);
   other.release();
-  wait_until([&] { return state_of(device).committed; });
+  wait_until([&] { return state_of(device).committed; }, "the engine's weights are taken");
 }
 
 BOOST_AUTO_TEST_CASE(weights_of_another_model_that_nobody_uses_are_replaced) {
@@ -133,7 +126,7 @@ BOOST_AUTO_TEST_CASE(weights_of_another_model_that_nobody_uses_are_replaced) {
     sharing_engine first(device, 0, 1);
     BOOST_TEST_REQUIRE(first.start().has_value());
   }
-  wait_until([&] { return state_of(device).readers == 0; });
+  wait_until([&] { return state_of(device).readers == 0; }, "nobody uses them");
   BOOST_TEST(state_of(device).committed);
   // Who only reads cannot use them, and ends.
   BOOST_TEST((sharing_engine(device, 1, 2).start().error().code == engine::errc::stale_weights));
@@ -153,7 +146,7 @@ BOOST_AUTO_TEST_CASE(weights_of_another_model_that_are_in_use_are_waited_for) {
   sharing_engine newer(device, 0, 2);
   std::optional<engine::result<weights_share::claimed>> from;
   std::thread starts([&] { from = newer.start(); });
-  wait_until([&] { return state_of(device).waiting == 1; });
+  wait_until([&] { return state_of(device).waiting == 1; }, "the newer engine waits");
   BOOST_TEST(contains(newer.waits(), "1 other engine uses weights that are of another model"));
   first.reset();
   starts.join();
@@ -172,10 +165,10 @@ BOOST_AUTO_TEST_CASE(weights_beside_those_in_use_are_passed_on_when_nobody_uses_
   BOOST_TEST_REQUIRE(from.has_value());
   BOOST_TEST(from->weights.share);
   BOOST_TEST(contains(newer.troubles(), "1 other engine uses weights that are of another model"));
-  wait_until([&] { return state_of(device).waiting == 1; });
+  wait_until([&] { return state_of(device).waiting == 1; }, "the newer engine offers its own");
   BOOST_TEST((newer.shared == 0 && state_of(device).layout == hash_of(1)));
   first.reset();
-  wait_until([&] { return newer.shared == 1; });
+  wait_until([&] { return newer.shared == 1; }, "the newer weights are shared");
   BOOST_TEST(sharing_engine(device, 1, 2).start()->weights.imported.has_value());
 }
 
@@ -188,7 +181,7 @@ BOOST_AUTO_TEST_CASE(an_engine_that_sleeps_keeps_nobody_from_writing) {
   BOOST_TEST_REQUIRE(second.start().has_value());
   BOOST_TEST_REQUIRE(second.share().sleep());
   BOOST_TEST(!second.share().sleep());
-  wait_until([&] { return state_of(device).readers == 1; });
+  wait_until([&] { return state_of(device).readers == 1; }, "who sleeps is no reader");
   const auto woken = second.share().wake(patience);
   BOOST_TEST_REQUIRE(woken.has_value());
   BOOST_TEST((woken->descriptor >= 0 && woken->bytes == 4'096U));
@@ -199,7 +192,7 @@ BOOST_AUTO_TEST_CASE(an_engine_that_sleeps_keeps_nobody_from_writing) {
   device.stop();
   BOOST_TEST((first.share().wake(patience).error().code == engine::errc::weights_lost));
   device.start();
-  wait_until([&] { return state_of(device).committed; });
+  wait_until([&] { return state_of(device).committed; }, "the next holder has the weights");
   BOOST_TEST(first.share().wake(patience).has_value());
 }
 

@@ -16,6 +16,8 @@
 #include <fstream>
 #include <optional>
 
+#include "test/support/wait_until.hpp"
+
 namespace orcd::net {
 namespace {
 
@@ -222,9 +224,7 @@ BOOST_AUTO_TEST_CASE(the_lock_is_held_before_anybody_is_told) {
   engine_side a(*this, "engine-0");
   BOOST_TEST(a.lock.held_for().count() == 0);
   a.acquire();
-  const auto until = clock::now() + 10s;
-  while (a.lock.held_for().count() == 0 && clock::now() < until) std::this_thread::sleep_for(1ms);
-  BOOST_TEST(a.lock.held_for().count() > 0, "its io_context has not run");
+  orcd::test::wait_until([&] { return a.lock.held_for().count() > 0; }, "its io_context has not run");
   BOOST_TEST(!a.answer.has_value());
   a.lock.release();
   BOOST_TEST(a.lock.held_for().count() == 0);

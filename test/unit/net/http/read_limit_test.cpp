@@ -3,7 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <thread>
+
+#include "test/support/pause.hpp"
 
 namespace orcd::net {
 namespace {
@@ -42,7 +43,7 @@ BOOST_AUTO_TEST_CASE(what_has_come_is_read_first) {
 
 /// Keeps the thread for so long, as a machine without a processor to spare does.
 void stall(asio::io_context& io, milliseconds length) {
-  asio::post(io, [length] { std::this_thread::sleep_for(length); });
+  asio::post(io, [length] { orcd::test::pause(length, "the thread does something else"); });
 }
 
 BOOST_AUTO_TEST_CASE(time_is_given_back_once) {

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "net/jobs/background_threads.hpp"
+#include "test/support/pause.hpp"
 
 namespace orcd::net {
 namespace {
@@ -217,7 +218,7 @@ BOOST_AUTO_TEST_CASE(a_stop_waits_for_what_runs_and_forgets_the_rest) {
   std::atomic<bool> ended = false;
   auto held = ask(*threads, lengthy, 1, [&] {
     begun.set_value();
-    std::this_thread::sleep_for(20ms);
+    orcd::test::pause(20ms, "a stop that does not wait would be over before");
     ended = true;
   });
   begun.get_future().get();

@@ -7,8 +7,9 @@
 #include <chrono>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "test/support/wait_until.hpp"
 
 namespace orcd::net {
 namespace {
@@ -40,7 +41,8 @@ struct rig {
     identity.model_name = "base";
     adapter_hooks hooks;
     hooks.read = [this](const std::string& path, const std::stop_token& stop) -> result<adapter_values> {
-      while (endless && !stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (endless)
+        orcd::test::wait_until([&] { return !endless || stop.stop_requested(); }, "it is given up");
       if (throws) throw std::length_error("too long");
       if (unreadable) return *unreadable;
       const auto values = std::make_shared<engine::lora_adapter>();

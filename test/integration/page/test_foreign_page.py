@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import threading
-import time
 from typing import Iterator, List
 
 import pytest
@@ -79,11 +78,12 @@ def page(request, chromium, elsewhere):
 
 
 def unharmed(worker: Worker) -> None:
-    """It serves, drains nothing, and has run no job."""
-    time.sleep(0.3)  # a drain that has been asked for would have begun
+    """It serves, drains nothing, and has run no job but one of ours."""
+    assert worker.execute(job_id='ours', max_tokens=1)[-1].name == 'end', 'the worker drains'
+    worker.wait_event('execute_end', job_id='ours')  # what was said before has been read, too
     assert worker.alive(), f'the worker ended with {worker.process.poll()}'
     assert worker.events('shutdown') == [], 'the worker drains'
-    assert worker.events('execute_start') == [], 'a job ran'
+    assert [job['job_id'] for job in worker.events('execute_start')] == ['ours'], 'a job ran'
 
 
 SUBMIT = '''([url, type, name, value]) => new Promise(resolve => {
@@ -150,6 +150,8 @@ def test_a_beacon_posts_nothing(page, worker):
     page.evaluate('url => navigator.sendBeacon(url)', address(worker, '/shutdown'))
     page.evaluate('([url, body]) => navigator.sendBeacon(url, body)',
                   [address(worker, '/execute'), json.dumps(JOB)])
+    wait_until(lambda: worker.metric('worker_http_responses_total', status='403') == 2, PATIENCE,
+               'both are refused')
     unharmed(worker)
 
 

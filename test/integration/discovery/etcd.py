@@ -71,7 +71,7 @@ class Etcd:
 
     def seconds_left(self, lease: str) -> int:
         """Whole ones, before etcd ends that lease; below 0 when it has."""
-        return int(self.ask('/v3/lease/timetolive', ID=lease)['TTL'])
+        return int(self.ask('/v3/lease/timetolive', ID=lease).get('TTL', 0))  # a zero is left out
 
     def delete(self, worker_id: str) -> None:
         self.ask('/v3/kv/deleterange', key=_base64(f'{PREFIX}/{worker_id}'))

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <sstream>
 
+#include "app/version/version.hpp"
 #include "engine/sha256.hpp"
 
 namespace orcd::app {
 namespace {
 
-/// The options that change the answer to a prompt, as text.
-std::string arithmetic_of(const options& opts, const std::string& build) {
+/// The options that change the answer to a prompt, as text, behind what says which code answers.
+std::string arithmetic_of(const options& opts, const std::string& code) {
   std::ostringstream out;
-  out << build << '\n' << to_string(opts.backend) << std::hexfloat;
+  out << code << '\n' << to_string(opts.backend) << std::hexfloat;
   const auto put = [&out](const auto& value) {
     out << '\n';
     if (value) out << *value;
@@ -29,6 +30,11 @@ std::string arithmetic_of(const options& opts, const std::string& build) {
   out << '\n' << to_string(opts.kv_type_k) << ' ' << to_string(opts.kv_type_v) << '\n';
   if (opts.ffn_activation) out << engine::to_string(*opts.ffn_activation) << '\n';
   return out.str();
+}
+
+/// What code of one answers_contract has in common, whatever its version is.
+std::string contract() {
+  return "answers " + std::to_string(answers_contract);
 }
 
 }  // namespace
@@ -51,15 +57,15 @@ std::optional<std::string> model_digest(std::span<const std::span<const std::byt
 }
 
 std::string numerics_id(const options& opts) {
-  return engine::sha256_of(arithmetic_of(opts, version()));
+  return engine::sha256_of(arithmetic_of(opts, contract()));
 }
 
 namespace {
 
-std::string fingerprint_of(const std::string& build, const options& opts, const engine::gguf_file& file,
+std::string fingerprint_of(const std::string& code, const options& opts, const engine::gguf_file& file,
                            const text_digests& texts) {
   engine::sha256 hash;
-  hash.update(arithmetic_of(opts, build));
+  hash.update(arithmetic_of(opts, code));
   hash.update(texts.tokenizer + "\n" + texts.chat_template + "\n");
   hash.update(texts.adapters);
   const auto parts = file.parts();
@@ -82,7 +88,7 @@ std::string system_fingerprint(const options& opts, const engine::gguf_file& fil
 }
 
 std::string answers_maker(const options& opts, const engine::gguf_file& file, const text_digests& texts) {
-  return fingerprint_of("answers " + std::to_string(answers_contract), opts, file, texts);
+  return fingerprint_of(contract(), opts, file, texts);
 }
 
 }  // namespace orcd::app

@@ -21,8 +21,13 @@ namespace orcd::app {
                                                       const std::stop_token& stop,
                                                       const std::function<void()>& moves = {});
 
-/// SHA-256 of what decides, besides weights and tokens, which bits are computed: version, backend and the
-/// options that change the arithmetic.
+/// Raised with every change of the code after which a seed may give other tokens, or the same tokens another
+/// answer, or after which memory that engines share means something else: engines of one number share weights
+/// and go on with one another's streams, whatever their versions are.
+inline constexpr unsigned answers_contract = 1;
+
+/// SHA-256 of what decides, besides weights and tokens, which bits are computed: answers_contract, backend
+/// and the options that change the arithmetic.
 [[nodiscard]] std::string numerics_id(const options& opts);
 
 /// SHA-256 of the texts that belong to the model besides its file; empty where there are none.
@@ -38,10 +43,6 @@ struct text_digests {
 /// process lives. Two files that differ in weights alone have the same fingerprint; their digests differ.
 [[nodiscard]] std::string system_fingerprint(const options& opts, const engine::gguf_file& file,
                                              const text_digests& texts);
-
-/// Raised with every change of the code after which a seed may give other tokens, or the same tokens another
-/// answer: engines of one number go on with one another's streams, whatever their versions are.
-inline constexpr unsigned answers_contract = 1;
 
 /// The fingerprint with answers_contract instead of the version.
 [[nodiscard]] std::string answers_maker(const options& opts, const engine::gguf_file& file,

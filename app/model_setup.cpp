@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "app/parse_options.hpp"
+#include "app/version/version.hpp"
 #include "engine/gguf/location.hpp"
 #include "engine/text/utf8_buffer.hpp"
 #include "gpu/host/host_backend.hpp"

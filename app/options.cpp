@@ -2,10 +2,6 @@
 
 namespace orcd::app {
 
-const char* version() noexcept {
-  return ORCD_VERSION;
-}
-
 const char* to_string(backend_kind kind) noexcept {
   return kind == backend_kind::host ? "host" : "cuda";
 }

@@ -152,7 +152,6 @@ struct options {
   std::vector<std::string> warnings;  ///< to be narrated once, when the worker starts
 };
 
-[[nodiscard]] const char* version() noexcept;  ///< "0.1.0"
 [[nodiscard]] const char* to_string(backend_kind kind) noexcept;
 
 }  // namespace orcd::app

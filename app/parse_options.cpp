@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "app/option_table.hpp"
+#include "app/version/version.hpp"
 
 namespace orcd::app {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/option_table.hpp"
+#include "app/version/version.hpp"
 #include "app/worker_parts.hpp"
 #include "engine/narration.hpp"
 

@@ -8,6 +8,7 @@
 #include "app/descriptor_plan.hpp"
 #include "app/model_digest.hpp"
 #include "app/parse_options.hpp"
+#include "app/version/version.hpp"
 #include "app/worker_parts.hpp"
 #include "engine/grammar/grammar.hpp"
 #include "gpu/host/host_backend.hpp"

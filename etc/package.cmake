@@ -38,9 +38,10 @@ if(TARGET documents AND ORCD_DPKG AND CMAKE_GENERATOR STREQUAL "Ninja")
   endif()
   set(writer ${CMAKE_CURRENT_SOURCE_DIR}/package/write_sbom.py)
   add_custom_command(OUTPUT ${package_dir}/worker-orcd.spdx.json
-    COMMAND ${ORCD_DOCUMENT_PYTHON} -B ${writer} --ninja ${CMAKE_BINARY_DIR} --version ${PROJECT_VERSION}
-            --out-dir ${package_dir} ${inside} ${documented}
-    DEPENDS ${writer} ${documented} VERBATIM COMMENT "The list of parts and their licences")
+    COMMAND ${ORCD_DOCUMENT_PYTHON} -B ${writer} --ninja ${CMAKE_BINARY_DIR}
+            --version-file ${ORCD_VERSION_FILE} --out-dir ${package_dir} ${inside} ${documented}
+    DEPENDS ${writer} ${documented} ${ORCD_VERSION_FILE} VERBATIM
+    COMMENT "The list of parts and their licences")
   add_custom_target(parts ALL DEPENDS ${package_dir}/worker-orcd.spdx.json)
   install(FILES ${package_dir}/worker-orcd.spdx.json ${package_dir}/copyright
           ${package_dir}/third-party-notices.gz DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
@@ -73,4 +74,6 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_SOURCE_DIR}/package/conffiles
     ${CMAKE_CURRENT_SOURCE_DIR}/package/postinst ${CMAKE_CURRENT_SOURCE_DIR}/package/prerm
     ${CMAKE_CURRENT_SOURCE_DIR}/package/postrm)
+set(CPACK_ORCD_VERSION_FILE ${ORCD_VERSION_FILE})
+set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_CURRENT_SOURCE_DIR}/package/cpack.cmake)
 include(CPack)

@@ -40,10 +40,12 @@ buildah_here commit --quiet --rm "$container" localhost/debian >/dev/null
 step "the image"
 recipe=$PWD/etc/container/Containerfile
 context=$PWD
+version=$(cmake/version.sh .)
 if [ -n "$deb" ]; then
   context=$work/context
   mkdir "$context"
   dpkg-deb -x "$deb" "$context/staged"
+  version=$(dpkg-deb -f "$deb" Version)
   cp LICENSE "$context"
   { echo 'ARG DEBIAN'; tac "$recipe" | sed '/^FROM /q' | tac; } |
     sed 's#^COPY --from=build /staged#COPY staged#' >"$work/Containerfile"
@@ -51,8 +53,9 @@ if [ -n "$deb" ]; then
   grep -q '^COPY staged/usr/bin ' "$recipe" || fail "the recipe's last stage takes something else"
 fi
 buildah_here build --quiet --isolation chroot --pull-never --build-arg DEBIAN=localhost/debian \
-  --build-arg CUDA=localhost/debian --build-arg KERNELS=OFF -f "$recipe" -t localhost/worker-orcd \
-  "$context" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; fail "buildah build"; }
+  --build-arg CUDA=localhost/debian --build-arg KERNELS=OFF --build-arg VERSION="$version" \
+  -f "$recipe" -t localhost/worker-orcd "$context" >"$work/log" 2>&1 ||
+  { tail -n 40 "$work/log" >&2; fail "buildah build"; }
 container=$(buildah_here from localhost/worker-orcd)
 root=$(buildah_here mount "$container")
 user=$(buildah_here inspect --format '{{.OCIv1.Config.User}}' "$container")
@@ -60,7 +63,9 @@ user=$(buildah_here inspect --format '{{.OCIv1.Config.User}}' "$container")
 echo "   $(du -sh "$root" | cut -f 1), user $user"
 
 step "--version"
-chroot --userspec="$user" "$root" /usr/bin/worker-orcd --version
+said=$(chroot --userspec="$user" "$root" /usr/bin/worker-orcd --version)
+echo "$said"
+[ "${said%%$'\n'*}" = "worker-orcd $version" ] || fail "the version is not $version"
 
 step "a streamed answer"
 "$tiny" --out "$root/tmp/model.gguf" --context 1024 >/dev/null

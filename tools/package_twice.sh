@@ -16,12 +16,16 @@ export SOURCE_DATE_EPOCH
 # Before the first build, which takes a while: what is changed meanwhile is in neither.
 first=$work/first again=$work/a-folder-of-another-length
 mkdir -p "$first" "$again"
+# The folders have no repository.
+cmake/version.sh . >"$work/.version"
 git ls-files -z --cached --others --exclude-standard | tar -c --null -T - -f "$work/sources.tar"
 tar -x -f "$work/sources.tar" -C "$first"
+cp "$work/.version" "$first"
 deb=$(cd "$first" && tools/package.sh "$preset")
 [ -n "${ORCD_CACHED:-}" ] || export CCACHE_RECACHE=1
 umask 077
 tar -x -f "$work/sources.tar" -C "$again"
+cp "$work/.version" "$again"
 other=$(cd "$again" && TZ=Asia/Tokyo LC_ALL=C tools/package.sh "$preset")
 if ! cmp "$deb" "$other"; then
   mkdir "$work/unpacked" "$work/unpacked-again"

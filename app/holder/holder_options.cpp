@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/option_table.hpp"
+#include "app/version/version.hpp"
 
 namespace orcd::app {
 namespace {

@@ -3,7 +3,10 @@
 #include <fstream>
 #include <istream>
 #include <ostream>
+#include <string>
 #include <utility>
+
+#include "app/version/version.hpp"
 
 namespace orcd::app {
 namespace {
@@ -21,7 +24,7 @@ engine::result<inspected> run(const inspect_arguments& arguments, std::istream& 
   };
   switch (arguments.action) {
     case inspect_action::help: return inspected{std::string(inspect_usage())};
-    case inspect_action::version: return inspected{"worker-orcd-inspect " ORCD_VERSION "\n"};
+    case inspect_action::version: return inspected{std::string("worker-orcd-inspect ") + version() + "\n"};
     case inspect_action::info: return done(inspect_info(arguments));
     case inspect_action::tokenize: return done(inspect_tokenize(arguments, in));
     case inspect_action::detokenize: return done(inspect_detokenize(arguments, in));

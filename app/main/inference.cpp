@@ -16,6 +16,7 @@
 #include "app/pipe/arguments.hpp"
 #include "app/pipe/run_pipe.hpp"
 #include "app/standard_streams.hpp"
+#include "app/version/version.hpp"
 
 namespace {
 

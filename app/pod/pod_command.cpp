@@ -9,6 +9,7 @@
 
 #include "app/pod/manifest.hpp"
 #include "app/pod/pod_spec.hpp"
+#include "app/version/version.hpp"
 
 namespace orcd::app {
 namespace {
@@ -65,7 +66,7 @@ int run_pod_command(std::span<const std::string_view> words, std::istream& in, s
     return 0;
   }
   if (words.size() == 1 && words[0] == "--version") {
-    out << "worker-orcd-pod " ORCD_VERSION "\n" << std::flush;
+    out << "worker-orcd-pod " << version() << "\n" << std::flush;
     return 0;
   }
   const bool known = words.size() == 2 && (words[0] == "generate" || words[0] == "validate");

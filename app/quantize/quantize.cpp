@@ -16,6 +16,7 @@
 #include "app/quantize/refuse.hpp"
 #include "app/quantize/rope_cache.hpp"
 #include "app/quantize/source_model.hpp"
+#include "app/version/version.hpp"
 
 namespace orcd::app {
 namespace {
@@ -217,7 +218,7 @@ int run_quantize(std::span<const std::string_view> words, std::ostream& out, std
   using action = quantize_arguments::action;
   if (arguments && arguments->what == action::help) out << quantize_usage() << std::flush;
   if (arguments && arguments->what == action::version)
-    out << "trillim-quantize " ORCD_VERSION "\n" << std::flush;
+    out << "trillim-quantize " << version() << "\n" << std::flush;
   if (arguments && (arguments->what == action::help || arguments->what == action::version)) {
     return out.good() ? 0 : 1;
   }

@@ -43,7 +43,8 @@ std::optional<weights_record> weights_record_of(std::string_view text) {
 
 std::optional<std::string> difference(const weights_record& own, const weights_record& others,
                                       const digest_function& own_digest) {
-  if (own.numerics != others.numerics) return "were made by another version, or for other options";
+  if (own.numerics != others.numerics)
+    return "were made by a version that answers otherwise, or for other options";
   if (!own.gpu.empty() && own.gpu != others.gpu) return "are in the memory of GPU " + others.gpu;
   if (!own.files.empty() && own.files == others.files) return std::nullopt;
   if (others.digest.empty()) return "are of another file, whose digest is not known";

@@ -1,6 +1,6 @@
 """Says what the programs are made of: a list of parts (SPDX 2.3, JSON), and licences of what is inside.
 
-Usage: write_sbom.py --ninja BUILD_DIR --version V --out-dir DIR [--inside FILE]... TARGET...
+Usage: write_sbom.py --ninja BUILD_DIR --version-file FILE --out-dir DIR [--inside FILE]... TARGET...
 
 Writes worker-orcd.spdx.json, copyright (a table of licences) and third-party-notices.gz.
 
@@ -149,9 +149,8 @@ def notices(parts: List[Part]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for name in ('ninja', 'out-dir'):
+    for name in ('ninja', 'version-file', 'out-dir'):
         parser.add_argument(f'--{name}', type=Path, required=True)
-    parser.add_argument('--version', required=True)
     parser.add_argument('--inside', type=Path, action='append', default=[])
     parser.add_argument('targets', nargs='+')
     asked = parser.parse_args()
@@ -164,7 +163,8 @@ def main() -> None:
         shared |= set(needed(asked.ninja / target))
     parts = sorted(parts_of(static, True) | parts_of(shared, False))
     asked.out_dir.mkdir(parents=True, exist_ok=True)
-    sbom = json.dumps(document(asked.version, parts), indent=1) + '\n'
+    version = asked.version_file.read_text().strip()
+    sbom = json.dumps(document(version, parts), indent=1) + '\n'
     (asked.out_dir / 'worker-orcd.spdx.json').write_text(sbom)
     (asked.out_dir / 'copyright').write_text(summary(parts))
     (asked.out_dir / 'third-party-notices.gz').write_bytes(gzip.compress(notices(parts).encode(), 9, mtime=0))

@@ -76,16 +76,18 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
     'engine/schedule': ('engine/accelerator',),
     'engine': ('engine/schedule', 'engine/chat'),
 
+    # Which build a program is of.
+    'app/version': (),
     # What the process has to do with a service manager.
     'app/service': (),
     # What engines of one device tell each other about their weights.
     'app/weights': (),
-    'app': ('app/service', 'app/weights'),
+    'app': ('app/version', 'app/service', 'app/weights'),
     'app/lora': ('app',),
-    'app/inspect': (),
-    'app/pod': (),
+    'app/inspect': ('app/version',),
+    'app/pod': ('app/version',),
     # Model files of trainers into model files of this engine.
-    'app/quantize': (),
+    'app/quantize': ('app/version',),
     'app/holder': ('app',),
     # The token pipe of the Trillim SDK.
     'app/pipe': ('app',),

@@ -1,13 +1,16 @@
 // What is decided about a model before its weights are loaded, and the digest of its file.
 #include "app/model_setup.hpp"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "app/model_digest.hpp"
+#include "engine/sha256.hpp"
 #include "test/support/tiny_model.hpp"
 
 namespace {
@@ -242,12 +245,28 @@ BOOST_AUTO_TEST_CASE(a_fingerprint_changes_with_the_content_of_tokenizer_and_tem
   BOOST_TEST(app::system_fingerprint(opts, file, {"3", "2"}) != first);
   BOOST_TEST(app::system_fingerprint(opts, file, {"1", "3"}) != first);
   BOOST_TEST(app::system_fingerprint(opts, file, {"12", ""}) != first);
-  // Engines of different versions may go on with one another's streams.
   const auto maker = app::answers_maker(opts, file, {"1", "2"});
   BOOST_TEST(maker != first);
   BOOST_TEST(app::answers_maker(opts, file, {"1", "3"}) != maker);
   opts.kv_type_k = engine::kv_type::q8_0;
   BOOST_TEST(app::answers_maker(opts, file, {"1", "2"}) != maker);
+}
+
+// Nothing of the version is in these: engines of different ones share weights and go on with one another's
+// streams.
+BOOST_AUTO_TEST_CASE(versions_of_one_contract_have_the_same_numerics_and_make_the_same_answers) {
+  const app::options opts;
+  const std::string arithmetic =
+      "answers " + std::to_string(app::answers_contract) + "\ncuda\n-1\n\n\n\n\n\n\n\n\nf16 f16\n";
+  BOOST_TEST(app::numerics_id(opts) == engine::sha256_of(arithmetic));
+  const auto image = test::make_tiny_model({});
+  const auto file = engine::gguf_file::parse(image, "tiny").value();
+  std::uint64_t header = image.size();
+  for (const auto& tensor : file.tensors()) header = std::min(header, tensor.file_offset);
+  engine::sha256 hash;
+  hash.update(arithmetic + "1\n2\n" + std::to_string(image.size()) + "\n");
+  hash.update(std::span(image).first(header));
+  BOOST_TEST(app::answers_maker(opts, file, {"1", "2"}) == "fp_" + hash.finish().substr(0, 16));
 }
 
 BOOST_AUTO_TEST_CASE(a_fingerprint_changes_with_what_decides_the_answers) {

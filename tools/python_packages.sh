@@ -2,7 +2,7 @@
 # Puts a Python program that only tests need, pinned, with what it needs at build/tools/python/NAME and prints
 # the path. A second run takes nothing from the network.
 # Usage: tools/python_packages.sh NAME, one of: openai openai-agents anthropic litellm lm_eval schemathesis
-# playwright axe conan kubernetes clients vllm-router otlp trillim
+# playwright axe conan kubernetes clients vllm-router otlp trillim oracle pytritium llama-cpp
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -45,6 +45,10 @@ case "${1:-}" in
   trillim) package=$(<tools/python_trillim.txt) options=(--no-deps) ;;
   # Schemas of the Kubernetes API and of its monitors, an interpreter of policies, a linter of recipes.
   kubernetes) package=$(<tools/python_kubernetes.txt) ;;
+  # What test/oracle compares with; torch brings gigabytes.
+  oracle) package=$(grep -v '^#' test/oracle/requirements.txt) ;;
+  pytritium) package=pytritium==1.1.0rc2 ;;
+  llama-cpp) package=$'llama-cpp-python==0.3.36\ndiskcache' && export CMAKE_ARGS=-DGGML_NATIVE=OFF ;;
   # Clients that tests run in processes of their own; the file pins all that they need as well.
   clients) package=$(<tools/python_clients.txt) options=(--no-deps) ;;
   *) sed -n '/^# Usage: /,/^set/{s/^# //p}' tools/python_packages.sh >&2; exit 2 ;;

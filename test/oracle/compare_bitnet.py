@@ -57,7 +57,7 @@ def main() -> int:
             wrong += sum(one >= NEARLY_THE_SAME for one in gaps)
             same = f'{PROMPTS - len(gaps)} of {PROMPTS} the same'
             print(*SHAPES[number % len(SHAPES)], same, *gaps, flush=True)
-    print(f'{wrong} differ by more than {NEARLY_THE_SAME}')
+    print(f'compared {models * PROMPTS} prompts, {wrong} differ by more than {NEARLY_THE_SAME}')
     return wrong > 0
 
 

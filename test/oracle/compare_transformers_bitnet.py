@@ -147,6 +147,7 @@ def main() -> int:
             outcome = run(build, number, kind)
             failed += outcome.failed()
             print(kind, *SHAPES[number % len(SHAPES)], outcome, flush=True)
+    print(f'compared {models * len(KINDS)} models, {failed} are not alike')
     return failed > 0
 
 

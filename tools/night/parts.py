@@ -1,0 +1,143 @@
+"""The parts of the night: what each one runs, in how many minutes it must have ended, and what it needs.
+
+A command is bash in the root of the project. BUILD is the folder of the binaries: build/PRESET of what
+`builds` names, or what --build-dir gives. COMMIT is what is tested, NIGHT the folder of the logs.
+"""
+from dataclasses import dataclass
+from typing import Tuple
+
+ROOT, GPU = 'root', 'a GPU'
+DEMO = 'models/SmolLM2-135M-Instruct.Q4_1.gguf'
+TESTS = 'test/integration'
+ALLOCATIONS = f'{TESTS}/test_allocation_failures.py'
+SHIPPED = ('release', 'worker-orcd', 'worker-orcd-holder', 'write_tiny_model')
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    about: str
+    minutes: float
+    command: str
+    builds: Tuple[str, ...] = ()  # a preset and targets of it; without targets all
+    packages: Tuple[str, ...] = ()  # purposes of tools/packages.sh
+    needs: Tuple[str, ...] = ()
+    proof: str = ''  # a line that the log of a part that passed has
+    more_logs: Tuple[str, ...] = ()  # where else is written what is counted
+
+
+def _packaged(name: str, about: str, minutes: float, command: str, proof: str, *packages: str) -> Part:
+    return Part(name, about, minutes, f'deb=$(tools/package.sh)\n{command}', ('release', 'write_tiny_model'),
+                ('test', *packages), (ROOT,), proof)
+
+
+def _ctest(name: str, about: str, minutes: float, preset: str, test: str, before: str = '',
+           *packages: str) -> Part:
+    return Part(name, about, minutes,
+                f'{before}ctest --test-dir "$BUILD" --output-on-failure --no-tests=error -R "^{test}\\$"',
+                (preset,), ('test', *packages),
+                more_logs=(f'build/{preset}/Testing/Temporary/LastTest.log',))
+
+
+def _whole(preset: str, about: str) -> Part:
+    return Part(preset, about, 60, f'ORCD_LEFT_OUT={preset}:attack tools/test.sh {preset}',
+                more_logs=(f'build/{preset}/Testing/Temporary/LastTest.log',))
+
+
+def _pytest(name: str, about: str, minutes: float, words: str, builds: Tuple[str, ...] = SHIPPED) -> Part:
+    return Part(name, about, minutes, words, builds, ('test',))
+
+
+def _tidy(name: str, *folders: str) -> Part:
+    listed = ' '.join(f"'{folder}/*.cpp'" for folder in folders)
+    return Part(name, f'clang-tidy on all of {", ".join(folders)}', 60,
+                f'git ls-files {listed} | xargs tools/clang_tidy.py "$BUILD"', ('release', 'help'), ('test',))
+
+
+def _oracle(name: str, about: str, minutes: float, package: str, command: str) -> Part:
+    return Part(name, about, minutes,
+                f'PYTHONPATH=$PWD/$(tools/python_packages.sh {package})\nexport PYTHONPATH\ncd test/oracle\n'
+                f'/usr/bin/python3 -B {command}',
+                ('release', 'worker-orcd', 'write_tiny_model', 'trillim-quantize'))
+
+
+def _on_gpu(name: str, about: str, command: str, *builds: str) -> Part:
+    return Part(name, about, 10, command, builds, needs=(GPU,))
+
+
+def _gpu_tests(name: str, about: str, files: str) -> Part:
+    return _on_gpu(name, f'with ORCD_BACKEND=cuda: {about}',
+                   'export ORCD_BACKEND=cuda ORCD_GPU=1\n'
+                   f'pytest {files} --ignore {ALLOCATIONS}', 'release')
+
+
+def _figures(model: str) -> Part:
+    return _on_gpu(f'gpu-figures-{model}', f'the figures of {model}, into build/night',
+                   f'bench/run_gpu.sh "$BUILD/bench_synth" "$BUILD/bench_cuda_decode" "$NIGHT/{model}.json" '
+                   f'--worker "$BUILD/worker-orcd" --commit "$COMMIT" --models {model}',
+                   'bench', 'bench_synth', 'bench_cuda_decode', 'worker-orcd')
+
+
+PARTS: Tuple[Part, ...] = (
+    _packaged('package', 'the Debian package: built, installed, upgraded and removed in a chroot', 60,
+              'tools/package_check.sh "$deb" "$BUILD"', '^== the package was installed, upgraded, removed'),
+    _packaged('units', 'its units under a real systemd', 30,
+              'tools/systemd_check.sh "$deb" "$BUILD"', '^== all units behaved under a real systemd'),
+    _packaged('image', 'the container image, and an answer from it', 30,
+              'tools/image_check.sh "$BUILD" "$deb"', '^== the image was built', 'image'),
+    Part('package-twice', 'two builds of the package give the same bytes', 60, 'tools/package_twice.sh',
+         packages=('test',)),
+    Part('conan', 'the C library as a Conan package', 60,
+         'tools/conan_check.sh\necho "== the package was made and used"', packages=('test',)),
+    Part('demo', 'the demo', 30, 'tools/demo.sh', proof='^worker exited with 0'),
+    Part('failover-demo', 'the demo of failover', 30, 'tools/failover-demo.sh', proof='the same story: yes'),
+    _ctest('fronts', 'proxies and a router in front of workers that are killed and drained', 30, 'release',
+           'fronts', 'ORCD_ROUTER=$PWD/$(tools/python_packages.sh vllm-router)\nexport ORCD_ROUTER\n',
+           'fronts'),
+    _pytest('attack-strict', 'the attack, judged by the goals', 30,
+            '"$python" -B test/attack/attack.py --binary "$BUILD/worker-orcd" --tools "$BUILD" --minutes 10 '
+            '--strict'),
+    _ctest('attack-asan', 'the attack under the address sanitizer', 45, 'asan', 'attack'),
+    _ctest('attack-tsan', 'the attack under the thread sanitizer', 45, 'tsan', 'attack'),
+    _whole('asan', 'unit and integration tests under the address and undefined-behaviour sanitizers'),
+    _whole('tsan', 'the same under the thread sanitizer'),
+    *(_pytest(f'allocations-{burst}', f'every allocation fails, {burst} in a row', 60,
+              'ORCD_ALLOCATION_PLACES=all pytest '
+              f'"{ALLOCATIONS}::test_any_allocation_may_fail[{burst}]"',
+              (*SHIPPED, 'failing_allocation')) for burst in (1, 40)),
+    Part('journal-kills', '1,000 kills of what answers over the journal', 30,
+         '"$BUILD/journal_kills" --kills 1000', ('release', 'journal_kills'), ('test',)),
+    _pytest('stream-kills', 'every kind of answer through 50 kills, byte for byte', 60,
+            f'ORCD_STREAM_KILLS=50 pytest {TESTS}/failover/test_streams.py'),
+    _pytest('stream-kills-demo', '50 kills of the engine that streams the demo model', 60,
+            f'tools/fetch_demo_model.sh\n"$python" -B bench/failover --build "$BUILD" --model {DEMO} '
+            '--kills 50 --runs 1 --scenarios 1x512 --json "$NIGHT/failover.json"'),
+    _pytest('polled-kills', '50 takeovers under probes and connects each millisecond', 30,
+            f'ORCD_POLLED_KILLS=50 pytest -s {TESTS}/failover/test_pollers.py'),
+    _pytest('takeovers', '200 takeovers in a row leave nothing behind', 60,
+            f'ORCD_TAKEOVERS=200 pytest -s {TESTS}/failover/test_leftovers.py'),
+    Part('fuzz', 'every libFuzzer target from its kept corpus', 60, 'tools/fuzz_kept.sh "$BUILD" 45',
+         ('fuzz', 'fuzz_targets'), ('test',)),
+    _oracle('oracle-goldens', 'the stored logits beside those that transformers computes now', 30, 'oracle',
+            'compare_goldens.py ../data'),
+    _oracle('oracle-bitnet', 'BitNet models beside transformers', 30, 'oracle',
+            'compare_transformers_bitnet.py "$BUILD"'),
+    _oracle('oracle-pytritium', 'BitNet models beside pytritium', 60, 'pytritium',
+            'compare_bitnet.py "$BUILD"'),
+    _oracle('oracle-llama', 'the stored logits beside those of llama.cpp', 60, 'llama-cpp',
+            'compare_llama_cpp.py ../data/families'),
+    _tidy('tidy-engine', 'engine'),
+    _tidy('tidy-net', 'net'),
+    _tidy('tidy-others', 'app', 'gpu', 'kernels'),
+    _on_gpu('gpu-kernels', 'gpu_tests: kernels against host references',
+            '"$BUILD/gpu_tests" --log_level=test_suite --report_level=short', 'release', 'gpu_tests'),
+    _gpu_tests('gpu-cuda', 'the CUDA backend, its faults and the C API', f'{TESTS}/gpu'),
+    _gpu_tests('gpu-worker-1', 'the worker, a to d', f'{TESTS}/test_[a-d]*.py'),
+    _gpu_tests('gpu-worker-2', 'the worker, e to o', f'{TESTS}/test_[e-o]*.py'),
+    _gpu_tests('gpu-worker-3', 'the worker, p to z', f'{TESTS}/test_[p-z]*.py'),
+    _gpu_tests('gpu-api', 'dialects, kinds of models, pipes and traces',
+               ' '.join(f'{TESTS}/{folder}' for folder in ('api', 'models', 'pipe', 'traces'))),
+    _gpu_tests('gpu-failover-1', 'failover, a to k', f'{TESTS}/failover/test_[a-k]*.py'),
+    _gpu_tests('gpu-failover-2', 'failover, l to z', f'{TESTS}/failover/test_[l-z]*.py'),
+    *map(_figures, ('qwen2.5-0.5b', 'phi-3-mini', 'gpt-oss-20b')),
+)

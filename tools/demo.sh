@@ -1,18 +1,38 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to a haiku: installs what is missing, builds, fetches a real small model,
-# serves it, streams one answer to this terminal, drains. A second run takes seconds.
+# From a fresh Debian 12 to a haiku: installs what is missing, builds build/demo, fetches a real small model,
+# serves it, streams one answer to this terminal, drains, and says how to start it again. A second run takes
+# seconds.
+# Usage: tools/demo.sh [FOLDER]   with a folder of binaries nothing is installed or built
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tools/packages.sh demo
-preset=release
-if ! nvidia-smi -L >/dev/null 2>&1; then
-  preset=host
-  echo "== this machine shows no NVIDIA GPU: the CUDA kernels are not built"
+# Why the CUDA kernels are not built, or nothing where they are.
+why_without_cuda() {
+  local capability
+  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1) || true
+  if [ -z "$capability" ]; then
+    echo "this machine shows no NVIDIA GPU"
+  elif [ "$capability" != 9.0 ]; then
+    echo "this GPU has compute capability $capability, and they run on 9.0 alone"
+  elif ! command -v "${CUDACXX:-nvcc}" >/dev/null; then
+    echo "there is a GPU for them, but no nvcc in the PATH (CUDA 13)"
+  fi
+}
+
+folder=${1:-build/demo}
+if [ $# -eq 0 ]; then
+  tools/packages.sh demo
+  preset=release
+  why=$(why_without_cuda)
+  if [ -n "$why" ]; then
+    preset=host
+    echo "== the CUDA kernels are not built: $why"
+  fi
+  echo "== building build/$preset"
+  tools/build.sh "$preset" worker-orcd worker-orcd-inspect
+  ln -sfn "$preset" build/demo
 fi
-echo "== building build/$preset"
-tools/build.sh "$preset" worker-orcd worker-orcd-inspect
-model=$(tools/fetch_demo_model.sh)
+model=${ORCD_DEMO_MODEL:-$(tools/fetch_demo_model.sh)}
 
 log=$(mktemp)
 worker=
@@ -22,16 +42,15 @@ stop() {
 }
 trap stop EXIT
 
-worker_binary=build/$preset/worker-orcd
-backend=host
-why="this build has no CUDA backend"
-if "$worker_binary" --version | grep -q '^backends: cuda'; then
-  backend=cuda
-  why="the default; $(nvidia-smi -L | head -n 1 | sed 's/ (UUID.*//')"
+serve=("$folder/worker-orcd" --backend host --model "$model")
+why="without CUDA"
+if "$folder/worker-orcd" --version | grep -q '^backends: cuda' && nvidia-smi -L >/dev/null 2>&1; then
+  serve=("$folder/worker-orcd" --model "$model")
+  why="CUDA, the default; $(nvidia-smi -L | head -n 1 | sed 's/ (UUID.*//')"
 fi
 
-echo "== starting worker-orcd --backend $backend ($why) with $model"
-"$worker_binary" --backend "$backend" --model "$model" --port 0 --log-format json 2>"$log" &
+echo "== starting ${serve[*]} ($why)"
+"${serve[@]}" --port 0 --log-format json 2>"$log" &
 worker=$!
 # The model is loaded first.
 for _ in $(seq 600); do
@@ -51,4 +70,6 @@ status=0
 wait "$worker" || status=$?
 worker=
 echo "worker exited with $status"
-exit "$status"
+[ "$status" -eq 0 ] || exit "$status"
+echo "== To start it again, with a page to chat from at http://127.0.0.1:8080/ :"
+printf '%q ' "${serve[@]}" | sed 's/ $/\n/'

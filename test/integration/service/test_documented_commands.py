@@ -1,18 +1,21 @@
-"""Every command of README.md and docs/operations.md, run as it is written there; only paths, ports and models
-are replaced by this test's. What is answered is compared in shape. A command that is not known here fails."""
-import fnmatch
+"""Every command of README.md, run as it stands there, in a folder as tools/demo.sh leaves it; and every
+command of docs/operations.md, in which paths, ports and models are replaced by this test's. What is answered
+is compared in shape. A command that is not known here fails."""
 import json
 import os
 import re
 import shlex
 import subprocess
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from worker_process import BUILD, PROJECT, SANITIZED, Worker
 
-VERSION = (BUILD / 'version.txt').read_text().strip()
-DOCUMENTS = ('README.md', 'docs/operations.md')
+VERSION = (PROJECT / 'VERSION').read_text().strip()
+DEMO_MODEL = 'models/SmolLM2-135M-Instruct.Q4_1.gguf'
+once_is_enough = pytest.mark.skipif(SANITIZED, reason='about documents: once is enough')
 
 
 def blocks(name):
@@ -34,12 +37,33 @@ def commands(name):
                 yield command
 
 
-def run(command, folder=None, expected=0):
+def run(command, folder=None, expected=0, **environment):
     path = f'{BUILD}:{os.environ["PATH"]}'
     done = subprocess.run(['bash', '-c', command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=300, cwd=folder, env={**os.environ, 'PATH': path})
+                          timeout=300, cwd=folder, env={**os.environ, 'PATH': path, **environment})
     assert done.returncode == expected, (command, done.stdout.decode()[-800:], done.stderr.decode()[-800:])
     return done.stdout.decode()
+
+
+def serve(command, folder):
+    """A server by a command as it stands, but for its port, which the environment says."""
+    return Worker('-c', f'exec {command}', binary=Path('/bin/bash'), backend=False, port='', log_format='',
+                  environment={'WORKER_ORCD_PORT': '0'}, directory=folder)
+
+
+def keys_of(stream):
+    """The fields of each kind of event."""
+    found = {}
+    for event, data in re.findall(r'^event: (\w+)\n(?:id: \d+\n)?data: (\{.*\})$', stream, re.M):
+        found.setdefault(event, set(json.loads(data)))
+    return found
+
+
+def same_events(text):
+    """The README's stream has the events and fields of a real one."""
+    transcript = next(block for _, block in blocks('README.md') if block.startswith('$ '))
+    documented = keys_of(transcript)
+    assert set(documented) == {'started', 'token', 'end'} and keys_of(text) == documented
 
 
 class Runner:
@@ -122,18 +146,7 @@ class Runner:
             assert re.search(r'^worker_health\{', text, re.M)
         else:
             assert '/execute' in command
-            self.same_events(text)
-
-    def same_events(self, text):
-        """The README's stream has the events and fields of a real one."""
-        def keys_of(stream):
-            found = {}
-            for event, data in re.findall(r'^event: (\w+)\n(?:id: \d+\n)?data: (\{.*\})$', stream, re.M):
-                found.setdefault(event, set(json.loads(data)))
-            return found
-        transcript = next(block for _, block in blocks('README.md') if block.startswith('$ '))
-        documented = keys_of(transcript)
-        assert set(documented) == {'started', 'token', 'end'} and keys_of(text) == documented
+            same_events(text)
 
     def stop(self, command):
         text = run(command.replace(':8080/', f':{self.worker.port}/'))
@@ -147,9 +160,9 @@ FORMS = (('tools/', 'script'), ('cp /usr/', 'front'), ('nginx ', 'front'), ('hap
          ('curl -s -X POST http://127.0.0.1:8080/shutdown', 'stop'), ('curl ', 'ask'))
 
 
-@pytest.mark.skipif(SANITIZED, reason='about documents: once is enough')
-@pytest.mark.parametrize('document', DOCUMENTS)
-def test_every_command_does_what_is_said(document, models, tmp_path):
+@once_is_enough
+def test_every_command_does_what_is_said(models, tmp_path):
+    document = 'docs/operations.md'
     model = models('tiny', '--context', '1024')
     with Worker('--model', model) as worker:
         worker.wait_event('ready')
@@ -164,7 +177,67 @@ def test_every_command_does_what_is_said(document, models, tmp_path):
         assert len(done) >= 3
 
 
-@pytest.mark.skipif(SANITIZED, reason='about documents: once is enough')
+@pytest.fixture
+def after_demo(models, tmp_path):
+    """The folder that tools/demo.sh leaves, and whether its model is the real one."""
+    real = os.environ.get('ORCD_DEMO_MODEL', '')
+    for name, target in (('tools', PROJECT / 'tools'), ('build/demo', BUILD),
+                         (DEMO_MODEL, Path(real or models('tiny', '--context', '1024')))):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).symlink_to(target)
+    return tmp_path, bool(real)
+
+
+@once_is_enough
+def test_the_readmes_commands_work_as_they_stand(after_demo):
+    folder, real = after_demo
+    done = []
+    with ExitStack() as servers:
+        for command in commands('README.md'):
+            done.append(command.split()[0])
+            if command.startswith('tools/'):  # the demo is below; tools/test.sh runs this test
+                assert os.access(folder / command.split()[0], os.X_OK)
+            elif command.startswith('build/demo/worker-orcd '):
+                server = servers.enter_context(serve(command, folder))
+                # curl reads this first, so that its command can stand as it is.
+                (folder / '.curlrc').write_text(f'connect-to = "127.0.0.1:8080:127.0.0.1:{server.port}"\n')
+            else:
+                assert command.startswith('curl '), f'a command that this test does not know: {command}'
+                text = run(command, folder, CURL_HOME=str(folder))
+                same_events(text)
+                assert not real or '"tokens_out":7,' in text
+    assert done == ['tools/demo.sh', 'tools/test.sh', 'build/demo/worker-orcd', 'curl']
+
+
+@once_is_enough
+def test_the_demo_ends_with_a_command_that_serves_a_page(demo_model):
+    """As it is, but for what it installs and builds."""
+    text = run(f'{PROJECT}/tools/demo.sh {BUILD}')
+    assert 'Write a haiku about GPU computing' in text and 'worker exited with 0' in text
+    ending = re.search(r'a page to chat from at http://127\.0\.0\.1:8080(/\S*) :\n(.*)\n\Z', text)
+    page, command = ending.groups()
+    with serve(command, PROJECT) as server:
+        answer = server.get(page)
+        assert answer.status == 200 and b'<html' in answer.body
+
+
+CHOICES = (('', 'no NVIDIA GPU'), ('8.9', 'compute capability 8.9'), ('9.0', ''))
+
+
+@once_is_enough
+@pytest.mark.parametrize('capability, reason', CHOICES)
+def test_the_demo_says_why_it_builds_without_cuda(capability, reason, tmp_path):
+    """A driver's tool and a compiler that stand for those of a machine."""
+    for name, answer in (('nvidia-smi', capability), ('nvcc', '')):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "{answer}"\n')
+        (tmp_path / name).chmod(0o755)
+    demo = (PROJECT / 'tools' / 'demo.sh').read_text()
+    function = re.search(r'^why_without_cuda\(\) \{.*?^\}', demo, re.M | re.S)
+    said = run(f'PATH={tmp_path}:$PATH\n{function[0]}\nwhy_without_cuda')
+    assert (reason in said) if reason else not said
+
+
+@once_is_enough
 def test_every_exit_code_and_error_code_is_in_the_tables():
     text = (PROJECT / 'docs' / 'operations.md').read_text()
     codes = re.findall(r'^  \w+ = (\d+),', (PROJECT / 'app' / 'exit_code.hpp').read_text(), re.M)

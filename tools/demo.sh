@@ -25,7 +25,7 @@ if [ $# -eq 0 ]; then
   preset=release
   why=$(why_without_cuda)
   if [ -n "$why" ]; then
-    preset=host
+    preset=demo-host
     echo "== the CUDA kernels are not built: $why"
   fi
   echo "== building build/$preset"

@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools/packages.sh demo
-tools/build.sh host worker-orcd worker-orcd-holder
-exec tools/watch_takeover.py build/host "$(tools/fetch_demo_model.sh)"
+tools/build.sh demo-host worker-orcd worker-orcd-holder
+exec tools/watch_takeover.py build/demo-host "$(tools/fetch_demo_model.sh)"

@@ -1,33 +1,54 @@
-"""What test/integration/run_tests.py tries once more, and what counts at once."""
+"""What test/integration/run_tests.py tries once more, what counts at once, and what it keeps of its runs."""
+import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import List
 
 import pytest
 
 from worker_process import PATIENCE, PROJECT
 
 RUN = PROJECT / 'test' / 'integration' / 'run_tests.py'
+# Fails in each run of the suite, and passes when it is tried again.
 ONCE = """
 from pathlib import Path
 def test_misses_a_limit_once():
     mark = Path(__file__).with_name('mark')
     tried = mark.exists()
-    mark.touch()
+    mark.unlink() if tried else mark.touch()
     assert tried, {text!r}
 """
+FLAKY = ONCE.format(text='late')
+PASSES = 'def test_misses_a_limit_once():\n    pass\n'
 
 
-def run(folder: Path, text: str):
-    (folder / 'test_it.py').write_text(text)
-    command = [sys.executable, '-B', str(RUN), '--cache', str(folder / 'cache'), '-n', '2', str(folder)]
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=PATIENCE, check=False)
-    return done.returncode, done.stdout.decode()
+def begin(folder: Path, text: str, file: str = 'test_it.py', suite: str = 'suite') -> subprocess.Popen:
+    place = folder / file
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
+    cache = folder / 'build' / 'preset' / 'pytest' / suite
+    command = [sys.executable, '-B', str(RUN), '--cache', str(cache), '-n', '2', str(place)]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            env={**os.environ, 'ORCD_ALONE_FILE': str(folder / 'kept' / 'alone.json')})
+
+
+def run(folder: Path, text: str, **more):
+    begun = begin(folder, text, **more)
+    said, _ = begun.communicate(timeout=PATIENCE)
+    return begun.returncode, said.decode()
+
+
+def kept(folder: Path, suite: str = 'suite') -> List[List[str]]:
+    """The names in each run that is kept."""
+    runs = json.loads((folder / 'kept' / 'alone.json').read_text())[f'preset/{suite}']
+    return [names for _, _, names in runs]
 
 
 def test_what_fails_once_is_named(tmp_path):
-    code, said = run(tmp_path, ONCE.format(text='late') + 'def test_another():\n    pass\n')
+    code, said = run(tmp_path, FLAKY + 'def test_another():\n    pass\n')
     assert code == 0 and 'PASSED ONLY ALONE' in said and '::test_misses_a_limit_once' in said, said
     assert '1 passed' in said.splitlines()[-2], 'only what failed is tried again'
 
@@ -36,6 +57,14 @@ def test_what_fails_once_is_named(tmp_path):
 def test_a_crash_is_not_tried_again(tmp_path, text):
     code, said = run(tmp_path, ONCE.format(text=text))
     assert code == 1 and 'once more' not in said, said
+
+
+@pytest.mark.parametrize('file', ['failover/test_it.py', 'fronts/test_it.py', 'test_leaks.py',
+                                  'test_memory_return.py', 'test_some_kills.py'])
+def test_what_is_about_kills_and_leaks_is_not_tried_again(tmp_path, file):
+    code, said = run(tmp_path, FLAKY, file=file)
+    assert code == 1 and 'once more' not in said, said
+    assert kept(tmp_path) == [[]]
 
 
 def test_what_fails_twice_fails(tmp_path):
@@ -51,3 +80,55 @@ def test_many_failures_are_no_chance(tmp_path):
 def test_nothing_to_run_is_a_failure(tmp_path):
     code, _ = run(tmp_path, 'VALUE = 1\n')
     assert code == 5
+
+
+# --- over several runs ------------------------------------------------------------------------------
+
+def test_what_passes_only_alone_twice_in_ten_runs_fails(tmp_path):
+    assert run(tmp_path, FLAKY)[0] == 0
+    for _ in range(8):
+        assert run(tmp_path, PASSES)[0] == 0
+    code, said = run(tmp_path, FLAKY)
+    assert code == 1, said
+    (failed,) = re.findall(r'^FAILED .*', said, re.M)
+    assert 'test_misses_a_limit_once' in failed and 'of preset/suite' in failed
+    assert len(re.findall(r'20\d\d-\S+ at \S+', failed)) == 2, failed
+    name = 'test_it.py::test_misses_a_limit_once'
+    assert kept(tmp_path) == [[name], *[[]] * 8, [name]]
+
+
+def test_what_passes_only_alone_once_in_ten_runs_passes(tmp_path):
+    assert run(tmp_path, FLAKY)[0] == 0
+    for _ in range(9):
+        assert run(tmp_path, PASSES)[0] == 0
+    code, said = run(tmp_path, FLAKY)
+    assert code == 0 and 'PASSED ONLY ALONE' in said, said
+    assert len(kept(tmp_path)) == 10, 'no more is kept than is asked for'
+
+
+def test_runs_of_another_suite_are_others(tmp_path):
+    assert run(tmp_path, FLAKY)[0] == 0
+    assert run(tmp_path, FLAKY, suite='another')[0] == 0
+    assert run(tmp_path, FLAKY, suite='another')[0] == 1
+
+
+def test_suites_at_the_same_time_keep_a_record_each(tmp_path):
+    place = tmp_path / 'alone.json'
+    script = ('import sys; sys.path.insert(0, sys.argv[1]); from passed_alone import Run, Runs\n'
+              'runs = Runs(sys.argv[2])\n'
+              'for n in range(20): runs.add(Run(str(n), "x", []))\n')
+    writers = [subprocess.Popen([sys.executable, '-c', script, str(RUN.parent / 'verdicts'),
+                                 f'suite-{n}'],
+                                env={**os.environ, 'ORCD_ALONE_FILE': str(place)}) for n in range(8)]
+    assert [one.wait(PATIENCE) for one in writers] == [0] * 8
+    found = json.loads(place.read_text())
+    assert {suite: len(runs) for suite, runs in found.items()} == {f'suite-{n}': 10 for n in range(8)}
+
+
+@pytest.mark.parametrize('spoilt', ['[1]', '{"preset/suite": [1]}', '{', 'a folder'])
+def test_where_it_cannot_be_counted_nothing_is_tried_again(tmp_path, spoilt):
+    place = tmp_path / 'kept' / 'alone.json'
+    place.parent.mkdir()
+    place.mkdir() if spoilt == 'a folder' else place.write_text(spoilt)
+    code, said = run(tmp_path, FLAKY)
+    assert code == 1 and 'nothing is tried again' in said and 'once more' not in said, said

@@ -53,6 +53,10 @@ struct board {
   std::uint64_t read_ambiguities = 0;  ///< more had been read than the dead engine knew
   std::uint64_t sent_ambiguities = 0;  ///< more had been sent
   std::uint64_t unsent = 0;            ///< connections with output that the kernel had not taken
+  std::uint64_t under_way = 0;  ///< answers of this engine with some tokens sent, and not the last ones
+  std::uint64_t found_under_way =
+      0;                        ///< of the dead engine, by the journal: tokens told, and not the last ones
+  std::uint64_t found_all = 0;  ///< 1 when this engine has judged all that the dead one left
   std::array<noted_bytes, slots_max> noted{};
 };
 

@@ -50,7 +50,9 @@ void set_trap_flag() {
 }  // namespace
 
 void death::passed(point here) {
-  if (here == where_ && --passes_ == 0) die();
+  if (here != where_) return;
+  // Among those that wait to be judged are answers under way, or the engine before would not have died.
+  if ((here == point::taking_over || hits()) && --passes_ == 0) die();
 }
 
 std::uint32_t instructions_left() noexcept {

@@ -14,10 +14,11 @@ void stop_stepping();
 
 class death {
  public:
-  /// At the `passes`th time that `where` is passed; of instructions, those of the library's calls from the
-  /// `passes`th on count.
-  death(point where, std::uint32_t passes, std::uint32_t instructions) noexcept
-      : where_(where), passes_(passes), instructions_(instructions) {}
+  /// At the `passes`th time that `where` is passed while an answer is under way, of which `under_way` counts
+  /// some; of instructions, those of the library's calls from the `passes`th on count.
+  death(point where, std::uint32_t passes, std::uint32_t instructions,
+        const std::uint64_t* under_way = nullptr) noexcept
+      : where_(where), passes_(passes), instructions_(instructions), under_way_(under_way) {}
 
   void passed(point here);
 
@@ -32,7 +33,7 @@ class death {
   class stepping {
    public:
     explicit stepping(death& owner) : owner_(owner) {
-      if (owner.where_ != point::instruction) return;
+      if (owner.where_ != point::instruction || !owner.hits()) return;
       if (owner.passes_ > 1) {
         --owner.passes_;
         return;
@@ -53,9 +54,12 @@ class death {
     bool on_ = false;
   };
 
+  [[nodiscard]] bool hits() const noexcept { return under_way_ != nullptr && *under_way_ > 0; }
+
   point where_;
   std::uint32_t passes_;
   std::uint32_t instructions_;
+  const std::uint64_t* under_way_;
 };
 
 }  // namespace orcd::kills

@@ -78,6 +78,7 @@ void engine::inherit(std::vector<net::held_socket> sockets) {
     judge(std::move(held), true);
     start_.end.passed(point::taking_over);
   }
+  counts_.found_all = 1;
 }
 
 /// Compares what the kernel took with what the dead engine knew of it.
@@ -93,7 +94,9 @@ void engine::note(const net::held_socket& held, const net::socket_counters& coun
 void engine::count(const net::journalled& kept, const net::takeover_counts& before) {
   ++counts_.taken_over;
   counts_.in_request += journal_->counts().resumed - before.resumed;
-  if (kept.recovered && !kept.recovered->unsent.empty()) ++counts_.unsent;
+  if (!kept.recovered) return;
+  if (!kept.recovered->unsent.empty()) ++counts_.unsent;
+  if (is_under_way(*kept.recovered)) ++counts_.found_under_way;
 }
 
 void engine::judge(net::held_socket held, bool dead_engine) {

@@ -152,7 +152,8 @@ bool holder::await_death() {
   while (clock::now() - begin < patience) {
     for (auto one = engines_.begin(); one != engines_.end(); ++one) {
       const bool due = one->serves != clock::time_point{} && clock::now() - one->serves >= one->lives;
-      if (one->where == point::moment && due) ::kill(one->process, SIGKILL);
+      if (one->where == point::moment && due && board_->found_all == 1 && board_->under_way > 0)
+        ::kill(one->process, SIGKILL);
       if (!is_dead(*one)) continue;
       bury(one);
       return true;
@@ -173,9 +174,26 @@ void holder::bury(std::deque<engine>::iterator dead) {
   while (const auto said = hear(gone.channel.get())) {
     if (said->told.what == word::closed) close(said->told);
   }
+  judge_kills();
+  unjudged_.push_back(gone.where);
   ++kills_;
   ++at_[static_cast<std::size_t>(gone.where)];
   if (engine* const next = with_lock()) hand_over(*next);
+}
+
+/// By what the engine found that has taken over since. One that died while it judged the connections may have
+/// come to none of the answers; then the next one tells.
+void holder::judge_kills() {
+  const std::uint64_t found = board_->found_under_way;
+  if (found == 0 && board_->found_all == 0) return;
+  for (const point where : unjudged_) {
+    least_ = std::min(least_, found);
+    sum_ += found;
+    if (found > 0) continue;
+    ++missed_;
+    std::fprintf(stderr, "journal_kills: a kill at '%s' hit no answer under way\n", name_of(where));
+  }
+  unjudged_.clear();
 }
 
 holder::engine* holder::with_lock() {
@@ -212,6 +230,7 @@ bool holder::finish() {
     }
     step();
   }
+  judge_kills();
   return true;
 }
 
@@ -254,6 +273,7 @@ void holder::hear_engine(engine& from) {
 
 void holder::hand_over(engine& to) {
   to.serves = clock::now();
+  board_->under_way = board_->found_under_way = board_->found_all = 0;  // it writes there from here on
   for (std::uint32_t slot = 0; slot < slots_max; ++slot) {
     const held& one = held_[slot];
     if (one.serial != 0) tell(to.channel.get(), {word::inherited, slot, one.serial}, one.socket.get());

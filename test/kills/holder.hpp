@@ -47,6 +47,10 @@ class holder {
   [[nodiscard]] const verdicts& seen() const noexcept { return seen_; }
   [[nodiscard]] std::uint32_t kills() const noexcept { return kills_; }
   [[nodiscard]] std::uint32_t kills_at(point where) const { return at_[static_cast<std::size_t>(where)]; }
+  /// Answers that were under way at a kill.
+  [[nodiscard]] std::uint64_t under_way_least() const noexcept { return least_; }
+  [[nodiscard]] std::uint64_t under_way_mean() const noexcept { return kills_ == 0 ? 0 : sum_ / kills_; }
+  [[nodiscard]] std::uint32_t kills_that_missed() const noexcept { return missed_; }
 
  private:
   using clock = client::clock;
@@ -70,6 +74,7 @@ class holder {
   void start_engine(point where, std::uint32_t passes, std::uint32_t instructions);
   bool await_death();
   void bury(std::deque<engine>::iterator dead);
+  void judge_kills();
   [[nodiscard]] engine* with_lock();
   /// The one that has the connections; it may be dead already.
   [[nodiscard]] engine* serving();
@@ -93,6 +98,9 @@ class holder {
   verdicts seen_;
   std::uint32_t kills_ = 0;
   std::array<std::uint32_t, points + 1> at_{};
+  std::vector<point> unjudged_;  ///< kills of which the next engine has not yet told what they hit
+  std::uint64_t least_ = UINT64_MAX, sum_ = 0;
+  std::uint32_t missed_ = 0;
 };
 
 }  // namespace orcd::kills

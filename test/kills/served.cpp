@@ -20,6 +20,10 @@ bool would_block() noexcept {
 
 }  // namespace
 
+bool is_under_way(const net::recovered_connection& before) noexcept {
+  return (before.flags & (net::journal_closing | net::journal_answered)) == 0 && !before.told.empty();
+}
+
 served::served(net::held_socket held, net::journalled kept, board& counts, death& end)
     : held_(std::move(held)),
       record_(std::move(kept.record)),
@@ -37,6 +41,7 @@ served::served(net::held_socket held, net::journalled kept, board& counts, death
 
 /// Where the dead engine stopped: in a write, behind the last byte of an answer, or in a question.
 void served::recover(net::recovered_connection before) {
+  set_under_way(is_under_way(before));
   input_ = std::move(before.input);
   write_ = std::move(before.unsent);
   close_ = (before.flags & net::journal_closing) != 0;
@@ -134,6 +139,7 @@ void served::answer_some() {
     write_ += token_text(question_->digest, tokens_);
   }
   last_ = tokens_ == question_->tokens;
+  if (last_) set_under_way(false);
   close_ = last_ && question_->close;
   if (last_) flags |= net::journal_answered | (close_ ? 0U : net::journal_keep_alive);
   end_.within([&] { record_->output(write_, flags); });
@@ -148,6 +154,7 @@ bool served::send_some() {
   end_.passed(last_ && n == rest.size() ? point::last_sent : point::sent);
   written_ += n;
   noted_.sent += n;
+  if (!last_ && question_) set_under_way(true);
   if (!is_writing()) finish_write();
   return true;
 }
@@ -180,7 +187,18 @@ bool served::drop_input() {
   return bytes > 0 || (bytes < 0 && would_block());
 }
 
+void served::set_under_way(bool is) noexcept {
+  if (is == under_way_) return;
+  under_way_ = is;
+  if (is) {
+    ++counts_.under_way;
+  } else {
+    --counts_.under_way;
+  }
+}
+
 void served::end() {
+  set_under_way(false);
   ::shutdown(socket(), SHUT_RDWR);
   end_.within([this] { record_.reset(); });
   held_.socket.reset();

@@ -15,6 +15,9 @@
 
 namespace orcd::kills {
 
+/// Whether some tokens of an answer are told, and not the last ones.
+[[nodiscard]] bool is_under_way(const net::recovered_connection& before) noexcept;
+
 class served {
  public:
   /// `kept`: what the journal tells of it.
@@ -40,6 +43,7 @@ class served {
   void finish_write();
   bool drop_input();
   void begin_question();
+  void set_under_way(bool is) noexcept;
 
   net::held_socket held_;
   std::unique_ptr<net::journal_record> record_;
@@ -53,9 +57,10 @@ class served {
   std::uint32_t draw_ = 1;
   std::string write_;
   std::size_t written_ = 0;
-  bool last_ = false;      ///< the write in hand ends the answer
-  bool close_ = false;     ///< and the connection
-  bool finished_ = false;  ///< the sending side is shut down
+  bool last_ = false;       ///< the write in hand ends the answer
+  bool close_ = false;      ///< and the connection
+  bool under_way_ = false;  ///< an answer with some tokens sent, and not the last ones
+  bool finished_ = false;   ///< the sending side is shut down
 };
 
 }  // namespace orcd::kills

@@ -9,8 +9,10 @@ from typing import Iterator
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent / 'verdicts')]
 
+from expected_skips import (pytest_make_collect_report, pytest_runtest_makereport,  # noqa: E402, F401
+                            pytest_terminal_summary)
 from worker_process import BINARY, BUILD, PATIENCE, SANITIZED, SANITIZER, Worker  # noqa: E402
 
 # One to five milliseconds a token in every build: long enough to cancel, to disconnect from and to drain.

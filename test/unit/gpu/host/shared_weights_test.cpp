@@ -175,10 +175,6 @@ BOOST_AUTO_TEST_CASE(the_weights_are_in_memory_once_and_only_read) {
   const engine::shared_weights weights = *writer.device().exported_weights();
   const auto kib = static_cast<long>(weights.bytes / 1024);
   const auto own = weights_mappings();
-  if (own.empty() || own[0].size == 0) {
-    BOOST_TEST_MESSAGE("skipped: this system has no /proc/self/smaps");
-    return;
-  }
   BOOST_REQUIRE_EQUAL(own.size(), 1U);
   BOOST_TEST(own[0].access == "r--s");
   BOOST_TEST(own[0].resident == kib);

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "net/failover/file_descriptor.hpp"
+#include "test/support/only_root.hpp"
 #include "test/support/temporary_directory.hpp"
 
 using namespace orcd;
@@ -29,6 +30,16 @@ std::array<file_descriptor, 2> socket_pair() {
   std::array<int, 2> ends{};
   BOOST_TEST_REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0);
   return {file_descriptor(ends[0]), file_descriptor(ends[1])};
+}
+
+file_descriptor bound_at(const std::string& path) {
+  file_descriptor listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  BOOST_TEST_REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+                     0);
+  return listener;
 }
 
 }  // namespace
@@ -96,18 +107,18 @@ BOOST_AUTO_TEST_CASE(whose_socket_file_is_trusted) {
   const test::temporary_directory folder;
   const auto path = folder.file("connections.sock");
   BOOST_TEST(!net::check_owner(path).has_value());
-  const file_descriptor listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  BOOST_TEST_REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
-                     0);
+  const file_descriptor listener = bound_at(path);
   BOOST_TEST(net::check_owner(path).has_value());
   // A link might lead to anybody's.
   const auto link = folder.file("link.sock");
   BOOST_TEST_REQUIRE(::symlink(path.c_str(), link.c_str()) == 0);
   BOOST_TEST(!net::check_owner(link).has_value());
-  if (::geteuid() != 0) return;
+}
+
+BOOST_AUTO_TEST_CASE(a_strangers_socket_file_is_not_trusted, *boost::unit_test::precondition(test::is_root)) {
+  const test::temporary_directory folder;
+  const auto path = folder.file("connections.sock");
+  const file_descriptor listener = bound_at(path);
   BOOST_TEST_REQUIRE(::chown(path.c_str(), 12'345, static_cast<gid_t>(-1)) == 0);
   const auto stranger = net::check_owner(path);
   BOOST_TEST_REQUIRE(!stranger.has_value());

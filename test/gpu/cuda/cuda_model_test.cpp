@@ -26,9 +26,11 @@ namespace {
 using engine::token_id;
 namespace data = boost::unit_test::data;
 
-// Weights and activations enter the products as f16 (2^-11 each), layer after layer; the host backend's
-// f32 activations stay below 1e-3 on the same goldens.
-constexpr double error_bound = 3e-3;
+// What is asked for. Weights and activations enter the products as f16 (2^-11 each), layer after layer; the
+// host backend's f32 activations stay below 1e-3 on the same goldens.
+constexpr double logits_bound = 2e-3;
+// Of one value on the way, which later layers may even out.
+constexpr double tap_bound = 3e-3;
 
 const std::vector<std::string>& model_names = tiny_golden_names();
 
@@ -89,7 +91,7 @@ BOOST_DATA_TEST_CASE(logits_match_the_oracle_and_no_chunk_size_changes_a_bit, da
       const double error = relative_error(logits, c.exact(c.positions.size() - 1));
       if (chunk == 1)
         std::printf("%s/%s: relative error %.2e against f32\n", name.c_str(), c.name.c_str(), error);
-      BOOST_TEST(error < error_bound, name << "/" << c.name << " chunk " << chunk << ": " << error);
+      BOOST_TEST(error < logits_bound, name << "/" << c.name << " chunk " << chunk << ": " << error);
       if (first.empty()) first = logits;
       BOOST_TEST(std::ranges::equal(first, logits),
                  name << "/" << c.name << ": chunks of " << chunk << " change the bits");
@@ -161,7 +163,7 @@ BOOST_DATA_TEST_CASE(taps_of_both_backends_agree_layer_by_layer, data::make(mode
     const auto theirs = host.find(key);
     if (theirs == host.end() || theirs->second.size() != ours.size()) continue;
     const double error = relative_error(ours, theirs->second);
-    BOOST_TEST(error < error_bound, name << " layer " << key.first << " " << key.second << ": " << error);
+    BOOST_TEST(error < tap_bound, name << " layer " << key.first << " " << key.second << ": " << error);
   }
 }
 

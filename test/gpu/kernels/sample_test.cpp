@@ -375,7 +375,11 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_launched_is_refused) {
   BOOST_TEST(kernels::launch_sample(args, nullptr) == cudaErrorInvalidValue);
 }
 
-BOOST_AUTO_TEST_CASE(times) {
+// What a step of the smallest models takes, and half of what the host's sampler does: whatever is asked for
+// and however the logits lie, the choice of a token may not be what a stream waits for.
+constexpr double most_us = 1'000;
+
+BOOST_AUTO_TEST_CASE(no_choice_takes_as_long_as_a_step) {
   struct setting {
     const char* name;
     engine::sampling_params params;
@@ -397,11 +401,10 @@ BOOST_AUTO_TEST_CASE(times) {
         sample_bench bench(vocab, columns, 1);
         bench.fill(s);
         for (const auto& [name, params, logprobs] : settings) {
-          std::printf("sample: vocab %6u columns %u %s %-20s %6.1f us\n", vocab, columns,
-                      s == shape::normal   ? "normal"
-                      : s == shape::peaked ? "peaked"
-                                           : "flat  ",
-                      name, bench.time(params, logprobs));
+          const double us = bench.time(params, logprobs);
+          const char* const drawn = s == shape::normal ? "normal" : s == shape::peaked ? "peaked" : "flat  ";
+          std::printf("sample: vocab %6u columns %u %s %-20s %6.1f us\n", vocab, columns, drawn, name, us);
+          BOOST_TEST(us < most_us, name << " of " << vocab << " tokens takes " << us << " us");
         }
       }
     }

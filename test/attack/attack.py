@@ -2,9 +2,11 @@
 """Attacks a worker as strangers, shortages and signals do, and says what held.
 
     attack.py [--binary BINARY] [--before BINARY] [--seed N] [--only TEXT]... [--minutes M] [--table FILE]
+              [--strict] [--figures FILE]
 
 Every probe is one line: what was tried, and whether it held. With --before the same is tried on another
 binary first, and a table of both is printed. What is drawn at random comes from the seed, which is printed.
+What the canary saw beside each probe is printed at the end, the worst of it, and kept in a file, all of it.
 Exit code 0: everything held.
 """
 import argparse
@@ -40,7 +42,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--strict', action='store_true',
                         help='judges the canary by the goals; else by stalls that a person notices')
     parser.add_argument('--attempts', type=int, default=5,
-                        help='of a probe that fails, but where the worker ended, hung or sent other bytes')
+                        help='of a probe that fails, but where the worker ended, hung, stalled or sent other '
+                             'bytes')
+    parser.add_argument('--figures', type=Path,
+                        help='what the canary saw goes there, as JSON: attack_figures.json beside the binary')
     parser.add_argument('--table', type=Path, help='writes the table there as well')
     parser.add_argument('--rows', type=Path, help='writes the rows there, as JSON')
     parser.add_argument('--list', action='store_true', help='names the probes')
@@ -69,6 +74,8 @@ def run_probe(arena, report: Report, one) -> None:
     earlier = []
     for attempt in range(arena.attempts):
         checks = try_probe(arena, one, attempt)
+        report.canary += [{'kind': one.kind, 'name': one.name, 'attempt': attempt + 1, **seen}
+                          for seen in checks.canary]
         if checks.held or checks.unforgivable:
             break
         earlier.append(f'attempt {attempt + 1}: {"; ".join(checks.wrong)}')
@@ -116,6 +123,15 @@ def run_before(options: argparse.Namespace) -> list:
         return [Row(**row) for row in json.loads(Path(rows.name).read_text())]
 
 
+def keep_figures(options: argparse.Namespace, report: Report) -> None:
+    place = options.figures or options.binary.resolve().parent / 'attack_figures.json'
+    kept = {'binary': str(options.binary), 'seed': options.seed, 'strict': options.strict,
+            'load': os.getloadavg()[0], 'worst': report.worst(), 'canary': report.canary}
+    place.write_text(json.dumps(kept, indent=1) + '\n')
+    worst = ', '.join(f'{name} {value}' for name, value in report.worst().items())
+    print(f'the worst of {len(report.canary)} canaries: {worst or "none was beside a probe"}; all: {place}')
+
+
 def main() -> int:
     options = arguments()
     if options.list:
@@ -138,6 +154,7 @@ def main() -> int:
         print(text)
         if options.table:
             options.table.write_text(text)
+    keep_figures(options, report)
     failed = report.failures()
     print(f'{len(report.rows) - len(failed)} of {len(report.rows)} held; seed {options.seed}')
     for row in failed:

@@ -22,6 +22,7 @@ class Checks:
     unforgivable: List[str] = field(default_factory=list)
     late: List[str] = field(default_factory=list)
     figures: List[str] = field(default_factory=list)
+    canary: List[Dict[str, float]] = field(default_factory=list)
 
     def expect(self, condition: bool, text: str) -> bool:
         if not condition:
@@ -29,7 +30,7 @@ class Checks:
         return condition
 
     def never(self, condition: bool, text: str) -> bool:
-        """What must not happen once: an end, a hang, other bytes."""
+        """What must not happen once: an end, a hang, a stall, other bytes."""
         if condition:
             self.unforgivable.append(text)
         return not condition
@@ -88,6 +89,7 @@ class Report:
 
     def __init__(self, only: Sequence[str] = ()):
         self.rows: List[Row] = []
+        self.canary: List[dict] = []  # of every attempt
         self.only = [text.lower() for text in only]
         self._begin = time.monotonic()
 
@@ -102,6 +104,15 @@ class Report:
 
     def failures(self) -> List[Row]:
         return [row for row in self.rows if not row.held]
+
+    def worst(self) -> Dict[str, float]:
+        """Of each figure of the canary, and how often as long as alone the p99 of its gaps was."""
+        out = {name: max(one[name] for one in self.canary)
+               for name in (self.canary[0] if self.canary else {}) if name not in ('kind', 'name', 'attempt')}
+        if out:
+            out['gap_factor'] = round(max(one['gap_p99_ms'] / max(one['gap_alone_p99_ms'], 0.01)
+                                          for one in self.canary), 2)
+        return out
 
 
 def cell(row: Row) -> str:

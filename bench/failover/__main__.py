@@ -7,7 +7,7 @@ Two engines and a holder. In each scenario, streams x positions, so many streams
 tokens; the serving engine is killed by SIGKILL at some token; they are read on, and it is started again. Lock
 and ready are the moments at which the successor's log says WAKING and ACTIVE. --scenarios '' leaves the kills
 out. A table goes to standard output, --json FILE has the same for programs. Exit code 1: a connection was
-lost, or journal and kernel contradicted one another.
+lost, or journal and kernel contradicted one another, or a kill did not hit all streams.
 """
 import argparse
 import json
@@ -57,7 +57,8 @@ def show(report: Dict) -> None:
           f'{report["load_after"]} after\n')
     for one in report['scenarios']:
         print(f'{one["streams"]} streams at {one["positions"]} positions, {one["kills"]} kills: '
-              f'{one["resumed"]} connections resumed, {one["lost"]} lost, {one["conflicts"]} conflicts')
+              f'{one["resumed"]} connections resumed, {one["lost"]} lost, {one["conflicts"]} conflicts, '
+              f'{one["missed"]} kills that did not hit all streams')
         for key, title in ROWS:
             shown = '  '.join(f'{k} {v:9.1f}' for k, v in one['figures'][key].items() if k != 'n')
             print(f'  {title + ", ms":<42} {shown}')
@@ -87,7 +88,7 @@ def main(words: List[str]) -> int:
     show(report)
     if chosen.json:
         chosen.json.write_text(json.dumps(report, indent=2) + '\n', encoding='utf-8')
-    return 1 if any(one['lost'] + one['conflicts'] for one in report['scenarios']) else 0
+    return 1 if any(one['lost'] + one['conflicts'] + one['missed'] for one in report['scenarios']) else 0
 
 
 if __name__ == '__main__':

@@ -140,6 +140,7 @@ def kills(setup: Setup, streams: int, positions: int, count: int) -> Dict:
     found: Dict[str, List[float]] = {name: [] for name in ('kill_to_lock', 'lock_to_ready', 'ready_to_token',
                                                            'kill_to_next', 'pause')}
     total = {'resumed': 0, 'lost': 0, 'conflicts': 0}
+    missed = 0
     draw = random.Random(positions * 100 + streams)
     context = positions + MAX_TOKENS + 112
     with Pair(setup, f'{streams}x{positions}', '--slots', str(streams), '--context', str(context)) as pair:
@@ -151,11 +152,12 @@ def kills(setup: Setup, streams: int, positions: int, count: int) -> Dict:
             taken = kill_once(pair, running, BEFORE + draw.randrange(12), found)
             for name in total:
                 total[name] += taken[name]
+            missed += taken['resumed'] < streams
             pair.follow_up()
             pair.active.wait_idle()
         cold = statistics.median(pair.cold)
     figures = {name: spread(values) for name, values in found.items()}
-    return {'streams': streams, 'positions': positions, 'kills': count, **total,
+    return {'streams': streams, 'positions': positions, 'kills': count, 'missed': missed, **total,
             'cold_start_s': round(cold, 3), 'figures': figures}
 
 

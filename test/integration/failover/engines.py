@@ -1,14 +1,15 @@
 """Engines that share one serving port, as processes."""
+import json
 import signal
 import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import List, Optional
+from typing import Dict, List, Optional
 
-from http_client import Closed, Connection, Response
+from http_client import Closed, Connection, Response, Stream, split_metric
 from ports import free_port
-from worker_process import PATIENCE, STRETCH, Worker, wait_until
+from worker_process import PATIENCE, STRETCH, Worker, request_body, wait_until
 
 
 def ask(port: int, path: str, method: str = 'GET') -> Optional[Response]:
@@ -24,6 +25,44 @@ def ask(port: int, path: str, method: str = 'GET') -> Optional[Response]:
 def status(port: int, path: str) -> Optional[int]:
     answer = ask(port, path)
     return None if answer is None else answer.status
+
+
+def metrics(port: int) -> Dict[str, float]:
+    lines = ask(port, '/metrics').body.decode().splitlines()
+    return dict(split_metric(line) for line in lines if line and not line.startswith('#'))
+
+
+class Witness:
+    """A stream of the slow model that is under way when its engine is killed, since a kill that hits none shows
+    nothing. It is so long that it is not over before, however late the kill comes."""
+    LONG = {'prompt': 'Once', 'max_tokens': 1500, 'seed': 6, 'temperature': 0.8, 'ignore_eos': True}
+
+    def __init__(self, port: int):
+        self.port = port
+        connection = Connection(port, timeout=PATIENCE * STRETCH)
+        connection.request('POST', '/execute', json.dumps(request_body(**self.LONG)).encode())
+        self.stream = Stream(connection)
+        self.stream.until('token', 3)
+
+    def is_gone_on_with(self) -> None:
+        """By the engine that serves now."""
+        wait_until(lambda: metrics(self.port)['orcd_failover_streams_resumed_total'] > 0, PATIENCE * STRETCH,
+                   'a stream is gone on with: else the kill hit none')
+        self.stream.close()
+
+    def is_cut(self) -> None:
+        """Where nobody has its connection."""
+        try:
+            self.stream.rest()
+        except (Closed, OSError, AssertionError):
+            pass
+        assert {event.name for event in self.stream.seen} == {'started', 'token'}, 'the kill hit no stream'
+        self.stream.close()
+
+
+def is_resumed(end) -> bool:
+    """Whether an engine died with the stream that ends so."""
+    return end.data.get('resumed', 0) >= 1
 
 
 class Engine(Worker):

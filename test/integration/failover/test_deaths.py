@@ -11,7 +11,8 @@ from test_holder import serving_engine
 from worker_process import BACKEND, PATIENCE, SANITIZED, STRETCH, wait_until
 
 REQUIRE = ('--holder', 'require')
-STORY = {'prompt': 'Once', 'max_tokens': 100, 'seed': 5, 'temperature': 0.8, 'ignore_eos': True}
+# Not over before the death, however late that comes.
+STORY = {'prompt': 'Once', 'max_tokens': 1000, 'seed': 5, 'temperature': 0.8, 'ignore_eos': True}
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def begin(engine, **more):
 
 
 def deaths(stream) -> int:
-    """Engines that died with it: none where it was over by then, on a busy machine."""
+    """Engines that died with it."""
     return stream.seen[-1].data.get('resumed', 0)
 
 
@@ -47,7 +48,8 @@ def test_a_death_while_loading_is_no_harm(held):
     assert [e for e in loading.events('failover_state') if e['to'] != 'STANDBY'] == []
     standby = held.start(1, *REQUIRE, state='STANDBY')
     active.kill()
-    assert finish(stream) == finish(begin(standby))
+    told = finish(stream)
+    assert deaths(stream) == 1 and told == finish(begin(standby))
 
 
 def test_a_death_of_the_only_engine_while_loading_keeps_clients_waiting(held):
@@ -79,7 +81,7 @@ def test_a_death_between_lock_and_port(held):
         held.holder.process.send_signal(signal.SIGCONT)
     told = finish(stream)
     # The one that woke had not begun with it.
-    assert deaths(stream) == last.wait_event('connections_taken_over')['resumed'] <= 1
+    assert deaths(stream) == last.wait_event('connections_taken_over')['resumed'] == 1
     assert told == finish(begin(last))
 
 
@@ -94,7 +96,7 @@ def test_two_deaths_in_a_row(held):
     successor.kill()
     told = finish(stream)
     taken = [e.wait_event('connections_taken_over') for e in (successor, last)]
-    assert deaths(stream) == sum(t['resumed'] for t in taken)
+    assert deaths(stream) == sum(t['resumed'] for t in taken) == 2
     assert sum(t['lost'] + t['conflicts'] for t in taken) == 0
     assert told == finish(begin(last))
 
@@ -112,17 +114,19 @@ def test_holder_and_standby_die_together(held):
         settle(held.port)
         active.kill()
         assert serving_engine(later) == 1
-    assert finish(stream) == finish(begin(successor))
+    told = finish(stream)
+    assert deaths(stream) == 1 and told == finish(begin(successor))
 
 
 @pytest.mark.skipif(BACKEND != 'host', reason='the stream is over too soon on a GPU')
 def test_all_die_and_the_next_start_serves(held):
     active, standby = held.pair()
-    stream = begin(active, max_tokens=1000)
+    stream = begin(active)
     for process in (held.holder, standby, active):
         process.kill()
     with pytest.raises((Closed, OSError, AssertionError)):
         stream.finish()
+    assert stream.seen[-1].name == 'token', 'it was over before'
     assert ask(held.port, '/health') is None
     held.start_holder()
     again = held.start(0, *REQUIRE, state='ACTIVE')
@@ -139,7 +143,7 @@ def test_a_crash_is_as_good_as_a_kill(held, number):
     os.kill(active.pid, number)
     assert finish(stream) == finish(begin(standby))
     assert active.wait_exit(30) != 0
-    assert deaths(stream) == standby.wait_event('connections_taken_over')['resumed']
+    assert deaths(stream) == standby.wait_event('connections_taken_over')['resumed'] == 1
 
 
 def test_a_death_inside_a_long_prompt(held):
@@ -155,6 +159,8 @@ def test_a_death_inside_a_long_prompt(held):
             break
         finish(Stream(connection))  # it was over too soon
     else:
+        assert BACKEND != 'host', 'the prompt is over too soon each time'
         pytest.skip(f'a tiny prompt is over too soon on {BACKEND}')
     active.kill()
-    assert finish(Stream(connection)) == alone
+    stream = Stream(connection)
+    assert finish(stream) == alone and deaths(stream) == 1

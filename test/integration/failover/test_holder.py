@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from engines import ask
+from engines import Witness, ask, is_resumed
 from holders import Held, Holder, check, descriptors, get, settle
 from http_client import Closed, Connection
 from test_takeover import story
@@ -19,7 +19,8 @@ def serving_engine(connection: Connection) -> int:
     return answer.json()['engine_id']
 
 
-def test_a_connection_between_two_requests_outlives_its_engine(held):
+def test_a_connection_between_two_requests_outlives_its_engine(held, slow_model):
+    held.model = slow_model
     active, standby = held.pair('--holder', 'require')
     told = story(active)
     idle = [Connection(held.port) for _ in range(20)]
@@ -27,12 +28,14 @@ def test_a_connection_between_two_requests_outlives_its_engine(held):
     silent = Connection(held.port)  # it has sent nothing yet
     early = Connection(held.port)
     assert serving_engine(early) == 0
+    witness = Witness(held.port)
     settle(held.port)
     active.process.send_signal(signal.SIGSTOP)
     wait_until(active.stopped, PATIENCE, 'it is stopped')
     early.request('GET', '/health')  # while nobody reads
     active.kill()
     assert early.read_response().json()['engine_id'] == 1
+    witness.is_gone_on_with()
     assert [serving_engine(one) for one in (*idle, silent)] == [1] * 21
     assert story(standby) == told
     taken = standby.wait_event('connections_taken_over')
@@ -51,22 +54,24 @@ def test_what_was_under_way_goes_on(held, slow_model):
     half = Connection(held.port)
     assert serving_engine(half) == 0
     half.send(b'GET /health HTTP/1.1\r\nHos')
-    stream = active.open(prompt='Once', max_tokens=600, seed=5)
+    asked = {'prompt': 'Once', 'max_tokens': 1000, 'seed': 5, 'ignore_eos': True}
+    stream = active.open(**asked)
     events = iter(stream)
-    told = [next(events)]
+    told = stream.until('token', 1)
     settle(held.port)
     active.kill()
     half.send(b't: localhost\r\n\r\n')
     assert half.read_response().json()['engine_id'] == 1
     told += list(events)
-    assert [e.name for e in told][-1] == 'end'
-    again = standby.execute(prompt='Once', max_tokens=600, seed=5)
+    assert told[-1].name == 'end' and is_resumed(told[-1]), told[-1]
+    again = standby.execute(**asked)
     assert text_of(told) == text_of(again)
     assert standby.wait_event('connections_taken_over')['resumed'] >= 1
     half.close()
 
 
-def test_many_kills_with_the_same_connection_and_no_connect_refused(held):
+def test_many_kills_with_the_same_connection_and_no_connect_refused(held, slow_model):
+    held.model = slow_model
     active, standby = held.pair()
     refused, connects, stop = [], [0], threading.Event()
 
@@ -85,9 +90,11 @@ def test_many_kills_with_the_same_connection_and_no_connect_refused(held):
         with Connection(held.port) as kept:
             for _ in range(20):
                 assert serving_engine(kept) == active.number
+                witness = Witness(held.port)
                 settle(held.port)
                 active.kill()
                 assert serving_engine(kept) == standby.number
+                witness.is_gone_on_with()
                 active, standby = standby, held.follow(active)
     finally:
         stop.set()
@@ -116,7 +123,8 @@ def test_connections_that_end_leave_nothing_in_the_holder(held):
     assert active.alive()
 
 
-def test_the_death_of_a_holder_is_no_harm(held):
+def test_the_death_of_a_holder_is_no_harm(held, slow_model):
+    held.model = slow_model
     active, standby = held.pair()
     kept = Connection(held.port)
     assert serving_engine(kept) == 0
@@ -129,20 +137,25 @@ def test_the_death_of_a_holder_is_no_harm(held):
     wait_until(lambda: check(held.folder, 'ready') == 0, PATIENCE, 'the new holder knows who serves')
     later = Connection(held.port)
     assert serving_engine(later) == 0
+    witness = Witness(held.port)
     settle(held.port)
     active.kill()
     assert [serving_engine(one) for one in (kept, alone, later)] == [1, 1, 1]
+    witness.is_gone_on_with()
     assert standby.wait_event('connections_taken_over')['lost'] == 0
     for one in (kept, alone, later):
         one.close()
 
 
-def test_holder_and_active_die_together(held):
+def test_holder_and_active_die_together(held, slow_model):
+    held.model = slow_model
     active, standby = held.pair()
     kept = Connection(held.port)
     assert serving_engine(kept) == 0
+    witness = Witness(held.port)
     held.holder.kill()
     active.kill()
+    witness.is_cut()
     standby.wait_event('ready')
     with pytest.raises((Closed, OSError)):
         get(kept)
@@ -151,20 +164,29 @@ def test_holder_and_active_die_together(held):
         settle(held.port)
         held.start_holder(ready=False).wait_event('adopted')
         held.start(0, state='STANDBY')
+        witness = Witness(held.port)
         standby.kill()
         assert serving_engine(later) == 0
+        witness.is_gone_on_with()
     kept.close()
 
 
-def test_the_death_of_a_standby_is_no_harm(held):
+def test_the_death_of_a_standby_is_no_harm(held, slow_model):
+    held.model = slow_model
     active, standby = held.pair()
     with Connection(held.port) as kept:
         assert serving_engine(kept) == 0
+        stream = active.open(prompt='Once', max_tokens=300, ignore_eos=True)
+        stream.until('token', 3)
         standby.kill()
         assert serving_engine(kept) == 0
+        end = stream.finish()
+        assert end.name == 'end' and not is_resumed(end)
         held.start(1, state='STANDBY')
+        witness = Witness(held.port)
         active.kill()
         assert serving_engine(kept) == 1
+        witness.is_gone_on_with()
 
 
 def test_an_engine_that_drains_hands_new_connections_over(held):
@@ -198,13 +220,16 @@ def test_an_engine_that_needs_a_holder_does_not_start_without_one(engines):
     assert 'connections.sock' in engine.events('error')[0]['message']
 
 
-def test_an_engine_without_a_holder_listens_itself(held):
+def test_an_engine_without_a_holder_listens_itself(held, slow_model):
+    held.model = slow_model
     held.holder.terminate()
     assert held.holder.wait_exit(10) == 0
     alone = held.start(0, state='ACTIVE')
     assert alone.get('/health').status == 200
     off = held.start(1, '--holder', 'off', state='STANDBY')
+    witness = Witness(held.port)
     alone.kill()
+    witness.is_cut()
     off.wait_event('ready')
 
 

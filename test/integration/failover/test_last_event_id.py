@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from http_client import parse_event
+from http_client import Closed, parse_event
 from worker_process import Worker, request_body
 
 BODIES = {
@@ -50,11 +50,14 @@ def test_the_parts_of_two_workers_are_the_whole(workers, name):
 
 
 def test_a_stream_that_is_cut_goes_on_elsewhere(slow_model):
-    body = dict(prompt='The quick brown fox', max_tokens=40, temperature=0.8, seed=5, ignore_eos=True)
+    body = dict(prompt='The quick brown fox', max_tokens=1000, temperature=0.8, seed=5, ignore_eos=True)
     with Worker('--model', slow_model) as one, Worker('--model', slow_model) as other:
         stream = one.open(job_id='cut', **body)
         events = stream.until('token', 5)
         one.process.kill()
+        with pytest.raises((Closed, OSError, AssertionError)):
+            stream.finish()
+        assert stream.seen[-1].name == 'token', 'the kill hit no stream'
         begun = b''.join(e.raw + b'\n\n' for e in events)
         last = [e.id for e in events if e.name == 'token'][-1]
         rest = b''.join(e.raw + b'\n\n' for e in rest_of(other, {**body, 'job_id': 'cut'}, last))

@@ -10,19 +10,20 @@ import signal
 import struct
 import time
 import uuid
-from typing import Dict, List, Tuple
+from typing import Callable, Dict, List, Tuple
 
 import pytest
 
 import gpu_memory
-from engines import ask
+from engines import metrics
 from holders import PROBE, REPORT, Client, Held, Holder, get, settle
-from http_client import Connection, Stream, split_metric, text_of
+from http_client import Connection, Stream, text_of
 from test_run import Running, pid_of, serving, wait_standby
 from worker_process import BACKEND, PATIENCE, SANITIZED, STRETCH, request_body, wait_until
 
 TAKEOVERS = int(os.environ.get('ORCD_TAKEOVERS', '4' if SANITIZED else '8'))
 SLOTS, QUEUE, KEPT = 2, 2, 3
+TOKENS = 150  # of a story
 OPTIONS = ('--slots', str(SLOTS), '--max-queue', str(QUEUE))
 # What is to be the same after each takeover, when all is answered.
 SAME = ('worker_requests_running', 'worker_requests_waiting', 'worker_kv_blocks_used', 'worker_connections',
@@ -36,11 +37,6 @@ def running(slow_model, tmp_path):
         yield all_of_them
         for holder in all_of_them.holders:
             print('\n'.join(list(holder.lines)[-60:]))  # shown where the test has failed
-
-
-def metrics(port: int) -> Dict[str, float]:
-    lines = ask(port, '/metrics').body.decode().splitlines()
-    return dict(split_metric(line) for line in lines if line and not line.startswith('#'))
 
 
 def open_files(pid: int) -> int:
@@ -67,18 +63,24 @@ def ask_for_stories(port: int, number: int) -> List[Connection]:
     asked = []
     for n in range(SLOTS + QUEUE):
         connection = Connection(port, timeout=PATIENCE * STRETCH)
-        body = request_body(job_id=f'{number}-{n}-{uuid.uuid4()}', prompt='Once', max_tokens=60, seed=n,
+        body = request_body(job_id=f'{number}-{n}-{uuid.uuid4()}', prompt='Once', max_tokens=TOKENS, seed=n,
                             temperature=0.8, ignore_eos=True)
         connection.request('POST', '/execute', json.dumps(body).encode())
         asked.append(connection)
     return asked
 
 
-def read_stories(asked: List[Connection]) -> Tuple[List[str], int]:
-    """Their texts, and how many of them an engine died with."""
-    streams = [Stream(one) for one in asked]
+def read_stories(asked: List[Connection], told: int = 0,
+                 then: Callable[[], None] = lambda: None) -> Tuple[List[str], int]:
+    """Their texts, and how many of them an engine died with. `then` is called when the first one has told so
+    many tokens."""
+    first = Stream(asked[0])
+    if told:
+        first.until('token', told)
+    then()
+    streams = [first, *map(Stream, asked[1:])]
     ends = [one.finish() for one in streams]
-    assert [(end.name, end.data.get('tokens_out')) for end in ends] == [('end', 60)] * len(asked)
+    assert [(end.name, end.data.get('tokens_out')) for end in ends] == [('end', TOKENS)] * len(asked)
     for one in streams:
         one.close()
     return [text_of(one.seen) for one in streams], sum('resumed' in end.data for end in ends)
@@ -125,10 +127,10 @@ def test_many_takeovers_leave_nothing_behind(running):
     for number in range(1, TAKEOVERS + 1):
         asked = ask_for_stories(held.port, number)
         settle(held.port)  # all of them are in
-        time.sleep(0.01 * (number % 12))
-        os.kill(pid_of(holder, active), signal.SIGKILL)
-        texts, died = read_stories(asked)
-        assert texts == told, number
+        serving_pid = pid_of(holder, active)
+        texts, died = read_stories(asked, 1 + number % 12,
+                                   lambda pid=serving_pid: os.kill(pid, signal.SIGKILL))
+        assert texts == told and died > 0, (number, died)
         resumed += died
         stands_by[active] += 1
         wait_standby(holder, active, stands_by[active])
@@ -145,7 +147,6 @@ def test_many_takeovers_leave_nothing_behind(running):
             wait_until(lambda: gpu_memory.used() == memory, PATIENCE,
                        f'takeover {number}: {memory} bytes of VRAM')
         sizes.append(resident_mib(holder.pid))
-    assert resumed > 0
     print(f'\n{TAKEOVERS} takeovers in {time.monotonic() - begin:.0f} s, {resumed} stories resumed, '
           f'{KEPT} connections kept all the time; after each one: {before}, descriptors {files}; '
           f'holder {sizes[0]:.1f} MiB after the first, {sizes[-1]:.1f} after the last; '

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Callable, List
 
-from engines import Engine, ask
+from engines import Engine, Witness, ask
 from holders import get, settle
 from http_client import Connection
 from worker_process import PATIENCE, SANITIZED, wait_until
@@ -74,7 +74,8 @@ def connects(port: int) -> Callable[[], str]:
     return look
 
 
-def test_pollers_see_no_gap_and_never_two_active(held):
+def test_pollers_see_no_gap_and_never_two_active(held, slow_model):
+    held.model = slow_model
     active, standby = held.pair()
     pair = [active, standby]
     knocking, watching = Often(connects(held.port)), Often(two_active(pair))
@@ -83,9 +84,11 @@ def test_pollers_see_no_gap_and_never_two_active(held):
     with Connection(held.port) as kept:
         assert get(kept).json()['engine_id'] == active.number
         for _ in range(KILLS):
+            witness = Witness(held.port)
             settle(held.port)
             active.kill()
             assert get(kept).json()['engine_id'] == standby.number
+            witness.is_gone_on_with()
             before = healthy[-1].times
             wait_until(lambda: healthy[-1].times > before + 5, PATIENCE, 'it is asked as ACTIVE, too')
             last = healthy.pop().stop()

@@ -5,6 +5,7 @@ from typing import List, Sequence
 
 import pytest
 
+from engines import Witness
 from holders import Held, Holder, check, get, settle
 from http_client import Connection
 from worker_process import BACKEND, PATIENCE, STRETCH, wait_until
@@ -51,8 +52,8 @@ class Running:
 
 
 @pytest.fixture
-def running(tiny_model, tmp_path):
-    with Held(tiny_model, tmp_path) as held, Running(held) as all_of_them:
+def running(slow_model, tmp_path):
+    with Held(slow_model, tmp_path) as held, Running(held) as all_of_them:
         yield all_of_them
 
 
@@ -82,9 +83,11 @@ def test_engines_are_started_and_those_that_end_again(running):
     wait_standby(holder, 1 - first)
     with Connection(running.held.port) as kept:
         assert get(kept).json()['engine_id'] == first
+        witness = Witness(running.held.port)
         settle(running.held.port)
         os.kill(pid_of(holder, first), signal.SIGKILL)
         assert get(kept).json()['engine_id'] == 1 - first
+        witness.is_gone_on_with()
     assert holder.wait_event('engine_ended', engine_id=first)['signal'] == signal.SIGKILL
     wait_until(lambda: len(holder.events('engine_started', engine_id=first)) == 2, PATIENCE, 'again')
     wait_standby(holder, first, 2)
@@ -100,9 +103,11 @@ def test_a_stopped_engine_is_killed_and_followed(running):
     wait_standby(holder, 1 - first)
     with Connection(running.held.port) as kept:
         assert get(kept).json()['engine_id'] == first
+        witness = Witness(running.held.port)
         settle(running.held.port)
         os.kill(pid_of(holder, first), signal.SIGSTOP)
         assert get(kept).json()['engine_id'] == 1 - first
+        witness.is_gone_on_with()
     holder.wait_event('engine_hangs', engine_id=first)
     holder.wait_event('engine_ended', engine_id=first, signal=signal.SIGKILL)
 
@@ -136,9 +141,11 @@ def test_a_holder_that_follows_a_dead_one_starts_only_what_is_missing(running):
         wait_standby(second, 1 - active)
         assert not second.events('engine_started', engine_id=active)
         assert get(kept).json()['engine_id'] == active
+        witness = Witness(running.held.port)
         settle(running.held.port)
         os.kill(pid_of(first, active), signal.SIGKILL)
         assert get(kept).json()['engine_id'] == 1 - active
+        witness.is_gone_on_with()
         second.wait_event('engine_started', engine_id=active)
     second.terminate()
     assert second.wait_exit(60) == 0

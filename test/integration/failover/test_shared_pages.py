@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from engines import Engine, ask
+from engines import Engine, ask, is_resumed
 from holders import OWN_DEVICE, Held
 from http_client import Connection, Stream, text_of
 from worker_process import PATIENCE, STRETCH, wait_until
@@ -14,14 +14,9 @@ LONG = 'one and another ' * 100  # some pages
 WAIT = PATIENCE * STRETCH
 
 
-@pytest.fixture(scope='session')
-def long_model(models):
-    return models('long', '--context', '2048')
-
-
 @pytest.fixture
-def sharing(long_model, tmp_path):
-    with Held(long_model, tmp_path) as all_of_them:
+def sharing(slow_model, tmp_path):
+    with Held(slow_model, tmp_path) as all_of_them:
         all_of_them.start_holder(*OWN_DEVICE)
         yield all_of_them
 
@@ -51,8 +46,9 @@ def begin(engine: Engine, name: str, tokens: int) -> Stream:
     return stream
 
 
-def finish(stream: Stream) -> str:
-    assert stream.finish().name == 'end'
+def finish(stream: Stream, resumed: bool = False) -> str:
+    end = stream.finish()
+    assert end.name == 'end' and is_resumed(end) == resumed, end
     return text_of(stream.seen)
 
 
@@ -66,7 +62,7 @@ def test_streams_go_on_from_the_pages_of_the_dead(sharing):
     third = sharing.start(0, *SHARE, state='STANDBY')
     streams = [begin(second, name, 5) for name in names]
     second.kill()
-    assert [finish(stream) for stream in streams] == expected
+    assert [finish(stream, resumed=True) for stream in streams] == expected
     taken = third.wait_event('pages_taken_over')
     assert taken['known'] >= 3 * len(names) and taken['closed'] > 0, taken
     assert third.wait_event('pages_open')['waited_ms'] < 10_000
@@ -98,7 +94,7 @@ def test_it_is_warm_after_a_hand_over_and_back(sharing):
         assert cached(sharing, LONG) >= warm // 256 * 256
 
 
-def test_tenants_stay_apart_after_a_death(long_model, tmp_path):
+def test_tenants_stay_apart_after_a_death(slow_model, tmp_path):
     keys = tmp_path / 'keys'
     keys.write_text('one\ntwo\n')
 
@@ -112,7 +108,7 @@ def test_tenants_stay_apart_after_a_death(long_model, tmp_path):
 
     folder = tmp_path / 'pair'
     folder.mkdir()
-    with Held(long_model, folder) as held:
+    with Held(slow_model, folder) as held:
         held.start_holder(*OWN_DEVICE)
         first, second = pair(held, '--api-key-file', str(keys))
         of('one')
@@ -132,7 +128,7 @@ def test_pages_in_use_are_all_given_back(sharing):
     first, second = pair(sharing, '--no-prefix-cache')
     stream = begin(first, 'a', 5)
     first.kill()
-    finish(stream)
+    finish(stream, resumed=True)
     second.wait_event('pages_open')
     second.wait_idle()
     wait_until(lambda: second.metric('worker_kv_blocks_used') == 0, PATIENCE, 'given back')

@@ -11,10 +11,11 @@ from typing import Callable, Dict, List
 
 import pytest
 
-from worker_process import PATIENCE, SANITIZED, STRETCH
+from engines import Witness
+from worker_process import PATIENCE, SANITIZED, STRETCH, wait_until
 
 KILLS = int(os.environ.get('ORCD_STREAM_KILLS', 3 if SANITIZED else 6))
-SLOTS = ('--slots', '4', '--max-queue', '64')
+SLOTS = ('--slots', '5', '--max-queue', '64')
 TOOL = {'type': 'function', 'function': {'name': 'look', 'parameters': {
     'type': 'object', 'properties': {'at': {'type': 'string'}, 'far': {'type': 'integer'}},
     'required': ['at']}}}
@@ -131,11 +132,14 @@ def test_every_kind_of_answer_goes_on_through_kills(held, slow_model, tmp_path, 
             time.sleep(moment)
             active.kill()
 
+        witness = Witness(held.port)
+
         clients = ask_all(held.port, f'k{number}', kill)
         for one in clients:
             assert one.failure is None, (number, moment, one.kind, one.failure, one.body[-300:])
             assert one.by_choice() == alone[one.kind].by_choice(), (number, moment, one.kind)
             assert one.still_serves(), one.kind
+        witness.is_gone_on_with()
         active, standby = standby, held.start(active.number, *options, state='STANDBY')
     assert active.metric('orcd_failover_conflicts_total') == 0
 
@@ -157,11 +161,12 @@ def test_a_resumed_stream_says_so(held, slow_model):
 def test_cancel_reaches_a_resumed_job(held, slow_model):
     held.model = slow_model
     active, standby = held.pair('--holder', 'require')
-    stream = active.open(job_id='to-be-cancelled', prompt='Once', max_tokens=1000)
+    stream = active.open(job_id='to-be-cancelled', prompt='Once', max_tokens=1500, ignore_eos=True)
     for _ in range(5):
         next(iter(stream))
     active.kill()
     standby.wait_event('ready')
+    wait_until(lambda: standby.metric('orcd_failover_streams_resumed_total') == 1, PATIENCE, 'it is resumed')
     assert standby.cancel('to-be-cancelled').status == 202
     assert list(stream)[-1].name == 'error'
 

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from fronts import FRONTS, ask
+from engines import Witness
 from holders import Held
 from load import PROMPTS, TOKENS, Load, bare
 from worker_process import PATIENCE, Worker, wait_until
@@ -34,7 +35,9 @@ def test_a_kill_loses_nothing(kind, pair, alone, tmp_path):
         with Load(front.port, expected) as load:
             load.wait_each(1, 0)
             wait_until(lambda: pair.serving.running() > 0, PATIENCE, 'the pair has work')
+            witness = Witness(pair.port)
             pair.serving.kill()
+            witness.is_gone_on_with()
             load.wait_each(2, time.monotonic())
         others = [outcome.what for outcome in load.outcomes() if outcome.what != 'whole']
         print(f'{kind}: an engine of a pair killed: {len(load.outcomes())} requests, {len(others)} lost')

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from engines import Witness
 from fronts import ask, completion
 from http_client import Connection, Stream
 from load import PROMPTS, TOKENS, Load, bare
@@ -180,8 +181,10 @@ def test_a_worker_that_is_killed_loses_what_ran_there(site, expected):
     with Load(site.front.port, expected) as load:
         load.wait_each(1, 0)
         wait_until(lambda: site.workers[0].running() > 0, PATIENCE, 'it has work')
-        ran = int(site.workers[0].running() + site.workers[0].waiting())
+        witness = Witness(site.workers[0].port)
+        ran = int(site.workers[0].running() + site.workers[0].waiting()) - 1
         site.workers[0].process.kill()
+        witness.is_cut()
         site.workers[0].process.wait(PATIENCE)  # until the kernel has closed its connections it seems to run
         gone = time.monotonic()
         load.wait_each(2, gone)

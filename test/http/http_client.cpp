@@ -96,6 +96,15 @@ bool http_client::read_until(std::string_view text, std::string& into, int ms) {
   return true;
 }
 
+bool http_client::read_up_to(std::size_t size, std::string& into, int ms) {
+  while (into.size() < size) {
+    const auto part = receive(ms);
+    if (part.empty()) return false;
+    into += part;
+  }
+  return true;
+}
+
 bool http_client::closed_within(int ms) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
   while (std::chrono::steady_clock::now() < until) {

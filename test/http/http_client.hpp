@@ -31,6 +31,8 @@ class http_client {
   std::string drain(int ms = patience_ms);
   /// Reads until the bytes hold `text`; false when the stream ended before.
   bool read_until(std::string_view text, std::string& into, int ms = patience_ms);
+  /// Reads until there are so many bytes; false when the stream ended before.
+  bool read_up_to(std::size_t size, std::string& into, int ms = patience_ms);
   /// Whether the server has closed; waits at most `ms`.
   bool closed_within(int ms = patience_ms);
 

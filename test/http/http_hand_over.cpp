@@ -21,12 +21,12 @@ BOOST_AUTO_TEST_CASE(a_server_that_leaves_in_order_has_not_died_and_may_come_bac
   first.take(client);
   client.send(request);
   std::string all;
-  while (all.size() < 4'000) all += client.receive(patience_ms);
+  BOOST_TEST_REQUIRE(client.read_up_to(4'000, all));
   first.leave();
   {
     engine_of_a_pair second(holder);
     BOOST_TEST(second.counts().resumed == 1U);
-    while (all.size() < 8'000) all += client.receive(patience_ms);
+    BOOST_TEST_REQUIRE(client.read_up_to(8'000, all));
     // Its own sessions end without a sign to the client.
     wait_until([&] { return first.sessions() == 0; }, "the first server has no session any more");
     client.read_until("0\r\n\r\n", all);
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(a_request_that_outlives_too_many_engines_is_given_up) {
   for (int deaths = 0; deaths < 3; ++deaths) {
     // Only a death while it runs is a reason to suspect it.
     const std::size_t enough = all.size() + 2'000;
-    while (all.size() < enough) all += client.receive(patience_ms);
+    BOOST_TEST_REQUIRE(client.read_up_to(enough, all));
     BOOST_TEST(all.find("ENGINE_LOST") == std::string::npos);
     engines.back()->stop_for_ever();
     engines.push_back(std::make_unique<engine_of_a_pair>(holder));

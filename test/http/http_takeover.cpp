@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(a_stream_goes_on_on_the_same_connection) {
     first.take(client);
     client.send(request);
     std::string all;
-    while (all.size() < until) all += client.receive(patience_ms);
+    BOOST_TEST_REQUIRE(client.read_up_to(until, all));
     first.stop_for_ever();
     {
       engine_of_a_pair second(holder);
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(engines_may_die_again_and_again) {
   std::string all;
   for (int deaths = 0; deaths < 2; ++deaths) {
     const std::size_t enough = all.size() + 4'000;
-    while (all.size() < enough) all += client.receive(patience_ms);
+    BOOST_TEST_REQUIRE(client.read_up_to(enough, all));
     engines.back()->stop_for_ever();
     engines.push_back(std::make_unique<engine_of_a_pair>(holder));
     BOOST_TEST(engines.back()->counts().resumed == 1U);

@@ -4,7 +4,6 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <future>
-#include <string>
 #include <thread>
 
 namespace orcd::test {
@@ -12,13 +11,11 @@ namespace orcd::test {
 /// Longer than anything takes on a busy machine.
 inline constexpr std::chrono::seconds wait_patience{60};
 
-/// Asks again and again: for what another thread or process does and tells nobody. Any thread, as long as it
-/// comes.
 template <class Condition>
-void wait_until(const Condition& holds, const std::string& what = "what is waited for") {
+void wait_until(const Condition& holds) {
   const auto limit = std::chrono::steady_clock::now() + wait_patience;
   while (!holds()) {
-    if (std::chrono::steady_clock::now() > limit) BOOST_FAIL("not within a minute: " + what);
+    BOOST_TEST_REQUIRE((std::chrono::steady_clock::now() < limit), "what is waited for does not come");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

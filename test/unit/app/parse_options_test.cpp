@@ -59,42 +59,6 @@ app::file_reader file_with(std::string text) {
 
 BOOST_AUTO_TEST_SUITE(option_sources)
 
-BOOST_AUTO_TEST_CASE(defaults_are_the_documented_ones) {
-  const auto o = accepted({});
-  BOOST_TEST(o.model == "m.gguf");
-  BOOST_TEST(o.tokenizer == "");
-  BOOST_TEST((o.backend == app::backend_kind::cuda));
-  BOOST_TEST(o.gpu.index == 0U);
-  BOOST_TEST(o.gpu.uuid == "");
-  BOOST_TEST(o.host == "127.0.0.1");
-  BOOST_TEST(o.port == 8080);
-  BOOST_TEST(o.callback_url == "");
-  BOOST_TEST(o.max_tokens_in == 0U);
-  BOOST_TEST(o.max_tokens_out == 0U);
-  BOOST_TEST(o.max_prompt_chars == 0U);
-  BOOST_TEST(o.inference_timeout_sec == 300U);
-  BOOST_TEST((o.deadlines == net::deadline_mode::enforce));
-  BOOST_TEST(o.residency_check_sec == 60U);
-  BOOST_TEST(o.context == 0U);
-  BOOST_TEST(o.slots == 1U);
-  BOOST_TEST(o.max_queue == 8U);
-  BOOST_TEST(o.kv_cache_size_mb == 0U);
-  BOOST_TEST(o.kv_tokens == 0U);
-  BOOST_TEST(!o.no_prefix_cache);
-  BOOST_TEST(!o.no_page);
-  BOOST_TEST(o.cache_min_tokens == 100U);
-  BOOST_TEST(o.imc_sessions == 1U);
-  BOOST_TEST(o.drain_timeout_sec == 25U);
-  BOOST_TEST(o.max_connections == 1024U);
-  BOOST_TEST(o.max_body_bytes == 0U);
-  BOOST_TEST((o.speculate && o.drafts_always == 0U));
-  BOOST_TEST((o.format == app::log_format::json));
-  BOOST_TEST((o.log_level == engine::severity::info));
-  BOOST_TEST(!o.rope.scaling.has_value());
-  BOOST_TEST(!o.rope.freq_base.has_value());
-  BOOST_TEST(o.warnings.empty());
-}
-
 BOOST_AUTO_TEST_CASE(a_missing_worker_id_is_generated_anew) {
   const auto first = accepted({}).worker_id;
   const auto second = accepted({}).worker_id;

@@ -14,6 +14,7 @@
 
 #include "engine/lora/adapter.hpp"
 #include "test/support/fake_accelerator.hpp"
+#include "test/support/wait_until.hpp"
 #include "test/support/waiting_sink.hpp"
 
 using namespace orcd::engine;
@@ -45,7 +46,7 @@ struct thread_bench {
   void settle() {
     std::promise<void> done;
     thread->post([&] { done.set_value(); });
-    done.get_future().wait();
+    got_from(done.get_future());
   }
 
   fake_accelerator device;
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(the_state_is_published_before_a_job_is_told_of_its_end) {
   request.received_at = std::chrono::steady_clock::now();
   const auto sink = std::make_shared<use_at_end>(b.state);
   b.thread->submit(std::move(request), sink);
-  BOOST_TEST(sink->running.get_future().get() == 0U);
+  BOOST_TEST(got_from(sink->running.get_future()) == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(the_state_shows_a_step_in_progress) {
@@ -107,7 +108,7 @@ BOOST_AUTO_TEST_CASE(the_state_shows_a_step_in_progress) {
   thread_bench b(options);
   const auto sink = b.submit("a", {1}, 5);
   (void)sink->wait_start();
-  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  wait_until([&] { return b.device.steps() > 0; });
   BOOST_TEST(b.state.step_active);
   BOOST_TEST(b.state.last_step_ns > 0);
 }
@@ -120,7 +121,7 @@ BOOST_AUTO_TEST_CASE(the_thread_has_a_name_and_runs_posted_tasks) {
     pthread_getname_np(pthread_self(), text.data(), text.size());
     name.set_value(text.data());
   });
-  BOOST_TEST(name.get_future().get() == "gpu");
+  BOOST_TEST(got_from(name.get_future()) == "gpu");
 }
 
 BOOST_AUTO_TEST_CASE(tasks_run_between_the_steps_of_a_long_job) {
@@ -146,12 +147,12 @@ BOOST_AUTO_TEST_CASE(adapters_come_and_go_while_a_stream_runs) {
     adapter->digest = digest;
     std::promise<bool> done;
     b.thread->put_adapter(index, adapter, [&](const result<void>& how) { done.set_value(how.has_value()); });
-    return done.get_future().get();
+    return got_from(done.get_future());
   };
   const auto drop = [&](std::uint32_t index) {
     std::promise<bool> done;
     b.thread->drop_adapter(index, [&](bool free) { done.set_value(free); });
-    return done.get_future().get();
+    return got_from(done.get_future());
   };
   BOOST_TEST(put(0, "one"));
   job_request request;
@@ -202,7 +203,7 @@ BOOST_AUTO_TEST_CASE(steps_go_on_while_adapters_are_put_one_after_the_other) {
       if (index == 0) done.set_value();
     });
   }
-  done.get_future().wait();
+  got_from(done.get_future());
   BOOST_TEST(order == (std::vector<std::uint32_t>{2, 7, 0}), boost::test_tools::per_element());
   BOOST_TEST(at[0] >= steps + 38U);  // a step between any two parts
   BOOST_TEST(at[2] >= at[1] + 38U);
@@ -252,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_cancel_interrupts_the_step_in_progress) {
   options.step_delay = endless;
   thread_bench b(options);
   const auto sink = b.submit("a", {1}, 5);
-  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  wait_until([&] { return b.device.steps() > 0; });
   b.thread->cancel("a", cancel_reason::disconnected);
   expect_error(sink->wait_end(), errc::cancelled);
   b.settle();
@@ -280,7 +281,7 @@ BOOST_AUTO_TEST_CASE(stop_ends_every_job_and_answers_late_ones) {
   thread_bench b(options);
   std::vector<waiting_ptr> sinks;
   for (int i = 0; i < 4; ++i) sinks.push_back(b.submit("job" + std::to_string(i), {1, 2}, 5));
-  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  wait_until([&] { return b.device.steps() > 0; });
   b.thread->stop();
   for (const auto& sink : sinks) expect_error(sink->now(), errc::draining);
   BOOST_TEST(b.device.held_slots() == 0U);
@@ -296,7 +297,7 @@ BOOST_AUTO_TEST_CASE(stop_ends_jobs_that_the_thread_had_not_yet_taken) {
   options.step_delay = endless;
   thread_bench b(options);
   std::vector<waiting_ptr> sinks{b.submit("running", {1, 2}, 5)};
-  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  wait_until([&] { return b.device.steps() > 0; });
   for (int i = 0; i < 4; ++i) sinks.push_back(b.submit("queued" + std::to_string(i), {1, 2}, 5));
   b.thread->stop();
   for (const auto& sink : sinks) expect_error(sink->now(), errc::draining);
@@ -313,7 +314,7 @@ BOOST_AUTO_TEST_CASE(a_shortage_of_memory_keeps_no_caller_of_stop_waiting) {
   };
   thread_bench b(options, std::move(config));
   (void)b.submit("running", {1, 2}, 5);
-  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  wait_until([&] { return b.device.steps() > 0; });
   const auto queued = b.submit("queued", {1, 2}, 5);
   b.thread->stop();
   BOOST_TEST(!first);
@@ -326,14 +327,14 @@ BOOST_AUTO_TEST_CASE(jobs_end_between_two_steps_and_later_ones_run) {
   thread_bench b(options);
   std::vector<waiting_ptr> sinks;
   for (int i = 0; i < 4; ++i) sinks.push_back(b.submit("job" + std::to_string(i), {1, 2}, 5));
-  while (b.device.steps() == 0) std::this_thread::sleep_for(1ms);
+  wait_until([&] { return b.device.steps() > 0; });
   std::promise<std::uint64_t> at_rest;
   b.thread->end_jobs([&] { at_rest.set_value(b.device.held_slots()); });
-  BOOST_TEST(at_rest.get_future().get() == 0U);
+  BOOST_TEST(got_from(at_rest.get_future()) == 0U);
   for (const auto& sink : sinks) expect_error(sink->now(), errc::draining);
   const auto before = b.device.steps();
   const auto later = b.submit("later", {1, 2}, 5);
-  while (b.device.steps() == before) std::this_thread::sleep_for(1ms);
+  wait_until([&] { return b.device.steps() > before; });
   b.thread->cancel("later", cancel_reason::client_cancel);
   expect_error(later->wait_end(), errc::cancelled);
 }
@@ -364,7 +365,7 @@ BOOST_AUTO_TEST_CASE(a_lost_device_is_told_to_health_and_to_the_owner_who_may_st
   const auto one = b.submit("one", {1}, 100), two = b.submit("two", {2}, 100);
   expect_error(one->wait_end(), errc::cuda_error);
   BOOST_TEST((b.state.cause() == health_cause::lost));
-  BOOST_TEST((told.get_future().get() == errc::cuda_error));
+  BOOST_TEST((got_from(told.get_future()) == errc::cuda_error));
   expect_error(two->wait_end(), errc::cuda_error);
   BOOST_TEST((b.state.get() == lifecycle::failed));
 }

@@ -9,6 +9,7 @@
 
 #include "engine/gguf/gguf_file.hpp"
 #include "test/support/tiny_model.hpp"
+#include "test/support/wait_until.hpp"
 #include "test/unit/gpu/tiny_backend.hpp"
 
 namespace orcd::test {
@@ -114,8 +115,7 @@ BOOST_AUTO_TEST_CASE(it_runs_beside_its_owner_and_stops_when_told) {
   const bytes broken = writer.build();
   const auto other = engine::gguf_file::parse(broken, "tiny").value();
   gpu::weight_check bad(other.tensors(), 2);
-  while (!bad.done_within(std::chrono::milliseconds(50))) {
-  }
+  wait_until([&] { return bad.done_within(std::chrono::milliseconds(50)); });
   BOOST_TEST(bad.failed());
   BOOST_TEST(!bad.finish().has_value());
 

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "test/support/only_root.hpp"
 #include "test/support/wait_until.hpp"
 #include "test/unit/holder/held_weights.hpp"
 
@@ -106,8 +107,7 @@ BOOST_AUTO_TEST_CASE(the_index_is_a_link_to_the_device) {
   BOOST_TEST(std::filesystem::is_empty(device.folder().path()));
 }
 
-BOOST_AUTO_TEST_CASE(a_strangers_socket_is_not_connected_to) {
-  if (::geteuid() != 0) return;
+BOOST_AUTO_TEST_CASE(a_strangers_socket_is_not_connected_to, *boost::unit_test::precondition(test::is_root)) {
   const held_weights device;
   BOOST_TEST_REQUIRE(::chown(device.path().c_str(), 12'345, static_cast<gid_t>(-1)) == 0);
   weights_link link(device.path(), 0);
@@ -124,7 +124,12 @@ BOOST_AUTO_TEST_CASE(a_link_waits_until_the_other_one_commits) {
   std::optional<net::weights_result<net::grant_frame>> got;
   std::thread waiting(
       [&] { got = weights_link(device.path(), 1).request(weights_mode::read, std::nullopt); });
-  wait_until_somebody_waits(device);
+  weights_link third(device.path(), 2);
+  test::wait_until([&] {
+    const auto state = third.state();
+    BOOST_TEST_REQUIRE(state.has_value());
+    return state->waiting == 1;
+  });
   commit(first, 3, "later");
   waiting.join();
   BOOST_TEST_REQUIRE((got && got->has_value()));

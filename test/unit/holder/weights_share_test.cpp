@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/base/hexadecimal.hpp"
-#include "test/support/pause.hpp"
 #include "test/support/wait_until.hpp"
 #include "test/unit/holder/held_weights.hpp"
 
@@ -108,11 +107,12 @@ BOOST_AUTO_TEST_CASE(a_holder_that_gives_them_to_somebody_else_is_waited_for_wit
   sharing_engine first(device, 0, 1);
   BOOST_TEST_REQUIRE(first.start().has_value());
   weights_link other(device.path(), 2);
-  do {  // the engine may be there first
+  wait_until([&] {  // the engine may be there first
     device.stop();
     device.start();
-  } while (!other.request(weights_mode::write, milliseconds(0)));
-  wait_until([&] { return state_of(device).waiting == 1; }, "the engine offers its weights");
+    return other.request(weights_mode::write, milliseconds(0)).has_value();
+  });
+  wait_until([&] { return state_of(device).waiting == 1; });
   const auto before = device.lines();
   test::pause(milliseconds(350), "the engine would have been refused twice, after 100 and 200 ms");
   BOOST_TEST(device.lines() == before);

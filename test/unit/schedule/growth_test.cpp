@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(a_job_has_the_pages_of_its_tokens_and_the_next_one_when_it_
   const auto sink = b.submit("a", prompt_of(6), 100);
   b.steps(1);
   BOOST_TEST(b.pages_used() == 2U);
-  while (sink->tokens().size() < 11) b.steps(1);  // 16 positions are computed
+  while (sink->tokens().size() < 11) BOOST_TEST_REQUIRE(b.loop->run_step());  // 16 positions are computed
   BOOST_TEST(b.pages_used() == 4U);
   b.steps(1);
   BOOST_TEST(b.pages_used() == 5U);
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(who_came_later_does_not_overtake_a_job_that_was_set_back) {
   b.set_one_back();
   const auto later = b.submit("later", {7, 8}, 1);
   BOOST_TEST(b.watch->begun == 1);
-  while (!later->started()) b.steps(1);
+  while (!later->started()) BOOST_TEST_REQUIRE(b.loop->run_step());
   BOOST_TEST(b.watch->begun == 2);
   b.finish();
   expect_end(*later, finish_reason::length);
@@ -269,7 +269,7 @@ BOOST_AUTO_TEST_CASE(a_pooled_job_is_set_back_too) {
   b.options.chunk_tokens = 2;
   b.up();
   const auto growing = b.submit("growing", prompt_of(5), 40);
-  while (growing->tokens().size() < 4) b.steps(1);
+  while (growing->tokens().size() < 4) BOOST_TEST_REQUIRE(b.loop->run_step());
   job_request pooled;
   pooled.job_id = "pooled";
   pooled.received_at = b.time;

@@ -93,7 +93,7 @@ struct two_jobs {
   explicit two_jobs(heirs& with) : b(with) {
     const auto first = b.submit("first", prompts[0], 7);
     const auto second = b.submit("second", prompts[1], 7);
-    while (first->tokens().size() < 5 || second->tokens().size() < 5) b.steps(1);
+    while (first->tokens().size() < 5 || second->tokens().size() < 5) BOOST_TEST_REQUIRE(b.loop->run_step());
     told = {first->tokens(), second->tokens()};
     (void)b.succeed();
     before = b.device->records().size();
@@ -269,7 +269,8 @@ BOOST_AUTO_TEST_CASE(a_job_that_found_no_pages_before_a_hand_over_finds_them_aft
   const auto large = b.submit("large", prompt_of(12), 4);  // blocked by the small one
   b.steps(1);
   b.loop->cancel_all(cancel_reason::shutdown);
-  while (!b.loop->idle()) (void)b.loop->run_step();
+  for (int steps = 0; steps < 1'000 && !b.loop->idle(); ++steps) (void)b.loop->run_step();
+  BOOST_TEST_REQUIRE(b.loop->idle());
   b.loop->leave_pages();
   b.loop->take_over_pages(b.ledger());
   b.loop->open_pages();

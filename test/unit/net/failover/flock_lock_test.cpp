@@ -214,7 +214,10 @@ BOOST_AUTO_TEST_CASE(a_long_poll_is_given_up_at_once) {
   BOOST_TEST_REQUIRE(other.holds());
   engine_side a(*this, "engine-0", 60s);
   a.acquire();
-  while (openings(*this) < 1) BOOST_TEST(!a.wait(1ms));
+  orcd::test::wait_until([&] {
+    BOOST_TEST(!a.wait(1ms));
+    return openings(*this) >= 1;
+  });
   const auto begun = clock::now();
   a.lock.release();
   BOOST_TEST((clock::now() - begun < 30s));
@@ -247,7 +250,10 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_replaced_meanwhile_gives_no_second_leader) {
   a.acquire();
   BOOST_TEST_REQUIRE(a.wait());
   b.acquire();
-  while (openings(*this) < 2) BOOST_TEST(!b.wait(1ms));
+  orcd::test::wait_until([&] {
+    BOOST_TEST(!b.wait(1ms));
+    return openings(*this) >= 2;
+  });
   fs::remove(file());
   engine_side c(*this, "engine-2");
   c.acquire();

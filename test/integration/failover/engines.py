@@ -33,8 +33,8 @@ def metrics(port: int) -> Dict[str, float]:
 
 
 class Witness:
-    """A stream of the slow model that is under way when its engine is killed, since a kill that hits none shows
-    nothing. It is so long that it is not over before, however late the kill comes."""
+    """A stream of the slow model that is under way when its engine is killed, since a kill that hits none
+    shows nothing. It is so long that it is not over before, however late the kill comes."""
     LONG = {'prompt': 'Once', 'max_tokens': 1500, 'seed': 6, 'temperature': 0.8, 'ignore_eos': True}
 
     def __init__(self, port: int):

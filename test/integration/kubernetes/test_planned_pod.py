@@ -3,7 +3,6 @@ listed (differences.yaml), each with its reason, and in nothing else. The plan s
 (pod.yaml); its names, image and command are what is asked for here."""
 import json
 import subprocess
-from pathlib import Path
 from typing import Any, Dict, NamedTuple
 
 import pytest

@@ -8,11 +8,19 @@
 //   ORCD_ALLOCATION_BURST=N     and all of the N - 1 after it, whoever makes them (default 1)
 //   ORCD_ALLOCATION_TRACE=FILE  gets "module offset" lines of the place when it fails
 //
+// And by test_leaks.py: what is allocated is a number that no other process changes, as resident pages are
+// not.
+//
+//   ORCD_ALLOCATION_LIVE=FILE   eight bytes of it are, at any time, how many bytes are allocated and not
+//   freed
+//
 // Only between the first and the last line of main(): before it a constructor of the C++ library has nobody
 // who could catch anything.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
@@ -27,6 +35,7 @@ void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
 void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
+void __libc_free(void*);
 }
 
 namespace {
@@ -40,6 +49,7 @@ std::uint64_t wanted = 0;
 std::atomic<int> to_fail{0};
 std::atomic<bool> met{false};
 std::array<std::atomic<std::uint64_t>, places_max> places{};
+std::atomic<std::int64_t>* live = nullptr;
 __attribute__((tls_model("initial-exec"))) thread_local bool inside = false;
 
 std::uint64_t place_of(void* const* frames, int count) {
@@ -110,6 +120,26 @@ void write_list() {
   std::fclose(file);
 }
 
+void map_live() {
+  const char* path = std::getenv("ORCD_ALLOCATION_LIVE");
+  const int file = path == nullptr ? -1 : ::open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  void* const at = ::mmap(nullptr, sizeof *live, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (at != MAP_FAILED) live = static_cast<std::atomic<std::int64_t>*>(at);
+}
+
+void count_freed(void* block) {
+  if (live != nullptr && block != nullptr)
+    live->fetch_sub(static_cast<std::int64_t>(::malloc_usable_size(block)), std::memory_order_relaxed);
+}
+
+void* counted(void* block) {
+  if (live != nullptr && block != nullptr)
+    live->fetch_add(static_cast<std::int64_t>(::malloc_usable_size(block)), std::memory_order_relaxed);
+  return block;
+}
+
 using main_function = int (*)(int, char**, char**);
 main_function real_main = nullptr;
 
@@ -120,6 +150,7 @@ int main_with_failures(int argc, char** argv, char** environment) {
   if (const char* text = std::getenv("ORCD_ALLOCATION_FAIL")) wanted = std::strtoull(text, nullptr, 10);
   const char* burst = std::getenv("ORCD_ALLOCATION_BURST");
   to_fail = burst == nullptr ? 1 : std::atoi(burst);
+  map_live();
   active = true;
   const int status = real_main(argc, argv, environment);
   active = false;
@@ -138,23 +169,32 @@ extern "C" {
 
 // NOLINTBEGIN(*-identifier): names and signatures are the C library's
 void* malloc(std::size_t bytes) {
-  return fails() ? refuse() : __libc_malloc(bytes);
+  return fails() ? refuse() : counted(__libc_malloc(bytes));
 }
 void* calloc(std::size_t count, std::size_t bytes) {
-  return fails() ? refuse() : __libc_calloc(count, bytes);
+  return fails() ? refuse() : counted(__libc_calloc(count, bytes));
 }
 void* realloc(void* block, std::size_t bytes) {
-  return bytes != 0 && fails() ? refuse() : __libc_realloc(block, bytes);
+  if (bytes != 0 && fails()) return refuse();
+  const auto before = static_cast<std::int64_t>(block == nullptr ? 0 : ::malloc_usable_size(block));
+  void* const moved = __libc_realloc(block, bytes);
+  // What cannot grow stays.
+  if (live != nullptr && (moved != nullptr || bytes == 0)) live->fetch_sub(before, std::memory_order_relaxed);
+  return counted(moved);
+}
+void free(void* block) {
+  count_freed(block);
+  __libc_free(block);
 }
 void* memalign(std::size_t alignment, std::size_t bytes) {
-  return fails() ? refuse() : __libc_memalign(alignment, bytes);
+  return fails() ? refuse() : counted(__libc_memalign(alignment, bytes));
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  return fails() ? refuse() : __libc_memalign(alignment, bytes);
+  return fails() ? refuse() : counted(__libc_memalign(alignment, bytes));
 }
 int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
   if (fails()) return ENOMEM;
-  *block = __libc_memalign(alignment, bytes);
+  *block = counted(__libc_memalign(alignment, bytes));
   return *block == nullptr ? ENOMEM : 0;
 }
 

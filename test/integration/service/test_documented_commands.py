@@ -13,7 +13,7 @@ import pytest
 
 from worker_process import BUILD, PROJECT, SANITIZED, Worker
 
-VERSION = (PROJECT / 'VERSION').read_text().strip()
+VERSION = (BUILD / 'version.txt').read_text().strip()
 DEMO_MODEL = 'models/SmolLM2-135M-Instruct.Q4_1.gguf'
 once_is_enough = pytest.mark.skipif(SANITIZED, reason='about documents: once is enough')
 

@@ -38,7 +38,7 @@ void wait_until_somebody_waits(const held_weights& device) {
     const auto state = weights_link(device.path(), 9).state();
     return state && state->waiting == 1;
   };
-  test::wait_until(somebody_waits, "an engine waits for the weights");
+  orcd::test::wait_until(somebody_waits, "an engine waits for the weights");
 }
 
 void commit(weights_link& link, std::uint8_t layout, const char* text) {
@@ -124,12 +124,7 @@ BOOST_AUTO_TEST_CASE(a_link_waits_until_the_other_one_commits) {
   std::optional<net::weights_result<net::grant_frame>> got;
   std::thread waiting(
       [&] { got = weights_link(device.path(), 1).request(weights_mode::read, std::nullopt); });
-  weights_link third(device.path(), 2);
-  test::wait_until([&] {
-    const auto state = third.state();
-    BOOST_TEST_REQUIRE(state.has_value());
-    return state->waiting == 1;
-  });
+  wait_until_somebody_waits(device);
   commit(first, 3, "later");
   waiting.join();
   BOOST_TEST_REQUIRE((got && got->has_value()));

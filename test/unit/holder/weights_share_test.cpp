@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/hexadecimal.hpp"
+#include "test/support/pause.hpp"
 #include "test/support/wait_until.hpp"
 #include "test/unit/holder/held_weights.hpp"
 
@@ -16,11 +17,11 @@ using app::weights_record;
 using app::weights_share;
 using net::weights_link;
 using net::weights_mode;
+using orcd::test::wait_until;
 using std::chrono::milliseconds;
 using test::hash_of;
 using test::held_weights;
 using test::patience;
-using test::wait_until;
 
 namespace {
 
@@ -107,14 +108,16 @@ BOOST_AUTO_TEST_CASE(a_holder_that_gives_them_to_somebody_else_is_waited_for_wit
   sharing_engine first(device, 0, 1);
   BOOST_TEST_REQUIRE(first.start().has_value());
   weights_link other(device.path(), 2);
-  wait_until([&] {  // the engine may be there first
-    device.stop();
-    device.start();
-    return other.request(weights_mode::write, milliseconds(0)).has_value();
-  });
-  wait_until([&] { return state_of(device).waiting == 1; });
+  wait_until(
+      [&] {  // the engine may be there first
+        device.stop();
+        device.start();
+        return other.request(weights_mode::write, milliseconds(0)).has_value();
+      },
+      "the holder gives the weights to another");
+  wait_until([&] { return state_of(device).waiting == 1; }, "the engine offers its weights");
   const auto before = device.lines();
-  test::pause(milliseconds(350), "the engine would have been refused twice, after 100 and 200 ms");
+  orcd::test::pause(milliseconds(350), "the engine would have been refused twice, after 100 and 200 ms");
   BOOST_TEST(device.lines() == before);
   other.release();
   wait_until([&] { return state_of(device).committed; }, "the engine's weights are taken");

@@ -306,7 +306,9 @@ struct decode_program {
   program_state* state = nullptr;  ///< device; zero at first
   std::uint64_t* words = nullptr;  ///< device; all flagged words, zero at first
   std::uint64_t word_count = 0;
-  std::uint64_t* stamps = nullptr;  ///< device, [blocks][count][phase_stamps]; null: not taken
+  /// Device, [blocks][count][phase_stamps]; null: not taken. Of one sequence, only where kernels are built
+  /// with ORCD_PROGRAM_STAMPS, as they are with benchmarks.
+  std::uint64_t* stamps = nullptr;
   // Of a program with an output head, for one sequence: the kernel leaves the key of the token with the
   // highest logit.
   const float* logits = nullptr;          ///< device, [vocab]

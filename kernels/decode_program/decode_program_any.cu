@@ -1,4 +1,4 @@
-// Kernels of decode programs: all that a model may have.
+// Kernels of decode programs: all that a model may have, for one sequence.
 #include "kernels/decode_program/program_kernel.cuh"
 
 namespace orcd::kernels {

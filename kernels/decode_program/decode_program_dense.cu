@@ -4,5 +4,6 @@
 namespace orcd::kernels {
 
 template struct program_kernels<dense_code>;
+template struct sequences_kernels<dense_code>;
 
 }  // namespace orcd::kernels

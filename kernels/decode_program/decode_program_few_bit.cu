@@ -4,5 +4,6 @@
 namespace orcd::kernels {
 
 template struct program_kernels<few_bit_code>;
+template struct sequences_kernels<few_bit_code>;
 
 }  // namespace orcd::kernels

@@ -4,5 +4,6 @@
 namespace orcd::kernels {
 
 template struct program_kernels<fp4_code>;
+template struct sequences_kernels<fp4_code>;
 
 }  // namespace orcd::kernels

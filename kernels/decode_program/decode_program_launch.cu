@@ -9,9 +9,15 @@ namespace orcd::kernels {
 namespace {
 
 template <class Code>
+int launch_plain(const decode_program& program, CUstream_st* stream) {
+  return program.sequences > 1 ? sequences_kernels<Code>::launch(program, stream)
+                               : program_kernels<Code>::launch(program, stream);
+}
+
+template <class Code>
 int launch_with(const decode_program& program, CUstream_st* stream) {
   return program.adapters.phases != nullptr ? program_kernels<adapted<Code>>::launch(program, stream)
-                                            : program_kernels<Code>::launch(program, stream);
+                                            : launch_plain<Code>(program, stream);
 }
 
 bool is_whole(const program_adapters& adapters) {
@@ -48,9 +54,9 @@ int launch_decode_program(const decode_program& program, CUstream_st* stream) {
   }
   if (program.needs.within(dense_code::has)) return launch_with<dense_code>(program, stream);
   if (program.needs.within(fp4_code::has)) return launch_with<fp4_code>(program, stream);
-  if (program.needs.within(few_bit_code::has)) return program_kernels<few_bit_code>::launch(program, stream);
-  if (program.needs.within(table_code::has)) return program_kernels<table_code>::launch(program, stream);
-  return program_kernels<any_code>::launch(program, stream);
+  if (program.needs.within(few_bit_code::has)) return launch_plain<few_bit_code>(program, stream);
+  if (program.needs.within(table_code::has)) return launch_plain<table_code>(program, stream);
+  return launch_plain<any_code>(program, stream);
 }
 
 }  // namespace orcd::kernels

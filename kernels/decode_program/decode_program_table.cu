@@ -4,5 +4,6 @@
 namespace orcd::kernels {
 
 template struct program_kernels<table_code>;
+template struct sequences_kernels<table_code>;
 
 }  // namespace orcd::kernels

@@ -68,8 +68,16 @@ struct adapted : Code {
   return needs.within(dense_code::has) || needs.within(fp4_code::has);
 }
 
+/// Kernels of programs of one sequence. A step that records its instants (decode_program::stamps) needs a
+/// build with ORCD_PROGRAM_STAMPS, as those with benchmarks are; in others it is refused.
 template <class Code>
 struct program_kernels {
+  static int launch(const decode_program& program, CUstream_st* stream);
+};
+
+/// Kernels of programs of several sequences, up to program_sequences_max.
+template <class Code>
+struct sequences_kernels {
   static int launch(const decode_program& program, CUstream_st* stream);
 };
 

@@ -240,7 +240,8 @@ __device__ __forceinline__ void load(const decode_program& program) {
   }
 }
 
-/// One kernel for each padded width of heads, for one sequence and for two, with and without stamps.
+/// One kernel for each padded width of heads, for one sequence and for two; for one, with stamps too where
+/// ORCD_PROGRAM_STAMPS is defined.
 template <std::uint32_t W, std::uint32_t MaxSequences, bool Stamps, class Code>
 __global__ void __launch_bounds__(program_threads, 1)
     decode_program_kernel(const __grid_constant__ decode_program program) {
@@ -298,17 +299,22 @@ int launch(const decode_program& program, CUstream_st* stream) {
 template <class Code>
 int program_kernels<Code>::launch(const decode_program& program, CUstream_st* stream) {
   return with_width<kv_type::f16, kv_type::f16>(
+      program.padded_head_width, [&]<std::uint32_t W, kv_type K, kv_type V>() -> int {
+        if (program.stamps == nullptr) return kernels::launch<W, 1, false, Code>(program, stream);
+#ifdef ORCD_PROGRAM_STAMPS
+        if constexpr (!Code::adapts)
+          return kernels::launch<W, 1, true, Code>(program, stream);
+        else
+#endif
+          return cudaErrorNotSupported;
+      });
+}
+
+template <class Code>
+int sequences_kernels<Code>::launch(const decode_program& program, CUstream_st* stream) {
+  return with_width<kv_type::f16, kv_type::f16>(
       program.padded_head_width, [&]<std::uint32_t W, kv_type K, kv_type V>() {
-        if constexpr (Code::adapts) {
-          return kernels::launch<W, 1, false, Code>(program, stream);
-        } else {
-          if constexpr (!Code::has.ternary) {
-            if (program.sequences > 1)
-              return kernels::launch<W, program_sequences_max, true, Code>(program, stream);
-          }
-          return program.stamps != nullptr ? kernels::launch<W, 1, true, Code>(program, stream)
-                                           : kernels::launch<W, 1, false, Code>(program, stream);
-        }
+        return kernels::launch<W, program_sequences_max, true, Code>(program, stream);
       });
 }
 

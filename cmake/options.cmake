@@ -50,7 +50,5 @@ if(WORKER_FUZZ)
   endif()
   # Coverage for every target; fuzz executables add the fuzzer's main when they link.
   # Without the function-type check: clang 14 cannot emit it for coroutines.
-  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-                      -fno-sanitize=function)
-  add_link_options(-fsanitize=address,undefined)
+  add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize=function)
 endif()

@@ -135,6 +135,13 @@ void check(const problem& p, const std::string& what) {
   });
 }
 
+struct stored_form {
+  ggml_type type;
+  const char* file;
+};
+constexpr stored_form stored_forms[] = {
+    {ggml_type::i2_s, "i2_s_x86.bin"}, {ggml_type::tq1_0, "tq1_0.bin"}, {ggml_type::tq2_0, "tq2_0.bin"}};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(ternary)
@@ -144,18 +151,17 @@ BOOST_AUTO_TEST_CASE(stored_matrices_decode_to_their_codes) {
   const auto codes = stored<std::int8_t>("codes_i8.bin");
   std::vector<float> want(codes.begin(), codes.end());
   for (float& v : want) v *= 0.6875F;
-  const std::pair<ggml_type, const char*> files[] = {
-      {ggml_type::i2_s, "i2_s_x86.bin"}, {ggml_type::tq1_0, "tq1_0.bin"}, {ggml_type::tq2_0, "tq2_0.bin"}};
-  for (const auto& [type, name] : files) {
-    const auto raw = stored<std::byte>(name);
-    kernels::weight_matrix matrix{.data = raw.data(), .type = type, .rows = rows, .cols = cols};
-    if (type == ggml_type::i2_s) std::memcpy(&matrix.factor, raw.data() + raw.size() - 32, sizeof(float));
+  for (const stored_form& form : stored_forms) {
+    const auto raw = stored<std::byte>(form.file);
+    kernels::weight_matrix matrix{.data = raw.data(), .type = form.type, .rows = rows, .cols = cols};
+    if (form.type == ggml_type::i2_s)
+      std::memcpy(&matrix.factor, raw.data() + raw.size() - 32, sizeof(float));
     test::on_every_level([&](kernels::host::isa_level) {
       std::vector<float> got(want.size());
       for (std::uint32_t r = 0; r < rows; ++r)
         kernels::host::dequantize_row(matrix, r, got.data() + std::size_t{r} * cols);
       for (std::size_t i = 0; i < got.size(); ++i)
-        BOOST_TEST_REQUIRE(got[i] == want[i], name << " value " << i);
+        BOOST_TEST_REQUIRE(got[i] == want[i], form.file << " value " << i);
     });
   }
 }
@@ -179,26 +185,24 @@ BOOST_AUTO_TEST_CASE(stored_products_have_their_bits) {
   const auto outputs = stored<float>("y_f32.bin");
   const std::vector<float> ones(8, 1.0F);
   kernels::host::thread_pool pool(2);
-  for (const auto& [type, name] :
-       {std::pair{ggml_type::i2_s, "i2_s_x86.bin"}, std::pair{ggml_type::tq1_0, "tq1_0.bin"},
-        std::pair{ggml_type::tq2_0, "tq2_0.bin"}}) {
-    const auto raw = stored<std::byte>(name);
+  for (const stored_form& form : stored_forms) {
+    const auto raw = stored<std::byte>(form.file);
     test::on_every_product_level([&](kernels::host::isa_level) {
       std::vector<float> y(64);
       kernels::matmul_args product{
-          .weights = {.data = raw.data(), .type = type, .rows = 8, .cols = 512, .code_scale = 0.6875F},
+          .weights = {.data = raw.data(), .type = form.type, .rows = 8, .cols = 512, .code_scale = 0.6875F},
           .ints = x.view(),
           .y = y.data(),
           .x_stride = 512,
           .y_stride = 8,
           .columns = 8};
       kernels::host::matmul({&product, 1}, pool);
-      BOOST_TEST(same_bits(y, outputs), name);
+      BOOST_TEST(same_bits(y, outputs), form.file);
       product.ints.scales = ones.data();
       product.weights.code_scale = 1.0F;
       kernels::host::matmul({&product, 1}, pool);
       for (std::size_t i = 0; i < y.size(); ++i)
-        BOOST_TEST_REQUIRE(y[i] == static_cast<float>(sums[i]), name);
+        BOOST_TEST_REQUIRE(y[i] == static_cast<float>(sums[i]), form.file);
     });
   }
 }

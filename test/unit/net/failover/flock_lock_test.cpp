@@ -300,7 +300,7 @@ BOOST_AUTO_TEST_CASE(it_lies_on_a_high_descriptor) {
 }
 
 BOOST_AUTO_TEST_CASE(paths_that_can_be_no_lock) {
-  const auto refused = [this](const std::string& at) {
+  const auto refused = [](const std::string& at) {
     boost::asio::io_context io;
     const auto checked = flock_lock(io, {at, "engine-0"}).check();
     return checked ? std::string() : checked.error().message;

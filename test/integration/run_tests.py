@@ -6,8 +6,10 @@ else on the machine excuses: of kills, of what engines leave to one another, and
     run_tests.py --cache BUILD/pytest/SUITE PYTEST-OPTION...
 
 What passed only alone is counted over runs of the same suite on the same preset (passed_alone.py): the same
-name twice in ten runs is a failure.
+name twice in ten runs is a failure. Under a sanitizer ORCD_SHARE=N in the environment takes every Nth file
+alone, others each time (share.py); what is left out is named.
 """
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from typing import List, Tuple
 sys.path.insert(0, str(Path(__file__).resolve().parent / 'verdicts'))
 
 from passed_alone import KEPT_RUNS, Run, Runs, commit_of, now  # noqa: E402
+from share import share_of, turn_of  # noqa: E402
 
 FAILED_TESTS = 1  # pytest's exit code
 TRIED_AGAIN = 3
@@ -73,12 +76,22 @@ def try_again(options: List[str], failed: List[str], runs: Runs, this: Run) -> i
     return FAILED_TESTS if earlier else 0
 
 
+def shared_out(options: List[str]) -> List[str]:
+    if not os.environ.get('ORCD_SANITIZER'):
+        return options
+    count = int(os.environ.get('ORCD_SHARE', '1'))
+    options, left_out = share_of(options, count, turn_of(Path(__file__).parent))
+    if left_out:
+        print(f'left out, {len(left_out)} files:', *(os.path.relpath(file) for file in left_out), flush=True)
+    return options
+
+
 def main(words: List[str]) -> int:
     if len(words) < 3 or words[0] != '--cache':
         print(__doc__)
         return 2
     cache = Path(words[1])
-    options = ['-o', f'cache_dir={cache}', *words[2:]]
+    options = ['-o', f'cache_dir={cache}', *shared_out(words[2:])]
     this = Run(now(), commit_of(Path(__file__).parent), [])
     try:
         runs = Runs(f'{cache.absolute().parent.parent.name}/{cache.name}')

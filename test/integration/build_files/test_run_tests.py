@@ -11,6 +11,10 @@ import pytest
 
 from worker_process import PATIENCE, PROJECT
 
+sys.path.insert(0, str(PROJECT / 'test' / 'integration' / 'verdicts'))
+
+from share import share_of  # noqa: E402
+
 RUN = PROJECT / 'test' / 'integration' / 'run_tests.py'
 # Fails in each run of the suite, and passes when it is tried again.
 ONCE = """
@@ -132,3 +136,16 @@ def test_where_it_cannot_be_counted_nothing_is_tried_again(tmp_path, spoilt):
     place.mkdir() if spoilt == 'a folder' else place.write_text(spoilt)
     code, said = run(tmp_path, FLAKY)
     assert code == 1 and 'nothing is tried again' in said and 'once more' not in said, said
+
+
+def test_a_share_is_every_nth_file_and_all_come_in_turn(tmp_path):
+    for name in ('test_a.py', 'test_b.py', 'deep/test_c.py', 'test_d.py', 'helper.py', 'not/test_e.py'):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    options = ['-n', '3', str(tmp_path), f'--ignore={tmp_path / "not"}']
+    taken = [share_of(options, 3, turn) for turn in range(4)]
+    assert [len(left_out) for _, left_out in taken] == [2, 3, 3, 2]
+    names = [sorted(Path(word).name for word in words if word.endswith('.py')) for words, _ in taken]
+    assert sorted(sum(names[:3], [])) == ['test_a.py', 'test_b.py', 'test_c.py', 'test_d.py']
+    assert names[3] == names[0] and str(tmp_path) not in taken[0][0] and '--ignore' in taken[0][0][2]
+    assert share_of(options, 1, 0) == (options, [])

@@ -93,8 +93,11 @@ void connection::note_body_bytes(std::size_t bytes) {
 }
 
 void connection_set::add(connection& c) {
+  // Both may find no memory: a connection that is not counted must not be listed either, since nobody
+  // removes it.
+  std::size_t& of_network = by_network_[c.peer_network];
   all_.insert(&c);
-  ++by_network_[c.peer_network];
+  ++of_network;
   set_tier(c, std::exchange(c.tier, connection_tier::none));
 }
 

@@ -1,11 +1,11 @@
 """A request that ends its engine each time is found out and ended; those that ran beside it are not."""
 import threading
-import time
 from typing import List
 
 from engines import ask
 from holders import settle
 from http_client import Stream
+from pauses import pause
 from worker_process import PATIENCE, STRETCH, wait_until
 
 SLOTS = ('--slots', '4', '--holder', 'require')
@@ -78,7 +78,7 @@ def test_poison_is_ended_and_the_innocent_are_not(held, slow_model):
         if index >= 10 * (len(deaths) + 1) and len(deaths) < 3:
             # What a GPU's engine had sent before it died can be more than ten tokens.
             trio.serving().wait_event('execute_start', job_id='poison')
-            time.sleep(0.05)
+            pause(0.05 * STRETCH, 'the engine that it is to end runs it by then')
             deaths.append(index)
             trio.kill()
 

@@ -13,6 +13,7 @@ from worker_process import PATIENCE, PROJECT
 
 sys.path.insert(0, str(PROJECT / 'test' / 'integration' / 'verdicts'))
 
+from passed_alone import Run, Runs, now  # noqa: E402
 from share import share_of  # noqa: E402
 
 RUN = PROJECT / 'test' / 'integration' / 'run_tests.py'
@@ -88,23 +89,29 @@ def test_nothing_to_run_is_a_failure(tmp_path):
 
 # --- over several runs ------------------------------------------------------------------------------
 
-def test_what_passes_only_alone_twice_in_ten_runs_fails(tmp_path):
+def pass_runs(folder: Path, count: int, monkeypatch) -> None:
+    """Runs in which all passes, as they are kept."""
+    monkeypatch.setenv('ORCD_ALONE_FILE', str(folder / 'kept' / 'alone.json'))
+    for _ in range(count):
+        Runs('preset/suite').add(Run(now(), 'commit', []))
+
+
+def test_what_passes_only_alone_twice_in_ten_runs_fails(tmp_path, monkeypatch):
     assert run(tmp_path, FLAKY)[0] == 0
-    for _ in range(8):
-        assert run(tmp_path, PASSES)[0] == 0
+    pass_runs(tmp_path, 8, monkeypatch)
     code, said = run(tmp_path, FLAKY)
     assert code == 1, said
-    (failed,) = re.findall(r'^FAILED .*', said, re.M)
+    (failed,) = re.findall(r'^FAILED .* passed only alone .*', said, re.M)
     assert 'test_misses_a_limit_once' in failed and 'of preset/suite' in failed
     assert len(re.findall(r'20\d\d-\S+ at \S+', failed)) == 2, failed
     name = 'test_it.py::test_misses_a_limit_once'
     assert kept(tmp_path) == [[name], *[[]] * 8, [name]]
 
 
-def test_what_passes_only_alone_once_in_ten_runs_passes(tmp_path):
+def test_what_passes_only_alone_once_in_ten_runs_passes(tmp_path, monkeypatch):
     assert run(tmp_path, FLAKY)[0] == 0
-    for _ in range(9):
-        assert run(tmp_path, PASSES)[0] == 0
+    assert run(tmp_path, PASSES)[0] == 0
+    pass_runs(tmp_path, 8, monkeypatch)
     code, said = run(tmp_path, FLAKY)
     assert code == 0 and 'PASSED ONLY ALONE' in said, said
     assert len(kept(tmp_path)) == 10, 'no more is kept than is asked for'

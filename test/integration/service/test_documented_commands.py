@@ -1,6 +1,7 @@
 """Every command of README.md, run as it stands there, in a folder as tools/demo.sh leaves it; and every
 command of docs/operations.md, in which paths, ports and models are replaced by this test's. What is answered
 is compared in shape. A command that is not known here fails."""
+import fnmatch
 import json
 import os
 import re

@@ -66,7 +66,6 @@ class WorkerOrcd(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.user_presets_path = False  # the project's own CMakePresets.json stays as it is
         toolchain.cache_variables['WORKER_TESTS'] = False
-        toolchain.cache_variables['WORKER_TOGETHER'] = 'all'
         toolchain.cache_variables['WORKER_CUDA'] = bool(self.options.cuda)
         toolchain.cache_variables['WORKER_LIBRARY'] = bool(self.options.library)
         # Conan's cache is no place for a service: units name the paths that a deployed package has.

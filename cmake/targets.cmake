@@ -1,11 +1,9 @@
 # Helpers: a library is some directories; a test executable is one directory of Boost.Test sources.
 
 # Sources with names of their own that another source of their target has, too, as families have: regular
-# expressions. They are compiled alone. So is what differs with CUDA: all others' objects are the same without
-# it.
+# expressions. They are compiled alone.
 set(orcd_compiled_alone
-    "app/(model_setup|option_table|parse_options|quantize/manifest)"
-    "gpu/capi/cuda_api"
+    "app/(option_table|quantize/manifest)"
     "app/inspect/tokens"
     "engine/chat/(argument_types|element_reader|harmony_reader|json_scanner|python_reader|tagged_reader)"
     "engine/grammar/(regex|schema/merge)"

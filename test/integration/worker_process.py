@@ -89,7 +89,8 @@ class ForeignLoad:
     for, nor the worker."""
 
     def __init__(self, pid: int):
-        self._pid, self._begin, self._at = pid, self._others(), time.monotonic()
+        self._pid = pid
+        self._begin, self._at = self._others(), time.monotonic()
 
     def _others(self) -> float:
         tick = os.sysconf('SC_CLK_TCK')

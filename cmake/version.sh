@@ -3,8 +3,8 @@
 # last one, as in 0.1.0+690.gd77fcfd1a2b3; .dirty follows where a file of that commit is another one now.
 # Debian and Conan both put these in the order of their commits.
 # Where the history is cut off, which is a shallow clone, the number is 0, before all that are known. A folder
-# that is no repository, or one that git does not want to read, has its version in the file .version, which
-# who exports it writes by this script; without that it is 0.1.0+0.unknown.
+# that is no repository, or one that git refuses to read, has its version in the file .version, which an
+# export writes with this script; without that file it is 0.1.0+0.unknown.
 # Usage: cmake/version.sh FOLDER
 set -eu
 cd "${1:?usage: cmake/version.sh FOLDER}"

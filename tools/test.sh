@@ -29,14 +29,17 @@ logs=build/stages
 rm -rf "$logs"
 mkdir -p "$logs"
 
+# Python packages that tests import, and those that they find by a variable of their name.
+imported=(openai openai-agents anthropic litellm playwright axe)
+named=(schemathesis lm_eval clients kubernetes otlp trillim)
+
 # What tests need of the network, fetched while the first stage is built.
 fetch() {
   tools/promtool.sh >/dev/null
   tools/etcd.sh >/dev/null
   tools/fetch_demo_model.sh >/dev/null
   local package
-  for package in openai openai-agents anthropic litellm playwright axe schemathesis lm_eval clients \
-    kubernetes otlp trillim; do
+  for package in "${imported[@]}" "${named[@]}"; do
     tools/python_packages.sh "$package" >/dev/null
   done
 }
@@ -44,11 +47,11 @@ fetch() {
 # Under the names that tests know; everything is there by then.
 name_what_was_fetched() {
   local package path=
-  for package in openai openai-agents anthropic litellm playwright axe; do
+  for package in "${imported[@]}"; do
     path=$path${path:+:}$PWD/$(tools/python_packages.sh $package)
   done
   export PYTHONPATH=$path
-  for package in schemathesis lm_eval clients kubernetes otlp trillim; do
+  for package in "${named[@]}"; do
     export "ORCD_${package^^}=$PWD/$(tools/python_packages.sh $package)"
   done
   ORCD_DEMO_MODEL=$PWD/$(tools/fetch_demo_model.sh)
@@ -209,7 +212,7 @@ test_stage() {
   fi
   left_out=$(left_out_of "$stage")
   [ -z "$left_out" ] || echo "== $stage: left out here: $left_out"
-  if tests_of "$stage" | grep -qx fronts; then
+  if [[ $'\n'$(tests_of "$stage")$'\n' == *$'\nfronts\n'* ]]; then
     tools/packages.sh fronts
     ORCD_ROUTER=$PWD/$(tools/python_packages.sh vllm-router)
     export ORCD_ROUTER

@@ -278,3 +278,8 @@ def check_stream(events: List[Event]) -> Event:
 def split_metric(line: str) -> Tuple[str, float]:
     series, value = line.rsplit(' ', 1)
     return series, float(value)
+
+
+def metrics_of(text: str) -> Dict[str, float]:
+    """The series of a scrape, with their labels, and their values."""
+    return dict(split_metric(line) for line in text.splitlines() if line and not line.startswith('#'))

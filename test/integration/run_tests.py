@@ -1,7 +1,7 @@
 """Runs integration tests with pytest's options. What fails is run once more, alone: beside other tests on
 busy processors a limit of time may be missed that says nothing of the worker. Either way it is named at the
-end. At once counts a report of a sanitizer or of a crash, a failure of many tests, and of those that nothing
-else on the machine excuses: of kills, of what engines leave to one another, and of leaks.
+end. Some failures are not tried again: a report of a sanitizer or of a crash, a failure of many tests, and of
+tests that nothing else on the machine excuses: of kills, of takeovers and of leaks.
 
     run_tests.py --cache BUILD/pytest/SUITE PYTEST-OPTION...
 

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from http_client import Connection, Event, Response, Stream, check_stream, split_metric
+from http_client import Connection, Event, Response, Stream, check_stream, metrics_of
 from pauses import pause
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -290,8 +290,7 @@ class Worker:
         return self.call('POST', '/cancel', {'job_id': job_id})
 
     def metrics(self) -> Dict[str, float]:
-        text = self.get('/metrics').body.decode('utf-8')
-        return dict(split_metric(line) for line in text.splitlines() if line and not line.startswith('#'))
+        return metrics_of(self.get('/metrics').body.decode('utf-8'))
 
     def metric(self, name: str, **labels: str) -> float:
         """Sum over the series of that name whose labels match."""
@@ -347,10 +346,6 @@ SYSTEM_CALLS = {'write': '1', 'sendmsg': '46', 'openat': '257'}  # of x86-64
 def waits_in(pid: int, call: str) -> bool:
     """Whether some thread of the process waits in that system call, by the kernel's word."""
     return any(text.split()[0] == SYSTEM_CALLS[call] for text in of_each_thread(pid, 'syscall'))
-
-
-def waits_in_send(pid: int) -> bool:
-    return waits_in(pid, 'sendmsg')
 
 
 def request_body(**changes) -> dict:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Dict, List, Optional
 
-from http_client import Closed, Connection, Response, Stream, split_metric
+from http_client import Closed, Connection, Response, Stream, metrics_of
 from ports import free_port
 from worker_process import PATIENCE, STRETCH, Worker, request_body, wait_until
 
@@ -28,8 +28,7 @@ def status(port: int, path: str) -> Optional[int]:
 
 
 def metrics(port: int) -> Dict[str, float]:
-    lines = ask(port, '/metrics').body.decode().splitlines()
-    return dict(split_metric(line) for line in lines if line and not line.startswith('#'))
+    return metrics_of(ask(port, '/metrics').body.decode())
 
 
 class Witness:

@@ -8,7 +8,7 @@ import pytest
 
 from engines import Poller, Witness, ask, status
 from http_client import Connection
-from worker_process import PATIENCE, STRETCH, run_to_exit, wait_until, waits_in_send
+from worker_process import PATIENCE, STRETCH, run_to_exit, wait_until, waits_in
 
 ASKED = {'job_id': None, 'prompt': 'Once upon a time', 'max_tokens': 24, 'temperature': 0.8, 'seed': 11}
 
@@ -217,7 +217,7 @@ def test_an_engine_whose_io_thread_is_stuck_gives_the_lock_up(engines, silent_sy
     standby = engines.start(1, '--waking-timeout-ms', '500',
                             environment={'NOTIFY_SOCKET': path, 'WATCHDOG_USEC': '20000'})
     read('READY=1')
-    wait_until(lambda: waits_in_send(standby.pid), PATIENCE, 'the io thread is stuck')
+    wait_until(lambda: waits_in(standby.pid, 'sendmsg'), PATIENCE, 'the io thread is stuck')
     active.kill()
     assert standby.wait_exit(60) == 70
 
